@@ -44,20 +44,12 @@ myst_heading_anchors = 4
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # types stand in the docstrings
 
-# Pages below other pages in the menu. Pages of benchmarks that have the same
-# title get one of their own; what is new in a folder comes by itself.
+# Pages below other pages in the menu; new pages in a folder are included.
 BELOW = {
     'methods/README': '*',
     'results': 'results/*',
-    'benchmarks/README': """
-ViT-S/16 at 224 px <reducers_cpu>
-ViT-B/16 at 448 px <throughput_cpu_vit-b_448px>
-Two threads <throughput_cpu_two_threads>
-Training, ViT-S/16 at 224 px <train_cpu_vit-s_224px>
-Training, ViT-B/16 at 448 px <train_cpu_vit-b_448px>
-*""",
+    'benchmarks/README': '*',
 }
-
 
 READMES = {'README': 'index', 'README_zh-CN': 'zh-CN'}
 

@@ -57,22 +57,22 @@ def _named_config(name):
     if name.lower() in list_models():
         return ModelHub.get(name).config
     close = get_close_matches(Path(name).stem, list_models(), n=1)
-    hint = f'; do you mean {close[0]}?' if close else ''
+    hint = f' (do you mean {close[0]}?)' if close else ''
     raise FileNotFoundError(
-        'No such file, and no config of that name '
-        f"(mmpretrain.list_models('*clca*') gives all names){hint}"
+        f'no config file or config of this name{hint}; for all names, call '
+        "mmpretrain.list_models('*clca*')"
     )
 
 
 def require_settings(cfg, *names):
-    """See that a config has what a tool reads.
+    """Check that a config has the settings of a tool.
 
     Raises:
-        ValueError: If it has not all of them; names those missing.
+        ValueError: Names the missing settings.
     """
     missing = [name for name in names if _is_missing(cfg, name.split('.'))]
     if missing:
-        raise ValueError(f'the config has no {", no ".join(missing)}')
+        raise ValueError(f'missing in the config: {", ".join(missing)}')
 
 
 def _is_missing(settings, path):
@@ -84,10 +84,10 @@ def _is_missing(settings, path):
 def merge_options(cfg, options):
     """Override settings of a config.
 
-    A name that nothing here reads is warned of: a hook may read it.
+    An unknown name only gives a warning, because a hook may read it.
 
     Raises:
-        ValueError: If a name is close to one that is read.
+        ValueError: If an unknown name is similar to a known one.
     """
     known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
     for key in options:
@@ -95,35 +95,35 @@ def merge_options(cfg, options):
         _check_kind(cfg, key, options[key])
         if name in known:
             continue
-        problem = f'--cfg-options {key}: the config has no {name}'
+        problem = f'--cfg-options {key}: the config has no setting {name}'
         close = get_close_matches(name, known, n=1)
         if close:
             raise ValueError(f'{problem}; do you mean {close[0]}?')
         warnings.warn(
-            f'{problem}; it is set, but nothing may read it', stacklevel=2
+            f'{problem}; it was added, but may have no effect', stacklevel=2
         )
     cfg.merge_from_dict(options)
 
 
 def _check_kind(cfg, key, new):
-    """Refuse a plain value in place of the settings of a whole part."""
+    """Refuse a plain value for a group of settings."""
     first, *inner = key.split('.')
     old = cfg.get(first)
     for name in inner:
         old = old.get(name) if isinstance(old, dict) else None
-    # below, a text may be a path or name, as of a model or an architecture
+    # deeper, a string may be a path or name, such as an architecture
     whole = dict | list | tuple | None | (str if new and inner else dict)
     if isinstance(old, dict) and not isinstance(new, whole):
         raise ValueError(
-            f'--cfg-options {key}={new}: {key} is a group of settings; give '
-            f'one of them, as {key}.{next(iter(old), "type")}=...'
+            f'--cfg-options {key}={new}: {key} is a group of settings; set '
+            f'one of them, such as {key}.{next(iter(old), "type")}=...'
         )
 
 
 def check_patches(cfg, size=None):
-    """Refuse images that the patches of the backbone do not fill.
+    """Refuse image sizes that are not a multiple of the patch size.
 
-    mmpretrain fills them up with black.
+    mmpretrain would pad such images with black.
 
     Args:
         cfg (Config): The config.
@@ -132,7 +132,7 @@ def check_patches(cfg, size=None):
 
     Raises:
         ValueError: If the size is not a multiple of ``patch_size``, or
-            that is not positive.
+            ``patch_size`` is not positive.
     """
     backbone = cfg.model.get('backbone') or {}
     own, patch = backbone.get('img_size'), backbone.get('patch_size', 16)

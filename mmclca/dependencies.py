@@ -37,7 +37,7 @@ def installed_version(distribution: str) -> str | None:
 
 
 def _problem(name: str, versions: str, found: dict[str, str]) -> str:
-    """Say what is wrong with a module; empty where nothing is."""
+    """Describe the problem of a module; empty if there is none."""
     if not found:
         return f'{name} is not installed'
     for one in found.values():
@@ -47,11 +47,10 @@ def _problem(name: str, versions: str, found: dict[str, str]) -> str:
 
 
 def check_dependencies() -> None:
-    """Refuse packages that are missing or of a wrong version.
+    """Refuse missing packages and unsupported versions.
 
     Raises:
-        ImportError: If modules are missing or of a version that does not
-            work. Names all of them and the commands that fix it.
+        ImportError: Names all problems and the commands that fix them.
     """
     problems, old, new = [], [], []
     for name, (versions, install, *others) in MODULES.items():
@@ -70,6 +69,6 @@ def check_dependencies() -> None:
 
 
 def _remedy(old, new) -> str:
-    """Give the commands that leave one good installation of each module."""
+    """Return the commands that install each module once."""
     uninstall = f'  pip uninstall -y {" ".join(old)}\n' if old else ''
     return uninstall + '  pip install ' + ' '.join(f"'{n}'" for n in new)

@@ -100,7 +100,7 @@ NOT_RUN = [  # commands, and why
     (r'demo/app\.py', 'serves until it is stopped; tests/test_page'),
     (r'tools/dev/', 'writes into the checkout; has tests of its own'),
     (r'tools/research/pages', 'the same; tests/test_research'),
-    (r'tools/research/ats_batches', 'takes minutes; tests/test_research'),
+    (r'tools/research/(ats_batches|benchmarks)', 'tests/test_research'),
     (r'ultra_fgvc\.py download', 'needs a network'),
     (r'--executor slurm', 'needs a cluster'),
     (

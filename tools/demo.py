@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From nothing to a trained, tested and drawn CLCA ViT, on a CPU."""
+"""Train, test and visualize a CLCA ViT on synthetic leaves, on a CPU."""
 
 from mmclca.cli import run_command
 

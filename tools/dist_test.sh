@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/dist_test.sh CONFIG CHECKPOINT PROCESSES [OPTIONS OF tools/test.py]
-# On several machines, on each: NNODES=2 NODE_RANK=0 MASTER_ADDR=HOST PORT=29500
-# Without GPUs the processes run on the CPU (gloo).
+# Several machines, on each: NNODES=2 NODE_RANK=0 MASTER_ADDR=HOST PORT=29500
+# Without a GPU, the processes run on the CPU (gloo).
 set -e
 
 [ $# -ge 3 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choose the score below which an image is of no known class."""
+"""Choose the score threshold that flags unknown classes."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Name what is on images."""
+"""Classify images."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit the last layer of a frozen model to images, in seconds."""
+"""Fit a linear classifier on the features of a frozen model."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find the images of a gallery that look like others."""
+"""Find similar images in a gallery."""
 
 from mmclca.cli import run_command
 

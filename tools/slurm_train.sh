@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tools/slurm_train.sh PARTITION JOB_NAME CONFIG WORK_DIR [OPTIONS OF train.py]
-# Sizes: GPUS=8 (in all) GPUS_PER_NODE=8 CPUS_PER_TASK=5; SRUN_ARGS for more
+# Variables: GPUS=8 (total) GPUS_PER_NODE=8 CPUS_PER_TASK=5 SRUN_ARGS=OPTIONS
 set -e
 
 [ $# -ge 4 ] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }

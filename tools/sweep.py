@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run a grid of cells."""
+"""Run a grid of experiments."""
 
 from mmclca.cli import run_command
 

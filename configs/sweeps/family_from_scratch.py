@@ -4,7 +4,7 @@
 # the hMLP stem, and with a distillation token but no teacher: both heads learn
 # the labels. EViT keeps all tokens, that is, does nothing. Forward passes in
 # bfloat16.
-# Results: docs/results/family.md.
+# Results: docs/results/from_scratch.md.
 # Command: python tools/sweep.py configs/sweeps/family_from_scratch.py --jobs 2
 # The environment variable MMCLCA_DATA names the folder of data sets; the
 # leaves are drawn by the command in

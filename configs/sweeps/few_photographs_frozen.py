@@ -181,8 +181,10 @@ lines = {
     'DiffRate 0.5, three crops': dict(
         method='DiffRate', keep_rate=0.5, row='three crops'
     ),
-    'users: CLS and averages': dict(reading='CLS and average, layers 0 to 11'),
-    'users: CLS of the last layer': dict(
+    'full ViT, ridge regression': dict(
+        reading='CLS and average, layers 0 to 11'
+    ),
+    'full ViT, logistic regression': dict(
         reading='CLS, last layer', classifier='logistic 10'
     ),
 }

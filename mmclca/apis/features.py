@@ -98,20 +98,20 @@ def feature_batches(
 
 
 def refuse_none_read(paths: Sequence[str], unread: dict[int, str]) -> None:
-    """ValueError if none of some images can be read; says why."""
+    """Raise a ValueError with the reasons if no image can be read."""
     if len(unread) == len(paths):
         reasons = '; '.join(sorted(set(unread.values())))
         raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
 
 
 def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
-    """Drop unreadable images, and name them on stderr with the reason.
+    """Drop unreadable images, and print each with the reason to stderr.
 
     Args:
-        images (Photographs): All of them.
-        unread (dict[int, str]): By position why one was not read.
+        images (Photographs): All images.
+        unread (dict[int, str]): Reason by position of unreadable images.
     """
     for position, reason in unread.items():
-        line = f'not read: {images.paths[position]}: {reason}'
+        line = f'Warning: cannot read {images.paths[position]}: {reason}'
         say(line, file=sys.stderr)
     return images.select([i for i in range(len(images)) if i not in unread])

@@ -76,15 +76,15 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
 
 
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
-    """Read a gallery of :func:`write_gallery`.
+    """Read a gallery written by :func:`write_gallery`.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is no gallery, or of another model or stage.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not a gallery, or of another model or stage.
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f'there is no gallery {path}')
+        raise FileNotFoundError(f'gallery {path} does not exist')
     try:
         with safe_open(path, 'pt') as file:
             facts, features = file.metadata(), file.get_tensor('features')
@@ -94,31 +94,31 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
         _check_file(found)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:
         raise ValueError(
-            f'{path} is no gallery ({error}); retrieval.py --save-index '
-            'writes one'
+            f'{path} is not a gallery ({error}); create one with retrieval.py '
+            '--save-index'
         ) from error
     if (found.model, found.stage) != (model, stage):
         raise ValueError(
-            f'{path} is of another model, keep rate or stage (its stage is '
-            f'{found.stage!r}): features are not comparable; write it anew '
-            'with this one'
+            f'{path} was written with another model, keep rate or stage '
+            f'({found.stage!r}, expected {stage!r}); write it again with this '
+            'model'
         )
     return found
 
 
 def _check_file(gallery: Gallery) -> None:
-    """Refuse what fits nothing; a file of someone else has nothing fetched."""
+    """Refuse invalid features, and URLs: nothing is downloaded."""
     paths, features = gallery.images.paths, gallery.features
     shape = len(paths), features[0].numel() if len(features) else 0
     if 0 in shape or features.shape != shape:
-        raise ValueError(f'{len(paths)} images, features {features.shape}')
+        raise ValueError(f'{len(paths)} images, but features {features.shape}')
     if not torch.stack(features.aminmax()).isfinite().all():
         raise ValueError('features are not finite')
     if not features.is_floating_point():
-        raise ValueError(f'features are {features.dtype}, not floats')
+        raise ValueError(f'features are {features.dtype}, expected floats')
     for path in paths:
         if '://' in str(path) or not isinstance(path, str):
-            raise ValueError(f'it names {path}, no file of this machine')
+            raise ValueError(f'{path} is not a local path')
 
 
 def look_up(
@@ -181,12 +181,12 @@ def look_up(
 
 
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
-    """Coarse labels of a gallery, then of the queries where they count."""
+    """Coarse labels of the gallery, then of the queries if needed."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
     if None in names:
         raise ValueError(
-            f'{ranking} ranking goes by classes, which {names.count(None)} '
-            'images have not: give folders or lists with classes'
+            f'{ranking} ranking needs classes, but {names.count(None)} images '
+            'have none; use folders or lists with classes'
         )
     return torch.tensor(coarse_labels(names, coarse_of)[0])
 
@@ -221,7 +221,7 @@ def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
 def _metrics(
     entries: list[dict], measured: list[dict[str, float]]
 ) -> dict[str, float]:
-    """Average the measurements of the queries with a class."""
+    """Average the measures of the queries with a class."""
     pairs = zip(entries, measured, strict=True)
     labelled = [row for entry, row in pairs if entry['name'] is not None]
     if not labelled:
@@ -232,9 +232,8 @@ def _metrics(
         named = sorted({entry['name'] for entry in entries} - {None})
         some = printable(', '.join(named[:3]))
         warnings.warn(
-            'nothing to measure: the gallery has no other image of the '
-            f'classes of the queries ({some}, ...). Name '
-            'folders, or lines of classes.txt, alike in both',
+            'no accuracy: the gallery has no other image of the query classes '
+            f'({some}, ...); use the same class names in both',
             stacklevel=3,
         )
     queries = len(labelled) - unmatched

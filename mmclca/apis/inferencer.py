@@ -278,13 +278,13 @@ def answer_of(result: dict) -> dict:
 
 
 def check_finite(numbers: torch.Tensor) -> None:
-    """ValueError if a model gives NaN or infinity for an image, (B, K)."""
+    """Raise ValueError if outputs (B, K) of a model are not finite."""
     broken = int((~numbers.isfinite()).any(dim=1).sum())
     if broken:
         raise ValueError(
-            f'the model gives no finite numbers for {broken} of '
-            f'{len(numbers)} images: its weights are broken, or did not '
-            'converge'
+            f'model output: NaN or infinite for {broken} of {len(numbers)} '
+            'images (damaged weights or diverged training); use another '
+            'checkpoint'
         )
 
 
@@ -296,4 +296,4 @@ def _shown(source) -> str | np.ndarray:
 def _warn(unread: Iterator[DataSample]) -> None:
     lines = [printable(f'  {one.image}: {one.error}') for one in unread]
     if lines:
-        warnings.warn('\n'.join(['not read:', *lines]), stacklevel=3)
+        warnings.warn('\n'.join(['unreadable:', *lines]), stacklevel=3)

@@ -42,53 +42,52 @@ def load_classifier(
     device: str | torch.device | None = None,
     new_last_layer: bool = False,
 ) -> BaseModel:
-    """Load a trained classifier, with its config and its class names.
+    """Load a trained classifier with its config and class names.
 
-    They are its ``_config`` and ``_dataset_meta``, as
-    ``mmpretrain.get_model`` sets them. Weights of LoRA are added to those of
-    the classifier, which is returned alone.
+    They are stored as ``_config`` and ``_dataset_meta``, as in
+    ``mmpretrain.get_model``. LoRA weights are merged into the classifier,
+    which is returned without LoRA.
 
     Args:
-        model (str | Path | Config | BaseModel | None): A folder that fit
-            wrote; a checkpoint that holds its config; a config, its path or
-            its name; a model of ``mmpretrain.get_model``, used as it is.
-            None: the config in ``weights``.
-        weights (str | Path | dict, optional): Where the weights are from, if
-            ``model`` has none. Defaults to None.
+        model (str | Path | Config | BaseModel | None): A model folder of
+            fit; a checkpoint that contains its config; a config, its path or
+            its name; or a built model of ``mmpretrain.get_model``. None: the
+            config in ``weights``.
+        weights (str | Path | dict, optional): The weights, if ``model`` has
+            none. Defaults to None.
         options (dict): Settings of the config to override. Defaults to {}.
-        device (str | torch.device, optional): Where to run it. Defaults to
-            None: where a built model is, else on a GPU if there is one.
-        new_last_layer (bool): Whether the last layer of the head may be
-            missing in the weights, or of other classes, and the norm of
-            averaged tokens missing. Defaults to False.
+        device (str | torch.device, optional): Device. Defaults to None: the
+            device of a built model, else a GPU if available.
+        new_last_layer (bool): Whether the weights may lack the last layer of
+            the head and the norm of averaged tokens, or have other classes.
+            Defaults to False.
 
     Raises:
-        CheckpointError: If the weights are of another model.
-        ValueError: If there are no weights or they miss parameters, or the
-            config has no model or no test data set.
+        CheckpointError: If the weights belong to another model.
+        ValueError: If weights or parameters are missing, or the config has
+            no model or no test dataset.
     """
     if not isinstance(model, BaseModel | LoRAModel):
         named = model
         model, weights = config_and_weights(model, weights, options)
         if weights is None:
             raise ValueError(
-                f'{model.filename or named} comes without weights, and its '
-                'predictions would be noise: give pretrained=CHECKPOINT'
+                f'{model.filename or named} has no weights, so its '
+                'predictions would be random; pass pretrained=CHECKPOINT'
             )
         require_settings(model, 'model', 'test_dataloader')
         check_patches(model)
         model = build_classifier(model)
         if not hasattr(model.head, 'num_classes'):
             raise ValueError(
-                f'{type(model).__name__} is no classifier: give its weights '
-                'with the config of one'
+                f'{type(model).__name__} is not a classifier; pass the config '
+                'of a classifier'
             )
         device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     elif not hasattr(model, '_config'):
         raise ValueError(
-            'a built model needs its config, by which images are prepared: '
-            'build it with mmpretrain.get_model(CONFIG), or set '
-            'model._config = Config(...)'
+            'a built model needs its config to prepare images; build it with '
+            'mmpretrain.get_model(CONFIG), or set model._config = Config(...)'
         )
     require_settings(model._config, 'test_dataloader')
     stored, source = None, 'the model'
@@ -113,7 +112,7 @@ def config_and_weights(
     """Find the config of a model and its weights.
 
     Raises:
-        ValueError: If both are checkpoints, or one holds no config.
+        ValueError: If both are checkpoints, or a checkpoint has no config.
     """
     if model is not None and not is_checkpoint(model):
         if not isinstance(model, Config):
@@ -121,8 +120,8 @@ def config_and_weights(
         config = model
     elif model is not None and weights is not None:
         raise ValueError(
-            f'{model} and {weights} are both checkpoints: give one, or a '
-            'config and one'
+            f'{model} and {weights} are both checkpoints; pass one of them, '
+            'or a config and a checkpoint'
         )
     else:
         weights = open_checkpoint(str(weights if model is None else model))
@@ -188,12 +187,12 @@ def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
 
 
 def check_number(classes, num_classes: int, source: str) -> None:
-    """Refuse names that are not as many as the classes of a head."""
+    """Refuse class names if their number differs from the head's."""
     if len(classes) != num_classes:
         raise ValueError(
-            f'{source}: {len(classes)} class names for a head of '
-            f'{num_classes} classes. Set model.head.num_classes='
-            f'{len(classes)}, or give the config that it was trained with'
+            f'{source} has {len(classes)} class names for {num_classes} '
+            f'classes; set model.head.num_classes={len(classes)}, or use the '
+            'config of its training'
         )
 
 

@@ -174,7 +174,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
         folder (str | Path): Folder of all pictures.
 
     Raises:
-        ValueError: If pictures would lie in a folder of images.
+        ValueError: If a picture would be written to a folder of images.
     """
     absolute = [Path(os.path.abspath(image)) for image in images]
     folders = {path.parent for path in absolute}
@@ -184,7 +184,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
     ]
     if folders & {Path(os.path.abspath(path)).parent for path in pictures}:
         raise ValueError(
-            f'pictures in {folder} would lie among images, and might replace '
-            'one: give another folder'
+            f'{folder} contains images, which pictures might replace; choose '
+            'another folder'
         )
     return pictures

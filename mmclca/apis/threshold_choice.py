@@ -67,14 +67,14 @@ def choose_threshold(
 
 
 def check_known(images: Photographs, classes: Sequence[str]) -> None:
-    """Refuse images of classes that the model has not learned."""
+    """Refuse images of classes that the model does not know."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
         raise ValueError(
             f'{images.source} has images of {len(strange)} classes that the '
-            f'model does not know ({", ".join(strange[:3])}, ...): it knows '
-            f'{", ".join(classes[:3])}, ...; a classes.txt beside a list '
-            'names its labels'
+            f'model does not know ({", ".join(strange[:3])}, ...); it knows '
+            f'{", ".join(classes[:3])}, ...; to name the labels of a list, '
+            'put classes.txt in its folder'
         )
 
 
@@ -99,7 +99,7 @@ def _check(images, classes) -> None:
         if both:
             raise ValueError(
                 f'{len(both)} images of {images["unknown"].source} are also '
-                f'in {some.source}, as {min(both)}'
+                f'in {some.source}, such as {min(both)}; remove them from one'
             )
         check_known(some, classes)
     if 'test' in images:
@@ -110,19 +110,19 @@ def _warn_of_shared(known, test) -> None:
     both = shared(known, test)
     if both:
         say(
-            f'{len(both)} of {len(test.paths)} test images ({test.source}) '
-            'are also those that the threshold is chosen on: on new leaves '
-            'known_lost may be higher. Give others with --known or --test',
+            f'Warning: {len(both)} of {len(test.paths)} test images '
+            f'({test.source}) are also used to choose the threshold, so '
+            'known_lost may be too low; use others for --known or --test',
             file=sys.stderr,
         )
 
 
 def _warn_of_few(number: int, accept: float) -> None:
-    """Say so where every one of the known images has to be accepted."""
+    """Warn if every known image has to be accepted."""
     if accept < 1 and number * (1 - accept) < 1 - 1e-9:
         say(
-            f'warning: {number} known images are few: the threshold is the '
-            f'lowest score of them. For --accept {accept:g} give '
+            f'Warning: with only {number} known images, the threshold is '
+            f'their lowest score; for --accept {accept:g}, use '
             f'{math.ceil(1 / (1 - accept) - 1e-9)} or more',
             file=sys.stderr,
         )

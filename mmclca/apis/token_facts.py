@@ -50,16 +50,16 @@ class MacCounts:
 
 
 def check_tokens(model: nn.Module) -> None:
-    """Refuse a model whose tokens cannot be followed.
+    """Refuse a model whose tokens cannot be recorded.
 
     Raises:
-        ValueError: If the tokens of its backbone cannot be followed, or
-            there is no CLS among them.
+        ValueError: If the backbone does not support recording, or has no CLS
+            token.
     """
     backbone = as_reducible(model.backbone)
     if not backbone.has_cls:
         raise ValueError(
-            f'return_tokens tells what CLS attends to: {backbone.no_cls}'
+            f'return_tokens needs the attention of CLS: {backbone.no_cls}'
         )
 
 

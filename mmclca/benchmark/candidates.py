@@ -119,7 +119,7 @@ def size_of(model: dict) -> Images:
         return _images(model['model_name'], model)
     kind = class_of(model['backbone'])
     if not model.get('head'):
-        raise ValueError('the model has no head: nothing is classified')
+        raise ValueError('model.head is missing: add a classification head')
     if issubclass(kind, VisionTransformer):
         return Size.of_config(model)
     return _images(kind.__name__, model['backbone'])
@@ -192,9 +192,8 @@ class Candidate:
         """
         if not isinstance(self.size, Size):
             raise ValueError(
-                f'{self.name} ({self.size.name}) is no VisionTransformer: '
-                'there is no plain ViT of its size to compare it with, give '
-                '--baseline FILE and leave mmpretrain out of --methods'
+                f'{self.name} ({self.size.name}) is not a VisionTransformer: '
+                'add --baseline FILE and omit mmpretrain from --methods'
             )
         return self.size
 
@@ -367,6 +366,6 @@ def _check_names(rows: list[Candidate]) -> None:
     for i, one in enumerate(rows):
         if one in rows[:i]:
             raise ValueError(
-                f'a row {one.title} {one.label} exists already; leave it out, '
+                f'two models have the name {one.title} {one.label}: omit one, '
                 'or rename the config file'
             )

@@ -112,7 +112,7 @@ def compare(
             does, there is none of those interleaved with it either.
     """
     measured, peak = set(), cache(peak_memory)
-    for group in track([*_groups(plan)], 'Groups of models'):
+    for group in track([*_groups(plan)], 'Timing groups of models'):
         steps = {one: step_of(one, setting) for one in group}
         seconds = interleaved_seconds(steps, setting, rounds, warm_up)
         del steps  # their models, before others are built
@@ -141,4 +141,6 @@ def _groups(plan: Plan) -> Iterator[list[Candidate]]:
 def _leave_out(candidate: Candidate, missing: list[str]) -> None:
     place = f'{candidate.title}, {candidate.size.pixels} px'
     missing.append(f'{candidate.label} ({place})')
-    print(f'\nout of memory: {missing[-1]}', file=sys.stderr, flush=True)
+    print(
+        f'\nWarning: out of memory: {missing[-1]}', file=sys.stderr, flush=True
+    )

@@ -52,11 +52,11 @@ def obstacle(setting: Setting) -> str:
     """Why peaks of memory cannot be measured; empty where they can."""
     if setting.on_gpu:
         graphs = setting.compile_mode in WITH_CUDA_GRAPHS
-        return 'a CUDA graph that is replayed allocates nothing' * graphs
+        return 'CUDA graphs hide the allocations' * graphs
     if setting.compile_mode:
-        return "on a CPU the compiler's own memory would be counted"
+        return 'on a CPU the memory of the compiler would be counted'
     linux = PROCESS.joinpath('status').exists()
-    return '' if linux else 'on a CPU it needs Linux'
+    return '' if linux else 'on a CPU this needs Linux'
 
 
 def _peak_on_gpu(candidate: Candidate, setting: Setting) -> int:

@@ -27,8 +27,8 @@ def compare_quantized(
     size: tuple[int, int],
     place: str,
     photos: str | Path | None = None,
-) -> str:
-    """Say in a line what a file of 8-bit products loses, and its time.
+) -> list[str]:
+    """Compare latency and predictions of an int8 and a float32 file.
 
     Args:
         inferencer (TokenReductionInferencer): The model, on the CPU.
@@ -36,9 +36,12 @@ def compare_quantized(
         small (Path): That with 8-bit products.
         size (tuple[int, int]): Height and width of an image.
         place (str): Where the checkpoint was. A folder that ``fit`` wrote
-            says on what photographs to compare.
+            lists the photos to compare on.
         photos (str | Path, optional): Folder in which these photographs may
             be opened. Defaults to None: only those in the model folder.
+
+    Returns:
+        list[str]: Lines for the screen.
     """
     threads = torch.get_num_threads()
     setting = Setting(threads=threads, batch=1)
@@ -48,27 +51,24 @@ def compare_quantized(
     steps = {name: partial(run, images) for name, run in files.items()}
     seconds = interleaved_seconds(steps, setting, ROUNDS)
     times = [
-        f'{1e3 * min(one):.3g} ms in {name}' for name, one in seconds.items()
+        f'{name} {1e3 * min(one):.3g} ms' for name, one in seconds.items()
     ]
     words = f'{threads} thread{"s" * (threads > 1)}'
-    time = f'a photograph takes {" and ".join(times)} ({words})'
+    time = f'Latency    {", ".join(times)} per photo ({words})'
     if not is_fitted(place):
-        return f'{time}; what int8 loses was not measured'
+        return [time, 'Accuracy   int8 not measured: not a model folder']
     rows = [
         row
         for row in photographs_of(place)
         if any(is_below(row['path'], Path(x)) for x in (place, photos) if x)
     ]
     if not rows:
-        return (
-            f'{time}; what int8 loses was not measured: name the folder of '
-            'the photos with --photos'
-        )
-    return f'{_agreement(inferencer, rows, *files.values())}; {time}'
+        return [time, 'Accuracy   int8 not measured: add --photos FOLDER']
+    return [time, _agreement(inferencer, rows, *files.values())]
 
 
 def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-    """Leave out the score of strangers, which some files give, too."""
+    """Drop the unknown-class score, which some files return too."""
     return found[0] if isinstance(found, tuple) else found
 
 
@@ -94,18 +94,19 @@ def _agreement(inferencer, rows: list[dict], *files) -> str:
         unread |= reasons
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
-        return 'the photographs are gone, so what int8 loses is not known'
+        return 'Accuracy   int8 not measured: the photos cannot be read'
     scores = torch.cat([part for part in found if len(part)])
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
     if rows[0]['used'] == 'True':
         return (
-            f'int8 names {same} of {len(rows)} training photographs as '
-            'float32 does (none were held out, so its accuracy is not known)'
+            f'Agreement  {same} of {len(rows)} training photos get the same '
+            'prediction from int8 and float32 (accuracy unknown: no held-out '
+            'photos)'
         )
     names = [inferencer.classes.index(row['class']) for row in rows]
     right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
     return (
-        f'of {len(rows)} photographs held out int8 names {right[0]} right, '
-        f'float32 {right[1]}, and {same} are named alike'
+        f'Accuracy   int8 {right[0]} of {len(rows)} held-out photos correct, '
+        f'float32 {right[1]} (same prediction for {same})'
     )

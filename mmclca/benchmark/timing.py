@@ -49,7 +49,7 @@ def time_models(
     setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
     steps = {
         name: step_of_config(models[name], setting, ONNX if onnx else '')
-        for name in track([*models], 'Preparing to time')
+        for name in track([*models], 'Measuring latency')
     }
     found = interleaved_seconds(steps, setting, rounds)
     spread = max(median(one) / min(one) for one in found.values())
@@ -59,14 +59,14 @@ def time_models(
 
 
 def busy_note(spread: float, load: float) -> str:
-    """Say that others compute on the machine; empty where nobody does.
+    """Warn that the machine is busy; empty if it is not.
 
-    ``spread`` is a repeat in the middle by the least, ``load`` the number of
-    processes that want a core, by that of the cores.
+    ``spread`` is the median time divided by the minimum, ``load`` the load
+    average per core.
     """
     if max(spread, load) <= BUSY:
         return ''
-    why = f'{load:.1f} processes want each core'
+    why = f'load {load:.1f} per core'
     if spread > BUSY:
-        why = f'repeats took {spread:.1f} times as long'
-    return f'; the machine is busy ({why}): on an idle one it may be faster'
+        why = f'median {spread:.1f} times the minimum'
+    return f'; machine busy ({why}), latency may be overestimated'

@@ -40,19 +40,21 @@ SHARED = ('arch', 'img_size', 'patch_size', 'norm_cfg', 'stem')
 # in what its images and head leave no choice
 FIXED = ('in_channels', 'multiclass')
 TAKEN = (
-    'fit takes ViT, DeiT and DINOv2 with a CLS token; CaiT, ResMLP and '
-    'PatchConvNet as in the releases, or from a checkpoint that holds the '
-    'config of its model, as tools/train.py writes it'
+    'fit supports ViT, DeiT and DINOv2 with a CLS token, and CaiT, ResMLP and '
+    'PatchConvNet in the format of their releases, or with the config in the '
+    'checkpoint, as tools/train.py writes it'
 )
 
 
 def backbone_of(checkpoint: dict) -> dict:
-    """Read settings of the backbone that an opened file's weights fit.
+    """Infer the backbone settings from the weights of an opened file.
 
-    ``type``, ``arch`` and what else it is not built without; all but
-    ``img_size``, unless it takes images of one size only. A CheckpointError
-    says that they are of no network that is known here, a ValueError that a
-    config in the file is more than plain settings.
+    Returns ``type``, ``arch`` and the other required settings; ``img_size``
+    only if the backbone accepts a single image size.
+
+    Raises:
+        CheckpointError: If the architecture is not supported.
+        ValueError: If the stored config is more than plain settings.
     """
     named = weights_of(checkpoint)
     name = source_of(named).name
@@ -95,7 +97,7 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
 
 
 def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
-    """Refuse weights of another network, or of images that are no squares."""
+    """Refuse weights of another architecture, or for non-square images."""
     compared = compare_weights(network.state_dict(), own)
     wrong = wrong_parameters(network, *compared)
     if wrong:
@@ -104,15 +106,15 @@ def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
     has_size = kind == RESMLP or 'pos_embed' in own
     if has_size and any(height != width for height, width in sides):
         raise CheckpointError(
-            f'{name} is of a network for images of {network.img_size} px, in '
-            f'{network.patch_resolution} patches: fit takes square images'
+            f'{name} needs images of {network.img_size} px in '
+            f'{network.patch_resolution} patches; fit takes square ones'
         )
 
 
 def _refusal(kind: str, wrong: list[str], name: str) -> CheckpointError:
     return CheckpointError(
-        f'{name} is not of the {kind} that fit would build: {len(wrong)} '
-        f'parameters are wrong: {first_of(wrong, 6)}: {TAKEN}'
+        f'{name} does not match the {kind} built by fit: {len(wrong)} '
+        f'parameters differ ({first_of(wrong, 6)}); {TAKEN}'
     )
 
 
@@ -146,9 +148,10 @@ def _vit(own: dict) -> dict:
 
 
 def assumed_heads(checkpoint: dict, backbone: dict) -> str:
-    """Describe an assumption of :func:`backbone_of`, empty without one.
+    """Describe the number of heads assumed by :func:`backbone_of`.
 
-    Shapes do not tell the number of heads of a ViT.
+    Shapes do not determine the number of heads of a ViT. Empty if the number
+    is known.
     """
     source, arch = source_of(weights_of(checkpoint)), backbone['arch']
     width = arch['embed_dims']
@@ -156,9 +159,9 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
     if known or backbone['type'] != VIT or _stored(checkpoint, VIT):
         return ''
     return (
-        f'{source.name} does not say its number of attention heads: assuming '
-        f'{arch["num_heads"]} for {width} channels; for another number, store '
-        'its config in it (publish_model.py --config CONFIG)'
+        f'{source.name} does not store its number of attention heads; '
+        f'assuming {arch["num_heads"]} for embed_dims={width}; for another '
+        'number, add the config (publish_model.py --config CONFIG)'
     )
 
 
@@ -175,8 +178,8 @@ def _heads(width: int) -> int:
     heads = WIDE.get(width, width / HEAD_DIMS)
     if heads % 1:
         raise CheckpointError(
-            f'the weights have {width} channels, and how many heads is not '
-            f'known: fit takes those with {HEAD_DIMS} channels a head'
+            f'cannot infer the number of heads: embed_dims={width} is not a '
+            f'multiple of {HEAD_DIMS}; use a checkpoint with its config'
         )
     return int(heads)
 

@@ -15,10 +15,10 @@ from .error import CheckpointError
 
 DOWNLOAD = (
     'download the file itself (Git LFS: git lfs pull; Hugging Face: /resolve/ '
-    'in its address, not /blob/)'
+    'instead of /blob/ in the URL)'
 )
-UNPACK = 'unpack it, and give the file of weights in it'
-SAVE = "save its model's state dict with torch.save, and give that file"
+UNPACK = 'unpack it and use the weight file inside'
+SAVE = "save the model's state dict with torch.save and use that file"
 # first bytes, a kind of file that has them, and what to do
 KINDS = (
     (rb'version https://git-lfs', 'a Git LFS pointer', DOWNLOAD),
@@ -32,7 +32,7 @@ KINDS = (
     (rb'\x89HDF', 'an HDF5 file, as Keras writes it', SAVE),
     (rb'\x08[\x01-\x20][\x12\x3a\x42]', 'an ONNX model', SAVE),
     (rb'.{4}TFL3|GGUF|\x93NUMPY', 'a TFLite, GGUF or NumPy file', SAVE),
-    (rb'\xff\xd8\xff|\x89PNG|GIF8|RIFF|%PDF', 'an image', 'give weights'),
+    (rb'\xff\xd8\xff|\x89PNG|GIF8|RIFF|%PDF', 'an image', 'use a weight file'),
 )
 
 
@@ -73,14 +73,14 @@ def _format_of_zip(path: str, name: str) -> str:
     if any(entry.endswith('.npy') for entry in names):
         return 'npz'
     listed = ', '.join(names[:3])
-    raise CheckpointError(f'{name} is a zip archive of {listed}: {UNPACK}')
+    raise CheckpointError(f'{name} is a zip archive with {listed}: {UNPACK}')
 
 
 def unpacked_size(path: str) -> int:
-    """Return the bytes that a file declares, itself or its parts.
+    """Return the unpacked size of a file in bytes.
 
     Raises:
-        ValueError: If its parts are over ten times as large as the file.
+        ValueError: If the unpacked size is over ten times the file size.
     """
     size = os.path.getsize(path)
     if not zipfile.is_zipfile(path):
@@ -89,27 +89,27 @@ def unpacked_size(path: str) -> int:
         parts = sum(entry.file_size for entry in archive.infolist())
     if parts > 10 * size + 2**20:
         raise ValueError(
-            f'its parts unpack to {parts / 1e9:.2g} GB, over ten times its '
-            'size'
+            f'the contents unpack to {parts / 1e9:.2g} GB, more than ten '
+            'times the file size'
         )
     return max(size, parts)
 
 
 def check_tensors(weights: dict, size: int) -> None:
-    """Refuse tensors that repeat few numbers, by their strides.
+    """Refuse tensors whose strides repeat a few numbers.
 
     Args:
         weights (dict): Weights in a file.
-        size (int): Bytes that the file declares.
+        size (int): Unpacked size of the file in bytes.
 
     Raises:
-        ValueError: If copies of all tensors would be over four times as
-            large, and 16 MB more.
+        ValueError: If copies of all tensors would take more than four times
+            the size plus 16 MB.
     """
     tensors = [x for x in weights.values() if isinstance(x, Tensor)]
     copied = sum(x.numel() * x.element_size() for x in tensors)
     if copied > 4 * size + 2**24:
         raise ValueError(
-            f'its tensors would take {copied / 1e9:.2g} GB, but the file has '
-            f'{size / 1e6:.2g} MB of numbers'
+            f'the tensors would take {copied / 1e9:.2g} GB, but the file '
+            f'stores only {size / 1e6:.2g} MB of numbers'
         )

@@ -52,10 +52,10 @@ def _download(url: str, path: str) -> None:
             torch.hub.download_url_to_file(url, part)
         except (OSError, HTTPException) as error:
             raise CheckpointError(
-                f'{url} cannot be downloaded ({error}): fetch it with a '
-                f'browser and give the path of the file, or put it at {path}'
+                f'cannot download {url} ({error}); download it with a browser '
+                f'and pass its path, or save it as {path}'
             ) from error
-        # a download that broke off is not kept
+        # refuses an incomplete download before it enters the cache
         read_checkpoint(str(part), url)
 
     replace_file(Path(path), fetch)
@@ -66,8 +66,8 @@ def weights_of_timm(name: str) -> dict:
     if not timm.is_model_pretrained(name):
         hint = did_you_mean(name, timm.list_pretrained(), most=3)
         raise CheckpointError(
-            f'timm has no pretrained model {name!r}{hint}; '
-            'timm.list_pretrained() lists them'
+            f'timm has no pretrained model {name!r}{hint}; list all names '
+            'with timm.list_pretrained()'
         )
     if is_main_process():
         weights = _fetch_from_timm(name)
@@ -108,12 +108,12 @@ def _fetch_from_timm(name: str) -> dict:
     except Exception as error:  # timm and the hub raise many kinds
         file = f'{name}.safetensors'
         raise CheckpointError(
-            f'timm://{name} cannot be fetched ({type(error).__name__}). By '
-            'hand: on a machine with a network run\n'
+            f'cannot download timm://{name} ({type(error).__name__}). On a '
+            'machine with a network connection, run\n'
             '  python -c "import timm, safetensors.torch as st; '
             f"st.save_file(timm.create_model('{name}', pretrained=True)"
             f".state_dict(), '{file}')\"\n"
-            f'copy {file} here and give its path in place of timm://{name}: '
+            f'copy {file} here and use its path instead of timm://{name}: '
             f'--cfg-options load_from={file}'
         ) from None  # the hub's own traceback is hundreds of lines
 

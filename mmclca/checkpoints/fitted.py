@@ -49,24 +49,24 @@ def prepare_writing(folder: Path) -> None:
 
 
 def model_file(place: str | PathLike) -> str:
-    """Find the file of weights of a place, which may be such a folder.
+    """Return the weight file of a model folder; other paths are returned.
 
     Raises:
-        FileNotFoundError: If it is a folder without a model.
+        FileNotFoundError: If the folder contains no model.
     """
     path = Path(place).expanduser()
     if is_fitted(path):
         return str(newest(path, MODEL))
-    fit = f'mmclca fit PHOTOGRAPHS --out {place} writes it'
+    fit = f'create a model with: python -m mmclca fit PHOTOS --out {place}'
     if path.is_dir():
         raise FileNotFoundError(
-            f'{place} is a folder with no model.pth: {fit}; or name the '
-            'checkpoint file in it'
+            f'{place} does not contain model.pth; pass the checkpoint file, '
+            f'or {fit}'
         )
     if not (path.suffix or path.is_file() or '://' in str(place)):
         raise FileNotFoundError(
-            f'there is no checkpoint {place}, and no model.pth in a folder '
-            f'of that name: {fit}'
+            f'{place} does not exist, neither as a checkpoint nor as a model '
+            f'folder; check the path, or {fit}'
         )
     return str(place)
 

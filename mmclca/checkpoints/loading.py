@@ -75,11 +75,11 @@ def load_into_backbone(
 def compare_weights(
     own: dict, weights: dict, prefix: str = ''
 ) -> tuple[dict, list]:
-    """Find the parameters of a module that do not come, and what is unused.
+    """Return missing or mismatched parameters, and unexpected keys.
 
     Returns:
-        tuple[dict, list]: What is wrong, in words, by the name of the
-        parameter, and the names that the module has not.
+        tuple[dict, list]: The problem of each parameter by name, and the
+        names that the module does not have.
     """
     unfit = {}
     for name, value in own.items():
@@ -87,19 +87,20 @@ def compare_weights(
         if not isinstance(came, Tensor):
             unfit[name] = 'is missing'
         elif came.shape != value.shape:
-            unfit[name] = f'is {tuple(came.shape)}, not {tuple(value.shape)}'
+            found, expected = tuple(came.shape), tuple(value.shape)
+            unfit[name] = f'has shape {found}, expected {expected}'
     keys = [key for key in weights if key.startswith(prefix)]
     names = [key[len(prefix) :] for key in keys]
     return unfit, [name for name in names if name not in own]
 
 
 def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
-    """Name the tensors by which weights are of another backbone.
+    """List the tensors that do not match the backbone, with the reason.
 
     Args:
-        backbone (ForeignWeights): Says what may be new, and what left.
-        unfit (dict): Of :func:`compare_weights`.
-        unused (list): Likewise.
+        backbone (ForeignWeights): Defines ``may_be_new``, ``may_be_left``.
+        unfit (dict): Mismatches from :func:`compare_weights`.
+        unused (list): Unexpected keys from :func:`compare_weights`.
     """
     may_be_new = backbone.may_be_new
     may_be_left = (*may_be_new, *backbone.may_be_left, *MAY_BE_LEFT)
@@ -109,24 +110,23 @@ def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
         if not name.startswith(may_be_new)
     ]
     return wrong + [
-        f'{name} has no place'
+        f'{name} is unexpected'
         for name in unused
         if not name.startswith(may_be_left)
     ]
 
 
 def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
-    """Refuse weights of another backbone."""
+    """Refuse weights of another architecture."""
     wrong = wrong_parameters(backbone, unfit, unused)
     if wrong:
         raise CheckpointError(
-            f'{source.name} does not fit {type(backbone).__name__} '
-            f'({backbone.embed_dims} channels, {len(backbone.layers)} '
-            f'layers): {len(wrong)} parameters are wrong: '
-            f'{first_of(wrong, 6)}. The first keys of the file: '
-            f'{first_of(source.keys, 6) or "none"}. '
-            f'Is it the right file, and are {backbone.shaped_by} those of '
-            'its model?'
+            f'{source.name} does not match {type(backbone).__name__} '
+            f'(embedding dimension {backbone.embed_dims}, '
+            f'{len(backbone.layers)} layers): {len(wrong)} parameters differ '
+            f'({first_of(wrong, 6)}); first keys of the file: '
+            f'{first_of(source.keys, 6) or "none"}; use weights of this '
+            f'architecture, or set {backbone.shaped_by} as in the file'
         )
 
 
@@ -208,19 +208,19 @@ def fit_weights(
 
 
 def refuse_broken(model: nn.Module, source: str) -> None:
-    """Refuse a model that would answer NaN.
+    """Refuse a model whose predictions would be NaN.
 
     Raises:
-        ValueError: If parameters or buffers are not finite, or variances
-            negative; names them.
+        ValueError: Names the parameters or buffers that are not finite, and
+            negative variances.
     """
     named = {n: x for n, x in model.state_dict().items() if not x.is_meta}
     broken = [name for name, tensor in named.items() if _broken(name, tensor)]
     if broken:
         raise ValueError(
-            f'{source}: {len(broken)} tensors of the model are infinite, '
-            f'complex, negative variances or NaN: {first_of(broken, 6)}. It '
-            'is damaged, or its training did not converge: give another one'
+            f'{source}: {len(broken)} tensors contain NaN, infinite or '
+            f'complex numbers or negative variances ({first_of(broken, 6)}); '
+            'damaged file or diverged training; use another checkpoint'
         )
 
 
@@ -242,11 +242,10 @@ def _without_parameters(model: nn.Module) -> nn.Module:
 
 
 def _refuse(wrong: list[str], source: str) -> None:
-    """ValueError if there are names; a random head would predict noise."""
+    """Refuse missing parameters; a random head would predict noise."""
     if wrong:
         raise ValueError(
             f'{source}: {len(wrong)} parameters of the model are missing or '
-            f'have another shape or type: {first_of(wrong, 6)}. Give the '
-            'config that it was trained with; the number of classes is '
-            'model.head.num_classes'
+            f'have another shape or type ({first_of(wrong, 6)}); use the '
+            'config of its training and check model.head.num_classes'
         )

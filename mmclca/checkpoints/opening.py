@@ -74,25 +74,25 @@ def load_from_file(
     ``.npz``.
 
     Args:
-        filename (str): Path of the file, or of a folder that fit wrote.
+        filename (str): Path of the file, or of a model folder of fit.
         map_location (str | Callable, optional): See ``torch.load``.
             Defaults to None, the CPU.
-        mapped (bool): Whether tensors are read when they are used, and no
-            sooner. Defaults to False.
+        mapped (bool): Whether tensors are read from disk at their first use.
+            Defaults to False.
 
     Returns:
         dict: The checkpoint with its weights under ``'state_dict'``, or the
         weights alone. Config and class names of ``.safetensors`` are in
-        ``'meta'``, where mmengine has them.
+        ``'meta'``, as in mmengine's checkpoints.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If it is damaged, or holds more than tensors and
-            plain settings.
+        FileNotFoundError: If the file does not exist.
+        CheckpointError: If the file is damaged, or contains more than
+            tensors and plain settings.
     """
     path = os.path.expanduser(model_file(filename))
     if not os.path.isfile(path):
-        raise FileNotFoundError(f'there is no checkpoint {filename}')
+        raise FileNotFoundError(f'checkpoint {filename} does not exist')
     return read_checkpoint(path, filename, map_location, mapped)
 
 
@@ -184,17 +184,17 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
     unsafe = re.search(UNSAFE, reason)
     if isinstance(error, UnpicklingError) and unsafe:
         return CheckpointError(
-            f'{name} is not opened: it holds more than weights and plain '
-            f'settings ({unsafe.group()}), and a pickle can run code. If you '
-            'trust where it comes from, open it there with the code that '
-            'wrote it, save its state dict alone, and load that'
+            f'{name} is refused: it contains {unsafe.group()}, which is more '
+            'than weights and plain settings and could run code; if you trust '
+            'the file, save only its state dict in the environment of its '
+            'training and load that'
         )
-    # what follows is torch's advice to open it all the same
+    # drop torch's advice to open the file without checks
     reason = reason.strip().partition('\n')[0].partition('. ')[0]
     return CheckpointError(
         f'{name} ({os.path.getsize(path)} bytes) cannot be opened '
-        f'({type(error).__name__}: {reason}). Is it cut short, or no '
-        'checkpoint? Copy or download it again'
+        f'({type(error).__name__}: {reason}); the file is incomplete or not a '
+        'checkpoint; copy or download it again'
     )
 
 
@@ -205,27 +205,27 @@ def dict_in(found: dict, name: str) -> dict:
 
 
 def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
-    """Add the parameters that :class:`SaveTrainableHook` left to a base.
+    """Add the frozen parameters that :class:`SaveTrainableHook` stores apart.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If it has another name or hash than training writes.
+        FileNotFoundError: If the file of base weights does not exist.
+        CheckpointError: If its hash differs from the one in its name.
     """
     base = dict_in(checkpoint, 'meta').get('base')
     if not isinstance(base, str):
         return
-    base = os.path.basename(base)  # in no other folders
+    base = os.path.basename(base)  # never read from another folder
     folder = pathlib.Path(path).absolute().parent
     files = [place / base for place in (folder, folder.parent)]
     found = str(next(filter(pathlib.Path.is_file, files), files[0]))
     if not os.path.isfile(found):
-        raise FileNotFoundError(f'there is no checkpoint {found}')
+        raise FileNotFoundError(f'{name} needs the missing file {found}')
     weights = weights_of(_read_file(found, found, None, mapped))
     weights = {k: x for k, x in weights.items() if isinstance(x, Tensor)}
     if base != f'base_{digest_of(weights)}.pth':
         raise CheckpointError(
-            f'{name} needs {base}, but the contents of {found} have the hash '
-            f'{digest_of(weights)}: copy the base of its training there'
+            f'{name} needs {base}, but {found} has the hash '
+            f'{digest_of(weights)}; copy the base weights of its run there'
         )
     for kind, prefix in dict(state_dict='', ema_state_dict='module.').items():
         added = {prefix + key: value for key, value in weights.items()}
@@ -284,8 +284,7 @@ def _scalar(kind: _Kind, data: bytes) -> np.generic:
 def _numbers(
     kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
 ) -> np.ndarray:
-    """Return a new array of just these bytes; all that is given is from a
-    file."""
+    """Return a new array of exactly these bytes; the file is not trusted."""
     plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
     if not plain or any(part is not None for part in kind.parts[:3]):
         raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
@@ -295,28 +294,27 @@ def _numbers(
         or not all(type(n) is int and n >= 0 for n in shape)
         or prod(shape) * dtype.itemsize != len(data)
     ):
-        raise UnpicklingError('an array is not as large as its shape says')
+        raise UnpicklingError('the size of an array does not match its shape')
     if dtype.kind == 'U':
-        data.decode(UTF_32[kind.order])  # others break Python's own texts
+        data.decode(UTF_32[kind.order])  # refuse invalid Unicode
     return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
 
 
 def _statistic(owner: type, name: str) -> None:
-    """Stand in for ``getattr``, of which a pickled HistoryBuffer needs
-    nothing."""
+    """Replace ``getattr``, whose result a HistoryBuffer does not need."""
     if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
         raise UnpicklingError('GLOBAL getattr')
 
 
 def _encoded(text: str, codec: str) -> bytes:
-    """Stand in for ``codecs.encode``: other codecs double what they get."""
+    """Replace ``codecs.encode``: other codecs could inflate the data."""
     if codec not in ('latin1', 'latin-1'):
         raise UnpicklingError(f'GLOBAL _codecs.encode({codec!r:.20})')
     return text.encode(codec)
 
 
 def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
-    """Stand in for ``bytearray``, which makes any number of zeros."""
+    """Replace ``bytearray``, which could allocate any number of zeros."""
     if isinstance(data, int):
         raise UnpicklingError('GLOBAL bytearray')
     return bytearray(_encoded(data, codec) if isinstance(data, str) else data)

@@ -55,7 +55,7 @@ def fit_positions(
 
 
 def _fit_tables(backbone, state_dict: dict, prefix: str) -> list[str]:
-    """Interpolate relative positions of another square grid, in place."""
+    """Interpolate relative positions from another square grid, in place."""
     sides = set()
     for name, own in backbone.named_parameters():
         table = state_dict.get(prefix + name) if TABLE in name else None
@@ -68,7 +68,7 @@ def _fit_tables(backbone, state_dict: dict, prefix: str) -> list[str]:
             )
             sides.add(side // 2 + 1)
     grid = '{} x {}'.format(*backbone.patch_resolution)
-    return [f'{TABLE}s of {n} x {n} patches to {grid}' for n in sides]
+    return [f'{TABLE}s from {n} x {n} to {grid} patches' for n in sides]
 
 
 def _num_cls_rows(backbone) -> int:
@@ -154,9 +154,9 @@ def _changes(name: str, old: tuple, grid: tuple, no_cls: bool) -> list[str]:
     """Describe what was resized."""
     if old == grid and not no_cls:
         return []
-    none = ' and none for CLS' if no_cls else ''
+    none = ' without CLS' if no_cls else ''
     (h, w), (new_h, new_w) = old, grid
-    return [f'{name} of {h} x {w} patches{none} to {new_h} x {new_w}']
+    return [f'{name} from {h} x {w} patches{none} to {new_h} x {new_w}']
 
 
 def _is_rows(pos) -> bool:
@@ -195,9 +195,9 @@ def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
 
 
 def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
-    """Say why rows of positions are no grid: the end of an error message.
+    """Explain a position embedding without a valid grid, for an error.
 
-    Empty where the number of rows is not what is wrong.
+    Empty if the number of rows is not the problem.
     """
     pos = state_dict.get(f'{prefix}pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
@@ -205,10 +205,9 @@ def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
     num_tokens = len(_prefix_of(backbone, own, state_dict, prefix))
     height, width = backbone.patch_resolution
     return (
-        f' ({pos.size(1)} rows, with {num_tokens} before the patches. Only a '
-        f'square and the grid of this backbone, {height} x {width}, are told '
-        'from the number of rows: set img_size to that of the model in the '
-        'file)'
+        f' ({pos.size(1)} rows, {num_tokens} of them before the patches; the '
+        f'rest matches neither a square grid nor {height} x {width}; set '
+        "img_size to the image size of the file's model)"
     )
 
 

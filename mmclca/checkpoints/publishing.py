@@ -18,10 +18,10 @@ from .stored import checkpoint_bytes
 
 
 def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
-    """Take tensors by name, each on the CPU with memory of its own.
+    """Copy the tensors to the CPU, by name.
 
-    mmengine stores the average where a model looks for its weights, and what
-    was trained beside it.
+    With EMA, mmengine stores the average as ``state_dict`` and the trained
+    weights as ``ema_state_dict``.
     """
     weights = dict(weights_of(checkpoint))
     trained = {
@@ -30,8 +30,8 @@ def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
         if key.startswith('module.')
     }
     if trained:
-        taken = 'weights as trained' if no_ema else 'moving average (EMA)'
-        print(f'the checkpoint has two sets of weights; taken: {taken}')
+        taken = 'weights without EMA' if no_ema else 'moving average (EMA)'
+        print(f'The checkpoint has two sets of weights; using: {taken}')
     if no_ema:
         weights.update(trained)
     return {
@@ -72,7 +72,7 @@ def _write(name: Path, ending: str, data: bytes) -> Path:
     date = datetime.date.today().strftime('%Y%m%d')
     path = name.with_name(f'{name.name}_{date}-{digest}{ending}')
     if path.exists():
-        raise FileExistsError(f'{path} is there already; it is not written')
+        raise FileExistsError(f'{path} already exists; remove it first')
     replace_bytes(path, data)
     return path
 

@@ -72,7 +72,7 @@ class Report:
             'not used here': _by_part(self.unused),
         }
         others = [
-            f'{what}: {first_of(of, 6)}' for what, of in parts.items() if of
+            f'{part}: {first_of(x, 6)}' for part, x in parts.items() if x
         ]
         loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
         return printable('; '.join([loaded, *others]))
@@ -83,7 +83,7 @@ class Report:
 
 
 def _by_part(names: list[str]) -> list[str]:
-    """Join the names of the same part of a model."""
+    """Count names per part of the model."""
     parts = {}
     for name in names:
         parts.setdefault('.'.join(name.split('.')[:2]), []).append(name)
@@ -174,22 +174,22 @@ def _is_odd(value) -> bool:
 
 
 def unwrap(checkpoint, name: str) -> dict:
-    """Find the weights in a checkpoint, and note where they came from.
+    """Find the weights in a checkpoint, and note their source.
 
     Returns:
         dict: The checkpoint with its weights under ``'state_dict'``, or the
-        weights alone where the file has them elsewhere.
+        weights alone if the file has them under another key.
 
     Raises:
-        CheckpointError: If there are no weights where they are looked for.
+        CheckpointError: If no known key contains weights.
     """
     weights, wrapper, others = checkpoint, None, []
     if isinstance(checkpoint, dict):
         wrapper, weights, others = _choose_set(checkpoint)
     if not isinstance(weights, dict):
         raise CheckpointError(
-            f'{name} holds a {type(weights).__name__} in place of a dict '
-            'of tensors: save model.state_dict() and load that'
+            f'{name} contains a {type(weights).__name__} instead of a dict of '
+            'tensors; save model.state_dict() and load that file'
         )
     if wrapper is None:
         _refuse_unknown(weights, name)
@@ -201,7 +201,7 @@ def unwrap(checkpoint, name: str) -> dict:
     source.keys, source.arch = keys, checkpoint.get('arch', '')
     if others:
         source.choice = (
-            f'{name} holds several sets of weights: {wrapper} is used, not '
+            f'{name} contains several sets of weights; using {wrapper}, not '
             f'{", ".join(others)}'
         )
         MMLogger.get_current_instance().info(printable(source.choice))
@@ -250,17 +250,17 @@ def _inner_set(found) -> dict | None:
 
 
 def _refuse_unknown(weights: dict, name: str) -> None:
-    """Dicts and no tensor: the weights are under another key."""
+    """Refuse dicts without a tensor: the key of the weights is unknown."""
     has_dicts, has_tensors = (
         any(isinstance(value, kind) for value in weights.values())
         for kind in (dict, Tensor)
     )
     if has_dicts and not has_tensors:
         raise CheckpointError(
-            f'{name} holds no weights where they are looked for: its keys '
-            f'are {", ".join(map(str, weights))}, and weights are taken from '
-            f'{", ".join(WRAPPERS)}, or from a file that holds nothing else. '
-            'Save the dict of tensors alone and load that'
+            f'no weights found in {name}, whose keys are '
+            f'{", ".join(map(str, weights))}; expected a dict of tensors, '
+            f'alone or under {", ".join(WRAPPERS)}; save the dict of tensors '
+            'alone and load that file'
         )
 
 

@@ -44,25 +44,25 @@ def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
 
 
 def resume(cfg: Config, checkpoint: str | None) -> None:
-    """Tell a config from where to go on.
+    """Set the checkpoint that a config resumes from.
 
     Args:
         cfg (Config): The config, changed in place. Its own ``resume`` without
             ``load_from`` counts as 'auto'.
-        checkpoint (str, optional): A path or URL; 'auto' is the newest whole
-            one of the work dir, and without any the run starts as the config
-            says. None leaves that to the config.
+        checkpoint (str, optional): A path or URL; 'auto' is the newest
+            complete checkpoint of the work dir, or a new run without one.
+            None uses the settings of the config.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If it cannot be opened. Both name the newest one of
-            the work dir that can.
+        FileNotFoundError: If the file does not exist.
+        CheckpointError: If it cannot be opened. Both name the newest
+            complete checkpoint of the work dir.
     """
     own = cfg.get('resume') and not cfg.get('load_from')
     if checkpoint == 'auto' or (checkpoint is None and own):
         checkpoint, _ = newest_checkpoint(Path(cfg.work_dir))
         if checkpoint is None:
-            print_log(f'{cfg.work_dir} has no whole checkpoint: starts anew')
+            print_log(f'no checkpoint in {cfg.work_dir}; starting a new run')
             cfg.resume = bool(cfg.get('resume') and not own)
     elif checkpoint is not None:
         _check(checkpoint, Path(cfg.work_dir))
@@ -71,14 +71,14 @@ def resume(cfg: Config, checkpoint: str | None) -> None:
 
 
 def _check(checkpoint: str, work_dir: Path) -> None:
-    if '://' in checkpoint:  # opened, once, where it is fetched
+    if '://' in checkpoint:  # checked when it is downloaded
         return
     try:
         load_from_file(checkpoint, mapped=True)
     except (CheckpointError, FileNotFoundError) as error:
         newest, _ = newest_checkpoint(work_dir)
-        whole = f'{newest} is whole' if newest else 'no other is whole'
-        raise type(error)(f'{error}. In {work_dir} {whole}') from None
+        advice = f'resume from {newest}' if newest else 'start a new run'
+        raise type(error)(f'{error}; {advice}') from None
 
 
 def _last_checkpoint(work_dir: Path) -> Path:
@@ -102,8 +102,8 @@ def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
         try:
             meta = load_from_file(str(file), mapped=True).get('meta')
         except CheckpointError as error:
-            warnings.warn(f'passed over: {error}', stacklevel=3)
+            warnings.warn(f'skipped checkpoint: {error}', stacklevel=3)
             continue
         if isinstance(meta, dict) and isinstance(meta.get('iter'), int):
-            return [(str(file), meta['iter'])]  # else weights alone
+            return [(str(file), meta['iter'])]  # skip files of weights only
     return []

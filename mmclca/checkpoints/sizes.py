@@ -27,15 +27,15 @@ class _ReadableSteps(TorchFunctionMode):
 
 @contextmanager
 def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
-    """Build modules without memory, of not many more parameters than weights.
+    """Build modules on the meta device and limit their size by the weights.
 
     Args:
-        weights (dict[str, Tensor]): Of twice as many and some more, for a new
-            head and buffers, the modules may be.
-        name (str): The file that weights and settings are from.
+        weights (dict[str, Tensor]): Modules may have about twice as many
+            parameters, to allow for a new head and buffers.
+        name (str): The file with the weights and settings.
 
     Raises:
-        CheckpointError: If there are more, or the modules cannot be built.
+        CheckpointError: If the modules are larger or cannot be built.
     """
     sizes = [x.numel() for x in weights.values() if isinstance(x, Tensor)]
     left = [2 * sum(sizes) + 2**22, 2 * len(sizes) + 1000]
@@ -46,9 +46,9 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
             left[1] -= 1
         if min(left) < 0:
             raise CheckpointError(
-                f'{name} is of a larger model than its weights fill, '
-                f'{sum(sizes)} numbers in {len(sizes)} tensors: give the '
-                'config that it was trained with'
+                f'the config in {name} defines a larger model than its '
+                f'weights fill ({sum(sizes)} numbers in {len(sizes)} '
+                'tensors); use the config of its training'
             )
 
     handles = [
@@ -62,9 +62,9 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
         raise
     except Exception as error:  # constructors raise all kinds
         raise CheckpointError(
-            f'the config in {name} makes no model '
-            f'({type(error).__name__}: {error}): give the config that it was '
-            'trained with'
+            f'cannot build the model of the config in {name} '
+            f'({type(error).__name__}: {error}); use the config of its '
+            'training'
         ) from error
     finally:
         for handle in handles:

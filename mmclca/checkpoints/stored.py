@@ -51,19 +51,19 @@ TARGET = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
 def stored_config(checkpoint: dict) -> Config:
     """Read the config that a model was trained with.
 
-    It is read as plain settings and not run. Only the model, its data
-    preprocessor and the pipeline of the test dataset are taken from it: a
-    file names no dataset that is opened.
+    The config is parsed as plain settings and never executed. Only the
+    model, its data preprocessor and the pipeline of the test dataset are
+    used, so a file cannot make the program open a dataset.
 
     Raises:
-        ValueError: If there is none, or it is more than plain settings; see
-            :func:`mmclca.checkpoints.stored.check_settings`.
-        CheckpointError: If the model is not one of these weights.
+        ValueError: If there is no config, or it is more than plain settings;
+            see :func:`mmclca.checkpoints.stored.check_settings`.
+        CheckpointError: If the model does not match the weights.
     """
-    remedy = 'give the config beside it (predict.py: --config CONFIG)'
+    remedy = 'pass the config file (predict.py: --config CONFIG)'
     if stored_text(checkpoint) is None:
-        raise ValueError(f'{_name(checkpoint)} holds no config: {remedy}')
-    parts = _read(checkpoint, usable_parts, f'If you trust it, {remedy}')
+        raise ValueError(f'{_name(checkpoint)} has no config; {remedy}')
+    parts = _read(checkpoint, usable_parts, f'if you trust it, {remedy}')
     config = Config(dict(parts, default_scope='mmpretrain'))
     if 'model' in config:
         _check_model(deepcopy(config), checkpoint)  # constructors change it
@@ -81,11 +81,11 @@ def _check_model(config: Config, checkpoint: dict) -> None:
 def stored_backbone(checkpoint: dict) -> dict | None:
     """Read the settings of the backbone in a stored config.
 
-    They are read as :func:`stored_config` reads; what else is in the config
-    is not looked at.
+    They are parsed as in :func:`stored_config`; the rest of the config is
+    ignored.
 
     Returns:
-        dict | None: None where there is no config.
+        dict | None: None without a config.
 
     Raises:
         ValueError: If there is no backbone in it, or it is more than plain
@@ -94,8 +94,8 @@ def stored_backbone(checkpoint: dict) -> dict | None:
     if stored_text(checkpoint) is None:
         return None
     remedy = (
-        'Write plain settings into it (publish_model.py --config CONFIG), or '
-        'give the weights alone'
+        'store plain settings in it with publish_model.py --config CONFIG, or '
+        'use the weights alone'
     )
     return _read(checkpoint, _backbone, remedy)['model']['backbone']
 
@@ -138,13 +138,13 @@ def checkpoint_bytes(
 
 
 def check_names(classes, source: str) -> None:
-    """Refuse class names that are no list or tuple of texts."""
+    """Refuse class names that are not a list or tuple of strings."""
     if not isinstance(classes, list | tuple) or not all(
         isinstance(name, str) for name in classes
     ):
         raise ValueError(
-            f'{source}: its class names are no list of texts, as '
-            "['ash', 'elm'] is: write them so, or give its weights alone"
+            f'{source}: class names must be a list of strings, such as '
+            "['ash', 'elm']; correct them, or use the weights alone"
         )
 
 
@@ -161,8 +161,8 @@ def _read(
         check_settings(parts)
     except ValueError as error:
         raise ValueError(
-            f'the config in {_name(checkpoint)} is not used, for it is not '
-            f'run as Python is: {error}. {remedy}'
+            f'the config in {_name(checkpoint)} is refused, because stored '
+            f'configs are never executed: {error}; {remedy}'
         ) from error
     return parts
 
@@ -199,7 +199,7 @@ def _without_unused(model: dict) -> dict:
 
 def _settings(config: dict, name: str) -> dict:
     if not isinstance(config.get(name), dict):
-        raise ValueError(f'{name} is no dict')
+        raise ValueError(f'{name} is not a dict')
     return config[name]
 
 
@@ -207,39 +207,37 @@ NUMBERS = dict(inf=inf, nan=nan)
 
 
 def parse_plain_config(text: str) -> Config:
-    """Read what ``Config.pretty_text`` has written.
+    """Parse the output of ``Config.pretty_text``.
 
     Returns:
         Config: The settings.
 
     Raises:
-        ValueError: If there is anything else in it.
+        ValueError: If the text contains anything but settings.
     """
     if len(text) > LONGEST:
-        raise ValueError(
-            f'it has {len(text)} characters, and at most {LONGEST} are read'
-        )
+        raise ValueError(f'{len(text)} characters exceed the limit {LONGEST}')
     try:
         tree = ast.parse(text)
         _check_depth(tree)
         return Config(dict(map(_assignment, tree.body)))
     except SyntaxError as error:
-        raise ValueError(f'line {error.lineno} is no setting') from error
-    except KeyError as error:  # a name that mmengine keeps for itself
+        raise ValueError(f'line {error.lineno} is not a setting') from error
+    except KeyError as error:  # a name reserved by mmengine
         raise ValueError(error.args[0]) from error
     # a key that is a list; too many brackets or signs for Python
     except (MemoryError, RecursionError, TypeError) as error:
         problem = f'{type(error).__name__}: {error}'
-        raise ValueError(f'it is no plain settings ({problem})') from error
+        raise ValueError(f'not plain settings ({problem})') from error
 
 
 def _check_depth(tree: ast.AST) -> None:
-    """Refuse settings that code which calls itself cannot follow."""
+    """Refuse settings too deep for recursive code."""
     nodes = [tree]
     for _ in range(DEEPEST):
         nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
     if nodes:
-        raise ValueError('its settings are nested too deeply')
+        raise ValueError('the settings are nested too deeply')
 
 
 def _assignment(node: ast.stmt) -> tuple:
@@ -280,14 +278,14 @@ def _call_of_dict(node: ast.Call) -> dict:
 
 def _refusal(node: ast.AST) -> ValueError:
     code = ' '.join(ast.unparse(node).split())
-    return ValueError(f'line {node.lineno}, {code[:60]}, is no plain setting')
+    return ValueError(f'line {node.lineno} is not a setting: {code[:60]}')
 
 
 def _below(package: str, modules: str) -> list[str]:
     return [f'{package}.{module}.' for module in modules.split()]
 
 
-# of whose modules a type in a model may be
+# modules whose types a model may use
 PACKAGES = (
     *_below('mmclca', 'models'),
     *_below('mmcv', 'cnn.bricks'),
@@ -351,12 +349,11 @@ def without_training(settings):
 
 
 def check_settings(config: dict) -> None:
-    """Refuse settings that could import, fetch or open something, and sizes
-    that take hours or all memory.
+    """Refuse settings that could import, download or open something, and
+    sizes that would take hours or all memory.
 
     Raises:
-        ValueError: If there is a type that is not allowed where it is, or a
-            text or setting that is not allowed anywhere; names all of them.
+        ValueError: Names all types, texts and settings that are not allowed.
     """
     refused = [
         problem
@@ -364,7 +361,7 @@ def check_settings(config: dict) -> None:
         for problem in _refused(value, (name,))
     ]
     if refused:
-        raise ValueError(f'not allowed are {", ".join(refused)}')
+        raise ValueError(f'settings not allowed: {", ".join(refused)}')
 
 
 def _refused(value, place: tuple) -> Iterator[str]:
@@ -378,7 +375,7 @@ def _refused(value, place: tuple) -> Iterator[str]:
                 yield f'{where}.type={inner!r:.80}'
     elif isinstance(value, list | tuple | set):
         if len(value) > LARGEST:
-            yield f'{where} of {len(value)} values'
+            yield f'{where} ({len(value)} values)'
         for inner in value:
             yield from _refused(inner, place)
     elif isinstance(value, int | float):
@@ -443,11 +440,11 @@ def _is_text(text: str, name: str) -> bool:
 
 
 def compare_heads(backbone, source: WeightSource) -> None:
-    """Warn in the log of weights of another number of heads.
+    """Log a warning if the weights have another number of heads.
 
     Args:
-        backbone (ForeignWeights): The backbone that was loaded.
-        source (WeightSource): Where from.
+        backbone (ForeignWeights): The backbone after loading.
+        source (WeightSource): Source of the weights.
     """
     ours = vars(backbone).get('arch_settings', {}).get('num_heads')
     theirs = _stored_heads(backbone, source) or heads_of_release(
@@ -455,9 +452,9 @@ def compare_heads(backbone, source: WeightSource) -> None:
     )
     if ours and theirs and ours != theirs:
         MMLogger.get_current_instance().warning(
-            f'{source.name} is of {theirs} heads, this network has {ours}: '
-            'it does not compute what was learned, give arch=dict(..., '
-            f'num_heads={theirs})'
+            f'{source.name} was trained with {theirs} attention heads, but '
+            f'this model has {ours}, so its outputs are wrong; set '
+            f'arch=dict(..., num_heads={theirs})'
         )
 
 

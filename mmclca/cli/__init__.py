@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts that the command lines share.
+"""Shared parts of the command lines.
 
-Importing it takes less than a tenth of a second: torch, mmengine and
-mmpretrain are imported when a tool begins to work, so that ``--help`` and
-wrong options answer at once.
+Importing it takes less than 0.1 s: torch, mmengine and mmpretrain are
+imported when a command starts to work, so ``--help`` and wrong options
+answer immediately.
 """
 
 from .arguments import Parser

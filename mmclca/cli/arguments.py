@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The parser of command lines, and options that several commands have."""
+"""Command-line parser, and options shared by several commands."""
 
 import argparse
 import re
@@ -13,33 +13,32 @@ from .mistakes import Mistake
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with ``--debug``, which :func:`mmclca.cli.run` reads.
+    """Parser with ``--debug``, which :func:`mmclca.cli.run` reads.
 
     Args:
-        description (str): What the command does: the first paragraph of a
-            docstring.
-        go_on (str): How to go on after Ctrl-C. Defaults to ''.
-        **more: Of ``argparse.ArgumentParser``.
+        description (str): Description of the command: the first paragraph of
+            a docstring.
+        go_on (str): Advice after Ctrl-C. Defaults to ''.
+        **more: Arguments of ``argparse.ArgumentParser``.
     """
 
     def __init__(self, description: str = '', go_on: str = '', **more):
         first, *_ = description.split('\n\n')
         super().__init__(description=' '.join(first.split()), **more)
         self.set_defaults(go_on=go_on)
-        self.flag('--debug', 'show the traceback of a mistake, not one line')
+        self.flag('--debug', 'show the full traceback of an error')
 
     def add(self, names: str, meaning: str, default=None, **more) -> None:
         """Add an argument whose help ends with its default.
 
         Args:
-            names (str): Of a positional argument, or of an option with its
-                dashes, a short one before it and the name of its value after
-                it: ``'-p --phase NAME'``.
-            meaning (str): What the help says. The default is added unless
-                the word is in it.
-            default (object): The value where none is given; without a
-                ``type``, values are numbers if it is one. Defaults to None.
-            **more: Of ``add_argument``.
+            names (str): Name of a positional argument, or names of an option
+                and its value: ``'-p --phase NAME'``.
+            meaning (str): Help text. The default is added unless the word is
+                in the text.
+            default (object): Default value; if it is a number, its type is
+                the type of the option. Defaults to None.
+            **more: Arguments of ``add_argument``.
         """
         if isinstance(default, (int, float)):
             more.setdefault('type', type(default))
@@ -53,29 +52,29 @@ class Parser(argparse.ArgumentParser):
         )
 
     def share(self, *names: str) -> None:
-        """Add options that several commands have: keys of ``SHARED``."""
+        """Add shared options: keys of ``SHARED``."""
         for name in names:
             self.add(name, **SHARED[name])
 
     def error(self, message: str) -> NoReturn:
-        """End with usage and one line, as argparse does."""
+        """Exit with the usage and one line, as argparse does."""
         super().error(printable(message))
 
     def flag(self, name: str, meaning: str) -> None:
-        """Add an option that is False unless it is given.
+        """Add an option without a value, False by default.
 
         Args:
-            name (str): With its dashes.
-            meaning (str): What the help says.
+            name (str): Name with its dashes.
+            meaning (str): Help text.
         """
         self.add_argument(name, action='store_true', help=meaning)
 
 
 class _Settings(argparse.Action):
-    """``KEY=VALUE``, as mmengine's ``DictAction`` reads them, and dicts."""
+    """``KEY=VALUE`` settings as in mmengine's ``DictAction``, and dicts."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        """Refuse what is no ``KEY=VALUE``; see ``argparse.Action``."""
+        """Parse ``KEY=VALUE`` settings; see ``argparse.Action``."""
         found = dict(vars(namespace)[self.dest])
         for value in values:
             key, _, text = value.partition('=')
@@ -86,16 +85,15 @@ class _Settings(argparse.Action):
             except (AssertionError, RecursionError, ValueError) as error:
                 raise argparse.ArgumentError(
                     self,
-                    f'{value:.80} is not understood: write KEY=VALUE without '
-                    'spaces around =, lists as "[a,b]", dicts as '
-                    '"dict(a=1,b=\'c\')" with texts in quotes, or set it in '
-                    'the config',
+                    f'{value:.80} is not KEY=VALUE; write no spaces around '
+                    '=, lists as "[a,b]", dicts as "dict(a=1,b=\'c\')" with '
+                    'quoted texts, or set it in the config',
                 ) from error
         setattr(namespace, self.dest, found)
 
 
 def _value(text: str):
-    """Read a value: with dicts as Python's, or as mmengine does."""
+    """Parse a value as mmengine does, or as Python if it has dicts."""
     from mmengine.config import DictAction
 
     if DICTS.match(text):
@@ -104,39 +102,42 @@ def _value(text: str):
         return parse_plain_config(f'value = {text}').to_dict()['value']
     value = DictAction._parse_iterable(text)
     if isinstance(value, str) and text.startswith(('[', '(')):
-        raise ValueError('a bracket is open')
+        raise ValueError('unclosed bracket')
     return value
 
 
-# names between dots, and what no list of words begins with
+# names separated by dots; lists of words do not match
 SETTING = re.compile(r'[^\s=.]+(\.[^\s=.]+)*=')
 DICTS = re.compile(r'\s*([\[(].*)?(\{|dict\()', re.DOTALL)
-# an option for them
+# argparse keywords of KEY=VALUE options
 SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
 
 def keep_rate(text: str) -> float:
-    """Read a keep rate."""
+    """Parse a keep rate."""
     rate = float(text)
     if not 0 < rate <= 1:
-        raise argparse.ArgumentTypeError(f'{text}: above 0 and at most 1')
+        raise argparse.ArgumentTypeError(
+            f'{text}: expected a number above 0 and at most 1'
+        )
     return rate
 
 
 def factor(text: str) -> float:
-    """Read a number above 0."""
+    """Parse a number above 0."""
     if float(text) <= 0:
-        raise argparse.ArgumentTypeError(f'{text}: above 0')
+        raise argparse.ArgumentTypeError(f'{text}: expected a number above 0')
     return float(text)
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Make the type of a whole number within bounds."""
+    """Create the type of an integer within bounds."""
 
     def number(text):
         if int(text) < least or (most is not None and int(text) > most):
             top = '' if most is None else f' and at most {most}'
-            raise argparse.ArgumentTypeError(f'{text}: at least {least}{top}')
+            problem = f'{text}: expected at least {least}{top}'
+            raise argparse.ArgumentTypeError(problem)
         return int(text)
 
     return number
@@ -146,7 +147,7 @@ positive, whole = whole_number(1), whole_number(0)
 
 
 def device(text: str) -> str:
-    """Read the name of a device, and see that PyTorch can use it."""
+    """Parse the name of a device that PyTorch can use."""
     import torch
 
     try:
@@ -156,8 +157,8 @@ def device(text: str) -> str:
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition('\n')[0].partition('. ')[0]
         raise argparse.ArgumentTypeError(
-            f'{text} is not available ({reason}): choose one of '
-            f'{", ".join(DEVICES)} that this computer has, or leave it out'
+            f'{text} is not available ({reason}); choose one of '
+            f'{", ".join(DEVICES)}, or omit --device'
         ) from error
     return text
 
@@ -166,73 +167,67 @@ DEVICES = ('cpu', 'cuda', 'mps', 'xpu')
 
 
 def file_named(*endings: str) -> Callable[[str], Path]:
-    """Make the type of a file whose name has one of some endings."""
+    """Create the type of a file name with one of some endings."""
 
     def checked(text):
         path = Path(text)
         if path.suffix not in endings:
+            known = ' or '.join(endings)
             raise argparse.ArgumentTypeError(
-                f'{text}: the name must end in {" or ".join(endings)}'
+                f'{text}: expected a file name ending in {known}'
             )
         return path
 
     return checked
 
 
-CHECKPOINT = (
-    'path or URL of the weights, which hold config and class names, or a '
-    'folder that fit wrote'
-)
+CHECKPOINT = 'model folder of fit, or path or URL of a checkpoint'
 SHARED = {
     'checkpoint': dict(meaning=CHECKPOINT),
-    'folder': dict(meaning='what fit wrote', type=Path, metavar='MODEL'),
+    'folder': dict(meaning='model folder of fit', type=Path, metavar='MODEL'),
     '--config': dict(
-        meaning='path or name of a config to use in place of the one in the '
-        'checkpoint'
+        meaning='path or name of a config (default: stored in the checkpoint)'
     ),
     '--cfg-options': dict(
-        meaning='settings of the config, such as model.head.num_classes=5 or '
-        'key="[(a,b),(c,d)]", without spaces',
+        meaning='config settings without spaces, e.g. '
+        'model.head.num_classes=5 or key="[(a,b),(c,d)]"',
         **SETTINGS,
     ),
     '--device': dict(
-        meaning='cpu or cuda (default: cuda where there is a GPU)', type=device
+        meaning='cpu or cuda (default: cuda if available)', type=device
     ),
     '--batch-size': dict(
-        meaning='images at a time', default=32, type=positive
+        meaning='images per batch', default=32, type=positive
     ),
     '-r --rescale-factor': dict(
-        meaning='scale of the drawn images, 320 px high by default',
-        default=1.0,
-        type=factor,
+        meaning='scale factor for the 320 px images', default=1.0, type=factor
     ),
     '--reject THRESHOLD.json': dict(
-        meaning='threshold for unknown classes (default: that of the model)',
+        meaning='threshold file for unknown classes (default: in the model)',
         type=Path,
     ),
     '--class-weights': dict(
-        meaning='weigh classes alike (default: weigh images alike)',
+        meaning='equal weight per class (default: per image)',
         choices=['balanced'],
     ),
     '--index FILE': dict(
-        meaning='gallery that retrieval.py --save-index wrote'
+        meaning='gallery file written by retrieval.py --save-index'
     ),
     '--out': dict(
-        meaning='write the results to a .csv or .json file',
-        type=file_named('.csv', '.json'),
+        meaning='results file, .csv or .json', type=file_named('.csv', '.json')
     ),
 }
 
 
 def add_run_arguments(parser: Parser) -> None:
-    """Add the arguments of what builds a runner from a config."""
+    """Add the arguments of commands that build a runner from a config."""
     parser.add('--work-dir', 'folder for logs and results')
-    parser.flag('--compile', 'compile backbone and head with torch.compile')
-    parser.flag('--no-pin-memory', 'do not pin the memory of batches')
+    parser.flag('--compile', 'torch.compile for backbone and head')
+    parser.flag('--no-pin-memory', 'no pinned memory for batches')
     parser.share('--cfg-options')
     parser.add(
         '--launcher',
-        'launcher of a distributed run',
+        'launcher of distributed runs',
         'none',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
     )
@@ -241,7 +236,7 @@ def add_run_arguments(parser: Parser) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file of ``--out`` that cannot be written; make its folder."""
+    """Check that the file of ``--out`` can be written; create its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existed = path.exists()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A user's mistake ends a tool in one line."""
+"""User errors: a command exits with one line."""
 
 import errno
 import re
@@ -10,7 +10,7 @@ from traceback import extract_tb
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.utils.messages import did_you_mean
 
-# what mmengine, mmpretrain and mmclca raise for settings and files
+# errors of mmengine, mmpretrain and mmclca about settings and files
 WRONG_INPUT = (
     AssertionError,
     CheckpointError,
@@ -23,9 +23,9 @@ WRONG_INPUT = (
     TypeError,
     ValueError,
 )
-# what is the user's even after the start: a full disk, numbers, files
+# user errors even after the start: full disk, numbers, files
 LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
-# what torch, mmcv and mmpretrain say of settings and files that are wrong
+# messages of torch, mmcv and mmpretrain about wrong settings and files
 USERS = re.compile(
     'shapes cannot be multiplied|must match the size of tensor|multi-target '
     'not supported|Found 0 files in subfolders|failed to load image'
@@ -34,20 +34,20 @@ UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 
 
 class Mistake(SystemExit):
-    """Ends a tool with one line, and by ``mmclca.cli.run`` with exit code 2.
+    """User error: the command exits with one line and exit code 2.
 
     Args:
-        text (str): What came, what is allowed, and how to fix it.
+        text (str): Object, problem, found and expected values, and fix.
     """
 
 
 @contextmanager
 def plain_errors(source=None) -> Iterator[None]:
-    """Raise a :class:`Mistake` where settings or files are wrong.
+    """Raise a :class:`Mistake` if settings or files are wrong.
 
     Args:
-        source (str | Path, optional): What the line begins with, such as the
-            name of the config. Defaults to None, nothing.
+        source (str | Path, optional): Start of the line, such as the name of
+            the config. Defaults to None.
     """
     try:
         yield
@@ -63,11 +63,10 @@ def plain_errors(source=None) -> Iterator[None]:
 
 @contextmanager
 def starting(source, runner) -> Iterator[None]:
-    """Raise a ``Mistake`` where a run of a ``Runner`` cannot start.
+    """Raise a ``Mistake`` if a ``Runner`` cannot start.
 
-    What is raised once data and model are built and weights are loaded is an
-    error of the program, and keeps its traceback, unless it is one of
-    ``LATE`` or of ``USERS``.
+    Errors after the start (data and model built, weights loaded) keep their
+    traceback, unless they are in ``LATE`` or match ``USERS``.
     """
     from mmengine.hooks import Hook
 
@@ -93,7 +92,7 @@ def starting(source, runner) -> Iterator[None]:
 
 
 def mistake(source, error: Exception) -> Mistake:
-    """Make the ``Mistake`` of one of ``WRONG_INPUT``."""
+    """Convert one of ``WRONG_INPUT`` to a ``Mistake``."""
     begin = '' if source is None else f'{source}: '
     return Mistake(f'{begin}{explained(error)}')
 
@@ -108,32 +107,32 @@ def explained(error: Exception) -> str:
 
 def _text(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.ENOENT:
-        return f'there is no {error.filename}: check the path'
+        return f'{error.filename} does not exist; check the path'
     text = str(error)
     if isinstance(error, KeyError) and error.args:
         text = str(error.args[0])  # str(error) puts it in quotes
-    if 'Original Traceback' in text:  # of a process that loads images
+    if 'Original Traceback' in text:  # from a process that loads images
         text = text.strip().rpartition('\n')[2]
     *_, last = extract_tb(error.__traceback__) or [None]
     bare = isinstance(error, LookupError | TypeError | ValueError)
     if bare and last and 'raise' not in last.line:
-        # Python's own words name no setting
+        # messages of Python do not name the setting
         text = f'{type(error).__name__} {text} at `{last.line}` ({last.name})'
-    # of an assertion without a message, the code
+    # the code, for an assertion without a message
     return text or last.line
 
 
 def _unknown_type(name: str, kind: str) -> str:
     known = sorted(_types(kind))
-    hint = did_you_mean(name, known, most=3) or '; check the spelling'
+    hint = did_you_mean(name, known, most=3)
     return (
-        f'type={name!r} is none of the {len(known)} types registered as '
-        f'{kind}{hint}; one of your own: name its module in custom_imports'
+        f'type={name!r} is not registered as {kind}{hint}; check the '
+        'spelling, or add its module to custom_imports'
     )
 
 
 def _types(kind: str) -> Iterator[str]:
-    """Yield the names that a config may give to a type, of all packages."""
+    """Yield the type names of a registry, of all packages."""
     from mmengine import registry
 
     import mmclca.registry  # noqa: F401, a child of the others

@@ -1,19 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The model that a tool is to look at, and on what images."""
+"""Load the model and the images of a command line."""
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.messages import spinner
 
-from .packages import apis, datasets
+from .packages import apis, datasets, mmengine
 
 
 def load(args, config, checkpoint, reject=None):
-    """Load a model where a command line wants it."""
+    """Load a model on the device of the command line."""
     return apis.TokenReductionInferencer(
         config,
         checkpoint,
@@ -23,8 +25,26 @@ def load(args, config, checkpoint, reject=None):
     )
 
 
+def loading():
+    """Show a spinner on a terminal while libraries are imported."""
+    return spinner('Loading libraries', sys.stderr)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hide log messages below warnings, such as loaded checkpoints."""
+    with loading():
+        logger = mmengine.logging.MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel('WARNING')
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def check_order(first: str, others: Sequence[str]) -> None:
-    """Refuse images or a config in the place of the model.
+    """Check that the model is the first argument.
 
     Raises:
         ValueError: If the model comes later; shows the right command.
@@ -35,7 +55,7 @@ def check_order(first: str, others: Sequence[str]) -> None:
         config = first.endswith('.py')
         words = [*images, '--config', first] if config else [first, *images]
         raise ValueError(
-            f'the model comes first: {Path(sys.argv[0]).name} '
+            f'the model must be the first argument: {Path(sys.argv[0]).name} '
             f'{shlex.join([models[0], *words])}'
         )
 
@@ -43,7 +63,7 @@ def check_order(first: str, others: Sequence[str]) -> None:
 def sort_files(
     files: Sequence[str], random: bool = False
 ) -> tuple[str | None, str | None, list[str]]:
-    """Tell files apart by their names, in whatever order they come.
+    """Sort files into config, checkpoint and images by their names.
 
     Returns:
         tuple: Config, checkpoint and images.
@@ -59,10 +79,10 @@ def sort_files(
     few = random and configs and not checkpoints
     if not few and len(checkpoints) != 1 or len(configs) > 1:
         raise ValueError(
-            f'{len(checkpoints)} checkpoints ({" ".join(checkpoints)}) and '
-            f'{len(configs)} configs ({" ".join(configs)}): give one '
-            'checkpoint (.pth, .safetensors, a folder of fit) and, where it '
-            'does not hold its config, one config. Images end in '
+            f'found {len(checkpoints)} checkpoints ({" ".join(checkpoints)}) '
+            f'and {len(configs)} configs ({" ".join(configs)}); give one '
+            'checkpoint (.pth, .safetensors or model folder) and, if it '
+            'stores no config, one config; accepted image types: '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return (configs or [None])[0], (checkpoints or [None])[0], images
@@ -76,7 +96,7 @@ def read_images(places: Sequence[str]):
     """Read names and BGR images.
 
     Raises:
-        ValueError: If some cannot be read; names all of them.
+        ValueError: If some are unreadable; lists all of them.
     """
     images, bad = [], []
     for path in apis.find_images(places):
@@ -85,13 +105,13 @@ def read_images(places: Sequence[str]):
         except ValueError as error:
             bad.append(f'\n  {path}: {error}')
     if bad:
-        raise ValueError(f'not read, no images:{"".join(bad)}')
+        raise ValueError(f'unreadable images:{"".join(bad)}')
     return images
 
 
 def images_of(cfg, place: str | None, split: str):
-    """Return images with their classes, of a folder or a list, or of a split
-    of the config where no place is given."""
+    """Return images and classes of a folder or list, by default of a split
+    of the config."""
     photographs = datasets.photographs
     if place:
         return photographs.images_at(place)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Packages that take seconds to import, which ``--help`` does without."""
+"""Packages that take seconds to import; ``--help`` does not need them."""
 
 from mmclca.utils.lazy import lazy
 

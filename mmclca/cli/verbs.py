@@ -1,5 +1,50 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Running of commands: by ``mmclca VERB``, by a tool, by MMPretrain."""
+"""Run commands: ``mmclca COMMAND``, tools, and tools of MMPretrain.
+
+fit and use:
+  fit                 train a classifier (one folder of photos per class)
+  predict             classify new photos
+  add-class           add a class, or photos of a class, in seconds
+  report              write report.html again
+  page                classify photos in the browser
+  export              write the model as one ONNX file
+
+train and test:
+  train               train a model from a config
+  test                test a checkpoint
+  sweep               run a grid of experiments
+  demo                train, test and draw a small model on synthetic leaves
+
+analyze:
+  get-flops           count GMACs, parameters and tokens
+  throughput          measure speed and memory
+  confusion-matrix    compute the confusion matrix on the test set
+  analyze-results     draw the best and worst predictions of a test
+  draw-reduction      draw the remaining patches after each stage
+  vis-agreement       pairwise disagreement between models
+  vis-cam             Grad-CAM heat map per class
+  vis-cka             similarity of layers (CKA), attention, spectrum
+  vis-confusions      examples of the most confused classes
+  vis-cross-patch     cross-patch weights of a ResMLP
+  vis-pooling         attention pooling per class
+  vis-reconstruction  reconstructions of a masked autoencoder
+  vis-rollout         attention rollout
+  vis-tsne            t-SNE of image features
+
+data:
+  browse-dataset      show images before and after the pipeline
+  split-folder        split class folders into train, val and test
+  hold-out-classes    hold out classes to test unknown ones
+  synthetic-leaves    generate a dataset of synthetic leaves
+  ultra-fgvc          download and import the Ultra-FGVC datasets
+
+models:
+  probe               fit a linear probe to frozen features
+  open-set            choose a threshold for unknown classes
+  retrieval           find similar images in a gallery
+  publish-model       write the weights of a checkpoint without its state
+  print-config        print a config with all inherited settings
+"""
 
 import argparse
 import os
@@ -21,35 +66,26 @@ from mmclca.version import __version__
 from .mistakes import Mistake, mistake, plain_errors
 from .pictures import KINDS
 
-# exit codes, that of Ctrl-C as shells have it
+# exit codes; Ctrl-C has the code of shells
 WRONG, INTERRUPTED = 2, 130
-FOLDERS = {
-    'fit': 'fit a model to photographs, a folder a class',
-    'predict': 'name what is on new photographs',
-    'page': 'a page in the browser: drop a photograph, see its name',
-    'export': 'write the model as one ONNX file',
-    'report': 'write report.html again',
-    'add-class': 'teach the model one more class, in seconds',
-}
+FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
 NAMES = [*KINDS, *(path.stem for path in COMMANDS)]
 VERBS = sorted(name.replace('_', '-') for name in NAMES)
 
 
 def main() -> None:
-    """Run the verb that the command line names."""
+    """Run the command named on the command line."""
     verb = _verb_of(sys.argv[1:2])
     sys.argv = [f'mmclca {verb}', *sys.argv[2:]]
     run_command(verb.replace('-', '_'))
 
 
 def _verb_of(words: list[str]) -> str:
-    lines = [f'  {verb:10} {does}' for verb, does in FOLDERS.items()]
-    others = ' '.join(verb for verb in VERBS if verb not in FOLDERS)
     parser = argparse.ArgumentParser(
         prog='mmclca',
-        usage='mmclca VERB ... (mmclca VERB --help tells more)',
-        description='\n'.join(['verbs:', *lines, f'  and {others}']),
+        usage='mmclca COMMAND ... ("mmclca COMMAND --help" for its options)',
+        description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('verb', choices=VERBS, help=argparse.SUPPRESS)
@@ -67,7 +103,7 @@ def run_command(name: str) -> None:
 
 
 def main_of(name: str) -> Callable[[], int | None]:
-    """Join ``parse_args`` and ``main`` of a command."""
+    """Combine ``parse_args`` and ``main`` of a command."""
     command = command_named(name)
 
     def main():
@@ -84,16 +120,16 @@ def main_of(name: str) -> Callable[[], int | None]:
 
 
 def command_named(name: str):
-    """Find a kind of picture, or the module of another command."""
+    """Find a picture command, or the module of another command."""
     return KINDS.get(name) or import_module(f'mmclca.cli.commands.{name}')
 
 
 def upstream(name: str, **names) -> Callable[[], None]:
-    """Find the ``main`` of a tool of MMPretrain's; its mistakes are one line.
+    """Find the ``main`` of a tool of MMPretrain, with one-line errors.
 
     Args:
-        name (str): Its file, in the ``tools`` of MMPretrain.
-        **names: What takes the place of names that it imports.
+        name (str): File in the ``tools`` of MMPretrain.
+        **names: Replacements of names that it imports.
     """
 
     def main():
@@ -107,10 +143,10 @@ def upstream(name: str, **names) -> Callable[[], None]:
 
 
 def vis_scheduler() -> None:
-    """Draw a schedule by MMPretrain's tool.
+    """Draw a schedule with the tool of MMPretrain.
 
-    Its stand-in for a model has no layers, and none of the hooks works on it:
-    layer-wise decay, AMP and hooks are left out.
+    The tool uses a model without layers, on which hooks fail: layer-wise
+    decay, AMP and hooks are removed.
     """
     with TemporaryDirectory() as work_dir:
         config = SimpleNamespace(fromfile=partial(_schedule, work_dir))
@@ -134,9 +170,9 @@ def _schedule(work_dir: str, name: str):
 
 
 def prepare_process() -> None:
-    """Print what a stream cannot encode as escapes, and expand ``~``.
+    """Print unencodable characters as escapes, and expand ``~``.
 
-    Shells leave the ``~`` of ``--out=~/model`` and ``data_root=~/leaves``.
+    Shells do not expand ``--out=~/model`` or ``data_root=~/leaves``.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -148,24 +184,23 @@ def prepare_process() -> None:
 
 
 def _parts_of(word: str) -> tuple[str, str, str]:
-    """Split a word of a command line into name, = and value."""
+    """Split an argument of a command line into name, = and value."""
     name, sign, value = word.partition('=')
     return (name, sign, value) if sign else ('', '', word)
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a tool; a mistake of the user and Ctrl-C end it in one line.
+    """Run a tool; user errors and Ctrl-C end it with one line.
 
-    Anything else is an error of the program, and keeps its traceback, as
-    all do with ``--debug``.
+    Other errors, and all errors with ``--debug``, keep their traceback.
 
     Args:
-        main (Callable): The tool; its result is the exit code. A
-            ``KeyboardInterrupt`` that it raises says how to go on.
+        main (Callable): The tool, which returns the exit code. The message
+            of a ``KeyboardInterrupt`` is the advice how to resume.
 
     Raises:
-        SystemExit: With the exit code where it is not 0: ``WRONG``,
-            ``INTERRUPTED``, or that of the tool.
+        SystemExit: If the exit code is not 0: ``WRONG``, ``INTERRUPTED``, or
+            the code of the tool.
     """
     debug = '--debug' in sys.argv
     prepare_process()
@@ -174,20 +209,17 @@ def run(main: Callable[[], int | None]) -> None:
     except Mistake as error:
         if debug:
             raise (error.__cause__ or error) from None
-        _say(f'error: {error}')
+        sys.stdout.flush()
+        program = Path(sys.argv[0]).name
+        say(f'{program}: error: {error}', file=sys.stderr)
         code = WRONG
-    except CalledProcessError as error:  # has said itself what is wrong
+    except CalledProcessError as error:  # its message is on the screen
         code = error.returncode
     except KeyboardInterrupt as error:
         if debug:
             raise
         print(file=sys.stderr)  # the terminal has shown ^C
-        _say(f'interrupted: {error}' if f'{error}' else 'interrupted')
+        say(f'Stopped. {error}'.strip(), file=sys.stderr)
         code = INTERRUPTED
     if code:
         sys.exit(code)
-
-
-def _say(text: str) -> None:
-    sys.stdout.flush()
-    say(f'{Path(sys.argv[0]).name}: {text}', file=sys.stderr)

@@ -117,9 +117,9 @@ class Preparation:
         self.pipeline = Compose([*rest])
 
     def __call__(self, source, zoom: float = 1.0) -> dict | str:
-        """Return an image as the model takes it, or why it is unreadable.
+        """Return the model input of an image, or why it is unreadable.
 
-        Of its height and width only a share of 1 / ``zoom`` in the middle.
+        With ``zoom``, only the central 1 / ``zoom`` of its height and width.
         """
         try:
             image = middle(read_image(source, self.over_white), zoom)
@@ -130,7 +130,7 @@ class Preparation:
         try:
             return self.pipeline(info)
         except (AssertionError, ValueError, cv2.error) as error:
-            return f'{shape[0]} x {shape[1]} px cannot be prepared: {error}'
+            return f'{shape[0]} x {shape[1]} px: preprocessing failed: {error}'
 
 
 def middle(image: np.ndarray, zoom: float) -> np.ndarray:
@@ -150,22 +150,22 @@ def without_cache(pipeline: list[dict]) -> list[dict]:
 
 
 def read_image(source, over_white: bool = True) -> np.ndarray:
-    """Read an image as training does.
+    """Read an image as in training.
 
     Args:
-        source (str | np.ndarray | Image | bytes | BinaryIO): A file or an
-            address; a BGR image (H, W, 3), uint8, as ``mmcv.imread`` gives
-            it; an image of Pillow; the content of a file; or a binary file,
-            which is read from its beginning where it can be.
-        over_white (bool): Whether transparent pixels are laid over white, as
-            by ``LoadPhotograph``; else their colours are seen, as by
+        source (str | np.ndarray | Image | bytes | BinaryIO): A path or URL;
+            a BGR image (H, W, 3), uint8, as returned by ``mmcv.imread``; a
+            Pillow image; the content of a file; or a binary file, which is
+            read from its beginning if it is seekable.
+        over_white (bool): Whether to blend transparent pixels with white, as
+            ``LoadPhotograph`` does; else alpha is ignored, as in
             ``LoadImageFromFile``. Defaults to True.
 
     Returns:
         np.ndarray: BGR image (H, W, 3), uint8.
 
     Raises:
-        ValueError: If it is no image, or only a part of one; says why.
+        ValueError: If the source is not a complete image, with the reason.
     """
     if isinstance(source, np.ndarray):
         return _checked(source)
@@ -191,12 +191,12 @@ def _content(source) -> bytes:
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
-    """Return an array if it is an image; ValueError where it is none."""
+    """Return an array if it is a BGR image, else raise a ValueError."""
     is_image = image.ndim == 3 and image.shape[2] == 3 and image.size
     if not is_image or image.dtype != np.uint8:
         raise ValueError(
-            f'an array {image.shape} of {image.dtype} is no BGR image: give '
-            '(H, W, 3) of uint8'
+            f'array of shape {image.shape} and type {image.dtype} is not a '
+            'BGR image; expected shape (H, W, 3) and type uint8'
         )
     return image
 
@@ -265,26 +265,25 @@ def match_by_name(settings):
 
 
 def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
-    """Return a data set of a config.
+    """Build a dataset of a config.
 
     Args:
         cfg (Config): The config.
         split (str): 'train', 'val' or 'test'. Defaults to 'test'.
-        **changes: Settings of the data set that take the place of the
-            config's, such as ``pipeline=[]``, which reads no image.
+        **changes: Dataset settings to override, such as ``pipeline=[]`` to
+            read no images.
 
     Raises:
-        ValueError: If the config has none of that name.
+        ValueError: If the config has no such dataset.
     """
     loader = cfg.get(f'{split}_dataloader') or {}
     settings = {**loader.get('dataset', {}), **changes}
     has_names = settings.get('type') != 'CustomDataset' or NAMES & {*settings}
     if 'dataset' not in loader or not has_names:
         raise ValueError(
-            f'the config has no {split}_dataloader with a dataset that names '
-            'images, as a config that a checkpoint stores: give the config '
-            'file, as an argument or by --config, name images where the tool '
-            'takes some, or give '
+            f'{split}_dataloader does not list images (a config stored in a '
+            'checkpoint never does); pass the config file (as argument or '
+            'with --config), pass images if the tool accepts them, or set '
             f'--cfg-options {split}_dataloader.dataset.data_root=FOLDER'
         )
     init_default_scope('mmpretrain')

@@ -55,9 +55,9 @@ class ClassFolders(CustomDataset):
         rows = [*rows] if self.with_label else [*zip(rows, strict=True)]
         if not rows:
             raise ValueError(
-                f'{self.ann_file or self.img_prefix} has no images: give '
-                f'class folders with {", ".join(sorted(self.extensions))}, or '
-                'ann_file, a list of paths and labels'
+                f'{self.ann_file or self.img_prefix} has no images; use class '
+                f'folders with {", ".join(sorted(self.extensions))} files, or '
+                'an ann_file of lines "path label"'
             )
         keys, found = ('img_path', 'gt_label'), []
         for path, *label in rows:
@@ -76,31 +76,31 @@ class ClassFolders(CustomDataset):
         named = self._metainfo.get('classes') or not folders
         if not named and all(map(split_named, folders)):
             raise ValueError(
-                f'{self.img_prefix} holds {first_of(folders)}, which are '
-                'splits rather than classes: set data_root (or data_prefix) '
-                'to one of them'
+                f'{self.img_prefix} contains the splits {first_of(folders)} '
+                'instead of classes; set data_root (or data_prefix) to one of '
+                'them'
             )
         names = self._metainfo.setdefault('classes', tuple(folders))
         labels = {clean(name): i for i, name in enumerate(names)}
         lacking = [x for x in folders if clean(x) not in labels]
         if lacking or len(labels) < len(names):
             raise ValueError(
-                f'{self.img_prefix}: the list of classes ({first_of(names)}) '
-                f'must name once each folder ({first_of(folders)}); not in '
+                f'{self.img_prefix}: the class list ({first_of(names)}) must '
+                f'contain each folder ({first_of(folders)}) once; missing in '
                 f'the list: {first_of(lacking) or "none"}'
             )
         return {name: labels[clean(name)] for name in folders}
 
 
 def check_folder_labels(dataset, head) -> None:
-    """Refuse labels without a class, and classes by the place of a folder.
+    """Refuse labels out of range, and labels by position of a folder.
 
     Args:
-        dataset (Dataset): A dataset; other kinds than folders and lists pass.
+        dataset (Dataset): A dataset; only folders and lists are checked.
         head (nn.Module): Head of a classifier.
 
     Raises:
-        ValueError: Naming the label, or folders and classes.
+        ValueError: Names the label, or the folders and classes.
     """
     if not isinstance(dataset, CustomDataset) or not dataset.with_label:
         return
@@ -108,8 +108,8 @@ def check_folder_labels(dataset, head) -> None:
     labels = [] if names else dataset.get_gt_labels()
     if max(labels, default=0) >= head.num_classes:
         raise ValueError(
-            f'{dataset.ann_file} has the label {max(labels)}, but '
-            f'model.head.num_classes is {head.num_classes}'
+            f'{dataset.ann_file} has label {max(labels)}, but '
+            f'model.head.num_classes={head.num_classes}; correct either'
         )
     own = type(dataset).METAINFO.get('classes')
     by_place = folders and not isinstance(dataset, ClassFolders)
@@ -117,5 +117,5 @@ def check_folder_labels(dataset, head) -> None:
         raise ValueError(
             f'{dataset.img_prefix}: mmpretrain numbers the folders '
             f'{first_of(folders)} in this order, but the classes are '
-            f"{first_of(names)}: use type='mmclca.ClassFolders'"
+            f"{first_of(names)}; use type='mmclca.ClassFolders'"
         )

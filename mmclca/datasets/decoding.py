@@ -146,21 +146,21 @@ def _start(file: BinaryIO) -> bytes:
 def _check_size(image: Image.Image) -> None:
     size = decoded_bytes(image)
     if 0 in image.size:
-        raise UndecodedError(f'{image.width} x {image.height} pixels')
+        raise UndecodedError(f'empty: {image.width} x {image.height} pixels')
     if size > MAX_DECODED:
         raise UndecodedError(
             f'{image.width} x {image.height} pixels take {size / 1e6:.0f} MB '
-            f'once decoded, and at most {MAX_DECODED / 1e6:.0f} MB are read '
-            f'({MAX_PIXELS / 1e6:.0f} million pixels): save it smaller'
+            f'when decoded, more than the limit of {MAX_DECODED / 1e6:.0f} MB '
+            f'({MAX_PIXELS / 1e6:.0f} million pixels); save it smaller'
         )
 
 
 def decode(content: bytes, over_white: bool = True) -> np.ndarray:
-    """Decode an image, turned as its EXIF data say.
+    """Decode an image and apply its EXIF orientation.
 
-    OpenCV decodes, as in mmcv's ``LoadImageFromFile``: greys, palettes, CMYK
-    and 16 bits become 8-bit colours. Pillow decodes what OpenCV cannot (HEIC
-    with pillow-heif, AVIF, GIF), and what has an alpha channel.
+    OpenCV decodes as in mmcv's ``LoadImageFromFile``: gray, palette, CMYK and
+    16-bit images become 8-bit colors. Pillow decodes formats that OpenCV
+    does not support (HEIC with pillow-heif, AVIF, GIF) and alpha channels.
 
     Args:
         content (bytes): The content of a file.
@@ -173,7 +173,7 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
         np.ndarray: BGR image (H, W, 3), uint8.
 
     Raises:
-        UndecodedError: See :func:`open_image`; or neither can decode it.
+        UndecodedError: See :func:`open_image`, or if neither can decode it.
     """
     with open_image(BytesIO(content)) as image, reserved(image):
         kind, has_alpha = image.format, image.has_transparency_data
@@ -192,9 +192,10 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
 
 
 def to_8_bits(image: np.ndarray) -> np.ndarray:
-    """Scale an image of 16 bits by 8, 10, 12, 14 or 16 bits.
+    """Scale a 16-bit image to 8 bits, from a range of 8 to 16 bits.
 
-    The fewest that hold its largest value count; a warning says so.
+    The range is the smallest even number of bits that holds the largest
+    value; a warning names it.
     """
     if image.dtype == np.uint8:
         return image
@@ -202,8 +203,8 @@ def to_8_bits(image: np.ndarray) -> np.ndarray:
     bits += bits % 2
     if bits < 16:
         warn_once(
-            f'Images of 16 bits with values below {2**bits} are read as '
-            f'{bits}-bit data; save them as 8 bits if they are only dark.'
+            f'16-bit images with values below {2**bits} are read as '
+            f'{bits}-bit data; save images that are just dark as 8-bit files.'
         )
     return (image >> (bits - 8)).astype(np.uint8)
 
@@ -244,11 +245,11 @@ def by_pillow(content: bytes) -> np.ndarray:
 
 
 def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
-    """Return an image of Pillow as :func:`decode` returns a file.
+    """Convert a Pillow image to BGR, see :func:`decode`.
 
     Args:
         image (Image.Image): The image.
-        in_place (bool): Whether it may be turned. Defaults to False.
+        in_place (bool): Whether to rotate it in place. Defaults to False.
 
     Raises:
         UndecodedError: If it is too large, damaged or has no colors.
@@ -271,7 +272,7 @@ def _to_bgr(upright: Image.Image) -> np.ndarray:
             grey = to_8_bits(grey.astype(np.uint16))
             return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
     if upright.mode in ('F', 'I'):
-        raise ValueError(f'pixels of mode {upright.mode}')
+        raise ValueError(f'pixel mode {upright.mode} is not supported')
     width, height = upright.size
     image = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _ROWS):

@@ -71,10 +71,10 @@ class CacheImages(BaseTransform):
             if disk_mb:
                 self.store = ImageStore(folder, disk_mb << 20)
         except OSError as error:
-            _warn(f'no images are kept in {folder}: {error}')
+            _warn(f'cannot cache images in {folder}: {error}')
 
     def transform(self, results):
-        """Give a sample its image.
+        """Add the image to a sample.
 
         Args:
             results (dict): A sample with ``img_path``.
@@ -90,12 +90,12 @@ class CacheImages(BaseTransform):
             return results | found
         before = dict(results)
         after = self.steps(results)
-        if after is not None:  # else an image that the steps leave out
+        if after is not None:  # the steps may drop a sample
             problem = self.store.put(key, _what_is_new(before, after))
             if problem:
                 _warn(
-                    f'no more images are kept in {self.store.folder} '
-                    f'({problem}); others are decoded in each epoch'
+                    f'caching in {self.store.folder} stopped ({problem}); '
+                    'other images are decoded in every epoch'
                 )
         return after
 
@@ -109,7 +109,7 @@ def _warn(message):
 
 
 def _check_steps(steps):
-    """Refuse what mmcv marks as random, or torchvision calls so."""
+    """Refuse random transforms of mmcv and torchvision."""
     random = [
         type(step).__name__
         for step in steps
@@ -118,13 +118,13 @@ def _check_steps(steps):
     ]
     if random:
         raise ValueError(
-            f'CacheImages: {", ".join(random)} would be drawn once and then '
-            'repeated in each epoch; put it after CacheImages'
+            f'CacheImages: {", ".join(random)} would give the same random '
+            'result in every epoch; move it after CacheImages'
         )
 
 
 def _what_is_new(before: dict, after: dict) -> dict:
-    """Return the image, and all else that the steps have set.
+    """Return the image and the other values set by the steps.
 
     Raises:
         ValueError: If there is no image.
@@ -136,8 +136,8 @@ def _what_is_new(before: dict, after: dict) -> dict:
     }
     if not isinstance(new.get('img'), np.ndarray):
         raise ValueError(
-            'CacheImages: its transforms have to end with an image, `img`; '
-            f'they set {sorted(new)}. Others, PackInputs for example, stand '
+            'CacheImages: the transforms must end with an image (`img`), but '
+            f'they set {sorted(new)}; move transforms such as PackInputs '
             'after CacheImages'
         )
     return new
@@ -225,11 +225,11 @@ class ImageStore:
             self.end = start + size
 
     def put(self, key: bytes, values: dict) -> object:
-        """Add an image and what belongs to it.
+        """Add an image and its values.
 
         Returns:
-            object: Why no more images are kept, in the first process that
-            finds out; else an empty text.
+            object: Why caching stops, in the first process to notice; else
+            an empty string.
         """
         number = self.file.fileno()
         status, disk = os.fstat(number), shutil.disk_usage(number)
@@ -239,9 +239,9 @@ class ImageStore:
         content = _HEAD.pack(key, len(content), crc32(content)) + content
         free = disk.free - _SPARE * disk.total
         room = min(self.limit - status.st_size, free) - len(content)
-        problem = f'disk_mb={self.limit >> 20} or the disk is full'
+        problem = f'disk_mb={self.limit >> 20} is reached or the disk is full'
         try:
-            # in one call, so that those of several processes do not mix
+            # one call, so that writes of several processes do not mix
             if room >= 0 and os.write(number, content) == len(content):
                 return ''
         except OSError as error:

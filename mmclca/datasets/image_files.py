@@ -88,22 +88,21 @@ def _shown(name):
 
 
 def find_images(places) -> list:
-    """Find images: one entry for each that is given, in order.
+    """Find images, in the order of the input.
 
     Args:
         places (str | Path | np.ndarray | Image | bytes | BinaryIO | Iterable):
-            Files and addresses; folders, for the images in them and in all
-            folders below that are not hidden; patterns such as
-            ``'scans/*.tif'``; images as BGR arrays, of Pillow, or as the
-            content of a file; binary files; or a list, generator, series or
-            the like of these. What is given twice is found twice.
+            Paths and URLs; folders, searched recursively except for hidden
+            folders; patterns such as ``'scans/*.tif'``; BGR arrays, Pillow
+            images or the content of a file; binary files; or an iterable of
+            these. Duplicates are kept.
 
     Returns:
-        list: Paths (str), and the other images as they are. A path that leads
-        nowhere is kept, to be reported with what cannot be read.
+        list: Paths (str), and the other images unchanged. A missing path is
+        kept, to be reported as unreadable.
 
     Raises:
-        ValueError: If something else is given; names its type.
+        ValueError: Names the type of an unsupported input.
     """
     if not _is_source(places) and _is_listed(places):
         entries = list(places)
@@ -112,9 +111,9 @@ def find_images(places) -> list:
     for i, entry in enumerate(entries):
         if not _is_source(entry):
             raise ValueError(
-                f'image {i} is of type {type(entry).__name__}: give paths, '
-                'BGR arrays (H, W, 3), images of Pillow, bytes or binary '
-                'files, or a list of these'
+                f'image {i} has type {type(entry).__name__}; expected a path, '
+                'a BGR array (H, W, 3), a Pillow image, bytes, a binary file, '
+                'or a list of these'
             )
     return [image for entry in entries for image in _images_at(entry)]
 
@@ -156,7 +155,7 @@ def _images_below(folder: str) -> list[str]:
     below = files_below(folder)
     found = [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
     others = Counter(
-        os.path.splitext(x)[1].lower() or 'without an ending'
+        os.path.splitext(x)[1].lower() or 'without an extension'
         for x in {*below}.difference(found)
     )
     if others:
@@ -164,8 +163,8 @@ def _images_below(folder: str) -> list[str]:
             f'{number} {kind}' for kind, number in sorted(others.items())
         )
         warn_once(
-            f'{others.total()} files in {folder} are passed over, as their '
-            f'names do not end like those of images: {", ".join(counts)}.'
+            f'{others.total()} files in {folder} are skipped because of their '
+            f'file extension: {", ".join(counts)}.'
         )
     return found
 
@@ -243,14 +242,14 @@ def _looks_whole(file):
 
 
 def _check_whole(content):
-    """Decode an image by Pillow, which refuses one that is cut short."""
+    """Decode an image with Pillow, which refuses truncated files."""
     if not content:
         raise UndecodedError(EMPTY)
     file = BytesIO(content)
     with open_image(file) as image:
-        # It stands at the first scan. Zeros after a cut pass for pixels.
+        # Search from the first scan; Pillow accepts zeros after a cut.
         if image.format == 'JPEG' and _JPEG_END not in file.read():
-            raise UndecodedError('cut short: a JPEG without its end marker')
+            raise UndecodedError('truncated JPEG: the end marker is missing')
         if image.format not in BY_PILLOW:
             try:
                 with reserved(image):

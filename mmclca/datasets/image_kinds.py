@@ -1,18 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Kinds of files that are not read, recognized by their first bytes."""
+"""Unsupported kinds of files, recognized by their first bytes."""
 
 import re
 from collections.abc import Mapping
 
-_ADVICE = 'which is not supported: save it as JPEG, PNG or TIFF'
-_RAW = 'RAW of a camera'
-RAW = f'{_RAW}, {_ADVICE}'
+_ADVICE = 'not supported; save it as JPEG, PNG or TIFF'
+_RAW = 'camera RAW'
+RAW = f'{_RAW}: {_ADVICE}'
 _OTHER_ADVICE = dict(
-    HEIC='which needs: pip install "mmclca[heic]"',
-    AVIF='which needs Pillow 11.3 or newer',
-    pointer='no image: run "git lfs pull"',
-    page='no image: download the image again',
-    archive='no image: unpack it',
+    HEIC='pip install "mmclca[heic]" adds support',
+    AVIF='needs Pillow 11.3 or newer',
+    pointer='not an image; run "git lfs pull"',
+    page='not an image; download the image again',
+    archive='not an image; unpack it',
 )
 # patterns of the first bytes; the first match counts
 _KINDS = {
@@ -22,7 +22,7 @@ _KINDS = {
     'a video': rb'....(ftyp|moov|mdat)|\x1aE\xdf\xa3|RIFF....AVI ',
     'JPEG XL': rb'\xff\x0a|\0\0\0\x0cJXL ',
     'JPEG 2000': rb'\0\0\0\x0cjP  |\xff\x4f\xff\x51',
-    'PSD of Photoshop': rb'8BPS',
+    'Photoshop PSD': rb'8BPS',
     'an icon (ICO)': rb'\0\0[\x01\x02]\0',
     'XCF, DDS, QOI, EXR, HDR or FITS': (
         rb'gimp xcf|DDS |qoif|v/1\x01|#\?RADIANCE|SIMPLE  ='
@@ -38,7 +38,7 @@ _KINDS = {
 
 
 def kind_of(start: bytes) -> str:
-    """Describe a file that is not read as an image, and how to convert it.
+    """Describe an unsupported file and its conversion.
 
     Args:
         start (bytes): Its first bytes, 132 or more.
@@ -47,8 +47,8 @@ def kind_of(start: bytes) -> str:
     for kind, pattern in _KINDS.items():
         if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
             advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
-            return f'{kind}, {advice}'
-    return f'no image: it begins with {start[:12]!r}'
+            return f'{kind}: {advice}'
+    return f'not an image: it begins with {start[:12]!r}'
 
 
 def is_raw(start: bytes, tags: Mapping) -> bool:

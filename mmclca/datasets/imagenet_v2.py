@@ -33,7 +33,7 @@ class ImageNetV2(ImageNet):
         ]
         if not images:
             raise FileNotFoundError(
-                f'there are no images in {root}/0 to {root}/999: unpack '
+                f'no images found in {root}/0 to {root}/999; unpack '
                 'ImageNet-V2 (matched-frequency) there'
             )
         return images

@@ -22,43 +22,43 @@ from .photographs.spellings import clean
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
-    """Read the coarse classes of classes.
+    """Read a table of coarse classes.
 
     Args:
-        table (str | Path): A table as ``fit`` takes it, whose first row has
-            titles: first the classes, then a column for each level.
+        table (str | Path): A table in a format supported by ``fit``, with a
+            header row: first the classes, then one column per level.
 
     Returns:
-        dict[str, dict[str, str]]: By the title of a level the coarse class of
-        each class.
+        dict[str, dict[str, str]]: For each level, the coarse class of each
+        class.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
         ValueError: If it has no level, a cell is empty, or a class has two
-            coarse ones.
+            coarse classes.
     """
     cells, notes = read_cells(Path(table))
     say(*notes)
     _, *levels = cells
     if not levels:
         raise ValueError(
-            f'{table} has no levels: give a row of titles, classes in the '
-            'first column, and a column for each level'
+            f'{table} has no level column; add a header row, the classes in '
+            'the first column, and one column per level'
         )
     found = {level: {} for level in levels}
     for row in zip(*cells.values(), strict=True):
         name, *coarser = map(clean, row)
         if not (name and all(coarser)):
             raise ValueError(
-                f'{table}: the row of {printable(name or "no class")} '
-                f'has not {len(cells)} cells, one for each title'
+                f'{table}: the row of {printable(name or "an empty class")} '
+                f'has empty cells; fill all {len(cells)} columns'
             )
         for level, coarse in zip(levels, coarser, strict=True):
             known = found[level].setdefault(name, coarse)
             if known != coarse:
                 raise ValueError(
-                    f'{table}: {printable(name)} is in {known} and in '
-                    f'{coarse}, give each class one {level}'
+                    f'{table}: {printable(name)} has two values of {level}, '
+                    f'{known} and {coarse}; keep one per class'
                 )
     return found
 
@@ -84,22 +84,22 @@ def coarse_labels(
 
     Args:
         names (Sequence[str]): The classes.
-        coarse_of (dict[str, str]): Of :func:`read_level`.
-        source (str): Where that is from. Defaults to 'the table'.
+        coarse_of (dict[str, str]): Result of :func:`read_level`.
+        source (str): Its name in messages. Defaults to 'the table'.
 
     Returns:
         tuple[list[int], list[str]]: A coarse label for each, and the names
         of the coarse classes.
 
     Raises:
-        ValueError: If a class is not among them.
+        ValueError: If the table lacks a class.
     """
     names = [clean(name) for name in names]
     unknown = sorted({name for name in names if name not in coarse_of})
     if unknown:
         raise ValueError(
             f'{source} has no row for {len(unknown)} classes, such as '
-            f'{printable(unknown[0])}: give each class one'
+            f'{printable(unknown[0])}; add one row per class'
         )
     coarse = sorted({coarse_of[name] for name in names})
     number = {name: label for label, name in enumerate(coarse)}

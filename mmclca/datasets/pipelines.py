@@ -30,19 +30,19 @@ def evaluation_pipeline(size: int) -> list[dict]:
 
 
 def set_image_size(dataset: dict | list, size: int) -> None:
-    """Set the size of images all through a data set, in place.
+    """Set the image size in all pipelines of a dataset, in place.
 
-    Images are resized to more than the size where a crop follows.
+    Before a crop, images are resized to more than this size.
 
     Raises:
-        ValueError: If no step has a size that is known here.
+        ValueError: If no known step sets a size.
     """
     crops = [step for step in _dicts(dataset) if _name(step) in CROPS]
     resizes = [step for step in _dicts(dataset) if _name(step) in RESIZES]
     if not (crops or resizes):
         raise ValueError(
-            'no step of the pipeline has a size that can be set: it needs '
-            f'one of {", ".join((*CROPS, *RESIZES))}'
+            'cannot set the image size: the pipeline has no resize or crop '
+            f'step; add one of {", ".join((*CROPS, *RESIZES))}'
         )
     for step in crops:
         step[CROPS[_name(step)]] = (size, size)

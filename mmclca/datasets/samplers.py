@@ -97,12 +97,12 @@ class ClampedBatchSampler(BatchSampler):
         share = len(sampler)
         if share == 0:
             raise ValueError(
-                'the data set is empty: there is no batch to make'
+                'the dataset is empty; check data_root and ann_file'
             )
         if share < batch_size:
             print_log(
-                f'batch_size is {batch_size}, but there are only {share} '
-                f'images (per process): training with batches of {share}.',
+                f'batch_size={batch_size} exceeds the {share} images per '
+                f'process; training with batches of {share}.',
                 logger='current',
                 level=logging.WARNING,
             )

@@ -29,8 +29,8 @@ class Units:
         groups = range(len(self.labels)) if groups is None else groups
         if len(groups) != len(self.labels):
             raise ValueError(
-                f'{len(groups)} groups for {len(self.labels)} images: give '
-                'each image its own'
+                f'{len(groups)} groups for {len(self.labels)} images; pass '
+                'one group per image'
             )
         _, first, units = np.unique(
             np.asarray(groups), return_index=True, return_inverse=True
@@ -59,15 +59,15 @@ class Units:
         for i in range(folds if self.tested else 0):
             yield self._split(fold == i)
 
-    def draw(self, number: int, seed: int) -> Split:
-        """So many units of each class to fit to, the others to test on.
+    def draw(self, numbers: np.ndarray, seed: int) -> np.ndarray:
+        """Positions of the images of a random subset.
 
-        Of smaller classes all but none is tested.
+        The subset has ``numbers`` (K,) units of each class, or all.
         """
         order, rank = self._shuffled(seed)
-        held_out = np.empty(len(order), bool)
-        held_out[order] = rank >= number
-        return self._split(held_out)
+        drawn = np.empty(len(order), bool)
+        drawn[order] = rank < numbers[self._labels[order]]
+        return np.where(drawn[self._of_image])[0]
 
     def _shuffled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Units by class, then by chance, and their rank in the class."""

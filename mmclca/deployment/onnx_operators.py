@@ -19,7 +19,7 @@ def cdist(x1, x2, p, compute_mode):
     distance.
     """
     if p != 2 or compute_mode:
-        raise NotImplementedError(f'cdist of {p=}, {compute_mode=}')
+        raise NotImplementedError(f'cdist with {p=}, {compute_mode=}')
     rows = max(x1.shape[-2], x2.shape[-2])
     squares = _expanded if rows > EXPANDED_ABOVE else _subtracted
     return op.Sqrt(squares(x1, x2))
@@ -52,7 +52,7 @@ def searchsorted(
 ):
     """``aten::searchsorted`` of rows: how many elements are below a value."""
     if out_int32 or right or side or sorter is not None:
-        raise NotImplementedError('searchsorted other than by its defaults')
+        raise NotImplementedError('searchsorted with non-default arguments')
     values = op.Unsqueeze(self, op.Constant(value_ints=[2]))
     elements = op.Unsqueeze(sorted_sequence, op.Constant(value_ints=[1]))
     below = op.Cast(op.Less(elements, values), to=7)  # int64

@@ -19,9 +19,9 @@ from mmclca.registry import TRANSFORMS
 from mmclca.version import __version__
 
 ALLOWED = (
-    'LoadImageFromFile (color, by OpenCV, as 8-bit), LoadPhotograph, Resize '
-    "to a fixed scale without keep_ratio, ResizeEdge of the edge 'short', "
-    'CenterCrop without auto_pad, and PackInputs'
+    'LoadImageFromFile (8-bit color, OpenCV), LoadPhotograph, Resize (fixed '
+    "scale, no keep_ratio), ResizeEdge (edge='short'), CenterCrop (no "
+    'auto_pad), PackInputs'
 )
 # what a step must be set to
 WANTED = {
@@ -80,18 +80,17 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
         problems.append(f'data_preprocessor={type(processor).__name__}')
     if problems:
         raise ValueError(
-            'the test pipeline holds what an exported file cannot describe: '
-            f'{"; ".join(problems)}. Allowed in test_dataloader.dataset.'
-            f'pipeline are {ALLOWED}; and as data_preprocessor '
+            'the test pipeline cannot be exported because of '
+            f'{"; ".join(problems)}. test_dataloader.dataset.pipeline '
+            f'supports {ALLOWED}; data_preprocessor supports '
             'ClsDataPreprocessor'
         )
     steps = {step: words for step in built if (words := _words(step))}
     size, divisor = _final_size(steps), processor.pad_size_divisor
     if any(side % divisor for side in size):
         raise ValueError(
-            f'data_preprocessor.pad_size_divisor={divisor} pads images of '
-            f'{size[0]} x {size[1]} px, which an exported file cannot '
-            'describe: let the test pipeline end at a multiple of it'
+            f'data_preprocessor.pad_size_divisor={divisor} cannot be '
+            f'exported: resize {size[0]} x {size[1]} px to a multiple of it'
         )
     mean, std = [0.0] * 3, [1.0] * 3
     if processor._enable_normalize:
@@ -139,10 +138,9 @@ def _final_size(steps) -> tuple[int, int]:
         sizes.add(results['img'].shape[:2])
     if len(sizes) > 1:
         raise ValueError(
-            'the test pipeline gives images of several sizes, an exported '
-            'model takes one: resize them, for example with '
+            'the test pipeline returns several image sizes: add '
             "dict(type='ResizeEdge', scale=256), dict(type='CenterCrop', "
-            'crop_size=224), the crop no larger than the resized image'
+            'crop_size=224)'
         )
     return sizes.pop()
 

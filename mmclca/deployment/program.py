@@ -56,10 +56,8 @@ def check_logits(
         largest = max(largest, error.max().item())
         if not (error <= TOLERANCE * (1 + expected.abs())).all():
             raise ValueError(
-                f'the exported model does not answer as PyTorch does: in a '
-                f'batch of {batch} logits differ by up to {error.max():.2g}, '
-                f'allowed is {TOLERANCE:g}, relative and absolute. No file '
-                'is left'
+                f'not exported: logits differ by {error.max():.2g} at batch '
+                f'size {batch} from PyTorch, allowed is {TOLERANCE:g}'
             )
     return largest
 

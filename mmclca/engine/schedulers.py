@@ -48,14 +48,14 @@ class WarmupCosineLR(_ParamScheduler):
     ):
         if not all(0 <= part <= 1 for part in (start_factor, eta_min_ratio)):
             raise ValueError(
-                f'start_factor={start_factor} and eta_min_ratio='
-                f'{eta_min_ratio} must be within 0 and 1: they are shares of '
-                'the base learning rate'
+                f'start_factor={start_factor} and '
+                f'eta_min_ratio={eta_min_ratio} must be within 0 and 1, as '
+                'fractions of the base learning rate'
             )
         if not 0 <= warmup < T_max:
             raise ValueError(
-                f'warmup={warmup} must be at least 0 and below '
-                f'T_max={T_max}: the cosine counts from the start of training'
+                f'warmup={warmup} must be at least 0 and below T_max={T_max}, '
+                'because the cosine schedule includes the warm-up'
             )
         self.T_max = T_max
         self.warmup = warmup

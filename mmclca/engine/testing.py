@@ -20,12 +20,12 @@ V2 = 'imagenetv2-matched-frequency-format-val'
 def draw_predictions(
     cfg: Config, show: bool, show_dir: str, interval: int, wait_time: float
 ) -> None:
-    """Have every n-th prediction drawn, in a window or into a folder."""
+    """Draw every n-th prediction, in a window or into a folder."""
     if 'visualization' not in (cfg.get('default_hooks') or {}):
         raise ValueError(
-            '--show and --show-dir: the config has no visualization hook. '
-            'Add default_hooks=dict(visualization='
-            "dict(type='VisualizationHook'))"
+            '--show and --show-dir need a visualization hook; add '
+            "default_hooks=dict(visualization=dict(type='VisualizationHook')) "
+            'to the config'
         )
     cfg.default_hooks.visualization.update(
         enable=True,
@@ -52,16 +52,16 @@ def use_tta(cfg: Config) -> None:
 
 
 def use_benchmark(cfg: Config, name: str) -> None:
-    """Test on ReaL labels or on ImageNet-V2, beside the ImageNet of a config.
+    """Test on ReaL labels or on ImageNet-V2 instead of ImageNet.
 
-    The former are in its folder, as real.json, the latter is beside it.
+    real.json is in the ImageNet folder, ImageNet-V2 next to this folder.
     """
     dataset = cfg.test_dataloader.dataset
     if dataset.get('type') != 'ImageNet':
         raise ValueError(
-            f'--benchmark {name}: the config tests on {dataset.get("type")}, '
-            'not on ImageNet: give a config of ImageNet-1k, such as those of '
-            'configs/deit3'
+            f'--benchmark {name} needs a config that tests on ImageNet-1k, '
+            'such as one in configs/deit3; this config tests on '
+            f'{dataset.get("type")}'
         )
     root = Path(dataset.data_root)
     if name == 'v2':

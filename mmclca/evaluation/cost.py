@@ -183,7 +183,7 @@ def _own_shape(model: nn.Module) -> tuple[int, int]:
     if hasattr(model.backbone, 'img_size'):
         return to_2tuple(model.backbone.img_size)
     raise ValueError(
-        f'{type(model.backbone).__name__} works at any size: say which, with '
+        f'{type(model.backbone).__name__} has no fixed image size: give '
         'shape=(HEIGHT, WIDTH) (--shape on the command line)'
     )
 

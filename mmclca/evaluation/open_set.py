@@ -125,7 +125,7 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     """
     _check(known=known)
     if not 0 < accept <= 1:
-        raise ValueError(f'accept={accept} must be above 0, at most 1')
+        raise ValueError(f'accept={accept}: expected above 0, at most 1')
     # of 20 images 0.95 are 19; the product may be a little more in floats
     count = math.ceil(accept * len(known) - 1e-9)
     return float(known.sort(descending=True).values[max(count, 1) - 1])
@@ -209,12 +209,11 @@ def _share(flags: Tensor) -> float:
 def _check(**scores: Tensor) -> None:
     for name, values in scores.items():
         if len(values) == 0:
-            raise ValueError(f'there is no {name} image to score')
+            raise ValueError(f'{name} images: found 0, at least 1 is needed')
         if values.isnan().any():
             raise ValueError(
-                f'{int(values.isnan().sum())} of {len(values)} scores of '
-                f'{name} images are NaN: the weights are broken, or did not '
-                'converge'
+                f'scores of {name} images: {int(values.isnan().sum())} of '
+                f'{len(values)} are NaN: damaged weights or diverged training'
             )
 
 
@@ -235,7 +234,7 @@ class Threshold:
         one_of((*SCORES, NEAREST), score=self.score)
         number = isinstance(self.threshold, int | float)
         if not number or not math.isfinite(self.threshold):
-            raise ValueError(f'threshold {self.threshold!r} is no number')
+            raise ValueError(f'threshold={self.threshold!r} is not finite')
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -295,23 +294,20 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f'there is no threshold {path}: tools/open_set.py writes one'
-        )
+        raise FileNotFoundError(f'{path} not found: run tools/open_set.py')
     names = tuple(Threshold.__dataclass_fields__)
     try:
         found = json.loads(path.read_text(encoding='utf-8'))
         threshold = Threshold(*(found[name] for name in names))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f'{path} is no threshold with {", ".join(names)} '
-            f'({type(error).__name__}: {error}); tools/open_set.py writes one'
+            f'{path} lacks {", ".join(names)} ({type(error).__name__}: '
+            f'{error}): run tools/open_set.py'
         ) from error
     if threshold.model != fingerprint(model):
         raise ValueError(
-            f'{path} is the threshold of another model, or of another keep '
-            'rate: its scores are not comparable; fit one to this model with '
-            'tools/open_set.py'
+            f'{path} belongs to another model or keep rate: run '
+            'tools/open_set.py for this model'
         )
     one_of(scores_of(model.head), score=threshold.score)
     return threshold

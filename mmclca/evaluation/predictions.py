@@ -23,7 +23,7 @@ class _Unpickler(pickle.Unpickler):
             return _read_storage
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(
-                f'it holds {module}.{name}, and a pickle can run code'
+                f'it contains {module}.{name}, and a pickle can run code'
             )
         return super().find_class(module, name)
 
@@ -42,15 +42,15 @@ def read_predictions(path, *wanted: str) -> list[dict]:
     Raises:
         ValueError: If it holds something else.
     """
-    how = 'write it by tools/test.py CONFIG CHECKPOINT --out results.pkl'
+    how = 'write it with tools/test.py CONFIG CHECKPOINT --out results.pkl'
     try:
         results = _Unpickler(io.BytesIO(Path(path).read_bytes())).load()
     except OSError:
         raise
     except Exception as error:  # a damaged file raises all kinds
-        raise ValueError(f'{path} is not read ({error}): {how}') from error
+        raise ValueError(f'{path} is not read: {error}; {how}') from error
     if not isinstance(results, list) or not results:
-        raise ValueError(f'{path} holds no predictions: {how}')
+        raise ValueError(f'{path} contains no predictions; {how}')
     missing = {
         name
         for result in results
@@ -59,6 +59,6 @@ def read_predictions(path, *wanted: str) -> list[dict]:
     }
     if missing:
         raise ValueError(
-            f'{path} has no {", no ".join(sorted(missing))}: {how}'
+            f'{path} lacks the fields {", ".join(sorted(missing))}; {how}'
         )
     return results

@@ -38,7 +38,7 @@ class ReaLAccuracy(BaseMetric):
             self.labels = _read(file.read(LARGEST))
         if len(self.labels) != IMAGES:
             raise ValueError(
-                f'{labels} is not JSON with {IMAGES} lists of labels: '
+                f'{labels} is not a JSON file with {IMAGES} lists of labels: '
                 'download real.json again'
             )
 
@@ -52,7 +52,7 @@ class ReaLAccuracy(BaseMetric):
         """Find the labels of an image by its name."""
         (number,) = re.findall(r'(\d{8})\.\w+$', path) or [0]
         if not 1 <= int(number) <= IMAGES:
-            raise ValueError(f'{path} is not named as ILSVRC2012_val_*.JPEG')
+            raise ValueError(f'{path} is not named ILSVRC2012_val_*.JPEG')
         return self.labels[int(number) - 1]
 
     def compute_metrics(self, results: list[bool]) -> dict[str, float]:

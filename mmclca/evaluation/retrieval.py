@@ -101,7 +101,7 @@ class RetrievalMetric(BaseMetric):
     def __init__(self, topk: Sequence[int] = (1, 5, 10), **kwargs):
         super().__init__(**kwargs)
         if not topk or any(type(k) is not int or k < 1 for k in topk):
-            raise ValueError(f'topk={topk!r} must be positive integers')
+            raise ValueError(f'topk={topk!r}: expected positive integers')
         self.topk = tuple(topk)
 
     def process(self, data_batch, data_samples: Sequence[dict]) -> None:
@@ -125,7 +125,7 @@ class RetrievalMetric(BaseMetric):
         means = mean_over_matched(results)
         if means['unmatched'] == len(results):
             raise ValueError(
-                f'none of {len(results)} queries has another image of its '
-                'class in the gallery: take both from the same classes'
+                f'none of the {len(results)} queries has its class in the '
+                'gallery: use the same classes'
             )
         return means

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From photographs to a model: the steps of a fit, in their order."""
+"""Fit a model to photos, load it, predict with it and add classes."""
 
 import os
 import time
@@ -30,12 +30,15 @@ from .screen import (
     Log,
     class_lines,
     cost_line,
-    end_lines,
     explain_lines,
     probe_lines,
+    result_lines,
+    row,
+    saved_lines,
     series_lines,
     start_lines,
-    time_line,
+    time_lines,
+    tuning_line,
 )
 from .training import improve
 
@@ -57,55 +60,53 @@ def fit(
     device: str | None = None,
     coarse: str | PathLike | None = None,
 ) -> 'FittedModel':
-    """Fit a model to photographs, and say how good it is.
+    """Fit an image classifier to photos and estimate its accuracy.
 
-    First a classifier on the network as it came, in seconds; then, where
-    that pays, the network is trained on from it. The same call resumes one
-    that was interrupted.
+    First fit a linear probe on the pretrained backbone, in seconds. Then
+    fine-tune the backbone if that tends to help. The same call resumes an
+    interrupted one.
 
     Args:
-        photographs (str | Path): A folder with a folder a class in it, or
-            with such folders in ``train``, ``val`` and ``test``, of which
-            the last two are only measured on; see
+        photographs (str | Path): Folder with one folder per class, or with
+            such folders in ``train``, ``val`` and ``test``; photos in
+            ``val`` and ``test`` are used for testing only. See
             :func:`mmclca.datasets.photographs.read_photographs`.
         out (str | Path): Folder of the model. Defaults to 'model'.
-        budget (str, optional): What a photograph may cost, such as
-            '0.5GMACs' or '20ms' on this machine; 'best' for the one to
-            prefer whatever it costs. Defaults to None: half of what
-            the whole transformer costs.
-        runtime (str, optional): 'onnx' or 'pytorch', what times are measured
-            in. Defaults to None: ONNX Runtime where it is installed, on a
-            GPU PyTorch.
-        weights (str, optional): A file, or ``timm://NAME``. Defaults to
-            None: DeiT-Tiny's of timm.
-        labels (str | Path, optional): A table of file and class.
-            Defaults to None: folders name the classes.
-        groups (str, optional): What photographs of one thing have in common:
-            a regular expression, or a column of the table. Defaults to None.
-        folds (int): Parts of the estimate. Defaults to 5.
-        probe_only (bool): Whether to leave the network as it came.
-            Defaults to False.
-        explain (bool): Whether to say why the model was chosen, and what the
-            first candidate would give. Defaults to False.
-        class_weights (str, optional): 'balanced' for classes that count
-            alike. Defaults to None: photographs count alike.
-        overwrite (bool): Whether to replace what another call has written.
-            Defaults to False.
-        pixels (str, optional): 'imagenet' or 'half', how the pixels that the
-            weights know were normalized. Defaults to None: as timm says.
-        device (str, optional): Where it runs. Defaults to None: on a GPU if
-            there is one.
-        coarse (str | Path, optional): A table of classes and the coarser
-            ones that they belong to, such as cultivars and species, to say
-            how well both are found. Defaults to None.
+        budget (str, optional): Maximum cost per photo, such as '0.5GMACs' or
+            '20ms' on this machine, or 'best' for the most accurate model.
+            Defaults to None: half the cost of the full ViT.
+        runtime (str, optional): Runtime of latency measurements, 'onnx' or
+            'pytorch'. Defaults to None: ONNX Runtime if it is installed,
+            PyTorch on a GPU.
+        weights (str, optional): File or ``timm://NAME``. Defaults to None:
+            DeiT-Tiny of timm.
+        labels (str | Path, optional): Table of files and classes. Defaults
+            to None: the folders name the classes.
+        groups (str, optional): Photos to keep together, such as photos of
+            one plant: a regular expression for their paths, or a column of
+            the table. Defaults to None.
+        folds (int): Number of cross-validation folds. Defaults to 5.
+        probe_only (bool): Whether to skip fine-tuning. Defaults to False.
+        explain (bool): Whether to list the candidate models and compare the
+            most accurate one on the photos. Defaults to False.
+        class_weights (str, optional): 'balanced' to weight classes equally.
+            Defaults to None: photos are weighted equally.
+        overwrite (bool): Whether to replace an existing model. Defaults to
+            False.
+        pixels (str, optional): Normalization used in pre-training,
+            'imagenet' or 'half'. Defaults to None: as in timm.
+        device (str, optional): Device. Defaults to None: a GPU if available.
+        coarse (str | Path, optional): Table of classes and coarse classes,
+            such as cultivars and species, to report the accuracy of both.
+            Defaults to None.
 
     Returns:
-        FittedModel: What the folder holds, ready to predict.
+        FittedModel: The model, ready to predict.
 
     Raises:
-        FileNotFoundError: If photographs, table or weights are not there.
-        ValueError: If they are of no use, ``out`` is of another call, or no
-            model is within the budget; says what to do.
+        FileNotFoundError: If photos, table or weights are missing.
+        ValueError: If the photos or options are invalid, ``out`` holds
+            another model, or no model is within the budget.
     """
     integer(2, folds=folds)
     if runtime is not None:
@@ -134,12 +135,16 @@ def fit(
         with files.locked():
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
-            given = device, log, overwrite, probe_only
+            given, exports = (
+                (device, log, overwrite, probe_only),
+                files.exports(),
+            )
             plan, record = do_steps(files, record, checked, *given)
         if coarse:
             log.tell_user(coarse_line(plan, coarse_of))
         if explain:
             log.tell_user(*explain_lines(plan, record))
+        log.tell_user(*saved_lines(files.path, exports))
     return FittedModel(out, device)
 
 
@@ -152,10 +157,10 @@ def do_steps(
     overwrite: bool = False,
     probe_only: bool = True,
 ) -> tuple[Plan, FitRecord]:
-    """Do the steps of a fit that the record does not have yet.
+    """Run the steps of a fit that are missing from the record.
 
-    Each returns its part of the record, which is written at once; before the
-    model is chosen nothing is.
+    Each step returns its part of the record, which is written immediately.
+    Nothing is written before the model is selected.
     """
     plan = make_plan(files, record, checked, device)
     if not checked.unopened:
@@ -163,7 +168,6 @@ def do_steps(
     if overwrite:
         files.clear()
     files.begin(record)
-    exports = files.exports()
     log.open(files.log)
     began, before = time.perf_counter(), record.seconds
     log.tell_user(*start_lines(plan, record))
@@ -174,7 +178,7 @@ def do_steps(
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
     log.tell_user(*probe_lines(record))
-    # what training writes is no part of this draft
+    # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.series is None or checked.unopened:
         found = series_of(plan, record.series)
@@ -182,8 +186,10 @@ def do_steps(
     log.tell_user(*series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
-    log.tell_user(time_line(plan, record.cost))
-    if not probe_only and record.training is None:
+    log.tell_user(*time_lines(plan, record.cost))
+    if record.training:
+        log.tell_user(tuning_line(record))
+    elif not probe_only:
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
     if len(held_out) and record.held_out is None:
@@ -191,33 +197,31 @@ def do_steps(
         record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
-    write_report(files.path, checked.digests.keys() - checked.unopened)
-    if record.training:  # it needs thrice the space of the model
+    with log.status('Writing the report'):
+        write_report(files.path, checked.digests.keys() - checked.unopened)
+    if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    gone = [file.name for file in exports if not file.exists()]
-    log.tell_user(*end_lines(record, files.path, gone))
+    log.tell_user(*result_lines(record))
     return plan, record
 
 
 class FittedModel:
-    """A model that :func:`mmclca.fitting.fit` wrote.
+    """Model written by :func:`mmclca.fitting.fit`.
 
     Args:
-        folder (str | Path): Its folder.
-        device (str, optional): Where it runs. Defaults to None: on a GPU if
-            there is one.
+        folder (str | Path): Folder of the model.
+        device (str, optional): Device. Defaults to None: a GPU if available.
 
     Attributes:
-        folder (Path): Where its files are.
-        facts (dict): The content of fit.json.
-        classes (list[str]): Names of its classes.
-        accuracy (float | None): Share of photographs it has not seen that it
-            names right, 0 to 1. None where there are too few photographs to
-            measure it.
+        folder (Path): Folder of the model.
+        facts (dict): Content of fit.json.
+        classes (list[str]): Class names.
+        accuracy (float | None): Accuracy on new photos, 0 to 1. None if
+            there are too few photos to measure it.
 
     Raises:
-        FileNotFoundError: If there is no such model.
-        ValueError: If its fit.json is damaged.
+        FileNotFoundError: If the folder holds no model.
+        ValueError: If fit.json is damaged.
 
     Example:
         >>> from mmclca import fit
@@ -243,19 +247,19 @@ class FittedModel:
         return TokenReductionInferencer(self.folder, device=self._device)
 
     def predict(self, photographs, batch_size: int = 32) -> list[dict]:
-        """Predict what is on photographs.
+        """Classify photos.
 
         Args:
             photographs (str | Path | np.ndarray | Sequence): Files, folders,
                 patterns or arrays, see :class:`TokenReductionInferencer`.
-            batch_size (int): Photographs at a time. Defaults to 32.
+            batch_size (int): Photos per batch. Defaults to 32.
 
         Returns:
-            list[dict]: Of each ``image`` (its path), ``pred_class``, the best
-            class, and ``pred_score``, its probability; ``known``: whether it
-            is of a class that the model knows, by its ``known_score`` (both
-            None where fit chose no threshold). Where one cannot be read
-            ``image`` and ``error``, which says why.
+            list[dict]: One entry per photo: ``image`` (path), ``pred_class``
+            (predicted class), ``pred_score`` (its probability), ``known``
+            (False if flagged as unknown) and ``known_score`` (the compared
+            score). The last two are None without a threshold. An unreadable
+            photo has ``image`` and ``error`` (the reason).
         """
         found = self._inferencer.stream(photographs, batch_size)
         names = ('image', *ANSWER, 'error')
@@ -264,21 +268,21 @@ class FittedModel:
     def add_class(
         self, photographs: str | PathLike, name: str | None = None
     ) -> None:
-        """Teach the model a class, or more photographs of one.
+        """Add a class, or more photos of an existing class.
 
-        The classifier is fitted again, to all photographs; the network stays
-        as it is. Known photographs need not be there any more: their features
-        are in the folder of the model.
+        The classifier is refitted to all photos; the backbone does not
+        change. Previous photos may be missing: their features are stored in
+        the folder of the model.
 
         Args:
-            photographs (str | Path): A folder of photographs of one class.
-            name (str, optional): Its name. Defaults to None, that of the
-                folder.
+            photographs (str | Path): Folder of photos of one class.
+            name (str, optional): Class name. Defaults to None: the name of
+                the folder.
 
         Raises:
-            FileNotFoundError: If there is no such folder.
-            ValueError: If it has no photographs, or photographs of another
-                class. The model stays as it was.
+            FileNotFoundError: If the folder does not exist.
+            ValueError: If it has no photos, or photos of another class. The
+                model does not change.
         """
         files, place = ModelFolder(self.folder), Path(photographs).expanduser()
         place = Path(os.path.abspath(place))
@@ -289,8 +293,8 @@ class FittedModel:
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):
                 raise ValueError(
-                    f'{files.table} is of an earlier version, without '
-                    'digests: fit again with --overwrite'
+                    f'{files.table}: column digest is missing, as in older '
+                    'versions; fit again with --overwrite'
                 )
             joined = _joined(rows, had, place, name)
             known = {row['path']: row['digest'] for row in rows}
@@ -302,25 +306,27 @@ class FittedModel:
                 fresh = dict(probe=None, held_out=None)
                 record = replace(record, training=training, **fresh)
             else:
-                known = f'The model knows all photographs of {name} already'
-                log.tell_user(known)
+                known = f'no new photos: the model has all photos of {name}'
+                log.tell_user(row('Warning', known))
             files.discard_draft()
             given = files, record, checked, self._device, log
+            exports = files.exports()
             _, record = do_steps(*given)
             log.tell_user(*class_lines(had, record, name))
+            log.tell_user(*saved_lines(files.path, exports))
         self._read()
 
 
 def _joined(
     rows: list[dict], record: FitRecord, place: Path, name: str
 ) -> Photographs:
-    """Join what a model was fitted to and a folder of a class, maybe new."""
-    advice = 'give a folder of photographs of one class'
+    """Join the photos of a model with a folder of photos of one class."""
+    advice = 'give a folder of photos of one class'
     if not place.is_dir():
-        raise FileNotFoundError(f'there is no folder {place}: {advice}')
+        raise FileNotFoundError(f'folder {place} does not exist; {advice}')
     found = find_images([place])
     if not found:
-        raise ValueError(f'{place} has no photographs: {advice}')
+        raise ValueError(f'{place} has no photos; {advice}')
     digests = {path: digest_of_file(path) for path in found}
     _check_class(rows, digests, place, name)
     known = [row['path'] for row in rows]
@@ -344,10 +350,9 @@ def _check_class(
     others = [x for x in others if x != name]
     if others:
         raise ValueError(
-            f'{len(others)} of {len(digests)} photos in {place} are already '
-            f'photos of {first_of(sorted({*others}), 3)}, and a photo has one '
-            'class: leave them out, or move them to the folder of the other '
-            'class and fit again'
+            f'{place}: {len(others)} of {len(digests)} photos are already '
+            f'in the model as {first_of(sorted({*others}), 3)}; remove them, '
+            'or move them to the other class and fit again'
         )
 
 
@@ -357,16 +362,16 @@ def _check_one_class(place: Path) -> None:
     folders = sorted({path.parts[0] for path in found if path.parent.parts})
     if len(folders) > 1 and all(path.parent.parts for path in found):
         raise ValueError(
-            f'{place} has {len(folders)} folders of photographs: give the '
-            f'folder of ONE class, such as {place / folders[0]}; or '
-            '--name CLASS if all of it is one class'
+            f'{place} has {len(folders)} folders of photos, expected one '
+            f'class; give one folder, such as {place / folders[0]}, or '
+            '--name CLASS if all photos show one class'
         )
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
-    """Refuse photographs that teach nothing, or by which a class is lost."""
+    """Refuse photos that add nothing, or that would remove a class."""
     lost = [x for x in had.classes if x not in record.classes]
     if lost or name not in record.classes:
-        what = f'{", ".join(lost)} would be lost' if lost else 'nothing is new'
+        what = f'would remove {", ".join(lost)}' if lost else 'no new photos'
         why = '; '.join(record.problems) or 'photographs.csv has other classes'
-        raise ValueError(f'{what}: {why}')
+        raise ValueError(f'class {name} not added: {what} ({why})')

@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is fitted to what: photographs, weights and the model chosen.
-
-It is chosen among some candidates by what these cost.
-"""
+"""Select the model for the budget and build its config."""
 
 import re
 from collections.abc import Iterable
@@ -204,10 +201,10 @@ def accuracies_of(found: Pretrained) -> dict[Variant, float]:
 
 
 def words(variant: Variant) -> str:
-    """Describe a candidate: its reduction, or that all of it is read."""
-    kind = 'all tokens' if variant.out_type else 'the whole network'
+    """Describe a candidate: its reduction method and image size."""
+    kind = 'full ViT' if variant.out_type else 'full network'
     if variant.method:
-        kind = f'{variant.method} keep rate {variant.keep_rate}'
+        kind = f'{variant.method}, keep rate {variant.keep_rate}'
     return f'{kind}, {variant.img_size} px'
 
 
@@ -279,8 +276,8 @@ def parse_budget(text: str) -> tuple[float, str]:
     found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
     if not found or found[2] not in UNITS or not float(found[1]):
         raise ValueError(
-            f'budget {text!r}: a number above 0 with its unit, such as '
-            f'0.5GMACs or 20ms, or {BEST}'
+            f'budget {text!r} is invalid: expected a number above 0 with '
+            f'its unit, such as 0.5GMACs or 20ms, or {BEST}'
         )
     return float(found[1]), UNITS[found[2]]
 
@@ -299,6 +296,6 @@ def choose(
     # rounded up, so that it can be given as it is printed
     enough = ceil(1000 * seen[cheapest]) / 1000
     raise ValueError(
-        f'budget {amount:g}{unit}: no model is that cheap; the least is '
+        f'budget {amount:g}{unit}: no model fits; the cheapest needs '
         f'{enough:g} {unit} ({words(cheapest)}){note}'
     )

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The first step of a fit: a classifier on the network as it came."""
+"""First step of a fit: a linear probe on the pretrained backbone."""
 
 import time
 from collections import Counter
@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.apis import Probe
-from mmclca.apis.probe import OutOfFold, error_slopes, learning_curve
+from mmclca.apis.probe import OutOfFold, forecast, learning_curve
 from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.models.heads import (
@@ -42,10 +42,10 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     found = fit_classifier(plan, probe, known, plan.views)
     probe.save(files.draft.probe)
     _write_evidence(plan, found)
-    settings = plan.views, found.labels, len(known.classes), CLASSIFIER
-    bar = partial(track, description='Learning curve')
-    more = dict(strength=found.strength, progress=bar)
-    curve = learning_curve(*settings, known.groups, **more)
+    settings = plan.views, CLASSIFIER, known.groups
+    more = dict(class_weights=plan.call['class_weights'])
+    more['progress'] = partial(track, description='Learning curve')
+    curve = learning_curve(found, *settings, **more)
     estimate = estimate_of(found, curve, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     views = plan.views
@@ -76,16 +76,19 @@ def fit_classifier(
 ) -> OutOfFold:
     """Fit the last layer to views (N, V, D); gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
-    settings['progress'] = partial(track, description='Folds')
+    settings['progress'] = partial(track, description='Cross-validation')
     given = views, some.labels, some.classes, CLASSIFIER
     return probe.fit(*given, groups=some.groups, **settings)
 
 
 def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
-    """Say how well classes are found inside their coarse classes."""
+    """Describe the accuracy of coarse classes and of classes within them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
     right, inside = found.inside(plan.training.classes, coarse_of)
-    return f'Coarse classes: {right:.1%} right; classes inside: {inside:.1%}'
+    return (
+        f'Coarse     {right:.1%} accuracy on coarse classes; {inside:.1%} on '
+        'fine classes, given the coarse class'
+    )
 
 
 def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
@@ -158,18 +161,14 @@ def estimate_of(found: OutOfFold, curve: list[dict], classes: list) -> dict:
 
 
 def interval_of(found: OutOfFold, curve: list[dict]) -> tuple[float, float]:
-    """Estimate the 95 % interval of a probe that learns from all photographs.
+    """Estimate the 95 % interval of a probe fitted to all photos.
 
-    That of the folds, which learn from fewer; at its upper end are the errors
-    that go with the others, as its learning curve falls.
+    Each fold is fitted to fewer photos, so the upper bound adds the gain that
+    the learning curve predicts for the others.
     """
-    low, high = found.interval()
-    if len(curve) > 1:
-        *_, (slope,) = error_slopes(curve, ['accuracy'])
-        more = found.folds / (found.folds - 1)
-        errors = 1 - float(found.accuracy.mean())
-        high = min(high + errors * (1 - more**slope), 1.0)
-    return low, high
+    *_, measured = curve
+    ahead = forecast(curve, found.folds / (found.folds - 1)) or measured
+    return ahead['low'], ahead['high']
 
 
 def _recall(recall: Tensor, n: int) -> dict:
@@ -213,7 +212,7 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     for path, kept in checked.doubled + checked.leaks:
         reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
-        reasons |= dict.fromkeys(paths, 'the same picture in two classes')
+        reasons |= dict.fromkeys(paths, 'same photo in several classes')
     rows += [[x, *empty, False, why, *empty, ''] for x, why in reasons.items()]
     return [COLUMNS, *rows]
 

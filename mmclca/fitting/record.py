@@ -156,8 +156,8 @@ class ModelFolder:
                         self.path.rmdir()
         except Timeout:
             raise ValueError(
-                f'{self.path} is in use by another fit or add-class: wait '
-                'until that ends, or choose another folder'
+                f'{self.path} is in use by another fit or add-class; wait '
+                'until it ends, or choose another folder'
             ) from None
 
     def read(self) -> FitRecord:
@@ -167,7 +167,7 @@ class ModelFolder:
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 f'{self.path} is not a model folder: fit.json is missing; '
-                f'python -m mmclca fit PHOTOS --out {self.path} writes one'
+                f'run: python -m mmclca fit PHOTOS --out {self.path}'
             ) from None
         with _blaming(self.file, ValueError, TypeError, RecursionError):
             record = FitRecord(**json.loads(content))
@@ -190,7 +190,7 @@ class ModelFolder:
             rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
             if not rows:
-                raise ValueError('it lists no photos that were used')
+                raise ValueError('no used photos')
             for row in rows:
                 match = _DIGEST.fullmatch(row.get('digest') or '')
                 row['digest'] = match[0]
@@ -202,7 +202,7 @@ class ModelFolder:
         replace_text(self.file, f'{text}\n')
 
     def known(self, record: FitRecord) -> FitRecord | None:
-        """Find what an earlier, equal call has found out; None: nothing."""
+        """Read the record of an earlier, equal call; None without one."""
         if self.draft.file.is_file():
             had = self.draft.read()
             if not _differences(had, record):
@@ -218,21 +218,20 @@ class ModelFolder:
         other = _differences(had, record)
         if other:
             raise ValueError(
-                f'{self.path} was fitted with {"; ".join(other)}: give '
-                'another folder with --out, or --overwrite to replace it '
-                '(features of known photographs are kept)'
+                f'{self.path} was fitted with {"; ".join(other)}; choose '
+                'another --out, or add --overwrite to replace the model'
             )
         return had
 
     def check_available(self) -> None:
-        """Refuse a folder that holds files of others.
+        """Refuse a folder that holds other files.
 
         Raises:
             ValueError: If it does, or is a file.
         """
         if self.path.is_file():
             raise ValueError(
-                f'{self.path} is a file: choose a folder with --out'
+                f'{self.path} is a file; choose a folder with --out'
             )
         if self.file.is_file() or (self.path / WHOLE / MODEL).is_file():
             return
@@ -241,8 +240,8 @@ class ModelFolder:
             ours |= {self.draft.path, self.log}
         if self.path.exists() and {*self.path.iterdir()} - ours:
             raise ValueError(
-                f'{self.path} already exists and is not empty: choose another '
-                'folder with --out, or add --overwrite'
+                f'{self.path} already exists and is not empty; choose another '
+                '--out, or add --overwrite'
             )
 
     def exports(self) -> list[Path]:
@@ -251,9 +250,9 @@ class ModelFolder:
         return sorted(file for files in found for file in files)
 
     def begin(self, record: FitRecord) -> None:
-        """Write a record as a draft, by which the folder is known for ours.
+        """Write a draft fit.json, which marks the folder as created by fit.
 
-        What writers that were killed have left is removed.
+        Partial files of killed processes are removed.
         """
         for place, *_ in os.walk(self.features):
             remove_partial_files(Path(place))
@@ -311,13 +310,13 @@ def _blaming(file: Path, *errors: type[Exception]) -> Iterator[None]:
         yield
     except errors as error:
         raise ValueError(
-            f'{file} is damaged ({type(error).__name__}: {error}): fit again '
+            f'{file} is damaged ({type(error).__name__}: {error}); fit again '
             'with --overwrite'
         ) from error
 
 
 def _differences(had: FitRecord, record: FitRecord) -> list[str]:
-    """Say what is other than it was."""
+    """List the settings that differ from the earlier run."""
     other = [
         f'{name} {had.call.get(name)!r} (now {value!r})'
         for name, value in record.call.items()
@@ -325,5 +324,5 @@ def _differences(had: FitRecord, record: FitRecord) -> list[str]:
     ]
     if not other and had.photographs != record.photographs:
         numbers = (sum(x.counts.values()) for x in (had, record))
-        other = ['{} photographs (now {}, or others)'.format(*numbers)]
+        other = ['{} photos (now {}, or different ones)'.format(*numbers)]
     return other

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The page that says what was found out about a model, with its pictures."""
+"""Write the HTML report of a fitted model."""
 
 import math
 import os
@@ -19,9 +19,10 @@ from matplotlib.ticker import LogLocator, MultipleLocator, PercentFormatter
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.probe import error_slopes
+from mmclca.apis.probe import forecast
 from mmclca.checkpoints.fitted import prepare_writing
 from mmclca.datasets.batches import view_of_input
+from mmclca.datasets.pipelines import CROP
 from mmclca.models import reduces
 from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import first_of
@@ -40,19 +41,19 @@ LEAF_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
 # as the style sheet has them, where a dark screen has others
 COLOURS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
-MOST = 24  # photographs whose label is doubtful
+MOST = 24  # possible label errors
 PAIRS = 6
 PICTURES = 3  # of a kind
-FACTOR = 2  # how far beyond what was measured an estimate goes
+FACTOR = 2  # of the forecast: times as many photos as measured
 
 
 def write_report(
     folder: str | os.PathLike, opened: Container[str] = ()
 ) -> Path:
-    """Write what was found out about a model as a page to read.
+    """Write the report of a fitted model, ``report.html``.
 
-    One file, ``report.html``, with its pictures in it, that loads nothing
-    from elsewhere and runs no script. It is replaced in one step.
+    The file contains its pictures, loads nothing and runs no script. It is
+    replaced in one step.
 
     Args:
         folder (str | Path): The folder that ``fit`` wrote.
@@ -86,30 +87,29 @@ def _page_of(
 ) -> str:
     tested = tested_rows(used)
     wrong = [row for row in tested if row['predicted'] != row['class']]
-    wrong.sort(key=itemgetter('p_given'))  # the most doubtful label first
-    points = record.learning_curve
-    ahead = expected(points)
-    drawn = ahead and chart(points, ahead)
+    wrong.sort(key=itemgetter('p_given'))  # least probable label first
+    counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
     return render(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
-        counts=[*record.counts.values()],
+        counts=counts,
         tested=len(tested),
-        grouped=any(row['group'] for row in used),
+        grouped=grouped,
+        crop=CROP,
         classes=class_rows(record.probe['per_class']),
         pairs=confused_pairs(tested, record.classes, pictures),
         wrong=len(wrong),
         doubtful=[
             (x, pictures.thumbnail(x['path'], x['name'])) for x in wrong[:MOST]
         ],
-        curve=dict(points=points, estimate=ahead, chart=drawn),
+        curve=curve_of(record.learning_curve, unit_of(counts, grouped)),
         kept=what_is_kept(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
     )
 
 
 def render(**parts) -> str:
-    """Fill the template; names of classes and files are text, no markup."""
+    """Fill the template; names of classes and files are escaped."""
     environment = Environment(
         loader=PackageLoader('mmclca.fitting', 'templates'),
         autoescape=True,
@@ -159,7 +159,7 @@ def plural(number: int, word: str, many: str = '') -> str:
 
 
 def tested_rows(used: list[dict]) -> list[dict]:
-    """Choose the photographs that models fitted without them have named.
+    """Select the photos that were tested.
 
     Rows of photographs.csv, with the ``name`` of the file and its folder.
     """
@@ -171,14 +171,14 @@ def tested_rows(used: list[dict]) -> list[dict]:
             p_predicted=float(row['p_predicted']),
         )
         for row in used
-        if row['predicted']  # a class's only photograph is never tested
+        if row['predicted']  # the only photo of a class is never tested
     ]
 
 
 def class_rows(per_class: dict[str, dict]) -> dict:
-    """List the classes in the order of their recall, the worst first.
+    """List the classes by recall, lowest first.
 
-    ``measured``, their rows, and ``unmeasured``, names of others.
+    ``measured`` holds their rows, ``unmeasured`` the names of other classes.
     """
     rows = [dict(found, name=name) for name, found in per_class.items()]
     unmeasured = [row['name'] for row in rows if row['recall'] is None]
@@ -190,11 +190,11 @@ def class_rows(per_class: dict[str, dict]) -> dict:
 def confused_pairs(
     tested: list[dict], classes: list[str], pictures: Pictures
 ) -> list[dict]:
-    """Find the pairs that are most often taken for each other, worst first.
+    """Find the pairs of classes that are confused most often.
 
-    Each with ``one``, the class that is taken for the ``other`` one more
-    often; ``counts``, for each direction ``(class, taken for, how many, of
-    how many)``; and ``groups``, titles and photographs.
+    Each has ``one``, the class that is misclassified as ``other`` more often;
+    ``counts``, for each direction ``(class, prediction, errors, photos)``;
+    and ``groups``, titles and photos.
     """
     labels, predicted = (
         np.array([classes.index(row[name]) for row in tested], int)
@@ -213,10 +213,10 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
         (other, one, matrix[b, a], matrix[b].sum()),
     ]
     kinds = {
-        f'{one}, recognized': found.taken_for(a, a),
-        f'{one}, taken for {other}': found.taken_for(a, b),
-        f'{other}, taken for {one}': found.taken_for(b, a),
-        f'{other}, recognized': found.taken_for(b, b),
+        f'{one}, correct': found.taken_for(a, a),
+        f'{one}, misclassified as {other}': found.taken_for(a, b),
+        f'{other}, misclassified as {one}': found.taken_for(b, a),
+        f'{other}, correct': found.taken_for(b, b),
     }
     groups = [
         (title, [pictures.thumbnail(path, title) for path in paths[:PICTURES]])
@@ -227,32 +227,27 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
     return dict(one=one, other=other, counts=counts, groups=groups)
 
 
-def expected(points: list[dict]) -> dict | None:
-    """Estimate the accuracy with twice the photographs of a learning curve.
+def unit_of(counts: list[int], grouped: bool) -> str:
+    """Describe the numbers of a learning curve: 'photos per class'."""
+    unit = 'groups per class' if grouped else 'photos per class'
+    is_even = not grouped and len({*counts}) == 1
+    return unit if is_even else f'{unit} (median)'
 
-    By :func:`error_slopes`, for the accuracy and for either end of its
-    interval. It is never below the last point, and None of fewer than two.
-    """
-    if len(points) < 2:
-        return None
-    last, names = points[-1], ('accuracy', 'low', 'high')
-    wanted = FACTOR * last['photographs']
-    x, y, slopes = error_slopes(points, names)
-    found = 1 - np.exp(y + slopes * (np.log(wanted) - x))
-    accuracy = max(found[0], last['accuracy'])
-    low = max(min(found[1], accuracy), last['low'])
-    shares = map(float, (accuracy, low, max(found[2], accuracy)))
-    return dict(zip(names, shares, strict=True), photographs=wanted)
+
+def curve_of(points: list[dict], unit: str) -> dict:
+    """Extrapolate a learning curve, and draw it."""
+    ahead = forecast(points, FACTOR)
+    drawn = ahead and chart(points, ahead, unit)
+    return dict(points=points, estimate=ahead, chart=drawn, unit=unit)
 
 
 def what_is_kept(
     model: Path, tested: list[dict], pictures: Pictures
 ) -> dict | None:
-    """Draw what a model keeps of some photographs that it names right.
+    """Draw the patches of some correctly classified photos after each stage.
 
-    ``rows``, for each photograph what to write below its pictures, and
-    these; ``legend``, the swatches that occur. None where there is no
-    checkpoint, the model keeps all of an image, or no photograph is there.
+    ``rows`` holds captions and pictures of each photo, ``legend`` the
+    swatches that occur. None without a checkpoint, token reduction or photo.
     """
     if not model.is_file():
         return None
@@ -271,37 +266,40 @@ def what_is_kept(
 
 
 def _chosen(tested: list[dict]) -> list[dict]:
-    """Choose the first photograph named right of each of some classes."""
+    """Select the first correctly classified photo of each of some classes."""
     right = [row for row in tested if row['predicted'] == row['class']]
     first = {row['class']: row for row in reversed(right)}
     return [first[name] for name in sorted(first)[:LEAVES]]
 
 
 def _row(one: Survivors) -> list[tuple[str, dict]]:
-    """Write below each stage what squares have a token of their own."""
+    """Return captions and pictures of the stages."""
     pictures = {one.title: one.image}
     for stage in one.stages:
-        kept = '' if stage.mixed else f': {about(stage.kept)} kept'
-        pictures[f'{stage.title}{kept}'] = stage.picture
+        text = stage.title
+        if not stage.mixed:
+            text += f': {about(stage.kept)} of {stage.kept_as}'
+        pictures[text] = stage.picture
     return [
         (text, embedded(Image.fromarray(array), text, LEAF_SIDE))
         for text, array in pictures.items()
     ]
 
 
-def chart(points: list[dict], estimate: dict) -> str:
-    """Draw a learning curve as SVG, photographs on a logarithmic scale.
+def chart(points: list[dict], estimate: dict, unit: str) -> str:
+    """Draw a learning curve as SVG, with a logarithmic x axis.
 
-    Its colours are those of the style sheet.
+    Colors are those of the style sheet.
     """
     with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'chart'}):
         figure = Figure((6.1, 3.5), layout='constrained')
         axes = figure.subplots()
         lowest = min(point['low'] for point in points)
-        axes.set(xscale='log', xlabel='photographs a class')
+        axes.set(xscale='log', xlabel=unit, ylabel='accuracy')
         axes.set_ylim(math.floor(10 * lowest) / 10, 1)
-        _plot(axes, [points[-1], estimate], '--', PAGE)
-        _plot(axes, points, '-', BAR)
+        ahead = dict(ls='--', mfc=PAGE, label='estimate')
+        _plot(axes, [points[-1], estimate], **ahead)
+        _plot(axes, points, label='measured')
         _tidy(axes)
         file = StringIO()
         nothing = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
@@ -312,15 +310,15 @@ def chart(points: list[dict], estimate: dict) -> str:
     return svg[svg.index('<svg') :]
 
 
-def _plot(axes: Axes, points: list[dict], style: str, inside: str) -> None:
+def _plot(axes: Axes, points: list[dict], **look) -> None:
     names = ('photographs', 'accuracy', 'low', 'high')
     x, y, low, high = ([point[name] for point in points] for name in names)
     axes.fill_between(x, low, high, color=BAR, alpha=0.2, linewidth=0)
-    axes.plot(x, y, style, marker='o', color=BAR, markerfacecolor=inside)
+    axes.plot(x, y, marker='o', color=BAR, **look)
 
 
 def _tidy(axes: Axes) -> None:
-    """Leave lines, numbers and what they are of."""
+    """Remove chart clutter; keep grid, ticks, labels and legend."""
     numbers, shares = LogLocator(subs=(1, 2, 5)), MultipleLocator(0.1)
     axes.xaxis.set(major_locator=numbers, major_formatter='{x:g}')
     percents = PercentFormatter(1, 0, UNIT)
@@ -329,5 +327,7 @@ def _tidy(axes: Axes) -> None:
     axes.grid(axis='y', color=LINE)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelcolor=SOFT, labelsize=12)
-    axes.xaxis.label.set(color=SOFT, size=12)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set(color=SOFT, size=12)
+    axes.legend(frameon=False, labelcolor=SOFT, loc='lower right')
     axes.spines[:].set_visible(False)

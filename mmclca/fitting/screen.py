@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Output of a fit: a few lines and a bar, and all else in a file."""
+"""Console output of a fit; everything else goes to log.txt."""
 
 import os
 import shlex
@@ -11,25 +11,25 @@ from typing import TextIO
 
 from mmengine.logging import MMLogger
 from rich import get_console
-from rich.console import Console
-from rich.status import Status
+from rich.live import Live
 
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
-from mmclca.utils.messages import first_of, printable, say
+from mmclca.models import Variant
+from mmclca.utils.messages import first_of, printable, say, spinner
 
-from .model import Plan, accuracies_of, words
+from .model import Plan, accuracies_of, classifier_config, words
 from .probing import best_probe
 from .record import FitRecord
 
 
 class Log(TextIOBase):
-    """Take what libraries print, and know the screen.
+    """Keep library output off the screen and in a log file.
 
-    Within its context standard output, standard error and the loggers of
-    mmengine write to it; bars of mmpretrain are drawn where there is a
-    terminal. It keeps the text until :meth:`open` gives it a file, so that a
-    call that is refused leaves none.
+    Within its context standard output, standard error and the mmengine
+    loggers write to it; progress bars of mmpretrain are drawn on a terminal.
+    It buffers the text until :meth:`open` gives it a file, so that a refused
+    call leaves no file.
     """
 
     def __init__(self):
@@ -48,192 +48,218 @@ class Log(TextIOBase):
         move_loggers(self, self.screen)
         get_console().file = None  # standard output
         self.file.close()
-        self.file = StringIO()  # of who still writes to it
+        self.file = StringIO()  # for late writers
 
     def open(self, path: Path) -> None:
-        """Append what came so far, and all that comes, to a file."""
+        """Append the buffered text and all further text to a file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         text = self.file.getvalue()
         self.file = path.open('a', encoding='utf-8', errors='replace')
         self.file.write(text)
 
     def write(self, text: str) -> int:
-        """Write to the file, or keep the text until there is one."""
+        """Write to the file, or to the buffer."""
         return self.file.write('\n'.join(map(printable, text.split('\n'))))
 
     def flush(self) -> None:
         """See ``io.TextIOBase``."""
         self.file.flush()
 
-    def status(self, title: str) -> Status:
-        """Show within a context, on a terminal, what is being done."""
-        return Console(file=self.bars).status(title)
+    def status(self, title: str) -> Live:
+        """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
+        return spinner(title, self.bars)
 
     def tell_user(self, *lines: str) -> None:
-        """Show lines on the screen; they go to the file, too."""
+        """Print lines on the screen and to the file."""
         for file in (self.screen, self):
             say(*lines, file=file)
 
 
 def move_loggers(before: TextIO, after: TextIO) -> None:
-    """Have those of mmengine's loggers that write to one file write to
-    another."""
+    """Redirect the mmengine loggers that write to one file to another."""
     for logger in MMLogger._instance_dict.values():
         for handler in logger.handlers:
             if vars(handler).get('stream') is before:
                 handler.setStream(after)
 
 
-def start_lines(plan: Plan, record: FitRecord) -> list[str]:
+def row(label: str, text: str) -> str:
+    """Join a label and a text; texts of all lines are aligned."""
+    return f'{label:10} {text}'
+
+
+def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     """Describe the photos, their classes and the weights."""
     counts, names = record.counts.values(), [*record.counts]
     shown = names[:3] + ['...'] + names[-2:] if len(names) > 6 else names
     low, high = min(counts), max(counts)
     each = f'{low}' if low == high else f'{low} to {high}'
-    return [
-        f'{sum(counts)} photographs of {len(counts)} classes ({each} a class)',
-        f'  Classes  {", ".join(shown)}',
-        *(f'  {line}' for line in record.problems),
-        f'Weights: {plan.pretrained.words()}',
-        *(f'  {note}' for note in plan.pretrained.notes),
-    ]
+    classes = f'{len(counts)} classes ({each} per class)'
+    yield row('Data', f'{sum(counts)} photos, {classes}')
+    yield row('  Classes', ', '.join(shown))
+    for line in record.problems:
+        label, _, text = line.partition(': ')
+        yield row('  ' * (label != 'Warning') + label, text)
+    yield row('Weights', plan.pretrained.words())
+    for note in plan.pretrained.notes:
+        yield row('Warning', note)
 
 
 def cost_line(plan: Plan, cost: dict) -> str:
-    """Say what the model computes."""
-    line = f'Model: {words(plan.variant)}, {cost["gmacs"]:.3g} GMACs'
-    return line + _beside_whole(plan, f'{cost["gmacs_full"]:.3g}')
+    """Describe the model and its multiply-accumulates."""
+    full = _full(plan, f'{cost["gmacs_full"]:.3g}')
+    text = f'{words(plan.variant)}: {cost["gmacs"]:.3g} GMACs{full}'
+    return row('Model', text)
 
 
-def time_line(plan: Plan, cost: dict) -> str:
-    """Say how long a photograph takes, and where that was measured."""
-    line = f'Time: {cost["ms"]:.3g} ms a photograph in {cost["runtime"]}'
-    whole = _beside_whole(plan, f'{cost["ms_full"]:.3g}')
-    return f'{line}{whole}{cost["busy"]}'
+def time_lines(plan: Plan, cost: dict) -> Iterator[str]:
+    """Describe the latency, and warn if the machine was busy."""
+    full = _full(plan, f'{cost["ms_full"]:.3g} ms')
+    text = f'{cost["ms"]:.3g} ms per photo, {cost["runtime"]}{full}'
+    yield row('Latency', text)
+    if cost['busy']:
+        yield row('Warning', cost['busy'].removeprefix('; '))
 
 
-def _beside_whole(plan: Plan, full: str) -> str:
-    reduced = plan.variant.out_type is not None
-    return f' (the whole transformer: {full})' if reduced else ''
+def _full(plan: Plan, cost: str) -> str:
+    return f' (full ViT: {cost})' if plan.variant.out_type else ''
 
 
 def probe_lines(record: FitRecord) -> Iterator[str]:
-    """Say how good the probe is."""
-    probe, seconds = record.probe, f'after {record.probe["seconds"]:.0f} s'
-    yield f'Without training, {seconds}: {_accuracy(probe)}'
+    """Describe the accuracy of the linear probe."""
+    probe = record.probe
+    text = f'{_accuracy(probe)}, linear probe, after {probe["seconds"]:.0f} s'
+    yield row('Accuracy', text)
     if record.is_uneven and probe['accuracy'] is not None:
-        line = f'  mean over classes: {probe["macro_recall"]:.1%}'
+        text = f'macro recall {probe["macro_recall"]:.1%}'
         if record.call['class_weights'] is None:
-            line += '; --class-weights balanced lets classes count alike'
-        yield line
+            text += '; consider --class-weights balanced'
+        yield row('', text)
 
 
 def series_lines(record: FitRecord) -> Iterator[str]:
-    """Warn of classes whose photographs look like one series."""
+    """Warn of classes with near-duplicates."""
     if record.series:
-        names = first_of(record.series, 3)
-        yield (
-            f'  {sum(record.series.values())} photographs of {names} show '
-            'nearly the same as another of their class: the accuracy and its '
-            'interval are too good. Keep a series together with --groups, or '
-            'photograph other plants'
+        number = sum(record.series.values())
+        yield row(
+            'Warning',
+            f'{number} photos of {first_of(record.series, 3)} are near-'
+            'duplicates, so the accuracy is overestimated; keep them '
+            'together with --groups',
         )
 
 
+def tuning_line(record: FitRecord) -> str:
+    """Describe the result of an earlier fine-tuning."""
+    result = 'kept' if record.final == 'trained' else 'discarded'
+    return row('Fine-tune', f'{result} in an earlier run')
+
+
 def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
-    """Say what was learned of a class, and what that does to all."""
+    """Compare a model before and after a class was added."""
     new, number = record.probe['per_class'][name], had.counts.get(name, 0)
-    yield f'Classes: {len(record.classes)} ({len(had.classes)} before)'
-    yield (
-        f'{name}: {new["n"]} photographs ({number} before), '
-        f'{_share(new["recall"])} right in folds; all classes: '
-        f'{_share(record.probe["accuracy"])} ({_share(had.probe["accuracy"])} '
-        'before)'
-    )
+    before, after = (_share(x.probe['accuracy']) for x in (had, record))
+    added = f'{new["n"]} photos (before {number})'
+    yield row('Classes', f'{len(had.classes)} -> {len(record.classes)}')
+    yield row('Added', f'{name}: {added}, recall {_share(new["recall"])}')
+    yield row('Accuracy', f'{after} on all classes (before {before})')
 
 
-def _share(value: float | None) -> str:
-    return 'not known how many' if value is None else f'{value:.1%}'
+def result_lines(record: FitRecord) -> Iterator[str]:
+    """Describe the final model: its accuracy and how that was measured."""
+    best = record.best
+    accuracy = _share(best['accuracy'])
+    interval = _interval(best) if best['accuracy'] is not None else ''
+    yield row('Result', f'{accuracy} accuracy{interval}')
+    yield row('Measured', _measured(record))
+    if record.final == 'trained' and best is record.probe:
+        yield row('', 'with the linear probe, before fine-tuning')
+    yield row('Unknown', _unknown(record.threshold))
 
 
-def end_lines(
-    record: FitRecord, folder: Path, gone: Sequence[str] = ()
-) -> list[str]:
-    """Say how good the model is, how sure that is, and what to type next."""
+def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
+    """List the files that were written and removed, and the next commands.
+
+    ``exports`` are the exported files of the previous model.
+    """
     place = shlex.quote(str(folder))
-    program = shlex.quote(os.path.basename(sys.executable))
-    again = f'of the model before: {program} -m mmclca export {place}'
-    int8 = {name: ' --int8' * ('.int8.' in name) for name in gone}
-    return [
-        *(f'Removed {x} {again}{int8[x]} writes it anew' for x in gone),
-        f'How good: {_accuracy(record.best)}',
-        f'How sure: {_how_sure(record)}',
-        f'Strangers: {_strangers(record.threshold)}',
-        f'What next: {program} -m mmclca predict {place} NEW_PHOTOGRAPHS; '
-        f'open {place}/report.html',
-    ]
+    program = f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
+    for name in (file.name for file in exports if not file.exists()):
+        again = f'{program} export {place}{" --int8" * (".int8." in name)}'
+        yield row('Removed', f'outdated {name}; run: {again}')
+    yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
+    yield row('Next', f'{program} predict {place} NEW_PHOTOS')
+    yield row('', f'open {place}/report.html')
 
 
 def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
-    """Say why a model was chosen, and what the first would give."""
+    """List the candidates, and compare the most accurate with the model."""
     if plan.variant.out_type is None:
-        yield f'Why {words(plan.variant)}: others were not measured'
+        yield row('Candidates', 'none: only ViT models have been compared')
         return
-    within = plan.call['budget'] or 'half of the whole transformer'
-    yield f'Why {words(plan.variant)}: the first of these within {within}'
+    within = plan.call['budget'] or 'half the cost of the full ViT'
+    yield row('Candidates', f'the first within {within} is selected (*)')
+    yield '   accuracy  GMACs  model'
     for variant, accuracy in accuracies_of(plan.pretrained).items():
-        is_chosen = words(variant) == words(plan.variant)
-        chosen = '  <- this model' * is_chosen
-        yield f'  {accuracy:.1f}%  {words(variant)}{chosen}'
-    yield '  (mean of nine sets, three photographs a class; first: least risk)'
+        mark = '*' if words(variant) == words(plan.variant) else ' '
+        gmacs = _gmacs(plan, variant)
+        yield f' {mark} {accuracy:7.1f}%  {gmacs:5.3f}  {words(variant)}'
+    yield '   (mean accuracy on nine datasets with 3 photos per class)'
     best, found = best_probe(plan)
-    gmacs = count_config(best.config.model).flops / 1e9
     share = float(found.accuracy.mean()) if found.independent else None
-    yield (
-        f'On these photographs: {words(best.variant)}, {gmacs:.3g} GMACs, '
-        f'without training: {_share(share)}; this model, '
-        f'{record.cost["gmacs"]:.3g} GMACs: '
-        f'{_share(record.probe["accuracy"])}. --best takes the former'
+    yield row(
+        'Compared',
+        f'on your photos: {words(best.variant)} {_share(share)} at '
+        f'{_gmacs(plan, best.variant):.3g} GMACs, this model '
+        f'{_share(record.probe["accuracy"])} at {record.cost["gmacs"]:.3g}; '
+        f'--best selects {words(best.variant)}',
     )
+
+
+def _gmacs(plan: Plan, variant: Variant) -> float:
+    number = len(plan.training.classes)
+    config = classifier_config(plan.pretrained, variant, number)
+    return count_config(config.model).flops / 1e9
+
+
+def _share(value: float | None) -> str:
+    return 'unknown' if value is None else f'{value:.1%}'
+
+
+def _interval(found: dict) -> str:
+    return f' (95% CI {100 * found["low"]:.1f}-{found["high"]:.1%})'
 
 
 def _accuracy(found: dict) -> str:
     if found['accuracy'] is None:
-        return 'accuracy not known, as no class has two photographs'
-    return (
-        f'{found["accuracy"]:.1%} right on photographs that it has not seen '
-        f'({found["low"]:.1%} to {found["high"]:.1%})'
-    )
+        return 'unknown: no class has two photos'
+    return f'{found["accuracy"]:.1%}{_interval(found)}'
 
 
-def _strangers(found: dict) -> str:
-    """Say how what is of no known class is told, and how often wrongly."""
+def _unknown(found: dict) -> str:
+    """Describe the unknown-class threshold and its false-alarm rate."""
     if found['score'] != NEAREST:
-        return 'not told, as too few were tested or the model is of before'
+        return 'not flagged: too few photos tested, or an older model'
     return (
-        f'what is less alike than {found["threshold"]:.3f} to every '
-        'photograph that it learned from is said to be not known; of those '
-        f'that it has not seen, {found["false_alarms"]:.1%} '
-        f'({found["low"]:.1%} to {found["high"]:.1%}) of known classes were'
+        f'similarity < {found["threshold"]:.3f} is flagged; expect '
+        f'{found["false_alarms"]:.1%} of photos of known classes to be '
+        f'flagged{_interval(found)}'
     )
 
 
-def _how_sure(record: FitRecord) -> str:
+def _measured(record: FitRecord) -> str:
     found, probe = record.best, record.probe
     if found is not probe:
-        where = 'in val and test' if record.held_out else 'held out'
-        return (
-            f'measured on {found["n"]} photographs {where}; 95 of 100 such '
-            'intervals hold the truth'
+        kind = (
+            'photos in val and test' if record.held_out else 'held-out photos'
         )
+        return f'on {found["n"]} {kind}'
     if probe['accuracy'] is None:
-        return 'give every class a second photograph, and it can be measured'
+        return 'not yet: add a second photo to each class'
     classes = probe['per_class'].values()
     number = sum(one['n'] for one in classes if one['recall'] is not None)
-    trained = '; the trained model itself was not measured'
     return (
-        f'{number} photographs, each named by models that had not seen it '
-        f'({probe["folds"]} folds, {probe["repeats"]} times), which learned '
-        f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
-        f'{trained if record.final == "trained" else ""}'
+        f'on {number} photos, {probe["folds"]}-fold cross-validation '
+        f'repeated {probe["repeats"]} times (each fold trains on '
+        f'{1 - 1 / probe["folds"]:.0%}, the final model on all)'
     )

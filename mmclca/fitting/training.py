@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The second step of a fit: the network trained on, where that helps.
+"""Second step of a fit: fine-tune the backbone if that tends to help.
 
-From the probe, as ``configs/few_shot`` does, if there are photographs enough
-to see whether it helps: some are held out. A training is quiet, and resumed
-after an interruption.
+Fine-tuning starts from the linear probe, as in ``configs/few_shot``. Some
+photos are held out to decide whether the fine-tuned model is kept. Training
+prints nothing and resumes after an interruption.
 """
 
 import math
@@ -34,12 +34,13 @@ from mmclca.models.heads import nearest_of_others
 from .model import Plan
 from .probing import CLASSIFIER, fit_classifier, measure, write_model
 from .record import FitRecord
-from .screen import Log
+from .screen import Log, row
 
+LABEL = 'Fine-tune'
 PARTS = 5
-# fewer teach too little (a class), or are no ground for an accuracy (in all)
+# minimum photos to fine-tune (median class) and to report an accuracy (all)
 LEAST_A_CLASS, LEAST = 8, 200
-# where so many are right already, training gained nothing in nine sets
+# above this accuracy fine-tuning gained nothing on nine datasets
 WEAK = 0.85
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # of the recipe: what measures, and what a fit has done already
@@ -49,62 +50,73 @@ WORKERS = 2  # that read photographs, where there are as many processors
 
 
 def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
-    """Train where it can be measured, and choose the better model.
+    """Fine-tune, and keep the result if it is no less accurate.
 
-    Gives ``training`` of the record and, if what was trained is better,
+    Return ``training`` of the record and, if the fine-tuned model is kept,
     ``final``, ``held_out`` and ``threshold``.
     """
     why_not = _why_not(plan, record.probe['accuracy'])
     if why_not:
-        log.tell_user(f'Training is left out: {why_not}')
+        log.tell_user(row(LABEL, f'skipped: {why_not}'))
         return {}
     began, files = time.perf_counter(), plan.files
     path, known = files.final_training, plan.training
     config = training_config(plan, known, files.probe, path)
-    log.tell_user(
-        'Training: it is kept if it is not worse on a fifth of these. '
-        'After two epochs its time is known; Ctrl-C keeps the model of now'
-    )
+    split = hold_out(known)
+    epochs, share = config.train_cfg.max_epochs, len(split[1]) / len(known)
+    text = f'{epochs} epochs, {share:.0%} of photos held out; '
+    text += 'Ctrl-C keeps the current model'
+    log.tell_user(row(LABEL, text))
     init_default_scope(config.default_scope)
     batch = config.train_dataloader.batch_size
-    with log.status('Timing steps'):
+    with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
     strength = record.probe['strength']
-    some = _train_without_some(plan, amp, log, strength)
+    some = _train_without_some(plan, split, amp, log, strength)
     found, temperature, near = some
-    better = {}
-    if found['accuracy'] >= found['probe_accuracy']:
-        path = train(config, amp, log, 'Training')
+    better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
+    log.tell_user(row(LABEL, _compared(found, is_kept)))
+    if is_kept:
+        path = train(config, amp, log, 'Fine-tuning on all photos')
         more = temperature, files.features
         probe = refitted(plan, path, known, strength, *more)
         features, _ = probe.features(known.paths)
         threshold = write_model(plan, probe, features, near)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
-        epochs=config.train_cfg.max_epochs,
+        epochs=epochs,
         seconds=time.perf_counter() - began,
-        # fewer decide, but tell no accuracy
+        # fewer photos suffice to choose, but not to report an accuracy
         holdout=found if sum(counts_of(known)) >= LEAST else None,
     )
     return dict(training=training, **better)
 
 
+def _compared(found: dict, is_kept: bool) -> str:
+    """Describe the held-out accuracy before and after fine-tuning."""
+    return (
+        f'{"kept" if is_kept else "discarded"}, held-out accuracy '
+        f'{found["probe_accuracy"]:.1%} -> {found["accuracy"]:.1%} on '
+        f'{found["n"]} photos'
+    )
+
+
 def _why_not(plan: Plan, accuracy: float) -> str:
-    """Say why nothing is trained; empty if something is."""
+    """Reason for skipping fine-tuning; empty if it is not skipped."""
     if plan.variant.out_type is None:
-        return f'with {plan.pretrained.kind} it was not measured'
+        return f'its benefit with {plan.pretrained.kind} has not been measured'
     return why_untrained(counts_of(plan.training), accuracy)
 
 
 def why_untrained(counts: list[int], accuracy: float) -> str:
-    """Say why classes of some photographs, of which a probe names a share
-    right, are not trained on; empty if they are."""
+    """Reason for skipping fine-tuning, by the photos per class and the
+    accuracy of the probe; empty if it is not skipped."""
     if median(counts) < LEAST_A_CLASS:
-        return f'fewer than {LEAST_A_CLASS} photographs a class'
+        return f'the median class has fewer than {LEAST_A_CLASS} photos'
     if sum(counts) < LEAST and accuracy >= WEAK:
         return (
-            f'with {WEAK:.0%} right and fewer than {LEAST} photographs it '
-            'gained nothing on like sets'
+            f'no gain expected above {WEAK:.0%} accuracy with fewer than '
+            f'{LEAST} photos'
         )
     return ''
 
@@ -127,14 +139,14 @@ def counts_of(photographs: Photographs) -> list[int]:
 
 
 def _train_without_some(
-    plan: Plan, amp: str | None, log: Log, strength: float
+    plan: Plan, split: tuple, amp: str | None, log: Log, strength: float
 ) -> tuple:
-    """Train without some photographs, on which that is measured.
+    """Fine-tune on one part of a split and measure on the other.
 
-    Gives :func:`measure` of them with ``probe_accuracy``, the temperature of
-    the trained model, and how near they are to the others (1, N).
+    Return :func:`measure` with ``probe_accuracy``, the temperature of the
+    fine-tuned model, and similarities of held-out photos to the rest (1, N).
     """
-    split, known = hold_out(plan.training), plan.training
+    known = plan.training
     rest, held_out = map(known.select, split)
     work_dir, probe = plan.files.hold_out, plan.probe
     start = work_dir / 'start.pth'
@@ -143,7 +155,7 @@ def _train_without_some(
     config = training_config(plan, rest, start, work_dir)
     before, _ = measure(probe, held_out)
     later = num_steps(config, len(plan.training))
-    path = train(config, amp, log, 'Training to see how good it gets', later)
+    path = train(config, amp, log, 'Fine-tuning without held-out', later)
     probe = refitted(plan, path, rest, strength)
     trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)

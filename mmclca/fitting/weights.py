@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The weights that a model starts from, and the network that they are of."""
+"""Find pretrained weights and describe their backbone."""
 
 import re
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from mmclca.utils.messages import one_of
 
 TIMM = 'timm://'
 STEM = 16  # pixels that a stem of convolutions makes a patch of
-# what is taken where none are named, by which candidates were measured
+# default weights, used to measure the candidates
 DEFAULT = 'deit_tiny_patch16_224.fb_in1k'
 FILE = f'{DEFAULT}.safetensors'
 NO_WEIGHTS = (
-    f'no weights: none are given, and {TIMM}{DEFAULT} cannot be found in the '
-    'cache or fetched. With a network elsewhere: python -c "import timm, '
+    f'no weights: {TIMM}{DEFAULT} is neither cached nor downloadable; on a '
+    'computer with internet access, run: python -c "import timm, '
     f"safetensors.torch as st; st.save_file(timm.create_model('{DEFAULT}', "
     f"pretrained=True).state_dict(), '{FILE}')\", copy {FILE} here and "
-    f'give --weights {FILE}'
+    f'add --weights {FILE}'
 )
 # mean and standard deviation of each channel, 0 to 255
 PIXELS = dict(
@@ -35,14 +35,14 @@ HASH = re.compile(r'-[0-9a-f]{8,}$')  # at the end of a release's name
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Hold where weights are from, and settings of a model that takes them.
+    """Source of pretrained weights and settings of a matching model.
 
     Args:
-        name (str): timm's, or that of the file without its ending.
+        name (str): Name in timm, or file name without its ending.
         source (str): Path or ``timm://NAME``.
         backbone (dict): Of :func:`backbone_of`.
         pixels (tuple): Mean and standard deviation of each channel, 0 to 255.
-        notes (tuple[str, ...]): Assumptions and choices, a line each.
+        notes (tuple[str, ...]): Assumptions and choices, one line each.
     """
 
     name: str
@@ -62,21 +62,21 @@ class Pretrained:
         patch = self.backbone.get('patch_size', STEM)
         kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
         sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
-        return f'{self.name} ({kind}{sizes}, patches of {patch} px)'
+        return f'{self.name} ({kind}{sizes}, patch size {patch})'
 
 
 def find_weights(
     weights: str | None = None, pixels: str | None = None
 ) -> Pretrained:
-    """Find weights and read what they are of.
+    """Find weights and infer their backbone.
 
     ``weights`` is a file or ``timm://NAME``; None for ``DEFAULT``, from
     timm's cache or the network. ``pixels`` is that of :func:`pixels_of`.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If they cannot be had, or are of another model.
-        ValueError: If there is no such ``pixels``.
+        FileNotFoundError: If the file does not exist.
+        CheckpointError: If they cannot be loaded or do not fit.
+        ValueError: If ``pixels`` is invalid.
     """
     source = weights or f'{TIMM}{DEFAULT}'
     try:
@@ -104,12 +104,12 @@ def _timm_name(name: str) -> str | None:
 def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
     """Look up mean and standard deviation by timm's name of the weights.
 
-    The name may have the hash of a release at its end; ``pixels`` is a name
-    in ``PIXELS`` in place of what timm says. Gives both, three numbers each
-    in 0 to 255, and a line where they are a guess, else an empty one.
+    The name may end with the hash of a release; ``pixels``, a name in
+    ``PIXELS``, replaces the values of timm. Return both, three numbers each
+    in 0 to 255, and a note if they are assumed.
 
     Raises:
-        ValueError: If ``pixels`` is no such name.
+        ValueError: If ``pixels`` is invalid.
     """
     if pixels is not None:
         one_of(PIXELS, pixels=pixels)
@@ -117,8 +117,8 @@ def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
     known = _timm_name(name)
     if known is None:
         return PIXELS['imagenet'], (
-            f'timm knows no model {name}: its pixels are taken to be '
-            "normalized as ImageNet's (--pixels half for 0.5)"
+            f'{name} is not in timm, assuming ImageNet normalization '
+            '(--pixels half for 0.5)'
         )
     cfg = timm.get_pretrained_cfg(known)
     scaled = (tuple(round(255 * x, 3) for x in y) for y in (cfg.mean, cfg.std))

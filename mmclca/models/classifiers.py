@@ -47,7 +47,7 @@ def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
 def check_head(
     backbone: Reducible, head: nn.Module | None, with_neck: bool
 ) -> None:
-    """Refuse a head that does not fit its backbone; any other kind passes.
+    """Refuse a head that does not match its backbone.
 
     Args:
         backbone (Reducible): The backbone.
@@ -66,8 +66,8 @@ def check_head(
         return
     if reads_one or backbone.out_type == 'prefix':
         raise ValueError(
-            f'{type(head).__name__} does not read the distillation token '
-            '(dist_token=True): use mmclca.DistilledHead'
+            f'{type(head).__name__} does not use the distillation token '
+            '(dist_token=True); use mmclca.DistilledHead'
         )
 
 
@@ -127,14 +127,14 @@ class DistilledClassifier(ImageClassifier):
             return self._build_encoder_teacher(teacher)
         if not has_class_loss(type(self.head)):
             raise ValueError(
-                f'a teacher does not work with the loss of '
-                f'{type(self.head).__name__}: use LinearClsHead'
+                f'the loss of {type(self.head).__name__} does not support '
+                'distillation; use LinearClsHead'
             )
         built = Teacher(**teacher)
         if built.compares_tokens and not self.has_tokens:
             raise ValueError(
-                f'{type(self).__name__} gives no tokens to compare with a '
-                'teacher: use TokenReductionClassifier, or LogitDistillation'
+                f'{type(self).__name__} has no tokens for a teacher; use '
+                'TokenReductionClassifier, or LogitDistillation'
             )
         return built
 
@@ -142,8 +142,8 @@ class DistilledClassifier(ImageClassifier):
         backbone = self.backbone
         if not self.has_tokens or backbone.reduces or backbone.cache:
             raise ValueError(
-                'teacher: layers are compared token by token, which takes a '
-                'TokenReductionClassifier without reducer and cache'
+                'teacher: layer distillation needs a TokenReductionClassifier '
+                'without reducer and cache'
             )
         built = EncoderTeacher(**teacher, student=backbone)
         self.distill = nn.ModuleList(built.losses)
@@ -213,10 +213,10 @@ class TokenReductionClassifier(DistilledClassifier):
         if not isinstance(self.backbone, Reducible):
             raise ValueError(
                 f'{type(self.backbone).__name__} is not a backbone for '
-                "TokenReductionClassifier: use type='ImageClassifier'"
+                "TokenReductionClassifier; use type='ImageClassifier'"
             )
         check_head(self.backbone, self.head, self.with_neck)
-        # all but the backbone may be new, and is reported
+        # parameters outside the backbone may be new, and are reported
         self._register_load_state_dict_pre_hook(
             _load_around_backbone, with_module=True
         )
@@ -256,7 +256,7 @@ class TokenReductionClassifier(DistilledClassifier):
         has_tokens = teacher is not None and teacher.compares_tokens
         if reducer.needs_teacher and not has_tokens:
             raise ValueError(
-                f'{type(reducer).__name__} learns from the tokens of a '
-                'teacher: add teacher=dict(model=..., checkpoint=..., '
+                f'{type(reducer).__name__} needs the tokens of a teacher; add '
+                'teacher=dict(model=..., checkpoint=..., '
                 "loss=dict(type='mmclca.TokenDistillation'))"
             )

@@ -24,8 +24,8 @@ def class_of(settings: dict | None) -> type:
     found = kind if isinstance(kind, type) else MODELS.get(kind)
     if found is None:
         raise ValueError(
-            f'type={kind!r} is not registered: import its module, for example '
-            "by custom_imports=dict(imports=['my_module'])"
+            f'type={kind!r} is not registered; import its module, such as '
+            "with custom_imports=dict(imports=['my_module'])"
         )
     return found
 
@@ -50,14 +50,14 @@ def is_reducible(model: dict) -> bool:
 
 
 def make_reducible(model: dict) -> None:
-    """Replace mmpretrain's types by ours, which have the same parameters."""
+    """Replace mmpretrain's types by ours with the same parameters."""
     kind = class_of(model['backbone'])
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
     elif not is_reducible(model):
         raise ValueError(
-            f'the tokens of the backbone {kind.__name__} cannot be reduced'
-            f'{_reason(kind)}: use mmclca.TokenReductionViT'
+            f'the backbone {kind.__name__} does not support token '
+            f'reduction{_reason(kind)}; use mmclca.TokenReductionViT'
         )
     if class_of(model) is ImageClassifier:
         model['type'] = 'mmclca.TokenReductionClassifier'
@@ -66,11 +66,11 @@ def make_reducible(model: dict) -> None:
 def _reason(kind: type) -> str:
     if issubclass(kind, DeiT3):
         return (
-            ' (its layers leave out one norm; DeiT III is TokenReductionViT '
-            'with layer_scale_init_value=1e-4, with_cls_pos=False)'
+            ' (its layers lack one norm; DeiT III is TokenReductionViT with '
+            'layer_scale_init_value=1e-4, with_cls_pos=False)'
         )
     if issubclass(kind, VisionTransformer):
-        return ' (its forward pass is not that of VisionTransformer)'
+        return ' (its forward pass differs from VisionTransformer)'
     if issubclass(kind, ForeignWeights):
         return f' ({kind.irreducible})'
     return ''
@@ -95,15 +95,14 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
 
 
 def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
-    """Return the head, or a CLA head with the settings that both of them
-    know."""
+    """Return the head, or a CLA head with the settings common to both."""
     kind = class_of(head)
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
         return dict(head, **sizes)
     if not has_class_loss(kind) or 'num_classes' not in head:
         raise ValueError(
-            f'a CLA head cannot replace head={head}: use one such as '
+            f'a CLA head cannot replace head={head}; use, for example, '
             "dict(type='LinearClsHead', num_classes=80)"
         )
     return _kept(head, CLAHead) | dict(type='mmclca.CLAHead', **sizes)
@@ -140,30 +139,30 @@ PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
 def with_layer_fusion(
     model: dict, layers: Sequence[int] | None = None, out_type: str = 'average'
 ) -> dict:
-    """Return a model that reads several layers by a :class:`LayerFusionHead`.
+    """Return a model that classifies several layers, :class:`LayerFusionHead`.
 
-    Layers after the last one that is read are not built, and reductions in
-    them fall away: weights of the whole network load all the same. All other
-    settings of the backbone stay.
+    Layers after the last selected one are not built, nor are their
+    reductions; weights of the whole network still load. All other settings
+    of the backbone stay.
 
     Args:
-        model (dict): Config of a classifier over a :class:`Reducible`
+        model (dict): Config of a classifier with a :class:`Reducible`
             backbone or mmpretrain's ``VisionTransformer``; not changed.
         layers (Sequence[int], optional): Layers, from 0, whose output is
-            read. Defaults to None, the first three quarters of the depth: 0
+            used. Defaults to None, the first three quarters of the depth: 0
             to 8 of twelve.
-        out_type (str): What is read of a layer: 'average' or 'std', the
-            average or the standard deviation of the tokens left,
-            'cls_token', or CLS and one of them or both, 'cls_average',
-            'cls_std' or 'cls_average_std'.
-            Defaults to 'average'; backbones that know CLS only give that.
+        out_type (str): Features of a layer: 'average' or 'std', the mean or
+            standard deviation of the remaining tokens, 'cls_token', or CLS
+            with one or both of them, 'cls_average', 'cls_std' or
+            'cls_average_std'. Defaults to 'average'. Backbones that return
+            only CLS need 'cls_token'.
 
     Returns:
-        dict: The new config, of the type of ``model``.
+        dict: The new config, with the type of ``model``.
 
     Raises:
-        ValueError: If the backbone is of another kind, has no such layer, or
-            does not know ``out_type``.
+        ValueError: If the backbone is not supported, or has no such layer or
+            ``out_type``.
     """
     one_of(PARTS, out_type=out_type)
     new = deepcopy(model)
@@ -172,8 +171,8 @@ def with_layer_fusion(
     built = build_on_meta(backbone)
     if not gives_layers(class_of(backbone)):
         raise ValueError(
-            f'{type(built).__name__} gives the output of its last layer only: '
-            'several are read of a TokenReductionViT'
+            f'{type(built).__name__} returns only its last layer, but several '
+            'are needed; use TokenReductionViT'
         )
     layers = _checked(layers, len(built.layers))
     _cut(backbone, built, layers[-1] + 1)
@@ -182,8 +181,8 @@ def with_layer_fusion(
         backbone.update(final_norm=False, out_type=out_type)
     elif out_type != 'cls_token':
         raise ValueError(
-            f'{type(built).__name__} gives CLS only: out_type={out_type!r} '
-            "is not allowed, only 'cls_token'"
+            f'{type(built).__name__} returns only CLS, not '
+            f"out_type={out_type!r}; set out_type='cls_token'"
         )
     new['neck'] = None
     new['head'] = dict(
@@ -200,7 +199,7 @@ def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
     if layers is None:
         return tuple(range(max(3 * depth // 4, 1)))
     if not layers:
-        raise ValueError('layers=() names none: give some, ascending')
+        raise ValueError('layers=() is empty; list some, ascending')
     return ascending('layers', layers, depth)
 
 

@@ -20,8 +20,7 @@ from .reduction.trace import Appended
 
 
 def as_reducible(backbone: nn.Module) -> Reducible:
-    """Return the backbone, or mmpretrain's plain ViT as one that reduces
-    nothing.
+    """Return the backbone, or mmpretrain's ViT as one without reduction.
 
     Args:
         backbone (nn.Module): Any backbone.
@@ -30,15 +29,15 @@ def as_reducible(backbone: nn.Module) -> Reducible:
         Reducible: It shares all parameters.
 
     Raises:
-        ValueError: If it has no tokens that could be followed.
+        ValueError: If its tokens cannot be recorded.
     """
     if isinstance(backbone, Reducible):
         return backbone
     if type(backbone) is VisionTransformer:
         return _over(backbone)
     raise ValueError(
-        f'the backbone is a {type(backbone).__name__}, whose tokens cannot be '
-        'followed: use VisionTransformer or mmclca.TokenReductionViT'
+        f'the tokens of a {type(backbone).__name__} cannot be recorded; use '
+        'VisionTransformer or mmclca.TokenReductionViT'
     )
 
 

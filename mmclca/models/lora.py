@@ -56,7 +56,7 @@ class LoRAModel(_LoRAModel):
             module = dict(data_preprocessor=data_preprocessor, **module)
         self.module = MODELS.build(module)
         if not next(self.module.parameters()).is_meta:
-            # what is added begins with zeros; a teacher is not asked for yet
+            # LoRA's B starts at zero; do not load the teacher yet
             BaseModule.init_weights(self.module)
         self.alpha, self.rank, self.drop_rate = alpha, rank, drop_rate
         self.targets, self.applied = targets, False
@@ -64,8 +64,8 @@ class LoRAModel(_LoRAModel):
         parts = dict(self.module.named_children())
         if not self.applied or 'backbone' not in parts:
             raise ValueError(
-                f'targets={targets!r} match no linear layer of a backbone in '
-                f"{type(self.module).__name__}: use [dict(type='.*qkv')]"
+                f'targets={targets!r} matches no linear layer of the backbone '
+                f"in {type(self.module).__name__}; use [dict(type='.*qkv')]"
             )
         self._set_lora_trainable()
         self._register_state_dict_hooks()

@@ -44,14 +44,14 @@ class PartialInit:
         last: int | None = None,
     ):
         if (first is None) == (last is None):
-            raise ValueError(f'first={first}, last={last}: give one of them')
+            raise ValueError(f'first={first}, last={last}: set only one')
         self.checkpoint, self.first, self.last = checkpoint, first, last
 
     def __call__(self, module: nn.Module) -> None:
         """Initialize and load a classifier, in place."""
         for part in module.children():
             if hasattr(part, 'init_weights'):
-                part.init_weights()  # once: what is loaded then stays
+                part.init_weights()  # before loading, which it would undo
         backbone = module.backbone
         new = range(self._count(len(backbone.layers)), len(backbone.layers))
         drawn = [deepcopy(backbone.layers[i].state_dict()) for i in new]
@@ -62,7 +62,7 @@ class PartialInit:
         for i, weights in zip(new, drawn, strict=True):
             backbone.layers[i].load_state_dict(weights)
         MMLogger.get_current_instance().info(
-            f'{self.checkpoint}: new are the layers {[*new]}'
+            f'{self.checkpoint}: layers {[*new]} are randomly initialized'
         )
 
     def _count(self, total: int) -> int:

@@ -156,7 +156,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         dataset = data_loader.dataset
         if len(dataset) == 0:
             raise ValueError(
-                'the gallery is empty: give prototype= a data set with images'
+                'the gallery is empty; set prototype= to a dataset with images'
             )
         self._know(dataset)
         return super()._get_prototype_vecs_from_dataloader(data_loader)
@@ -169,17 +169,17 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self.files = files_of(info['img_path'] for info in infos)
 
     def prepare_prototype(self) -> None:
-        """Turn the gallery into features."""
+        """Compute the features of the gallery."""
         self.labels = self.files = None
         if isinstance(self.prototype, dict):
-            # mmengine cannot serialize a data set without images
+            # mmengine cannot serialize a dataset without images
             self.prototype['dataset']['serialize_data'] = False
         super().prepare_prototype()
         broken = (~self.prototype_vecs.isfinite()).any(dim=1).sum()
         if broken:
             raise ValueError(
                 f'the features of {broken} of {len(self.prototype_vecs)} '
-                'gallery images are not finite: use other weights'
+                'gallery images are NaN or infinite; use other weights'
             )
 
     def matching(
@@ -189,13 +189,13 @@ class TokenReductionRetriever(ImageToImageRetriever):
 
         Args:
             inputs (Tensor): Features (B, C).
-            files (list[str | None], optional): Their files, which are not to
-                be found. Defaults to None: not known.
+            files (list[str | None], optional): Their files, to be excluded
+                from the results. Defaults to None.
         """
         if inputs.shape[1] != self.prototype_vecs.shape[1]:
             raise ValueError(
-                f'the gallery has {self.prototype_vecs.shape[1]} channels, '
-                f'this model {inputs.shape[1]}: prepare it with this model'
+                f'the gallery has dimension {self.prototype_vecs.shape[1]}, '
+                f'this model {inputs.shape[1]}; rebuild it with this model'
             )
         score = self.similarity_fn(inputs, self.prototype_vecs)
         if files and self.files is not None:

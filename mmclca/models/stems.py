@@ -57,8 +57,8 @@ class Stem(BaseModule):
         super().__init__(init_cfg)
         if to_2tuple(patch_size) != self.stride:
             raise ValueError(
-                f'patch_size={patch_size} of {type(self).__name__} must be '
-                f'{SIDE}'
+                f'{type(self).__name__} needs patch_size={SIDE}, found '
+                f'{patch_size}'
             )
         self.init_out_size = tuple(
             ceil(pixels / SIDE) for pixels in to_2tuple(img_size)
@@ -78,13 +78,13 @@ def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
     """Build a norm of maps (B, C, h, w).
 
     Raises:
-        ValueError: If it is the LayerNorm of tokens, which would normalize
-            over the width of the map.
+        ValueError: If it is LayerNorm for tokens, which would normalize over
+            the width of the map.
     """
     if norm_cfg['type'] == 'LN':
         raise ValueError(
-            "norm_cfg=dict(type='LN') is for tokens: give a stem "
-            "dict(type='LN2d', eps=1e-6)"
+            "norm_cfg=dict(type='LN') is for tokens; use dict(type='LN2d', "
+            'eps=1e-6) in a stem'
         )
     return build_norm_layer(norm_cfg, channels)
 
@@ -185,22 +185,20 @@ class HMLPStem(Stem):
 def build_stem(
     vit: nn.Module, stem: dict, patch_size: int | tuple, in_channels: int = 3
 ) -> nn.Module:
-    """Build what makes tokens of an image.
+    """Build the patch embedding.
 
     Args:
-        vit (nn.Module): The backbone: of ``img_size``, ``patch_resolution``
-            and ``embed_dims``, which it fills in where the config does not
-            say them.
+        vit (nn.Module): The backbone; its ``img_size`` and ``embed_dims``
+            are the defaults of the stem.
         stem (dict): Config of a module from images (B, 3, H, W) to tokens
             (B, N, C) and their grid (h, w), with ``init_out_size``, the grid
             of ``img_size``, and ``stride``, height and width of a patch in
             pixels.
-        patch_size (int | tuple[int, int]): That of the backbone.
+        patch_size (int | tuple[int, int]): Patch size of the backbone.
         in_channels (int): Channels of an image. Defaults to 3.
 
     Raises:
-        ValueError: If it is no config of a registered stem, or its patches
-            are not of ``patch_size`` or no such grid.
+        ValueError: If patch size or grid differ from the backbone.
     """
     own = to_2tuple(patch_size), tuple(vit.patch_resolution)
     sizes = dict(img_size=vit.img_size, embed_dims=vit.embed_dims)
@@ -209,8 +207,8 @@ def build_stem(
     made = tuple(stem.stride), tuple(stem.init_out_size)
     if made != own:
         raise ValueError(
-            f'{type(stem).__name__} makes patches of {made[0]} px in a grid '
-            f'of {made[1]}, the backbone has {own[0]} and {own[1]}: remove '
+            f'{type(stem).__name__} has patches of {made[0]} px in a grid of '
+            f'{made[1]}, but the backbone has {own[0]} and {own[1]}; remove '
             'img_size from stem, and patch_cfg'
         )
     return stem

@@ -59,26 +59,26 @@ def parts(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, str]]:
 
 
 def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
-    """Freeze what is not in a scope, in place.
+    """Freeze all parameters outside a scope, in place.
 
     Returns:
-        tuple[int, int]: How many numbers train, and how many there are.
+        tuple[int, int]: Numbers of trained and of all parameters.
 
     Raises:
-        ValueError: If there is no such scope, none of it in the model, or
-            no backbone, of which it would be a part.
+        ValueError: If the scope is unknown or matches no parameter of the
+            backbone.
     """
     one_of(SCOPES, scope=scope)
     found = list(parts(model))
     kinds = {part for _, _, part in found}
     if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):
         raise ValueError(
-            f'scope={scope!r}: {type(model).__name__} has no backbone with '
-            f'such parameters; there are {", ".join(SCOPES)}, lora for a '
-            "model of type='mmclca.LoRAModel', full for all"
+            f'scope={scope!r} matches no backbone parameters of '
+            f'{type(model).__name__}; scopes are {", ".join(SCOPES)}, where '
+            "lora needs type='mmclca.LoRAModel', and full fits all models"
         )
     for _, parameter, part in found:
-        # what a config, or LoRAModel, froze stays so
+        # keep parameters frozen by a config or LoRAModel
         trains = parameter.requires_grad and part in SCOPES[scope]
         parameter.requires_grad_(trains)
     train = sum(p.numel() for _, p, _ in found if p.requires_grad)

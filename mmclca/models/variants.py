@@ -215,8 +215,8 @@ def with_reduction(
 def _backbone_of(model: dict) -> dict:
     if not model.get('backbone'):
         raise ValueError(
-            f'{model.get("type", "this")} has no backbone to reduce tokens '
-            'in: give the config of an ImageClassifier'
+            f'{model.get("type", "this model")} has no backbone for token '
+            'reduction; use the config of an ImageClassifier'
         )
     return model['backbone']
 
@@ -236,7 +236,7 @@ def _reducer(
     if method is None:
         if keep_rate is not None:
             raise ValueError(
-                f'keep_rate={keep_rate!r} without a method: name one of '
+                f'keep_rate={keep_rate!r} needs a method; choose one of '
                 f'{", ".join(list_methods())}'
             )
         return None

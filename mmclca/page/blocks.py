@@ -31,40 +31,39 @@ MEGABYTES = 50  # of a file; Gradio refuses more
 PREVIEW = 1024  # pixels of the longer side of the picture shown
 FIRST = 6  # classes that are named
 ALIKE = 8  # images of the gallery
-TITLE = 'Identify a leaf, and see what the model looks at'
+TITLE = 'Classify a photo, and see which patches the model uses'
 INTRODUCTION = (
-    'Drop a photograph or a scan of a leaf. A model cuts it into small '
-    'squares, discards some of them step by step, and identifies the leaf '
-    'from those that are left. Pictures are sent only to the computer that '
-    'serves this page, and are deleted there within two hours.'
+    'Drop a photo or scan below. The model splits it into patches, merges or '
+    'drops some of them step by step, and predicts the class. Photos are '
+    'sent only to the server of this page, and deleted within two hours.'
 )
 DROP_HERE = (
-    '# Drop a leaf here, or click\nJPEG, PNG, TIFF, WebP, up to '
+    '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
     f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
 )
 METHODS = {
-    'EViT': 'keep the squares that matter most, blend the others into one',
-    'TopK': 'keep the squares that matter most, drop the others',
-    'DiffRate': 'drop some squares, merge others into those that matter most',
-    'MCTF': 'merge squares that are alike and matter little',
-    'PiToMe': 'merge squares that have many like them, in pairs',
-    'PPT': 'drop squares, or merge them in pairs: as this leaf needs',
-    'ToMe': 'merge squares that look alike, in pairs',
-    'ATC': 'join squares that look alike into groups, nearest first',
-    'ATS': 'keep as many squares as this leaf needs',
-    'KMedoids': 'keep the most typical square of each group',
-    'DPCKNN': 'merge groups of squares that look alike',
-    'DynamicViT': 'a small trained network decides which squares to drop',
-    'SiT': 'mix all squares into fewer ones, with trained weights',
-    'PatchMerger': 'mix all squares into fewer ones, with trained weights',
-    'Sinkhorn': 'mix all squares into fewer ones, with trained weights',
+    'EViT': 'keep the most important patches, fuse the rest into one',
+    'TopK': 'keep the most important patches, drop the rest',
+    'DiffRate': 'drop some patches, merge others into important ones',
+    'MCTF': 'merge similar patches of low importance',
+    'PiToMe': 'merge pairs of patches that have many similar ones',
+    'PPT': 'drop patches or merge pairs, depending on the photo',
+    'ToMe': 'merge pairs of similar patches',
+    'ATC': 'merge groups of similar patches, most similar first',
+    'ATS': 'keep a number of patches that depends on the photo',
+    'KMedoids': 'keep the most typical patch of each group',
+    'DPCKNN': 'merge groups of similar patches',
+    'DynamicViT': 'a small trained network chooses the patches to drop',
+    'SiT': 'mix all patches into fewer tokens, with trained weights',
+    'PatchMerger': 'mix all patches into fewer tokens, with trained weights',
+    'Sinkhorn': 'mix all patches into fewer tokens, with trained weights',
 }
 RATE = (
-    'The share of squares kept at each step: 0.5 keeps every second one. A '
-    'lower rate is cheaper, but the model may make more mistakes.'
+    'Share of patches kept at each step: 0.5 keeps half of them. A lower '
+    'rate costs less, but the model may make more mistakes.'
 )
-FIXED = 'The weights of this method were trained for {:g} and no other.'
-COSTS = ['', 'GMACs (billions of multiplications and additions)', 'ms']
+FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
+COSTS = ['Model', 'GMACs (billion multiply-accumulates)', 'Latency (ms)']
 # of the legend, where a look has no single colour
 COLOURS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
 COLOURS = {look.text: look.fill for look in SWATCHES.values()} | COLOURS
@@ -101,9 +100,7 @@ class Callbacks:
             image = read_leaf(self._uploaded(upload['path']))
             packed = self.variants.trained.prepare(image)
             if isinstance(packed, str):
-                raise ValueError(
-                    f'The model cannot use this picture: {packed}'
-                )
+                raise ValueError(f'The model cannot use this photo: {packed}')
         except (KeyError, OSError, TypeError, ValueError) as error:
             gr.Warning(escape(str(error)), duration=30)
             return None, None
@@ -116,7 +113,7 @@ class Callbacks:
         file = Path(path).resolve()
         if not file.is_relative_to(self.uploads):
             raise ValueError(
-                'This picture was not sent to this page. Please drop it here.'
+                'This file was not uploaded to this page. Please drop it here.'
             )
         return file
 
@@ -170,10 +167,10 @@ def _preview(image: np.ndarray) -> Image.Image:
 
 def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
     """Pictures of the gallery, with their captions."""
-    found = [(left.image, f'{left.hw[0] * left.hw[1]} squares')]
+    found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
     for number, stage in enumerate(left.stages, start=1):
-        share = 'mixed' if stage.mixed else f'{stage.kept:.0%} kept'
-        text = f'{number}: {len(stage.weights)} tokens, {share}'
+        kept = '' if stage.mixed else f'{stage.kept:.0%} of {stage.kept_as}'
+        text = f'{number}: {len(stage.weights)} tokens, {kept or "mixed"}'
         found.append((stage.picture, text))
     return found
 
@@ -181,7 +178,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 def about_model(name: str, classes: Sequence[str]) -> str:
     """Describe a model by its file and its classes, in one line."""
     listed = first_of(classes, FIRST)
-    return f'{name or "This model"} knows {len(classes)} classes: {listed}'
+    return f'{name or "This model"}, {len(classes)} classes: {listed}'
 
 
 def build_page(
@@ -228,7 +225,7 @@ def _leaf(examples: Sequence[str]):
     drawn = gr.Examples(
         [[path] for path in examples],
         leaf,
-        label='Drawn leaves to try',
+        label='Synthetic leaves to try',
         examples_per_page=len(examples),
         elem_id='drawn',
         api_visibility='private',
@@ -240,7 +237,7 @@ def _controls(variants: Variants):
     method = gr.Radio(
         [(_label(name, variants.own), name) for name in variants.methods],
         value=variants.start.method,
-        label='How squares are reduced',
+        label='Token-reduction method',
         elem_id='method',
     )
     rate, fixed = variants.start.keep_rate, variants.fixed
@@ -259,7 +256,7 @@ def _controls(variants: Variants):
 
 
 def _label(method: str, own: str | None) -> str:
-    trained = ' (trained with it)' if method == own else ''
+    trained = ' (used in training)' if method == own else ''
     return ': '.join(filter(None, (method, METHODS.get(method)))) + trained
 
 
@@ -267,9 +264,9 @@ def _results(with_gallery: bool) -> list:
     """Return the best classes, the row of a table, the stages, and the cost;
     then images that are alike."""
     plain = dict(interactive=False, buttons=[])
-    classes = gr.Label(label='Best guesses', elem_id='classes')
+    classes = gr.Label(label='Predictions', elem_id='classes')
     row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
-    gr.Markdown('What is left of the leaf, step by step')
+    gr.Markdown('Patches after each step')
     pictures = gr.Gallery(
         columns=4,
         height=300,  # of a model with two stages
@@ -286,13 +283,13 @@ def _results(with_gallery: bool) -> list:
     )
     alike = gr.Gallery(
         columns=4,
-        label='Images like yours',
+        label='Most similar images of the gallery (cosine similarity)',
         format='png',
         elem_id='alike',
         visible=with_gallery,
         **plain,
     )
-    gr.Markdown('Computing cost of this leaf')
+    gr.Markdown('Inference cost of this photo')
     costs = gr.Dataframe(headers=COSTS, elem_id='costs', **plain)
     return [classes, row, pictures, looks, costs], alike
 

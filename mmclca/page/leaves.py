@@ -35,18 +35,16 @@ def read_leaf(path: str | Path) -> np.ndarray:
         image = read_image(str(path))
     except ValueError as error:
         raise ValueError(
-            f'This picture cannot be read ({error}). Please choose a '
-            f'photograph or a scan of a leaf ({", ".join(FORMATS)}, at most '
-            f'{MAX_PIXELS / 1e6:.0f} million pixels); if it is one, copy it '
-            'again from the camera or scanner, or save it as a JPEG.'
+            f'This file cannot be read ({error}). Please choose a photo '
+            f'({", ".join(FORMATS)}, at most {MAX_PIXELS / 1e6:.0f} million '
+            'pixels), or save it as JPEG.'
         ) from error
     height, width = image.shape[:2]
     short, long = sorted((height, width))
     if short < LEAST_SIDE or long > LONGEST_SHAPE * short:
         raise ValueError(
-            f'This picture has {width} x {height} pixels: each side needs at '
-            f'least {LEAST_SIDE}, and at most {LONGEST_SHAPE} times as many '
-            'as the other one. Please cut out the leaf.'
+            f'This photo has {width} x {height} pixels. Sides need at least '
+            f'{LEAST_SIDE} pixels and at most {LONGEST_SHAPE} times the other.'
         )
     return image
 
@@ -90,9 +88,7 @@ def trained_by_demo(root: str | Path) -> Path:
     found = sorted(folder.glob('best_*.pth'), key=lambda p: p.stat().st_mtime)
     if not found:
         raise FileNotFoundError(
-            f'no checkpoint was named, and {folder} has none. Train the small '
-            'model of the demo, which takes some minutes: make demo. Or name '
-            'a checkpoint of your own: python demo/app.py '
-            'work_dirs/NAME/best_accuracy_top1_epoch_50.pth'
+            f'no model found in {folder}: run "make demo" (a few minutes), or '
+            'name a model folder or checkpoint'
         )
     return found[-1]

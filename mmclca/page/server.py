@@ -117,13 +117,13 @@ class Bounded:
         size = headers.get(b'content-length', b'')
         # a form needs some bytes besides its file
         if not size.isdigit() or int(size) > (MEGABYTES + 1) * 2**20:
-            return f'At most {MEGABYTES} MB are taken at a time.'
+            return f'The file is too large: the limit is {MEGABYTES} MB.'
         if not path.endswith('/upload'):
             return ''
         files = [x.stat() for x in self.folder.rglob('*')]
         used = sum(file.st_size for file in files) / 2**20
         if len(files) > MOST_FILES or used > KEPT_MEGABYTES:
-            return 'Too many pictures were sent: try again in an hour.'
+            return 'Too many photos are stored: try again in an hour.'
         return ''
 
 
@@ -143,8 +143,7 @@ def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:
         )
     except OSError as error:
         raise OSError(
-            f'nothing can listen at {host}, port {port or "7860 to 7959"}: '
-            'is the port taken, or the address not one of this computer? '
-            'Give others with --port and --host'
+            f'cannot listen on {host}, port {port or "7860 to 7959"}: change '
+            '--port or --host'
         ) from error
     return address

@@ -24,7 +24,7 @@ from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 from mmclca.visualization.survivors import Survivors, survivors
 
-NONE = 'none'  # of a model that keeps all squares
+NONE = 'none'  # of a model that keeps all patches
 REDUCER = 'backbone.reducer.'
 ROUNDS = 5  # timed passes
 SIDE = 336  # pixels of the longer side of pictures, for a crisp look
@@ -68,7 +68,7 @@ class Variants:
         self.backbone = backbone = as_reducible(trained.model.backbone)
         if not backbone.has_cls:
             raise ValueError(
-                f'methods choose by what CLS attends to: {backbone.no_cls}'
+                f'the page needs a model with a CLS token: {backbone.no_cls}'
             )
         self.own, self.rate = _reduction(backbone)
         own, rate = [self.own] if self.own else [], self.rate
@@ -142,7 +142,7 @@ class Variants:
 
         Of an image as ``trained.prepare`` gives it, on which the model spends
         some GMACs: name, GMACs and milliseconds (timed interleaved) of the
-        model, and of the same one with all squares kept.
+        model, and of the full model (all patches).
         """
         model = self.at(method, keep_rate).model
         data = dict(inputs=[packed['inputs']])
@@ -151,7 +151,7 @@ class Variants:
         plain_gmacs, plain = self._plain(tuple(images.shape[2:]), setting)
         rate = '' if method == NONE else f', keep rate {keep_rate:g}'
         step = inference_step(model, images, setting)
-        steps = {f'{method}{rate}': step, 'all squares kept': plain}
+        steps = {f'{method}{rate}': step, 'full model (all patches)': plain}
         times = median_milliseconds(steps, setting, ROUNDS, warm_up=1)
         return [
             [name, float(f'{cost:.3g}'), float(f'{times[name]:.3g}')]

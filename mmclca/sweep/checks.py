@@ -51,7 +51,9 @@ def check_inputs(configs: list[Config]) -> None:
     ]
     if problems:
         listed = '\n  '.join(problems)
-        raise ValueError(f'nothing is run, for cells need:\n  {listed}')
+        raise ValueError(
+            f'sweep not started; missing or wrong inputs:\n  {listed}'
+        )
 
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:
@@ -61,7 +63,7 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
         try:
             attempt(thing)
         except BAD_INPUT as error:
-            yield f'{error} (needed {counts[text]} times)'
+            yield f'{error} (used {counts[text]} times)'
 
 
 def _open_images(dataset: dict) -> None:
@@ -76,8 +78,7 @@ def _open_images(dataset: dict) -> None:
     missing = [path for path in paths if not Path(path).is_file()]
     if missing:
         raise FileNotFoundError(
-            f'{len(missing)} of {len(paths)} images are missing, the first '
-            f'{missing[0]}'
+            f'{len(missing)} of {len(paths)} images missing: {missing[0]}'
         )
 
 

@@ -189,7 +189,7 @@ def compose(
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
         raise ValueError(
-            f'{cell.name}: {error} (options: {options}, composed of {listed})'
+            f'{cell.name}: {error} (options {options}, configs {listed})'
         ) from error
     return cfg
 
@@ -221,7 +221,7 @@ def _check_metric(evaluator: dict | list) -> None:
     topk = [m.get('topk', 1) for m in metrics if m['type'] in ACCURACY]
     if not any(1 in (k if isinstance(k, list | tuple) else [k]) for k in topk):
         raise ValueError(
-            'test_evaluator has no top-1 accuracy: add '
+            'test_evaluator lacks top-1 accuracy: add '
             "dict(type='Accuracy', topk=(1,))"
         )
 

@@ -71,7 +71,7 @@ def read_grid(path: str | Path) -> Grid:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f'there is no grid {path}')
+        raise FileNotFoundError(f'grid file {path} not found: check the path')
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
     whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
@@ -90,13 +90,13 @@ def read_grid(path: str | Path) -> Grid:
     ]
     cells = [] if wrong else [pair for b in blocks for pair in _cells(b)]
     wrong += [
-        f'{name} comes {count} times: give one of its blocks a variant'
+        f'{name} appears {count} times: set a variant in one of its blocks'
         for name, count in Counter(cell.name for cell, _ in cells).items()
         if count > 1
     ]
     if wrong:
         listed = '\n  '.join(dict.fromkeys(wrong))
-        raise ValueError(f'{path} is no grid that can run:\n  {listed}')
+        raise ValueError(f'{path} has errors:\n  {listed}')
     cells.sort(key=lambda pair: pair[0].seed)
     return Grid(dict(cells), whole['keep_checkpoints'])
 
@@ -110,7 +110,7 @@ def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
 def _problems(block: dict) -> list[str]:
     """List all that is wrong with a block."""
     wrong = [
-        f'{name}: write a list of at least one, as {name} = [...]'
+        f'{name}: expected a list with at least one value, {name} = [...]'
         for name in LISTS
         if not (isinstance(block.get(name), list | tuple) and block[name])
     ]
@@ -131,11 +131,11 @@ def _problems(block: dict) -> list[str]:
     ]
     if parts.NONE in block['methods'] and set(rates) != {1}:
         wrong.append(
-            f'keep_rates: with method {parts.NONE!r} all tokens are kept: '
-            'write [1.0], in a block of its own beside methods that reduce'
+            f'keep_rates: method {parts.NONE!r} keeps all tokens: put it in a '
+            'separate block with keep_rates = [1.0]'
         )
     if not re.fullmatch(r'[\w.-]*', block['variant']):
-        wrong.append(f'variant: {block["variant"]!r} is no word')
+        wrong.append(f'variant={block["variant"]!r}: use letters, digits, .-_')
     return wrong
 
 

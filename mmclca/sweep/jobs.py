@@ -36,7 +36,7 @@ def visible_gpus() -> list[int]:
         return []
     if not re.fullmatch(r'\d+(,\d+)*', named):
         raise ValueError(
-            f'CUDA_VISIBLE_DEVICES={named}: name GPUs by numbers, as 0,1'
+            f'CUDA_VISIBLE_DEVICES={named}: expected GPU numbers, such as 0,1'
         )
     return [int(number) for number in named.split(',')]
 

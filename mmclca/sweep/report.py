@@ -74,10 +74,7 @@ def to_table(results: list[dict]) -> pd.DataFrame:
         ValueError: If there are no results, or two of one cell.
     """
     if not results:
-        raise ValueError(
-            'no results: `python tools/sweep.py GRID` runs the cells of a '
-            'grid and writes a JSON file for each that is finished'
-        )
+        raise ValueError('no results found: run tools/sweep.py GRID first')
     table = pd.json_normalize(results).reindex(columns=list(RUN))
     table = table.rename(columns=RUN).astype(dict.fromkeys(FLOATS, float))
     table['mean_gradient'] = [  # of the epochs that updated something
@@ -88,8 +85,7 @@ def to_table(results: list[dict]) -> pd.DataFrame:
     duplicates = table[table.duplicated(cell)]
     if len(duplicates):
         raise ValueError(
-            f'more than one result of {len(duplicates)} cell(s); give the '
-            'folders of one sweep only. Among the cells are\n'
+            f'{len(duplicates)} duplicate results: use one sweep folder\n'
             + duplicates[cell].head().to_string(index=False)
         )
     return table.sort_values(ORDER, key=_rank, ignore_index=True)

@@ -75,19 +75,19 @@ def read_result(path: Path, wanted: str = '') -> dict | None:
     try:
         result = json.loads(path.read_bytes())
         if not isinstance(result, dict):
-            raise ValueError('no JSON object')
+            raise ValueError('expected a JSON object')
         if missing := [key for key in KEYS if result.get(key) is None]:
-            raise ValueError(f'without {", ".join(missing)}')
+            raise ValueError(f'missing {", ".join(missing)}')
     except FileNotFoundError:
         return None
     except ValueError as error:
-        problem = f'{path} is no result ({error}): its cell counts as not run'
+        problem = f'{path} is not a result ({error}): the run is repeated'
         warnings.warn(problem, stacklevel=2)
         return None
     if wanted and result['config_hash'] != wanted:
         raise ValueError(
-            f'{path} is a result of other settings than the grid says: give '
-            'another folder with --work-dir, or the cells a variant'
+            f'{path} was made with other settings than the grid: choose '
+            'another --work-dir, or set a variant in the grid'
         )
     return result
 
@@ -110,7 +110,7 @@ def read_results(folder: str | Path) -> list[dict]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f'there is no folder of results {folder}')
+        raise FileNotFoundError(f'results folder {folder} not found')
     # a writer that was killed may have left what begins with a dot
     read = map(read_result, sorted(folder.glob('[!.]*.json')))
     return [result for result in read if result is not None]

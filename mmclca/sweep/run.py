@@ -28,7 +28,7 @@ from .compose import Cell
 from .results import config_hash, read_result, set_aside
 
 # what a run of a cell comes to
-DONE, TAKEN = 'done', 'another process runs it'
+DONE, TAKEN = 'done', 'skipped, running in another process'
 # a lock of the operating system, which ends with the process that holds it
 LOCK = 'cell.lock'
 

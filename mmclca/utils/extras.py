@@ -5,10 +5,10 @@ from importlib.util import find_spec
 
 
 def require(*names: str, extra: str) -> None:
-    """See that packages are there.
+    """Check that packages are installed.
 
     Raises:
-        ImportError: Names what is missing and how to install it.
+        ImportError: Names the missing packages and how to install them.
     """
     missing = [name for name in names if find_spec(name) is None]
     if missing:

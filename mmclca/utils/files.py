@@ -75,8 +75,7 @@ def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
         sync (bool): See there. Defaults to True.
 
     Raises:
-        OSError: If it cannot be written; says what is needed and what is
-            free.
+        OSError: If it cannot be written; names needed and free disk space.
     """
     try:
         replace_file(path, lambda part: part.write_bytes(content), sync)
@@ -85,8 +84,8 @@ def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
         free = shutil.disk_usage(folder).free
         raise OSError(
             error.errno,
-            f'{path} cannot be written: {error.strerror} (it takes '
-            f'{len(content) / MIB:.1f} MiB, {free / MIB:.1f} MiB are free)',
+            f'cannot write {path}: {error.strerror} ({len(content) / MIB:.1f} '
+            f'MiB needed, {free / MIB:.1f} MiB free)',
         ) from error
 
 
@@ -128,7 +127,7 @@ def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     with open(path, 'rb', opener=_open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            reason = 'No regular file but a pipe, device or socket'
+            reason = 'Not a regular file but a pipe, device or socket'
             raise OSError(errno.EINVAL, reason, str(path))
         yield file
 
@@ -139,7 +138,7 @@ def _open_at_once(path, flags: int) -> int:
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-    """Read a file, or an address that mmengine reads.
+    """Read a file, or a URL supported by mmengine.
 
     Raises:
         OSError: See :func:`open_file`.
@@ -148,14 +147,14 @@ def read_bytes(path: str | os.PathLike) -> bytes:
         try:
             return fileio.get(path)
         except (ImportError, KeyError) as error:
-            reason = 'addresses of this kind are not read'
+            reason = 'URL scheme is not supported'
             raise OSError(errno.EINVAL, reason, str(path)) from error
     with open_file(path) as file:
         return file.read()
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    """Read the lines of a text in UTF-8, without their ends.
+    """Read the lines of a UTF-8 text, without line breaks.
 
     A byte order mark is skipped.
 
@@ -166,7 +165,7 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     try:
         text = read_bytes(path).decode('utf-8-sig')
     except UnicodeDecodeError as error:
-        raise ValueError(f'{path} is not UTF-8: {error}') from error
+        raise ValueError(f'{path} is not UTF-8 ({error})') from error
     return [line.rstrip('\r\n') for line in StringIO(text)]
 
 

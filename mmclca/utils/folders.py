@@ -43,8 +43,8 @@ def _paths_below(top: Path) -> Iterator[Path]:
 
 def _link_error(path: Path) -> ValueError:
     return ValueError(
-        f'{path} is a link, which is never followed: replace it with a copy '
-        'of its target, or remove it'
+        f'{path} is a symbolic link, which fit does not follow; replace it '
+        'with a copy of its target, or remove it'
     )
 
 
@@ -155,12 +155,12 @@ def finish_replacing(folder: Path, names: Collection[str]) -> None:
     refuse_links(folder, [WHOLE])
     whole = folder / WHOLE
     if whole.is_file():
-        raise ValueError(f'{whole} is a file, not a folder: remove it')
+        raise ValueError(f'{whole} is a file, not a folder; remove it')
     if not whole.is_dir():
         return
     if others := sorted({x.name for x in whole.glob('*')} - {*names}):
         raise ValueError(
-            f'{whole / others[0]} is not a file that fit writes: remove it'
+            f'{whole / others[0]} was not written by fit; remove it'
         )
     for name in names:
         with suppress(FileNotFoundError):  # was not replaced

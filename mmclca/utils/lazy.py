@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from contextlib import redirect_stdout
 from importlib import import_module
 from inspect import ismodule
 
@@ -14,14 +15,16 @@ class lazy:  # noqa: N801, used like a function
         self._name = name
 
     def __getattr__(self, name: str):
-        module = import_module(self._name)
+        with redirect_stdout(None):  # mmpretrain prints optional imports
+            module = import_module(self._name)
         if hasattr(module, name) and not ismodule(getattr(module, name)):
             return getattr(module, name)
         below = f'{self._name}.{name}'
         try:
-            import_module(below)
+            with redirect_stdout(None):
+                import_module(below)
         except ModuleNotFoundError as error:
             if error.name != below:
                 raise
-            raise AttributeError(f'no {below}') from error
+            raise AttributeError(f'{below} does not exist') from error
         return type(self)(below)

@@ -1,41 +1,42 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Messages of one line: settings refused, close names, safe to print; bars."""
+"""One-line messages for refused settings, safe printing, progress bars."""
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from math import inf
 from numbers import Real
 from typing import TextIO
 
 from rich import get_console
+from rich.console import Console
+from rich.live import Live
+from rich.progress import Progress
+from rich.spinner import Spinner
 
-from .lazy import lazy
-
-mmpretrain = lazy('mmpretrain')
-
-# control characters, those that turn the direction of a text, and bytes of
-# a file's name that are no UTF-8
+# bars and spinners vanish and leave standard output and error as they are
+PLAIN = dict(transient=True, redirect_stdout=False, redirect_stderr=False)
+# control characters, characters that change the text direction, and bytes of
+# file names that are not UTF-8
 _CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
 
 
 def printable(text: str) -> str:
-    r"""Return a text in one line whose control characters are shown, as
-    ``\x1b``."""
+    r"""Replace line breaks and control characters by escapes as ``\x1b``."""
     return _CONTROLS.sub(
         lambda found: found[0].encode('unicode_escape').decode(), text
     )
 
 
 def say(*lines, file: TextIO | None = None) -> None:
-    """Print lines as :func:`printable` gives them.
+    """Print lines without control characters, see :func:`printable`.
 
     Args:
-        *lines: Texts, or what becomes one.
-        file (TextIO, optional): Where to. Defaults to None: standard output.
+        *lines: Texts or objects.
+        file (TextIO, optional): Stream. Defaults to None: standard output.
     """
     for line in lines:
         print(printable(str(line)), file=file or sys.stdout, flush=True)
@@ -44,43 +45,55 @@ def say(*lines, file: TextIO | None = None) -> None:
 def track(
     sequence: Iterable, description: str = '', total: float | None = None
 ) -> Iterable:
-    """Go through a sequence; with MMPretrain's bar on a terminal or notebook.
+    """Iterate over a sequence with a progress bar and the remaining time.
 
-    Into a file nothing is written.
+    Without a terminal or notebook nothing is printed. Bars of MMPretrain stay
+    at 0% with current versions of rich.
     """
-    console = get_console()
+    # the global console may have been created without a terminal
+    console = Console(file=get_console().file)
     if console.is_terminal or console.is_jupyter:
-        return mmpretrain.utils.track(sequence, description, total)
+        return _with_bar(console, sequence, description, total)
     return iter(sequence)
 
 
+def _with_bar(console, sequence, description, total) -> Iterator:
+    with Progress(console=console, **PLAIN) as bar:
+        yield from bar.track(sequence, total, description=description)
+
+
+def spinner(title: str, file: TextIO) -> Live:
+    """Show a spinner with a title on a terminal, within a context."""
+    return Live(Spinner('dots', title), console=Console(file=file), **PLAIN)
+
+
 def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
-    """Return the names that come close, in brackets; empty if none does."""
+    """Suggest similar names in brackets; empty without any."""
     close = get_close_matches(str(name), known, most, cutoff=0.5)
     return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
 def first_of(names: Iterable, most: int = 8, between: str = ', ') -> str:
-    """Join the first names, and say how many more there are."""
+    """Join the first names and the number of further ones."""
     names = [*map(str, names)]
     more = f' and {len(names) - most} more' if len(names) > most else ''
     return between.join(names[:most]) + more
 
 
 def not_one_of(name: object, known: Collection[str]) -> str:
-    """Answer a name that is not known: by a close one, and all."""
+    """Describe an unknown name: a similar one, and all known ones."""
     hint = did_you_mean(name, known)
-    return f'no {name!r}{hint}; there are {", ".join(known)}'
+    return f'no {name!r}{hint}; choose from {", ".join(known)}'
 
 
 def integer(least: int = 1, most: int | None = None, **settings: int) -> None:
-    """Refuse settings that are not integers, or out of a range."""
+    """Raise if a setting is not an integer in a range."""
     for name, value in settings.items():
         _within(least, most, name, value, type(value) is int, 'an integer')
 
 
 def number(least: float = 0, most: float | None = None, **settings) -> None:
-    """Refuse settings that are not numbers, or out of a range."""
+    """Raise if a setting is not a number in a range."""
     for name, value in settings.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         _within(least, most, name, value, is_number, 'a number')
@@ -93,7 +106,7 @@ def _within(least, most, name: str, value, fits: bool, kind: str) -> None:
 
 
 def one_of(known: Collection, **settings) -> None:
-    """Refuse settings that are none of the names known."""
+    """Raise if a setting is not a known name."""
     for name, value in settings.items():
         if value not in known:
             raise ValueError(f'{name}: {not_one_of(value, known)}')
@@ -102,7 +115,7 @@ def one_of(known: Collection, **settings) -> None:
 def ascending(
     name: str, given: Sequence[int] | int, count: int
 ) -> tuple[int, ...]:
-    """Refuse what is not ascending integers below ``count``; a tuple."""
+    """Return ascending integers below ``count`` as a tuple, or raise."""
     listed = isinstance(given, Sequence)
     layers = tuple(given) if listed else (given,)
     inside = all(type(i) is int and 0 <= i < count for i in layers)

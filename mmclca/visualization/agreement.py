@@ -24,10 +24,7 @@ def check_classes(names: Sequence[list[str]]) -> None:
     """
     known = [one for one in names if one != [*map(str, range(len(one)))]]
     if any(of_one != known[0] for of_one in known):
-        raise ValueError(
-            'the class names of the models are not the same, or in another '
-            'order: compare models of the same classes'
-        )
+        raise ValueError('the models have different class names or orders')
 
 
 def draw_agreement(
@@ -45,7 +42,7 @@ def draw_agreement(
     size = parts * (3 + 0.55 * len(names)), 2.2 + 0.55 * len(names)
     figure = Figure(size, layout='constrained')
     first, *others = figure.subplots(1, parts, squeeze=False)[0]
-    label = 'share of images decided otherwise'
+    label = 'share of images with different predictions'
     draw_matrix(first, disagreement(rows.values()), label)
     ticks = range(len(names))
     first.set_yticks(ticks, names, fontsize=8)
@@ -54,6 +51,6 @@ def draw_agreement(
         for name, values in cosines.items():
             axis.plot(values.tolist(), marker='o', markersize=3, label=name)
         axis.set_xlabel('layers passed', fontsize=9)
-        axis.set_ylabel('cosine of CLS and distillation token')
+        axis.set_ylabel('cosine similarity, CLS to distillation token')
         axis.legend(fontsize=8, frameon=False)
     save(figure, out)

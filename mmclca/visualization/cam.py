@@ -97,8 +97,8 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
     inside = all(0 <= category < classes for category in categories)
     if len(categories) != images or not inside:
         raise ValueError(
-            f'categories={list(categories)} for {images} images: give a '
-            f'class for each, 0 to {classes - 1}'
+            f'categories={list(categories)}: expected one class per image '
+            f'({images} images, classes 0 to {classes - 1})'
         )
     return torch.tensor(categories, device=scores.device)
 

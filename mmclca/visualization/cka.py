@@ -40,7 +40,7 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
     backbone = as_reducible(model.backbone)
     if feature == 'cls' and not backbone.num_prefix:
         raise ValueError(
-            f"feature='cls': {backbone.no_cls}; give 'mean' or 'all'"
+            f"feature='cls': {backbone.no_cls}; use 'mean' or 'all'"
         )
 
     def read(x: Tensor, left: Tokens) -> Tensor:
@@ -89,7 +89,7 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
     """
     n = first.size(-1)
     if n < FEWEST:
-        raise ValueError(f'a batch of {n} images: CKA needs {FEWEST} or more')
+        raise ValueError(f'CKA needs {FEWEST} images per batch, found {n}')
     off_diagonal = 1 - torch.eye(n).to(first)
     first, second = first * off_diagonal, second * off_diagonal
     trace = first.flatten(1) @ second.flatten(1).T

@@ -100,7 +100,7 @@ def draw_confusions(
     confused = most_confused(matrix, pairs)
     if not confused:
         number = len(predictions.paths)
-        raise ValueError(f'nothing is confused: all {number} images are right')
+        raise ValueError(f'no confusions: all {number} images are correct')
     shown = list(dict.fromkeys(chain(*confused)))
     side = 1.2 + 0.45 * len(shown)
     width = max(3.2 * examples, side + 2)
@@ -128,8 +128,8 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
         text.set_color('black' if norm(value) > 0.6 else 'white')
     axis.tick_params(axis='x', labelrotation=45)
     axis.set_title(
-        f'the most confused of {len(classes)} classes, '
-        f'{np.trace(matrix)} of {matrix.sum()} images right',
+        f'most confused of {len(classes)} classes '
+        f'({np.trace(matrix)} of {matrix.sum()} images correct)',
         fontsize=10,
     )
 
@@ -140,9 +140,9 @@ def _examples(predictions, pair, number: int) -> list[Panel | None]:
     label, other = pair
     one, two = (predictions.classes[n] for n in pair)
     groups = {
-        f'{one}, right': (label, label),
-        f'{one}, taken for {two}': (label, other),
-        f'{two}, right': (other, other),
+        f'{one}, correct': (label, label),
+        f'{one}, classified as {two}': (label, other),
+        f'{two}, correct': (other, other),
     }
     row = []
     for title, places in groups.items():

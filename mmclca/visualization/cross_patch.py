@@ -33,9 +33,8 @@ def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
     """
     if not hasattr(backbone, 'matrices'):
         raise ValueError(
-            f'the backbone, a {type(backbone).__name__}, has no linear layers '
-            "across patches: that takes dict(type='mmclca.ResMLP', "
-            "communication='linear')"
+            f'{type(backbone).__name__} has no linear layers across patches: '
+            "use dict(type='mmclca.ResMLP', communication='linear')"
         )
     matrices = backbone.matrices()
     return {k: [one.detach() for one in own] for k, own in matrices.items()}
@@ -132,7 +131,7 @@ def _draw_sparsity(axis: Axes, weights: dict[str, list[Tensor]]) -> None:
         axis.plot(shares, marker='o', markersize=3, label=MATRICES[name])
     axis.set_xlabel('layer', fontsize=9)
     axis.set_ylabel(
-        f'weights below {SMALL:.0%}\nof the largest, in %', fontsize=9
+        f'weights below {SMALL:.0%}\nof the maximum (%)', fontsize=9
     )
     axis.set_xticks(range(len(of_layers)))
     axis.tick_params(labelsize=8)

@@ -151,7 +151,7 @@ def contact_sheet(
         ValueError: If there is no class, or no image in any of them.
     """
     if not any(groups.values()):
-        raise ValueError('no image to draw; groups maps names to images')
+        raise ValueError('groups contains no image to draw')
     rows, names = [], list(groups)
     for start in range(0, len(names), columns):
         band = names[start : start + columns]
@@ -235,11 +235,11 @@ def check_picture(path: str | Path) -> None:
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f'there is no folder {path.parent}: make it')
+        raise FileNotFoundError(f'folder {path.parent} not found: create it')
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ValueError(
-            f'{path}: no picture; its name must end in one of '
+            f'{path}: expected one of the formats '
             f'{", ".join(f".{ending}" for ending in sorted(known))}'
         )
 

@@ -17,11 +17,11 @@ from .figures import save
 AXES = dict(
     distance=('layer', 'distance in patches'),
     entropy=('layer', 'entropy in nats'),
-    amplitude=('frequency', 'log amplitude, less that at 0'),
-    highest=('layer', 'the same at the highest frequency'),
+    amplitude=('frequency', 'log amplitude relative to frequency 0'),
+    highest=('layer', 'log amplitude at the highest frequency'),
     accuracy=('layer', 'accuracy'),
-    first=('first layers drawn anew', 'accuracy'),
-    last=('last layers drawn anew', 'accuracy'),
+    first=('number of first layers reinitialized', 'accuracy'),
+    last=('number of last layers reinitialized', 'accuracy'),
     energy=('principal components', 'share of the variance'),
 )
 

@@ -105,8 +105,8 @@ def maps(
         ]
         if len({x.shape[-1] for x in seen}) > 1:
             raise ValueError(
-                'the models have different numbers of patches: give both '
-                'images and patches of one size'
+                'the models have different numbers of patches: use the same '
+                'image size and patch size'
             )
         found.append(torch.einsum('lbp,mbp->blm', *seen).cpu())
     return torch.cat(found).mean(dim=0)
@@ -125,8 +125,8 @@ def _side(share: Tensor) -> int:
     side = round(patches**0.5)
     if side**2 != patches:
         raise ValueError(
-            f'{patches} patches are no square, as frequencies and distances '
-            'take: resize images to squares in the test pipeline'
+            f'{patches} patches do not form a square grid: resize images to '
+            'squares in the test pipeline'
         )
     return side
 
@@ -203,10 +203,7 @@ def numbered(labels: list[int]) -> tuple[Tensor, int]:
         ValueError: If there are no labels.
     """
     if not labels:
-        raise ValueError(
-            'the images have no classes, by which accuracy is measured: give '
-            '--split one that has'
-        )
+        raise ValueError('accuracy needs labels: choose a labeled --split')
     classes, found = torch.tensor(labels).unique(return_inverse=True)
     return found, len(classes)
 

@@ -39,8 +39,7 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
     places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
     if keys not in (places, K + places):
         raise ValueError(
-            f'{keys} keys are read, of {places} patches: tokens that were '
-            'reduced or cached have no place in a map, set '
+            f'class attention has {keys} keys for {places} patches: set '
             'model.backbone.reducer=None and model.backbone.cache=None'
         )
     return [rows[..., -places:].unflatten(-1, hw) for rows in layers]
@@ -73,8 +72,8 @@ def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
     if not rows:
         raise ValueError(
             f'{type(model.backbone).__name__} does not pool by class '
-            'attention here: take mmclca.PatchConvNet, mmclca.CaiT, or the '
-            'neck mmclca.AttentionPool'
+            'attention: use mmclca.PatchConvNet, mmclca.CaiT or the neck '
+            'mmclca.AttentionPool'
         )
     return rows
 
@@ -120,7 +119,7 @@ def pooled(
     if labels:
         raise ValueError(
             f'{type(model.backbone).__name__} has one query for all classes: '
-            'leave --classes out, or train it with multiclass'
+            'omit --classes, or train with multiclass'
         )
     rows = []
     for number, heads in enumerate(maps, start=1):

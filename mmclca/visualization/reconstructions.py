@@ -57,7 +57,7 @@ def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
     else:
         latent, mask, ids_restore = model.backbone(images)
         preds = [model.neck(latent, ids_restore)]
-    made = [(f'made {i}', pred) for i, pred in enumerate(preds, start=1)]
+    made = [(f'prediction {i}', pred) for i, pred in enumerate(preds, start=1)]
     if len(preds) > 1 and model.head.mode == 'residual':
         made = []
         for i, joined in enumerate(add_residuals(preds), start=1):

@@ -40,7 +40,7 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     """
     backbone = looking.recording(model, looking.AttentionRecorder).backbone
     if not backbone.num_prefix:
-        raise ValueError(f'rollout starts at CLS: {backbone.no_cls}')
+        raise ValueError(f'rollout needs CLS: {backbone.no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.recorder.layers
     rows = roll(layers, backbone.cache)

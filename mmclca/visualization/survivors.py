@@ -52,14 +52,14 @@ def _hex(colour: np.ndarray) -> str:
 
 
 SWATCHES = {
-    KEPT: Swatch('kept: as photographed', edge=_hex(GREY)),
-    MERGED: Swatch('merged: mean colour of a group', edge=_hex(INK)),
+    KEPT: Swatch('kept, not merged: as photographed', edge=_hex(GREY)),
+    MERGED: Swatch('merged: mean color of a group', edge=_hex(INK)),
     FUSED: Swatch('fused with small weights', _hex(blend(GREY))),
     DROPPED: Swatch('dropped', _hex(fade(GREY))),
 }
 RAMP = ', '.join(map(to_hex, matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])))
 MIXED = Swatch(
-    'mixed: the brighter a square, the more it counts',
+    'mixed: brighter patches have larger weights',
     f'linear-gradient(90deg, {RAMP})',
 )
 
@@ -91,6 +91,14 @@ class Stage:
         return (kinds(self.weights) == KEPT).double().mean().item()
 
     @property
+    def kept_as(self) -> str:
+        """Describe the patches of ``kept``."""
+        found = kinds(self.weights)
+        if MERGED not in found:
+            return 'patches kept'
+        return 'patches not merged' + ' or dropped' * (DROPPED in found)
+
+    @property
     def swatches(self) -> list[Swatch]:
         """List the swatches of the picture."""
         if self.mixed:
@@ -104,7 +112,7 @@ class Stage:
         left = f'{_tokens(len(self.weights))}{self._parts()}'
         if self.cached is None:
             return left
-        return '{}\n{} cached, then {} put back'.format(left, *self.cached)
+        return '{}\n{} cached, {} restored'.format(left, *self.cached)
 
     def _parts(self) -> str:
         most = self.weights.amax(dim=0)
@@ -141,10 +149,8 @@ def check_reduces(backbone: nn.Module) -> None:
     """
     if not reduces(backbone):
         raise ValueError(
-            f'there are no stages to draw: a {type(backbone).__name__} that '
-            "reduces nothing; give backbone=dict(type='mmclca."
-            "TokenReductionViT', reducer=..., reduce_at=...), or ask for no "
-            'pictures (--pictures, TokenVisualizationHook)'
+            f'{type(backbone).__name__} reduces no tokens: set reducer and '
+            'reduce_at, or omit --pictures and TokenVisualizationHook'
         )
 
 
@@ -194,7 +200,7 @@ def patches_left(weights: Tensor) -> str:
         tokens = int((weights > 0).any(dim=1).sum())
         return f'{number} patches in {_tokens(tokens)}'
     left = int((kind == KEPT).sum())
-    return f'{left} of {number} patches left' if left < number else ''
+    return f'{left} of {number} patches kept' if left < number else ''
 
 
 def _tokens(number: int) -> str:
@@ -223,7 +229,7 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
     figure, axes = picture_grid(rows, names, margin=0.6)
     swatches = legend(images)
     if MIXED in swatches:
-        label = 'largest weight of a patch in a token'
+        label = 'largest token weight per patch'
         add_heat_bar(figure, axes, label, ('least', 'most'))
     patches = [
         Patch(facecolor=swatch.fill, edgecolor=swatch.edge, label=swatch.text)

@@ -86,7 +86,7 @@ def tsne(features: Tensor, **options) -> np.ndarray:
     few = max(1, (len(features) - 1) / 3)
     if options.get('perplexity', 30) >= len(features):
         options['perplexity'] = few
-        say(f'{len(features)} images: perplexity {few:.3g}', file=sys.stderr)
+        say(f'Warning: perplexity reduced to {few:.3g}', file=sys.stderr)
     return TSNE(**options).fit_transform(features.numpy())
 
 

@@ -79,7 +79,7 @@ def test_links_to_an_image_are_the_image(tmp_path):
 def test_no_classes_no_numbers():
     names = [None] * 5
     queries = Photographs.named(['x'], ['a'], 'new')
-    with pytest.warns(UserWarning, match='no other image of the classes'):
+    with pytest.warns(UserWarning, match='no other image'):
         look_up(gallery_of(names), queries, features_at(0))
     queries = Photographs.named(['x'], [None], 'new')
     entries, found = look_up(gallery_of(names), queries, features_at(0))
@@ -98,7 +98,7 @@ def test_images_without_a_class_do_not_vote():
 
 def test_classes_that_are_not_in_the_gallery():
     queries = Photographs.named(['x', 'y'], ['oak', 'elm'], 'new')
-    with pytest.warns(UserWarning, match=r'\(elm, oak, ...\). Name folders'):
+    with pytest.warns(UserWarning, match=r'\(elm, oak, ...\)'):
         entries, found = look_up(gallery_of(), queries, features_at(0, 1))
     assert found == dict(queries=0, unmatched=2)
     assert all(entry['neighbours'] for entry in entries)
@@ -116,19 +116,19 @@ def test_written_and_read(tmp_path):
     paths = ['http://a/b.jpg', *gallery.images.paths[1:]]
     facts['paths'] = json.dumps(paths)
     save_file(dict(features=gallery.features), path, facts)
-    with pytest.raises(ValueError, match='names http://a/b.jpg, no file of'):
+    with pytest.raises(ValueError, match='http://a/b.jpg'):
         read_gallery(path, 'model', 'backbone')
     broken = gallery.features.index_fill(0, torch.tensor(2), torch.nan)
     facts['paths'] = json.dumps(gallery.images.paths)
     wrong = gallery.features[:4], broken, gallery.features.int()
     for features in (*wrong, gallery.features[:, :0]):
         save_file(dict(features=features), path, facts)
-        with pytest.raises(ValueError, match='is no gallery'):
+        with pytest.raises(ValueError, match='is not a gallery'):
             read_gallery(path, 'model', 'backbone')
     path.write_bytes(b'no such thing')
-    with pytest.raises(ValueError, match='is no gallery'):
+    with pytest.raises(ValueError, match='is not a gallery'):
         read_gallery(path, 'model', 'backbone')
-    with pytest.raises(FileNotFoundError, match='there is no gallery'):
+    with pytest.raises(FileNotFoundError, match='does not exist'):
         read_gallery(tmp_path / 'gone', 'model', 'backbone')
 
 
@@ -154,7 +154,7 @@ def test_features_of_images(inferencer, tmp_path):
     assert images.paths[position].endswith('bad.png')
     with pytest.raises(ValueError, match='none of 1 images can be read'):
         extract_features(inferencer, [images.paths[position]])
-    with pytest.raises(ValueError, match="stage: no 'neck'; there are"):
+    with pytest.raises(ValueError, match="stage: no 'neck'; choose"):
         extract_features(inferencer, images.paths, 'neck')
 
 
@@ -164,7 +164,7 @@ def test_weights_that_give_nan(inferencer, tmp_path):
     old = bias.data.clone()
     bias.data.fill_(torch.nan)
     try:
-        with pytest.raises(ValueError, match='no finite numbers for 4 of 4'):
+        with pytest.raises(ValueError, match='infinite for 4 of 4'):
             extract_logits(inferencer, images_at(tmp_path / 'data').paths)
     finally:
         bias.data.copy_(old)
@@ -192,25 +192,25 @@ def test_wrong_places(inferencer, tmp_path):
     (tmp_path / 'classes.txt').write_text('ash\nelm\n')
     names = tmp_path / 'some.txt'
     names.write_text('a.png 2\n')
-    with pytest.raises(ValueError, match='has a label 2, but the classes.txt'):
+    with pytest.raises(ValueError, match='label 2, .*classes.txt'):
         images_at(names)
     names.write_text('\n')
-    with pytest.raises(ValueError, match='some.txt has no image'):
+    with pytest.raises(ValueError, match='some.txt .*no image'):
         images_at(names)
-    with pytest.raises(FileNotFoundError, match='no folder and no list'):
+    with pytest.raises(FileNotFoundError, match='does not exist'):
         images_at(tmp_path / 'gone')
     (tmp_path / 'a.png').touch()
-    with pytest.raises(ValueError, match='give a folder, or a list'):
+    with pytest.raises(ValueError, match='folder or a .txt list'):
         images_at(tmp_path / 'a.png')
     config = inferencer.model._config.copy()
     (tmp_path / 'none.txt').write_text('')
     config.test_dataloader.dataset.update(
         ann_file=str(tmp_path / 'none.txt'), classes=CLASSES
     )
-    with pytest.raises(ValueError, match='none.txt has no images'):
+    with pytest.raises(ValueError, match='none.txt .*no images'):
         images_of_split(config, 'test')
     config.val_dataloader = None
-    with pytest.raises(ValueError, match='no val_dataloader with a dataset'):
+    with pytest.raises(ValueError, match='val_dataloader'):
         images_of_split(config, 'val')
 
 
@@ -269,5 +269,5 @@ def test_a_ranking_needs_a_level_for_each_class():
         look_up(*how, dict(a='x', b='y'))
     queries = Photographs.named(['x'], [None], 'new')
     how = gallery, queries, features_at(0), 1, 1, 'oracle', LEVELS
-    with pytest.raises(ValueError, match='oracle .* classes, which 1 images'):
+    with pytest.raises(ValueError, match='oracle .* classes, but 1 images'):
         look_up(*how)

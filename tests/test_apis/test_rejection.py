@@ -102,18 +102,18 @@ def test_fingerprint_is_of_weights_settings_and_pixels(folder, plain, change):
 @pytest.mark.parametrize(
     'text, message',
     [
-        ('{', 'is no threshold with score, threshold, model'),
-        ('[1]', 'is no threshold'),
+        ('{', 'lacks score, threshold, model'),
+        ('[1]', 'tools/open_set.py'),
         ('{"score": "energy", "threshold": 1}', "KeyError: 'model'"),
         (
             '{"score": "odin", "threshold": 1, "model": "f"}',
-            "no 'odin'; there are max_softmax, energy, nearest",
+            "no 'odin'; choose from max_softmax, energy, nearest",
         ),
         (
             '{"score": "energy", "threshold": "high", "model": "f"}',
-            "threshold 'high' is no number",
+            "threshold='high'",
         ),
-        ('{"score": "energy", "threshold": NaN, "model": "f"}', 'no number'),
+        ('{"score": "energy", "threshold": NaN, "model": "f"}', 'not finite'),
     ],
 )
 def test_broken_files(text, message, plain, tmp_path):
@@ -124,10 +124,10 @@ def test_broken_files(text, message, plain, tmp_path):
 
 def test_a_score_that_the_model_does_not_give(plain, tmp_path):
     write_threshold(tmp_path / 't.json', plain.model, 'nearest', 0.9)
-    with pytest.raises(ValueError, match="no 'nearest'; there are max_soft"):
+    with pytest.raises(ValueError, match="no 'nearest'; choose from max_soft"):
         read_threshold(tmp_path / 't.json', plain.model)
 
 
 def test_no_file(plain, tmp_path):
-    with pytest.raises(FileNotFoundError, match='there is no threshold'):
+    with pytest.raises(FileNotFoundError, match='tools/open_set.py'):
         read_threshold(tmp_path / 't.json', plain.model)

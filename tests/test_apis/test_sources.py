@@ -66,7 +66,7 @@ def test_find_images_takes_any_iterable(leaves):
         (3, 'int'),
         ({'a.png': 1}, 'dict'),
         ([['a.png']], 'list'),
-        (['a.png', None], 'image 1 is of type NoneType'),
+        (['a.png', None], 'image 1 has type NoneType'),
         (pd.DataFrame(dict(path=['a.png'])), 'DataFrame'),
         (torch.zeros(3, 8, 8), 'Tensor'),
         (StringIO('a.png'), 'StringIO'),
@@ -152,12 +152,12 @@ def test_what_is_no_image(leaves, tmp_path):
 
     (tmp_path / 'empty.png').write_bytes(b'')
     assert reason(str(tmp_path / 'empty.png')) == 'empty file'
-    assert 'no image: it begins with' in reason(str(leaves / 'notes.txt'))
+    assert 'it begins with' in reason(str(leaves / 'notes.txt'))
     assert reason(str(tmp_path / 'gone.png')) == 'no such file or folder'
     Image.new('RGB', (90, 90)).save(tmp_path / 'cut.jpg')
     whole = Path(tmp_path / 'cut.jpg').read_bytes()
     (tmp_path / 'cut.jpg').write_bytes(whole[:-40])
-    assert 'cut short' in reason(str(tmp_path / 'cut.jpg'))
+    assert 'truncated' in reason(str(tmp_path / 'cut.jpg'))
     assert 'IsADirectoryError' in reason(str(leaves))
     for shape, kind in (
         ((4, 4), np.uint8),
@@ -165,5 +165,5 @@ def test_what_is_no_image(leaves, tmp_path):
         ((0, 4, 3), np.uint8),
     ):
         array = np.zeros(shape, kind)
-        expected = f'an array {shape} of {array.dtype} is no BGR image: give'
-        assert reason(array).startswith(expected)
+        expected = f'{shape} and type {array.dtype}'
+        assert expected in reason(array)

@@ -59,7 +59,7 @@ def test_what_cannot_be_measured():
     assert not reasons['cuda', None] and not reasons['cuda', 'default']
     assert 'CUDA graph' in reasons['cuda', 'reduce-overhead']
     assert 'CUDA graph' in reasons['cuda', 'max-autotune']
-    assert "compiler's own memory" in reasons['cpu', 'default']
+    assert 'memory of the compiler' in reasons['cpu', 'default']
 
 
 @pytest.mark.skipif(

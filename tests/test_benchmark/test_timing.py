@@ -28,9 +28,9 @@ def seconds(monkeypatch):
 def test_the_least_counts_and_its_spread_is_told(seconds):
     seconds([0.003, 0.002, 0.005], [0.004] * 3)
     found, busy = timing.time_models(dict(a={}, b={}), 'pytorch', 'cpu')
-    assert found == dict(a=2, b=4) and 'took 1.5 times' in busy
-    assert 'repeats took 1.5 times as long' in timing.busy_note(1.5, 0.1)
-    assert '2.0 processes want each core' in timing.busy_note(1.1, 2)
+    assert found == dict(a=2, b=4) and '1.5 times' in busy
+    assert '1.5 times' in timing.busy_note(1.5, 0.1)
+    assert 'load 2.0' in timing.busy_note(1.1, 2)
     assert not timing.busy_note(1.1, 1)
 
 
@@ -72,5 +72,5 @@ def test_a_budget_says_what_was_timed(tmp_path, seconds):
     settings = 'pytorch', 'cpu'
     chosen = choose_model(found, 3, '5ms', *settings)
     assert chosen == candidates_of(found)[-1]
-    with pytest.raises(ValueError, match='in PyTorch; the machine is busy'):
+    with pytest.raises(ValueError, match='in PyTorch; machine busy'):
         choose_model(found, 3, '3ms', *settings)

@@ -153,7 +153,7 @@ IN_DATA = {
     ids=[*IN_MODEL, *IN_DATA],
 )
 def test_what_could_import_fetch_or_open_is_refused(config, message):
-    with pytest.raises(ValueError, match='^not allowed are ') as error:
+    with pytest.raises(ValueError, match='not allowed') as error:
         check_settings(config)
     assert message in str(error.value)
 

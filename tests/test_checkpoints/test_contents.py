@@ -53,8 +53,8 @@ OTHERS = {
     'ONNX': lambda: b'\x08\n\x12\x07pytorch\x1a\x052.4.0',
     'image': lambda: b'\x89PNG\r\n\x1a\n' + bytes(30),
     'TorchScript': script,
-    r'zip archive of best\.pth': lambda: zipped('best.pth'),
-    'cut short': lambda: b'',
+    r'zip archive with best\.pth': lambda: zipped('best.pth'),
+    'incomplete': lambda: b'',
     'central directory': lambda: pickled()[:-200],
 }
 

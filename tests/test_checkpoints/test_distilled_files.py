@@ -104,5 +104,5 @@ def test_the_token_starts_as_cls_of_a_plain_file(with_cls_pos, tmp_path):
 
 @pytest.mark.parametrize('size', [32, 48])
 def test_a_distilled_file_is_refused_by_a_plain_model(size, tmp_path):
-    with pytest.raises(CheckpointError, match='1 p.* dist_token has no place'):
+    with pytest.raises(CheckpointError, match='dist_token is'):
         load(distilled().state_dict(), ours(img_size=size), tmp_path)

@@ -64,7 +64,7 @@ def file(tmp_path):
 def test_a_new_backbone_is_a_table_more(file, monkeypatch):
     there, here = toy(), toy()
     path = file({'model': foreign(there)})
-    with pytest.raises(CheckpointError, match='does not fit ToyReducible'):
+    with pytest.raises(CheckpointError, match='ToyReducible'):
         load_checkpoint(here, path)
     monkeypatch.setattr(releases, 'FAMILIES', (TABLE, *FAMILIES))
     report = load_trained(here, path)
@@ -78,7 +78,7 @@ def test_a_new_backbone_is_a_table_more(file, monkeypatch):
 
 def test_any_backbone_of_the_contract_is_checked(file):
     path = file(toy(48).state_dict())
-    with pytest.raises(CheckpointError, match=r'ToyReducible \(24 channels'):
+    with pytest.raises(CheckpointError, match=r'ToyReducible .* 24'):
         load_checkpoint(toy(), path)
 
 

@@ -119,7 +119,7 @@ def test_heads_are_twelve_if_names_are_of_moco_v3(tmp_path):
         torch.save(dict(arch=arch, state_dict=named), path)
         found = find_weights(path, 'half')
         assert found.backbone['arch']['num_heads'] == heads
-        said = any('6 for 384 channels' in note for note in found.notes)
+        said = any('embed_dims=384' in note for note in found.notes)
         assert said == (heads == 6)
 
 

@@ -38,7 +38,7 @@ CHANGES = {  # a setting, its new value, and what the message names
     'some layers': (r'num_layers=\d+', 'num_layers=4000', 'larger model'),
     'digits': (r'num_layers=\d+', f'num_layers={"9" * 400}', 'num_layers'),
     'float': (r'num_layers=\d+', 'num_layers=1e9', 'num_layers'),
-    'infinite': (r'num_layers=\d+', 'num_layers=inf', 'no model'),
+    'infinite': (r'num_layers=\d+', 'num_layers=inf', 'cannot build'),
     'channels': (r'embed_dims=\d+', 'embed_dims=4000', 'larger model'),
     'image': (r'img_size=\d+', 'img_size=4096', 'larger model'),
     'patch': (r'patch_size=\d+', 'patch_size=0', 'ZeroDivision'),

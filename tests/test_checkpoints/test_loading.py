@@ -236,12 +236,12 @@ WRONG = dict(
     width=(
         dict(dims=32),
         lambda: theirs().state_dict(),
-        r'cls_token is \(1, 1, 16\), not \(1, 1, 32\)',
+        r'cls_token .*\(1, 1, 16\), .* \(1, 1, 32\)',
     ),
     deeper_file=(
         {},
         lambda: theirs(depth=4).state_dict(),
-        r'layers\.3\.\S+ has no place',
+        r'layers\.3\.\S+ is ',
     ),
     deeper_model=(
         dict(depth=4),
@@ -256,12 +256,12 @@ WRONG = dict(
     qkv_bias=(
         dict(style='miil'),
         lambda: theirs().state_dict(),
-        r'layers\.0\.attn\.qkv\.bias has no place',
+        r'layers\.0\.attn\.qkv\.bias is ',
     ),
     layer_scale=(
         {},
         lambda: theirs('deit3').state_dict(),
-        r'layers\.0\.attn\.gamma1\.weight has no place',
+        r'layers\.0\.attn\.gamma1\.weight is ',
     ),
     pre_norm=(
         {},
@@ -271,7 +271,7 @@ WRONG = dict(
     registers=(
         {},
         lambda: theirs(reg_tokens=4, no_embed_class=True).state_dict(),
-        'register_tokens has no place',
+        'register_tokens is ',
     ),
     no_cls=(
         {},
@@ -281,13 +281,12 @@ WRONG = dict(
     patch_size=(
         dict(in_channels=1),
         lambda: theirs().state_dict(),
-        r'projection\.weight is \(16, 3, 8, 8\), not \(16, 1, 8, 8\)',
+        r'projection\.weight .*\(16, 3, 8, 8\), .* \(16, 1, 8, 8\)',
     ),
     rectangle=(
         {},
         lambda: theirs(img_size=(16, 24)).state_dict(),
-        r'pos_embed is \(1, 7, 16\), not \(1, 17, 16\) \(7 rows, with '
-        '1 before the patches. Only a square',
+        r'pos_embed .*\(1, 7, 16\), .* \(1, 17, 16\) \(7 rows, 1 ',
     ),
     another_model=({}, lambda: {'conv.weight': torch.ones(3)}, 'conv.weight'),
     nothing=({}, dict, 'first keys of the file: none'),
@@ -301,8 +300,8 @@ def test_what_does_not_fit_is_an_error(wrong, save):
     path = save(weights)
     with pytest.raises(CheckpointError, match=says) as error:
         by_hand(config(**options), path, None)
-    assert f'{path} does not fit TokenReductionViT' in str(error.value)
-    assert 'wrong' in str(error.value)
+    assert str(path) in str(error.value)
+    assert 'TokenReductionViT' in str(error.value)
     for key in list(weights)[:6]:  # the keys of the file, not renamed
         assert key in str(error.value)
 

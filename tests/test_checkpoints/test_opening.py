@@ -94,7 +94,7 @@ def test_planted_pickle_is_refused_where_models_are_loaded(
         ).init_weights,
         runner.load_or_resume,
     ):
-        with pytest.raises(CheckpointError, match='not opened'):
+        with pytest.raises(CheckpointError, match='is refused'):
             load()
     assert not sprung.exists()
 
@@ -152,10 +152,10 @@ def test_what_pickle_wrote_is_not_called_cut_short(protocol, tmp_path):
     path = tmp_path / 'w.pth'
     with path.open('wb') as file:
         pickle.dump({'model': torch.ones(1)}, file, protocol)
-    with pytest.raises(CheckpointError, match='is not opened') as error:
+    with pytest.raises(CheckpointError, match='is refused') as error:
         open_checkpoint(str(path))
-    assert 'cut short' not in str(error.value)
-    assert 'save its state dict alone' in str(error.value)
+    assert 'incomplete' not in str(error.value)
+    assert 'state dict' in str(error.value)
 
 
 def test_what_is_no_weights_but_harmless_is_read(tmp_path):
@@ -212,7 +212,7 @@ def test_truncated_file(name, share, tmp_path):
     (save_file if 'safe' in name else torch.save)(weights, path)
     data = path.read_bytes()[: int(share * path.stat().st_size)]
     path.write_bytes(data)
-    with pytest.raises(CheckpointError, match='cut short') as error:
+    with pytest.raises(CheckpointError, match='incomplete') as error:
         open_checkpoint(str(path))
     assert f'{path} ({len(data)} bytes)' in str(error.value)
 
@@ -228,29 +228,26 @@ def test_text_file(name, tmp_path):
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w'])
 def test_folder_and_missing_file(name, tmp_path):
     path = tmp_path / name
-    with pytest.raises(FileNotFoundError, match=f'no checkpoint {path}'):
+    with pytest.raises(FileNotFoundError, match=f'{path} does not exist'):
         open_checkpoint(str(path))
     path.mkdir()
-    with pytest.raises(FileNotFoundError, match='is a folder'):
+    with pytest.raises(FileNotFoundError, match='model.pth'):
         open_checkpoint(str(path))
 
 
 @pytest.mark.parametrize(
     'checkpoint, said',
     [
-        ([1], 'holds a list in place'),
-        ({'model': 'vit'}, 'holds a str in place'),
-        (torch.ones(2), 'holds a Tensor in place'),
-        (
-            {'loss': {'a': torch.ones(1)}},
-            'holds no weights .* its keys are loss,',
-        ),
+        ([1], 'a list instead'),
+        ({'model': 'vit'}, 'a str instead'),
+        (torch.ones(2), 'a Tensor instead'),
+        ({'loss': {'a': torch.ones(1)}}, 'loss;'),
     ],
 )
 def test_no_dict_of_tensors(checkpoint, said, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(checkpoint, path)
-    with pytest.raises(CheckpointError, match=f'w.pth {said}'):
+    with pytest.raises(CheckpointError, match=f'w.pth.* {said}'):
         open_checkpoint(path)
 
 

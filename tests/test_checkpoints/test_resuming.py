@@ -53,7 +53,7 @@ def test_what_is_broken_is_passed_over_and_named(write, tmp_path):
     write('epoch_4.pth', 'many')
     broken = write('epoch_3.pth', 12, whole=False)
     (tmp_path / 'last_checkpoint').write_text(broken)
-    with pytest.warns(UserWarning, match=r'passed over: .*epoch_3.pth') as all:
+    with pytest.warns(UserWarning, match=r'epoch_3.pth') as all:
         assert newest_checkpoint(tmp_path) == (newest, 4)
     assert len(all) == 1
 
@@ -81,7 +81,7 @@ def test_a_config_that_resumes_by_itself(write, tmp_path, capsys):
     cfg = Config(own)
     resume(cfg, None)
     assert cfg.resume is False
-    assert f'{tmp_path} has no whole checkpoint' in capsys.readouterr().out
+    assert 'new run' in capsys.readouterr().out
     newest = write('epoch_1.pth', 4)
     cfg = Config(own)
     resume(cfg, None)
@@ -94,12 +94,12 @@ def test_a_config_that_resumes_by_itself(write, tmp_path, capsys):
 def test_a_file_that_is_broken(write, tmp_path):
     cfg = Config(dict(work_dir=str(tmp_path)))
     broken = write('a.pth', 4, whole=False)
-    with pytest.raises(CheckpointError, match=r'a.pth.* no other is whole'):
+    with pytest.raises(CheckpointError, match=r'a.pth.* new run'):
         resume(cfg, broken)
     newest = write('epoch_1.pth', 4)
-    with pytest.raises(CheckpointError, match=f'a.pth.* {newest} is whole'):
+    with pytest.raises(CheckpointError, match=f'a.pth.* {newest}'):
         resume(cfg, broken)
-    with pytest.raises(FileNotFoundError, match=f'b.pth.* {newest} is whole'):
+    with pytest.raises(FileNotFoundError, match=f'b.pth.* {newest}'):
         resume(cfg, 'b.pth')
 
 

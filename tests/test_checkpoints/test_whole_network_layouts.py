@@ -121,7 +121,7 @@ def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
     here = ours('CaiT', size)
     path = file_of('CaiT', small, 'release', tmp_path)
     (line,) = load_trained(here, path).resized
-    assert line.endswith(f'4 x 4 patches to {grid[0]} x {grid[1]}')
+    assert line.endswith(f' to {grid[0]} x {grid[1]}')
     height, width = 8 * grid[0], 8 * grid[1]
     x = images(height, width)
     assert (here(x) - there(x)).abs().max() < 1e-9
@@ -135,7 +135,7 @@ def test_ten_positions_of_cait_are_two_by_five(tmp_path):
     assert not load_trained(here, path).resized
     x = images(16, 40)
     assert (here(x) - there(x)).abs().max() < 1e-9
-    with pytest.raises(CheckpointError, match='10 rows, with 0 before the p'):
+    with pytest.raises(CheckpointError, match='10 rows, 0 of them'):
         load_checkpoint(ours('CaiT', 24), path)
 
 
@@ -152,10 +152,10 @@ def test_names_of_a_backbone_alone(tmp_path):
 @pytest.mark.parametrize(
     'kind, options, reason',
     [
-        ('CaiT', dict(num_class_layers=1), r'class_layers\.1\.\S+ has no pl'),
-        ('CaiT', dict(talking_heads=False), r'attn\.mix_logits\.\S+ has no '),
-        ('ResMLP', dict(img_size=48), r'mix\.weight is \(16, 16\), not \(36'),
-        ('ResMLP', dict(communication='conv'), r'mix\.\S*weight is'),
+        ('CaiT', dict(num_class_layers=1), r'class_layers\.1\.\S+ is'),
+        ('CaiT', dict(talking_heads=False), r'attn\.mix_logits\.\S+ is'),
+        ('ResMLP', dict(img_size=48), r'mix\.weight .*\(16, 16\), .* \(36'),
+        ('ResMLP', dict(communication='conv'), r'mix\.\S*weight'),
     ],
 )
 def test_another_network_is_refused(kind, options, reason, tmp_path):
@@ -163,8 +163,8 @@ def test_another_network_is_refused(kind, options, reason, tmp_path):
     path = file_of(kind, theirs, 'timm', tmp_path)
     with pytest.raises(CheckpointError, match=reason) as error:
         load_checkpoint(ours(kind, **options), path)
-    assert f'does not fit {kind} (16 channels, 3 layers)' in str(error.value)
-    assert 'and are arch, img_size, patch_size and ' in str(error.value)
+    assert kind in str(error.value)
+    assert 'arch, img_size, patch_size and ' in str(error.value)
 
 
 PATCH_CONVNETS = {
@@ -183,7 +183,6 @@ def test_queries_of_other_classes_are_refused(tmp_path):
     path = write(tmp_path / 'w.pth', {'model': family_parity.weights(case)})
     backbone = family_parity.patch_convnet(case) | dict(multiclass=7)
     here = classifier(backbone, 'mmclca.PerClassHead', 7, case['embed_dim'])
-    with pytest.raises(CheckpointError, match='are arch, multiclass') as error:
+    with pytest.raises(CheckpointError, match='arch, multiclass') as error:
         load_checkpoint(here, path)
-    reason = 'pool.cls_token is (1, 10, 48), not (1, 7, 48)'
-    assert reason in str(error.value)
+    assert 'pool.cls_token has shape (1, 10, 48)' in str(error.value)

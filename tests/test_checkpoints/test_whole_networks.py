@@ -78,7 +78,7 @@ def test_models_to_choose_from():
     assert tuple(one.img_size for one in cait) == SIDES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
     (resmlp,) = candidates_of(SimpleNamespace(backbone=backbone))
-    assert words(resmlp) == 'the whole network, 96 px'
+    assert words(resmlp) == 'full network, 96 px'
     model = dict(backbone=backbone)
     assert resmlp.apply(model) == model
 
@@ -124,12 +124,12 @@ EPS = dict(norm_cfg=dict(type='LN', eps=1e-3))
 NO_RELEASE = [  # and a parameter that tells
     ('cait', dict(talking_heads=False), 'mix_logits.weight is missing'),
     ('cait', dict(cls_at=0, num_class_layers=0), 'class_layers.0.ln1'),
-    ('cait', dict(in_channels=1), r'not \(16, 3, 8, 8\)'),
+    ('cait', dict(in_channels=1), r'\(16, 3, 8, 8\)'),
     ('resmlp', dict(norm_cfg=dict(type='LN')), 'norm1.alpha is missing'),
     ('resmlp', dict(communication='conv'), 'mix.weight is missing'),
     ('patchconvnet', dict(pooling='average'), 'pool.cls_token is missing'),
-    ('patchconvnet', dict(stem=None), 'projection.weight has no place'),
-    ('patchconvnet', dict(multiclass=5), r'\(1, 5, 16\), not \(1, 1, 16\)'),
+    ('patchconvnet', dict(stem=None), 'projection.weight is'),
+    ('patchconvnet', dict(multiclass=5), r'\(1, 5, 16\), .* \(1, 1, 16\)'),
 ]
 IN_CONFIG = [  # what names and shapes do not tell
     ('cait', dict(cls_at=0, reducer=dict(type='mmclca.ToMe'), reduce_at=1)),
@@ -147,8 +147,8 @@ def test_what_is_not_of_the_releases(name, options, told):
     with pytest.raises(CheckpointError, match=told) as refused:
         backbone_of(file_of(backbone)['state_dict'])
     line = str(refused.value)
-    assert line.startswith(f'w.pth is not of the {kind} that fit would build')
-    assert 'the config of its model' in line and '\n' not in line
+    assert line.startswith('w.pth') and kind in line
+    assert 'tools/train.py' in line and '\n' not in line
     stored = file_of(backbone, cfg=config_of(backbone))
     if {'in_channels', 'multiclass'} & {*options}:  # fit leaves no choice
         with pytest.raises(CheckpointError, match=told):
@@ -170,9 +170,9 @@ def test_what_no_weight_tells_is_in_the_config(name, options):
 
 CAIT = BACKBONES['cait']
 OTHERS = [  # of configs beside the weights of a CaiT
-    (config_of(dict(CAIT, talking_heads=False)), 'mix_logits.* has no place'),
+    (config_of(dict(CAIT, talking_heads=False)), 'mix_logits'),
     (config_of(dict(CAIT, class_layers=2)), 'class_layers'),
-    ('import os\nmodel = dict(backbone=dict())', 'is not used.*import os'),
+    ('import os\nmodel = dict(backbone=dict())', 'w.pth.*import os'),
 ]
 
 
@@ -184,8 +184,8 @@ def test_a_config_of_another_network_or_of_none(text, told):
 
 def test_images_that_are_no_squares_are_refused():
     backbone = dict(BACKBONES['resmlp'], img_size=(24, 32))
-    with pytest.raises(CheckpointError, match=r'\(12, 12\), not \(9, 9\)'):
+    with pytest.raises(CheckpointError, match=r'\(12, 12\), .* \(9, 9\)'):
         backbone_of(file_of(backbone))
     backbone = dict(CAIT, img_size=(16, 64))  # 16 patches
-    with pytest.raises(CheckpointError, match=r'\(16, 64\) px, in \(2, 8\)'):
+    with pytest.raises(CheckpointError, match=r'\(16, 64\) px in \(2, 8\)'):
         backbone_of(file_of(backbone, cfg=config_of(backbone)))

@@ -45,19 +45,19 @@ def end(tmp_path, monkeypatch, capfd):
     [
         (
             *('train', ['tiny.py'], 'mmengine.runner.Runner.train'),
-            'the same command with --resume goes on',
+            'Add --resume to the same command to resume.',
         ),
         (
             *('train', ['tiny.py'], 'mmclca.engine.runner.build_runner'),
-            'the same command with --resume goes on',
+            'Add --resume to the same command to resume.',
         ),
         (
             *('test', ['tiny.py', 'tiny.pth'], 'mmengine.runner.Runner.test'),
-            'the same command tests anew',
+            'Run the same command to test again.',
         ),
         (
             *('sweep', ['grid.py'], 'mmclca.cli.commands.sweep.prepare'),
-            'the same command goes on',
+            'Run the same command to resume.',
         ),
         (
             *('analysis_tools/get_flops', ['tiny.py']),
@@ -67,7 +67,7 @@ def end(tmp_path, monkeypatch, capfd):
 )
 def test_how_to_go_on(tool, words, where, said, end, monkeypatch):
     monkeypatch.setattr(where, interrupt)
-    wanted = f'{Path(tool).name}.py: interrupted' + (said and f': {said}')
+    wanted = f'Stopped. {said}'.strip()
     assert end(tool, *words) == (130, wanted)
 
 
@@ -80,7 +80,7 @@ def test_predictions_are_written_as_far_as_they_are(end, monkeypatch):
     monkeypatch.setattr(TokenReductionInferencer, 'stream', stream)
     code, line = end('predict', 'tiny.pth', 'data', '--out', 'out.csv')
     assert code == 130
-    assert line.endswith('interrupted: 3 of 16 images are written to out.csv')
+    assert line == 'Stopped. Classified 3 of 16 photos. Saved out.csv'
     assert len(Path('out.csv').read_text().splitlines()) == 4
 
 
@@ -105,5 +105,7 @@ def test_training_that_is_really_interrupted(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert said.rstrip().endswith('the same command with --resume goes on')
+    assert said.rstrip().endswith(
+        'Add --resume to the same command to resume.'
+    )
     assert 'Traceback' not in said

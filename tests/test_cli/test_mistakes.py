@@ -42,7 +42,11 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, 'model.head.num_classes=5')),
-        *('num_classes is 5', '4 in the train set', 'head.num_classes=4'),
+        *(
+            'num_classes is 5',
+            '4 classes in the train set',
+            'head.num_classes=4',
+        ),
     ),
     (
         *(TRAIN, (*CONFIG, 'model.backbone.img_size=30')),
@@ -54,19 +58,16 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, 'modle.head.num_classes=4')),
-        *('modle.head', 'the config has no modle', 'do you mean model'),
+        *('modle.head', 'no setting modle', 'do you mean model'),
     ),
     (
         *(TRAIN, (*CONFIG, 'model.head.num_classes', '=', '4')),
-        *('model.head.num_classes', 'KEY=VALUE', 'without spaces'),
+        *('model.head.num_classes', 'KEY=VALUE', 'no spaces'),
     ),
-    (
-        *(TRAIN, ('tiny2.py',)),
-        *('tiny2.py', 'no config of that name', 'list_models'),
-    ),
+    (*(TRAIN, ('tiny2.py',)), *('tiny2.py', 'no config file', 'list_models')),
     (
         *(TRAIN, (*CONFIG, 'load_from=gone.pth')),
-        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+        *('gone.pth', 'checkpoint', 'does not exist'),
     ),
     (
         *(TEST, (*WEIGHTS, f'{REDUCER}.type=mmclca.TopKK')),
@@ -74,11 +75,15 @@ MISTAKES = [
     ),
     (
         *(TEST, (*WEIGHTS, 'model.head.num_classes=5')),
-        *('num_classes is 5', '4 in the test set', 'head.num_classes=4'),
+        *(
+            'num_classes is 5',
+            '4 classes in the test set',
+            'head.num_classes=4',
+        ),
     ),
     (
         *(TEST, ('tiny.py', 'gone.pth')),
-        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+        *('gone.pth', 'checkpoint', 'does not exist'),
     ),
     (
         *(TRAIN, (*CONFIG, 'train_cfg.max_epochs=0')),
@@ -90,7 +95,7 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, 'val_evaluator.topk=99')),
-        *('val_evaluator', '99', '4 classes'),
+        *('val_evaluator', '99', '4, the number'),
     ),
     (
         *(TEST, (*WEIGHTS, 'test_dataloader=3')),
@@ -110,7 +115,7 @@ MISTAKES = [
     ),
     (
         *(EXPORT, ('tiny.py', 'gone.pth')),
-        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+        *('gone.pth', 'checkpoint', 'does not exist'),
     ),
     (
         *(TRAIN, (*CONFIG, f'{DATASET}.type=CustomDatase')),
@@ -118,7 +123,7 @@ MISTAKES = [
     ),
     (
         *('predict', ('gone.pth', 'data')),
-        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+        *('gone.pth', 'checkpoint', 'does not exist'),
     ),
     (
         *('analysis_tools/get_flops', (*CONFIG, f'{REDUCER}.keeprate=0.5')),

@@ -10,6 +10,7 @@ from tiny_photographs import write_photographs, write_weights
 from tiny_run import exit_code
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.cli import verbs
 from mmclca.cli.verbs import VERBS, main
 from mmclca.fitting import weights
 
@@ -38,23 +39,23 @@ def end(tmp_path, monkeypatch):
 FIT = ('fit', 'photographs', '--weights', 'tiny.safetensors', '--probe-only')
 # words, what came, how to fix it
 MISTAKES = [
-    (('fit', 'gone'), 'no folder .*gone', 'give the folder'),
-    (('fit', 'one'), 'one class', 'class'),
+    (('fit', 'gone'), 'folder .*gone', 'give the folder'),
+    (('fit', 'one'), 'two classes', 'folder per class'),
     (('fit', 'tiny.safetensors'), 'is a file', 'give the folder'),
     (('fit', 'photographs'), 'no weights', '--weights'),
     (('fit', 'photographs', '--weights', 'x.pth'), 'x.pth', 'checkpoint'),
-    ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'the least is 0\.\d+'),
+    ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'cheapest needs 0\.\d+'),
     ((*FIT, '--budget', 'cheap'), 'cheap', '0.5GMACs or 20ms'),
-    ((*FIT, '--best', '--budget', '20ms'), '--best', 'one of the two'),
+    ((*FIT, '--best', '--budget', '20ms'), '--best', 'give one'),
     ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
     ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
     ((*FIT, '--groups', '('), 'groups', 'regular expression'),
-    ((*FIT, '--groups', 'oak'), 'groups', 'write an expression'),
-    (('predict', 'model', 'photographs'), 'no model.pth', 'mmclca fit'),
-    (('export', 'model'), 'no model.pth', 'mmclca fit'),
-    (('report', 'model'), 'no model.pth', 'mmclca fit'),
-    (('page', 'model'), 'no model.pth', 'mmclca fit'),
-    (('add-class', 'model', 'one'), 'no model.pth', 'mmclca fit'),
+    ((*FIT, '--groups', 'oak'), 'groups', 'expression'),
+    (('predict', 'model', 'photographs'), 'model', 'mmclca fit'),
+    (('export', 'model'), 'model', 'mmclca fit'),
+    (('report', 'model'), 'model', 'mmclca fit'),
+    (('page', 'model'), 'model', 'mmclca fit'),
+    (('add-class', 'model', 'one'), 'model', 'mmclca fit'),
     (('fitt',), 'fitt', 'choose from'),
     *(
         (('predict', 'model', 'a.png', '--device', name), name, 'cpu, cuda')
@@ -87,6 +88,10 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     assert {*tmp_path.rglob('*')} == before
 
 
+def test_every_command_is_in_a_group():
+    assert sorted(re.findall(r'(?m)^  (\S+)', verbs.__doc__)) == VERBS
+
+
 def test_verbs_by_their_names(end, capsys):
     assert end('--help') == 0
     told = capsys.readouterr().out
@@ -100,4 +105,4 @@ def test_interrupted_it_says_how_to_go_on(end, capfd, monkeypatch):
 
     monkeypatch.setattr('mmclca.fitting.fit', pressed)
     assert end(*FIT) == 130
-    assert 'the same command goes on' in capfd.readouterr().err
+    assert 'same command to resume' in capfd.readouterr().err

@@ -127,7 +127,7 @@ def test_heic():
     'content', [b'', b'<html>', content_of(leaf(), 'PNG')[:60]]
 )
 def test_what_is_no_image(content):
-    with pytest.raises(UndecodedError, match='can|no image'):
+    with pytest.raises(UndecodedError, match='can|not an image'):
         decode(content)
 
 
@@ -219,9 +219,9 @@ def tiff(width, height, samples, bits=8, tile=None):
     ],
 )
 def test_decode_refuses_before_decoding_if_bytes_exceed(content):
-    with pytest.raises(UndecodedError, match='MB once decoded'):
+    with pytest.raises(UndecodedError, match='MB when decoded'):
         decode(content)
-    assert 'MB once decoded' in find_problem(content)
+    assert 'MB when decoded' in find_problem(content)
 
 
 @pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'WEBP', 'BMP', 'GIF', 'TIFF'])
@@ -230,7 +230,7 @@ def test_every_reader_is_bounded_by_decoded_bytes(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(decoding, 'MAX_DECODED', 40 * 24 * 3 - 1)
     path = tmp_path / 'a'
     path.write_bytes(content)
-    problem = 'MB once decoded'
+    problem = 'MB when decoded'
     assert problem in look_at([str(path)])[str(path)].problem
     assert problem in check_headers([str(path)])[str(path)]
     for source in (str(path), content, Image.open(BytesIO(content))):
@@ -257,7 +257,7 @@ def test_threads_wait_if_others_have_reserved_the_memory(monkeypatch):
 
 def test_values_that_are_no_colours():
     heights = Image.fromarray(np.full((24, 40), 0.5, np.float32))
-    with pytest.raises(UndecodedError, match='pixels of mode F'):
+    with pytest.raises(UndecodedError, match='mode F'):
         decode(content_of(heights, 'TIFF'))
 
 
@@ -277,5 +277,5 @@ def test_a_pipeline_and_predict_read_the_same(tmp_path, kind):
 
 def test_a_pipeline_names_the_file_that_is_no_image(tmp_path):
     (tmp_path / 'a.png').write_bytes(b'text')
-    with pytest.raises(UndecodedError, match=r'a\.png: no image: it begins'):
+    with pytest.raises(UndecodedError, match=r'a\.png: not an image'):
         TRANSFORMS.build(LOAD)(dict(img_path=str(tmp_path / 'a.png')))

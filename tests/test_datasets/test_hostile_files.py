@@ -121,6 +121,6 @@ def test_lists_do_not_wait():
     assert images_at('list.txt').names == ['0']
     with pytest.raises(OSError, match='pipe'):
         read_lines('classes.txt')
-    with pytest.raises(ValueError, match='give a folder, or a list'):
+    with pytest.raises(ValueError, match='folder or a .txt list'):
         images_at('classes.txt')
     assert digest_of_file('classes.txt') is None

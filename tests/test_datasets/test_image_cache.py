@@ -259,7 +259,7 @@ def test_limit(leaves, decoded, warnings, monkeypatch):
         assert same(images_of(reader, leaves), expected)
     assert decoded == leaves[5:] * 2
     (said,) = warnings
-    assert '(disk_mb=1 or the disk is full); others are decoded' in said
+    assert 'disk_mb=1' in said
     kept = os.fstat(step.store.file.fileno()).st_size
     assert 5 * size * size * 3 < kept <= 1 << 20
     monkeypatch.setattr(image_cache, '_SPARE', 1.0)  # of the disk, for others
@@ -282,7 +282,7 @@ def test_full_or_broken_disk(leaves, decoded, warnings, monkeypatch):
         assert same(images_of(reader, leaves)[:4], images)
         assert decoded == leaves[4:]
     (said,) = warnings
-    assert 'no more images are kept in' in said
+    assert 'caching in' in said
     assert 'No space left on device' in said
 
 
@@ -296,7 +296,7 @@ def test_folder_that_cannot_be_used(leaves, tmp_path):
     step = cached(folder=str(tmp_path / 'file'))
     assert step.store is None
     (said,) = (tmp_path / 'run.log').read_text().splitlines()
-    assert 'no images are kept in' in said
+    assert 'cannot cache' in said
     assert same(images_of(step, leaves), images_of(cached(), leaves))
 
 
@@ -319,8 +319,8 @@ def test_steps_that_leave_an_image_out(leaves, decoded):
 @pytest.mark.parametrize(
     'steps, limits, message',
     [
-        ([LOAD, dict(type='RandomFlip', prob=0.5)], {}, 'RandomFlip would be'),
-        ([LOAD, dict(type='ColorJitter')], {}, 'put it after CacheImages'),
+        ([LOAD, dict(type='RandomFlip', prob=0.5)], {}, 'RandomFlip'),
+        ([LOAD, dict(type='ColorJitter')], {}, 'after CacheImages'),
         ([LOAD], dict(disk_mb=-1), 'disk_mb=-1'),
     ],
 )
@@ -331,7 +331,7 @@ def test_what_cannot_be_cached(steps, limits, message):
 
 def test_packed_samples_cannot_be_cached(leaves):
     step = CacheImages([LOAD, dict(type='PackInputs')])
-    with pytest.raises(ValueError, match='PackInputs for example, stand'):
+    with pytest.raises(ValueError, match='PackInputs'):
         step(dict(img_path=leaves[0]))
 
 

@@ -76,8 +76,8 @@ def test_files_and_problems(tmp_path):
     found = check_headers(paths)
     problems = [found.get(path, '') for path in paths]
     assert problems[:2] == ['', EMPTY] and problems[4:] == [MISSING, MISSING]
-    assert problems[2] == "no image: it begins with b'text'"
-    assert 'no image' in problems[3]
+    assert problems[2] == "not an image: it begins with b'text'"
+    assert 'not an image' in problems[3]
     assert [find_problem(path) for path in paths] == problems
     folder = str(tmp_path)
     assert 'IsADirectoryError' in check_headers([folder])[folder]

@@ -53,7 +53,7 @@ def test_batch_shrinks_to_the_set_and_the_log_says_so_once(log):
         (batch,) = batches(loader)
         assert sorted(batch) == list(range(30))
     (record,) = log.records
-    assert 'batch_size is 32, but there are only 30 images' in record.message
+    assert 'batch_size=32 exceeds the 30 images' in record.message
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_epochs_are_shuffled_anew():
 
 
 def test_empty_set():
-    with pytest.raises(ValueError, match='data set is empty'):
+    with pytest.raises(ValueError, match='dataset is empty'):
         ClampedBatchSampler([], 32)
 
 

@@ -116,7 +116,7 @@ def test_every_corner_of_the_knob_can_be_drawn(size):
     'options, message',
     [
         (dict(num_classes=0), 'num_classes=0'),
-        (dict(num_classes=2, difference=3), 'difference is 3; allowed: 0 to'),
+        (dict(num_classes=2, difference=3), 'difference=3'),
     ],
 )
 def test_impossible_cultivars(options, message):
@@ -187,9 +187,7 @@ def test_rerun_changes_nothing_and_leaves_other_files_alone(run, tmp_path):
 def test_foreign_folder_is_refused(run, tmp_path, capsys):
     (tmp_path / 'holiday.jpg').write_bytes(b'x')
     assert run(tmp_path) == 2
-    assert (
-        'is not empty, and its files were not drawn' in capsys.readouterr().err
-    )
+    assert 'is not empty' in capsys.readouterr().err
     assert content(tmp_path) == {'holiday.jpg': b'x'}
 
 

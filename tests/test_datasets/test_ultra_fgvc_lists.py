@@ -74,7 +74,7 @@ def test_labels_against_file_names(tmp_path):
     leaves = trees.cotton_leaves()
     leaves[7] = leaves[7]._replace(label=5)
     write_anno(tmp_path, leaves)
-    with pytest.raises(ValueError, match='disagree'):
+    with pytest.raises(ValueError, match='contradict'):
         read(tmp_path)
 
 
@@ -114,7 +114,7 @@ def test_a_val_list_that_repeats_the_test_list(tmp_path):
 def test_an_image_in_training_and_test(tmp_path):
     leaves = trees.cotton_leaves()
     write_anno(tmp_path, [*leaves[:-1], leaves[3]._replace(split='train')])
-    with pytest.raises(ValueError, match='1 images .* test list, .*1_6_test'):
+    with pytest.raises(ValueError, match='share 1 images.*1_6_test'):
         read(tmp_path)
 
 
@@ -187,7 +187,10 @@ def test_class_folders_count_from_either_end(tmp_path, name, first):
 
 @pytest.mark.parametrize(
     'change, message',
-    [(dict(split='training'), 'training'), (dict(class_name='3'), 'disagree')],
+    [
+        (dict(split='training'), 'training'),
+        (dict(class_name='3'), 'contradict'),
+    ],
 )
 def test_bad_rows_of_a_parquet_file(tmp_path, change, message):
     leaves = trees.cotton_leaves()
@@ -234,5 +237,5 @@ def test_images_of_the_datasets_library(tmp_path):
 def test_a_text_in_a_parquet_file_is_not_opened(tmp_path):
     path = tmp_path / 'cotton80.parquet'
     trees.write_rows(path, trees.cotton_leaves(), ['/etc/hostname'] * 480)
-    with pytest.raises(ValueError, match='row 0 on: a text stands for an im'):
+    with pytest.raises(ValueError, match='row 0 .*found text'):
         list(forms.parquet_images(path))

@@ -49,10 +49,14 @@ def test_fewer_folds_where_no_class_has_so_many():
     assert not list(Units([0, 1, 2]).folds(5, 0))
 
 
-def test_draw():
-    train, test = Units(LABELS).draw(2, seed=3)
-    assert np.bincount(LABELS[train]).tolist() == [1, 2, 2, 2]
-    assert sorted([*train, *test]) == list(range(20))
+def test_draw_has_so_many_units_of_each_class():
+    numbers = np.array([2, 1, 2, 3])
+    drawn = Units(LABELS).draw(numbers, seed=3)
+    assert np.bincount(LABELS[drawn]).tolist() == [1, 1, 2, 3]
+    groups = np.arange(20) // 2
+    units = Units(np.zeros(20, int), groups)
+    drawn = units.draw(np.array([3]), seed=0)
+    assert len(drawn) == 6 and len({*groups[drawn]}) == 3
 
 
 def test_groups_must_be_as_many():

@@ -79,7 +79,7 @@ def test_all_that_cannot_be_described_is_named_at_once():
         'Resize(keep_ratio=True)',
         'ColorTransform',
         'CenterCrop(auto_pad=True)',
-        'Allowed in test_dataloader.dataset.pipeline are LoadImageFromFile',
+        'test_dataloader.dataset.pipeline supports LoadImageFromFile',
     ):
         assert problem in str(error.value)
 
@@ -104,12 +104,12 @@ def test_data_preprocessor_that_cannot_be_described():
     ids=str,
 )
 def test_images_of_several_sizes(steps):
-    with pytest.raises(ValueError, match='gives images of several sizes'):
+    with pytest.raises(ValueError, match='CenterCrop'):
         describe(*steps)
 
 
 def test_padding():
     processor = dict(NORMALIZE, pad_size_divisor=32)
     assert describe(RESIZE, CROP, processor=processor).size == (32, 32)
-    with pytest.raises(ValueError, match='pad_size_divisor=32 pads images'):
+    with pytest.raises(ValueError, match='pad_size_divisor=32'):
         describe(RESIZE, processor=processor)

@@ -175,7 +175,7 @@ def test_a_full_disk_ends_the_run(train, full_disk, tmp_path, full, kept):
     full_disk(full)
     with pytest.raises(CheckpointError) as error:
         train(BEST)
-    words = f'{full} cannot be written: File too large (it takes 0.4 MiB, '
+    words = f'{full}: File too large (0.4 MiB needed, '
     assert words in str(error.value) and str(error.value).endswith('--resume')
     assert names(work_dir) == kept
     assert check_last(work_dir) == kept[-1]
@@ -237,7 +237,7 @@ def test_resume_removes_no_file_if_checkpoint_names_it(train, tmp_path, key):
 
 def test_other_files_have_other_errors(tmp_path):
     (folder := tmp_path / 'results.pkl').mkdir()
-    with pytest.raises(OSError, match='cannot be written') as error:
+    with pytest.raises(OSError, match='cannot write') as error:
         dump([], folder)
     assert '--resume' not in str(error.value)
 

@@ -64,7 +64,7 @@ def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
 @pytest.mark.parametrize('head', HEADS)
 def test_training_stops_before_the_first_image(tmp_path, head):
     runner = build_runner(tmp_path, head, train=7, val=7)
-    with pytest.raises(ValueError, match='5, but .* 7 in .*num_classes=7`.$'):
+    with pytest.raises(ValueError, match='5, .* 7 .*num_classes=7`$'):
         runner.train()
 
 
@@ -120,7 +120,7 @@ def test_resuming_stops_if_names_differ(tmp_path):
     with pytest.raises(ValueError, match='zzz'):
         runner.train()
     write_checkpoint(runner, tmp_path / 'a.pth', [f'c{n}' for n in range(5)])
-    with pytest.raises(ValueError, match='weights only'):
+    with pytest.raises(ValueError, match='only weights'):
         runner.train()
 
 
@@ -162,7 +162,9 @@ def test_training_stops_if_there_is_no_batch(tmp_path):
 @pytest.mark.parametrize('step', ['val', 'test'])
 def test_val_and_test_alone(tmp_path, step):
     runner = build_runner(tmp_path, **{step: 6})
-    with pytest.raises(ValueError, match=f'6 in the {step} set: add.*=6`'):
+    with pytest.raises(
+        ValueError, match=f'6 classes in the {step} set; add.*=6`'
+    ):
         getattr(runner, step)()
 
 
@@ -182,7 +184,7 @@ def test_set_without_class_names_is_let_through(tmp_path, caplog):
 def test_model_under_test_time_augmentation(tmp_path):
     runner = build_runner(tmp_path, test=7)
     runner.model = AverageClsScoreTTA(module=runner.model)
-    with pytest.raises(ValueError, match='is 5, but the classes are 7'):
+    with pytest.raises(ValueError, match='is 5, .* 7 classes'):
         runner.test()
 
 
@@ -212,7 +214,7 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
         meta=dict(dataset_meta=dict(classes=names)),
     )
     torch.save(kept, tmp_path / 'teacher.pth')
-    with pytest.raises(ValueError, match="must be its own: no 'c4' "):
+    with pytest.raises(ValueError, match="no 'c4' "):
         runner.train()
     kept['meta']['dataset_meta']['classes'] = [f'c{n}' for n in range(5)]
     kept['state_dict']['head.fc.weight'][0] = torch.nan

@@ -168,7 +168,7 @@ def test_student_of_a_teacher(tmp_path):
 def test_cuda_graphs_do_not_add_up_gradients(train):
     hook = dict(COMPILE, mode='reduce-overhead')
     counts = {'optim_wrapper.accumulative_counts': 2}
-    with pytest.raises(ValueError, match="counts=2 adds up: use mode='defau"):
+    with pytest.raises(ValueError, match="counts=2; use mode='defau"):
         train('graphs', hook, **counts)
     assert graphs() == 0
 
@@ -197,7 +197,7 @@ def test_tools(tmp_path):
     for flags in ((), ('--compile',)):
         command = (tools / 'test.py', *trained, *flags, *shuffle)
         log = run_python(*command, cwd=tmp_path).stdout
-        assert ('Backbone and head are compiled' in log) == bool(flags)
+        assert ('Compiling backbone' in log) == bool(flags)
         samples = load(tmp_path / 'out.pkl')
         scores.append(torch.stack([s['pred_score'] for s in samples]))
     torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-6)
@@ -223,7 +223,7 @@ def test_cuda_graphs_in_training_and_validation(train, tmp_path):
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="no 'max'.*there are default"):
+    with pytest.raises(ValueError, match="no 'max'.*choose from default"):
         compile_model(small_model(), mode='max')
-    with pytest.raises(ValueError, match='for a classifier, not for Linear'):
+    with pytest.raises(ValueError, match='classifiers, not Linear'):
         compile_model(torch.nn.Linear(2, 2))

@@ -132,7 +132,7 @@ def test_a_part_that_is_not_there(runner):
     runner.model.headless.requires_grad_(False)
     with pytest.raises(ValueError, match='begins with neck') as error:
         hook.before_train(runner)
-    assert 'There are backbone, head' in str(error.value)
+    assert 'use backbone, head' in str(error.value)
 
 
 def test_visualizers_get_what_was_clipped_and_accumulated(tmp_path):

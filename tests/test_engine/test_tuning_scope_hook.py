@@ -163,11 +163,11 @@ def test_what_has_no_such_part_is_refused():
     with pytest.raises(ValueError, match="scope: no 'atn'.*mean attn"):
         tune_only(MODELS.build(model), 'atn')
     with pytest.raises(
-        ValueError, match="scope='lora': Image.* type='mmclca.LoRAModel'"
+        ValueError, match="scope='lora'.* Image.* type='mmclca.LoRAModel'"
     ):
         tune_only(MODELS.build(model), 'lora')
     timm = dict(type='TimmClassifier', model_name='test_vit', num_classes=5)
-    with pytest.raises(ValueError, match="'head': TimmClassifier has no back"):
+    with pytest.raises(ValueError, match="scope='head'.* TimmClassifier"):
         tune_only(MODELS.build(timm), 'head')
     with pytest.raises(ValueError, match='backbone in TimmClassifier'):
         MODELS.build(dict(LORA, module=timm))
@@ -252,15 +252,13 @@ def test_a_small_file_per_task_beside_one_base(tmp_path, monkeypatch):
     )
     (base,) = Path('runs').glob('base_*.pth')
     base.unlink()
-    with pytest.raises(
-        FileNotFoundError, match=f'no checkpoint .*{base.name}'
-    ):
+    with pytest.raises(FileNotFoundError, match=f'missing .*{base.name}'):
         open_checkpoint('runs/small/epoch_2.pth')
 
 
 def test_nothing_to_leave_to_a_base(tuned):
     runner = tuned('full', dict(type='mmclca.SaveTrainableHook'))
-    with pytest.raises(ValueError, match='all parameters train, and nothing'):
+    with pytest.raises(ValueError, match='no parameter is frozen'):
         runner.train()
 
 
@@ -271,5 +269,5 @@ def test_scopes_are_all_here():
 def test_lora_of_layers_that_are_not_there():
     head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
     module = dict(type='ImageClassifier', backbone=RESMLP, head=head)
-    with pytest.raises(ValueError, match='match no linear layer'):
+    with pytest.raises(ValueError, match='no linear layer'):
         MODELS.build(dict(LORA, module=module))

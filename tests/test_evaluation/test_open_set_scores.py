@@ -78,18 +78,18 @@ def test_false_alarms_are_those_of_a_threshold_of_others():
 
 @pytest.mark.parametrize('accept', [0, -0.1, 1.01, math.nan])
 def test_share_out_of_range(accept):
-    with pytest.raises(ValueError, match='must be above 0, at most 1'):
+    with pytest.raises(ValueError, match='above 0, at most 1'):
         fit_threshold(torch.ones(3), accept)
 
 
 def test_nothing_to_score_and_broken_scores():
     some, none = torch.ones(3), torch.empty(0)
     broken = torch.tensor([1.0, math.nan])
-    with pytest.raises(ValueError, match='there is no known image'):
+    with pytest.raises(ValueError, match='known images: found 0'):
         fit_threshold(none)
-    with pytest.raises(ValueError, match='there is no unknown image'):
+    with pytest.raises(ValueError, match='unknown images: found 0'):
         auroc(some, none)
-    with pytest.raises(ValueError, match='1 of 2 scores of unknown images'):
+    with pytest.raises(ValueError, match='unknown images: 1 of 2'):
         false_positive_rate(some, broken)
-    with pytest.raises(ValueError, match='1 of 2 scores of known images'):
+    with pytest.raises(ValueError, match='known images: 1 of 2'):
         auroc(broken, some)

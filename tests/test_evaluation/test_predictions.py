@@ -32,7 +32,7 @@ def test_what_mmengine_writes_is_read(tmp_path):
         assert result['scale_factor'] == (1.0, 0.5)
         assert result['pred_score'].tolist() == [0.25, 0.75]
         assert result['gt_label'].dtype == torch.int64
-    with pytest.raises(ValueError, match='no a, no b: write it by'):
+    with pytest.raises(ValueError, match='a, b; .*--out results.pkl'):
         read_predictions(path, 'gt_label', 'b', 'a')
 
 

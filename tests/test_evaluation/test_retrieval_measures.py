@@ -113,8 +113,8 @@ def test_metric_is_the_mean_over_queries_that_can_be_answered(rankings):
 
 
 def test_metric_refuses_what_it_cannot_measure(rankings):
-    with pytest.raises(ValueError, match='none of 9 queries has another'):
+    with pytest.raises(ValueError, match='9 queries'):
         evaluated((rankings[0], torch.zeros_like(rankings[1])))
     for topk in ((), (0,), (1.5,)):
-        with pytest.raises(ValueError, match='must be positive integers'):
+        with pytest.raises(ValueError, match='positive integers'):
             RetrievalMetric(topk=topk)

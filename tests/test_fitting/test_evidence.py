@@ -38,8 +38,8 @@ digest
 /a/2.jpg,,,,False,cut short,,,,
 /a/3.jpg,,,,False,same as /a/0.jpg,,,,
 /b/5.jpg,,,,False,same as /b/1.jpg,,,,
-/a/4.jpg,,,,False,the same picture in two classes,,,,
-/b/4.jpg,,,,False,the same picture in two classes,,,,
+/a/4.jpg,,,,False,same photo in several classes,,,,
+/b/4.jpg,,,,False,same photo in several classes,,,,
 """
 
 

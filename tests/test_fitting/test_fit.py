@@ -61,17 +61,17 @@ def copy(place, said, tmp_path):
 
 
 def test_what_it_says_and_writes(said, place):
-    assert said[0] == '16 photographs of 4 classes (4 a class)'
+    assert '16 photos, 4 classes' in said[0]
     assert all(name in said[1] for name in CLASSES)
-    *_, good, sure, strangers, following = said
+    good, sure, unknown, saved, following = said[-6:-1]
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
-    assert f'{facts["held_out"]["accuracy"]:.1%} right' in good
-    assert '8 photographs in val and test' in sure
+    assert f'{facts["held_out"]["accuracy"]:.1%} accuracy' in good
+    assert '8 photos in val and test' in sure and 'model.pth' in saved
     threshold = facts['threshold']
-    assert f'less alike than {threshold["threshold"]:.3f} to' in strangers
-    assert f' {threshold["false_alarms"]:.1%} (' in strangers
-    assert f'predict {place}/model NEW_PHOTOGRAPHS' in following
+    assert f' {threshold["threshold"]:.3f} ' in unknown
+    assert f' {threshold["false_alarms"]:.1%} ' in unknown
+    assert f'predict {place}/model NEW_PHOTOS' in following
     text = (place / 'model' / 'photographs.csv').read_text()
     rows = list(csv.DictReader(text.splitlines()))
     used = [row for row in rows if row['used'] == 'True']
@@ -110,7 +110,7 @@ def test_weights_that_are_broken(place, tmp_path):
     weights = load_file(place / 'tiny.safetensors')
     weights['blocks.0.norm1.weight'][0] = torch.inf
     save_file(weights, tmp_path / 'broken.safetensors')
-    with pytest.raises(ValueError, match='or NaN: .*layers.0'):
+    with pytest.raises(ValueError, match='NaN.*layers.0'):
         mmclca.fit(
             place / 'photographs',
             tmp_path / 'model',
@@ -131,8 +131,8 @@ def test_the_same_call_goes_on_and_others_are_refused(said, place):
 @pytest.mark.parametrize(
     'options, said',
     [
-        (dict(folds=1), 'folds=1 must be an integer, 2 or more'),
-        (dict(runtime='ONNX'), "runtime: no 'ONNX'"),
+        (dict(folds=1), 'folds=1 .* 2 or more'),
+        (dict(runtime='ONNX'), "runtime: .*'ONNX'"),
     ],
 )
 def test_settings_refused_before_anything_is_written(place, options, said):
@@ -145,10 +145,10 @@ def test_explained(copy, place, capsys):
     before = files_of(copy.folder)
     call(place, out=copy.folder, explain=True)
     text = capsys.readouterr().out
-    (chosen,) = [x for x in text.splitlines() if x.endswith('<- this model')]
+    (chosen,) = [x for x in text.splitlines() if x.startswith(' *')]
     assert f'{copy.facts["model"]["img_size"]} px' in chosen
-    share = f'{copy.facts["probe"]["accuracy"]:.1%}. --best takes'
-    assert share in text and 'all tokens, 224 px, 0.0' in text
+    assert f'{copy.facts["probe"]["accuracy"]:.1%} at 0.0' in text
+    assert 'full ViT, 224 px' in text
     assert files_of(copy.folder).keys() == before.keys()
 
 
@@ -191,7 +191,7 @@ def test_a_class_that_cannot_be_added(copy, place, tmp_path, place_of_it):
 
 def test_a_folder_of_class_folders(copy, place):
     known = place / 'photographs' / 'train'
-    with pytest.raises(ValueError, match='ONE class, such as .*train/ash; or'):
+    with pytest.raises(ValueError, match='such as .*train/ash'):
         copy.add_class(known)
 
 
@@ -206,7 +206,7 @@ def test_features_that_are_broken_change_nothing(copy, run, tmp_path, capsys):
     assert run('add-class', copy.folder, new, '--name', 'larch') == 2
     assert files_of(copy.folder) == before
     line = capsys.readouterr().err.splitlines()[-1]
-    assert f'{part} holds no finite numbers: remove it' in line
+    assert f'{part} contains NaN' in line
     assert run('predict', copy.folder, new) == 0
 
 
@@ -235,15 +235,12 @@ def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
     before = copy.classes
     export = copy.folder / 'model.int8.onnx'
     export.touch()
-    for said in (
-        'Classes: 5 (4 before)\nlarch: 4 photographs (0 before), ',
-        'knows all photographs of larch',
-    ):
+    for said in ('larch: 4 photos (before 0)', 'no new photos'):
         assert run('add-class', copy.folder, new, '--name', 'larch') == 0
         text = capsys.readouterr().out
         assert said in text
-        assert ('Removed model.int8.onnx' in text) is ('(0 before)' in said)
-        assert export.exists() is ('(0 before)' not in said)
+        assert ('outdated model.int8.onnx' in text) is ('before 0' in said)
+        assert export.exists() is ('before 0' not in said)
         export.touch()  # of the model of now
     model = FittedModel(copy.folder)
     assert model.classes == [*before, 'larch']
@@ -259,7 +256,7 @@ def test_classes_inside_coarse_ones(copy, place, capsys, tmp_path):
     table.write_text('\n'.join(['class,species', *rows]))
     call(place, out=copy.folder, coarse=table)
     said = capsys.readouterr().out
-    assert 'Coarse classes: ' in said and '% right; classes inside: ' in said
+    assert 'coarse class' in said
     with pytest.raises(ValueError, match='is in 0 and in 2'):
         table.write_text(f'class,species\n{rows[0]}\n{rows[0][:-1]}2\n')
         call(place, out=copy.folder, coarse=table)

@@ -46,7 +46,7 @@ def test_it_is_as_good_as_it_says(shared, leaves, tmp_path, capsys):
     )
     assert model.accuracy > 0.9
     assert model.facts['probe']['low'] - 0.1 < share_right(model, leaves) < 1
-    assert 'How good: ' in capsys.readouterr().out
+    assert 'Result ' in capsys.readouterr().out
     assert (model.folder / 'report.html').stat().st_size > 1e5
 
 

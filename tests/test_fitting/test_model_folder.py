@@ -26,7 +26,7 @@ def test_the_same_call_goes_on(folder):
     'other, said',
     [
         (dict(call=dict(CALL, budget='9ms')), "budget None .now '9ms'"),
-        (dict(photographs='b', counts=dict(ash=4)), '3 photographs .now 4'),
+        (dict(photographs='b', counts=dict(ash=4)), '3 photos .now 4'),
     ],
 )
 def test_another_call_is_refused(folder, other, said):

@@ -51,4 +51,4 @@ def test_the_time_left_is_that_of_the_steps_left(monkeypatch):
     for done in (8, 16, 24):  # steps that are done when an epoch ends
         hook.after_train_epoch(SimpleNamespace(iter=done, max_iters=28))
     # 10 s for 8 steps, and 12 and 60 are left
-    assert told == ['Training: about 1.5 min left']
+    assert len(told) == 1 and '1.5 min' in told[0]

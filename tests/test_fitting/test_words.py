@@ -6,7 +6,12 @@ from dataclasses import replace
 import pytest
 
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.screen import end_lines, probe_lines, series_lines
+from mmclca.fitting.screen import (
+    probe_lines,
+    result_lines,
+    saved_lines,
+    series_lines,
+)
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
 SHARE = dict(low=0.01, high=0.2)
@@ -31,26 +36,26 @@ def record_of(per_class, found=KNOWN, class_weights=None, **parts):
 
 TRAINED = dict(final='trained')
 SAID = [
-    (record_of(FEW), 'How good: 90.0% right'),
-    (record_of(FEW), 'How sure: 5 photographs, each named by models'),
-    (record_of(FEW), "predict 'my model' NEW_PHOTOGRAPHS"),
-    (record_of(UNEVEN), '  mean over classes: 60.0%; --class-weights'),
+    (record_of(FEW), '90.0% accuracy (95% CI 80.0-95.0%)'),
+    (record_of(FEW), 'on 5 photos, 3-fold'),
+    (record_of(FEW), "predict 'my model' NEW_PHOTOS"),
+    (record_of(UNEVEN), '60.0%; consider --class-weights'),
     (
         record_of(FEW, **TRAINED, training=dict(holdout=HOLDOUT)),
-        'measured on 50 photographs held out',
+        '50 held-out photos',
     ),
     (
         record_of(FEW, **TRAINED, training=dict(holdout=None)),
-        'the trained model itself was not measured',
+        'before fine-tuning',
     ),
-    (record_of(FEW, series=dict(ash=2, elm=3)), '5 photographs of ash, elm'),
-    (record_of(FEW, NOTHING), 'accuracy not known'),
-    (record_of(FEW), '6.0% (1.0% to 20.0%) of known classes'),
-    (record_of(FEW, threshold=dict(score=None)), 'Strangers: not told'),
-    (record_of(FEW, NOTHING), 'How sure: give every class a second'),
+    (record_of(FEW, series=dict(ash=2, elm=3)), '5 photos of ash, elm'),
+    (record_of(FEW, NOTHING), 'unknown: no class'),
+    (record_of(FEW), 'flagged (95% CI 1.0-20.0%)'),
+    (record_of(FEW, threshold=dict(score=None)), 'not flagged'),
+    (record_of(FEW, NOTHING), 'a second photo'),
 ]
 UNSAID = [
-    (record_of(FEW), 'mean over classes'),
+    (record_of(FEW), 'macro recall'),
     (record_of(FEW, series={}), '--groups'),
     (record_of(UNEVEN, class_weights='balanced'), '--class-weights'),
 ]
@@ -62,7 +67,7 @@ UNSAID = [
 )
 def test_what_is_said(record, words, is_said):
     lines = [*probe_lines(record), *series_lines(record)]
-    lines += end_lines(record, 'my model')
+    lines += [*result_lines(record), *saved_lines('my model', [])]
     assert (words in '\n'.join(lines)) is is_said
 
 

@@ -41,7 +41,7 @@ def test_layers_that_do_not_ascend(given):
 
 def test_a_name_that_is_not_known():
     one_of(('linear', 'uniform'), mode='linear')
-    with pytest.raises(ValueError, match="mode: no 'lin.*linear.*; there are"):
+    with pytest.raises(ValueError, match="mode: no 'lin.*linear.*; choose"):
         one_of(('linear', 'uniform'), mode='linea')
 
 
@@ -53,7 +53,7 @@ def refused(config, message):
 
 VIT = [
     (dict(arch='deit-tny'), r"^arch: no 'deit-tny' .*mean deit-tiny\?\); .*s"),
-    (dict(arch=12), "^arch: no '12'; there are s, small"),
+    (dict(arch=12), "^arch: no '12'; choose from s, small"),
     (dict(arch=MISSPELT), r"lacks embed_dims; no 'embed_dim' .*embed_dims\?"),
     (dict(arch=dict(arch(2), num_heads=7)), 'num_heads=7 does not divide emb'),
     (dict(depth=13), 'depth=13 must be an integer, 1 to 12'),
@@ -62,24 +62,24 @@ VIT = [
     (dict(drop_path_mode='unifrom'), "no 'unifrom' .do you mean uniform"),
     (dict(branches=2, drop_rate=0.1), r'drop_rate=0\.1'),
     (dict(branches=2, layer_cfgs=dict(num_fcs=3)), 'two linear layers'),
-    (dict(NO_CLS, dist_token=True), 'dist_token=True puts the'),
+    (dict(NO_CLS, dist_token=True), 'dist_token=True needs'),
     (dict(NO_CLS, out_type='cls_average'), 'needs a CLS token'),
     (dict(reduce_at=(6, 3)), r'reduce_at=\(6, 3\) must be ascending'),
-    (dict(reducer=EVIT), r'mmclca.EViT with reduce_at=\(\) never'),
-    (dict(cache=CACHE), r'cache with reduce_at=\(\) never recovers'),
+    (dict(reducer=EVIT), r'mmclca.EViT .*reduce_at=\(\)'),
+    (dict(cache=CACHE), r'cache with reduce_at=\(\)'),
     (
         dict(NO_CLS, cache=CACHE, reduce_at=(3,), out_type='featmap'),
         'copies of CLS: with_cls_token=False is not allowed',
     ),
-    (dict(TOME, cache=PROTECTED), 'ToMe cannot keep to protect_clr=True'),
-    (dict(stem=HMLP), r'patch_size=\(8, 8\) of HMLPStem must be 16'),
+    (dict(TOME, cache=PROTECTED), 'ToMe does not support protect_clr=True'),
+    (dict(stem=HMLP), r'HMLPStem needs patch_size=16, found \(8, 8\)'),
     (
         dict(stem=dict(HMLP, norm_cfg=dict(type='LN')), patch_size=16),
         "dict.type='LN2d', eps=1e-6",
     ),
     (
         dict(stem=dict(HMLP, img_size=128), patch_size=16),
-        r'grid of \(8, 8\), the .*\(2, 2\).* img_size',
+        r'grid of \(8, 8\), .*\(2, 2\).* img_size',
     ),
 ]
 
@@ -107,24 +107,32 @@ OTHERS = dict(
         ('CaiT', dict(num_class_layers=0), 'num_class_layers=0 must be'),
         ('CaiT', dict(cls_at=2), 'cls_at=2 must be an integer, 0 to 1'),
         ('CaiT', dict(cls_at=1, **TOME), 'cls_at=1 with reduce_at=.1,.'),
-        ('CaiT', dict(TOME, cls_at=0, reducer=EVIT), 'EViT needs .* are mix'),
+        ('CaiT', dict(TOME, cls_at=0, reducer=EVIT), 'EViT needs .* mixes'),
         ('CaiT', dict(TOME, cache=CACHE), 'copies of CLS: .*num_tokens=0'),
         ('ResMLP', dict(ending='cls'), "^ending: no 'cls'.*average, class_ml"),
         ('ResMLP', dict(communication='con'), r'^communication: .*mean conv'),
-        ('ResMLP', dict(norm_cfg=dict(type='BN')), 'not allowed in ResMLP'),
+        ('ResMLP', dict(norm_cfg=dict(type='BN')), 'not supported in ResMLP'),
         ('PatchConvNet', dict(arch='s61'), "arch: no 's61'.*s60"),
         ('PatchConvNet', dict(arch=arch(2)), "no 'num_heads'"),
         ('PatchConvNet', dict(multiclass=True), 'multiclass=True must be an'),
         ('PatchConvNet', dict(pooling='max'), "pooling: no 'max'"),
-        ('PatchConvNet', dict(pooling='average', multiclass=3), 'has none'),
-        ('PatchConvNet', dict(num_heads=5), 'num_heads=5 does not .*dims=48'),
+        (
+            'PatchConvNet',
+            dict(pooling='average', multiclass=3),
+            'multiclass=3',
+        ),
+        ('PatchConvNet', dict(num_heads=5), 'dims=48 .*num_heads=5'),
         ('PatchConvNet', dict(norm_cfg=dict(type='GN')), "norm_cfg: no 'GN'"),
         ('AttentionPool', dict(multiclass=0), 'multiclass=0 must be an integ'),
         ('CLAHead', dict(num_classes=0), 'num_classes=0 must be an integer'),
         ('CLAHead', dict(multiplier=1.5), 'multiplier=1.5 must be an integer'),
-        ('DistilledHead', dict(fusion='logit'), r'mean logits\?\); there'),
+        ('DistilledHead', dict(fusion='logit'), r'mean logits\?\); choose'),
         ('LayerFusionHead', dict(num_parts=1.5), 'num_parts=1.5 must be an i'),
-        ('LayerFusionHead', dict(in_channels=[8, 8]), 'lists 2 layers, num_l'),
+        (
+            'LayerFusionHead',
+            dict(in_channels=[8, 8]),
+            'has 2 layers, but num_l',
+        ),
         ('LayerFusionHead', dict(in_channels=[8, 0, 8]), 'in_channels=0 must'),
         ('NearestLinearHead', dict(num_references=0), 'num_references=0 must'),
     ],
@@ -145,13 +153,13 @@ FUSION = dict(type='mmclca.LayerFusionHead', num_layers=3)
     'backbone, head, message',
     [
         (vit(2), {}, 'use .*ViT with dist_token=True'),
-        (TOY, {}, 'this ToyReducible does not give'),
+        (TOY, {}, 'ToyReducible has no dist'),
         (vit(2, **DISTILLED), dict(in_channels=8), 'set in_channels=16'),
         *(
             (
                 vit(2, out_type=out_type, **DISTILLED),
                 dict(type=head),
-                f'{head} does not read the distillation token .*DistilledHead',
+                f'{head} does not use the distillation token .*DistilledHead',
             )
             for head, out_type in (
                 ('LinearClsHead', 'cls_token'),
@@ -159,7 +167,7 @@ FUSION = dict(type='mmclca.LayerFusionHead', num_layers=3)
                 ('ArcFaceClsHead', 'prefix'),
             )
         ),
-        (vit(2, **DISTILLED), dict(FUSION, num_layers=1), 'does not read the'),
+        (vit(2, **DISTILLED), dict(FUSION, num_layers=1), 'does not use the'),
         (vit(2, out_indices=(0, 1)), FUSION, 'out_indices'),
         (vit(1), dict(type='mmclca.PerClassHead'), 'AttentionPool'),
         (
@@ -176,11 +184,14 @@ def test_heads_that_do_not_fit(backbone, head, message):
 @pytest.mark.parametrize(
     'options, named',
     [
-        (dict(out_indices=(1, 2)), r'num_layers=3\).*\(1, 2\) names 2 of'),
-        (dict(out_indices=(1, 3, -1)), r'num_layers=3\).*\(1, 3, 3\) names 2'),
+        (dict(out_indices=(1, 2)), r'num_layers=3\).*\(1, 2\) selects 2 of'),
+        (
+            dict(out_indices=(1, 3, -1)),
+            r'num_layers=3\).*\(1, 3, 3\) selects 2',
+        ),
         (dict(arch='deit-tiny'), 'in_channels=16.* set in_channels=192'),
         (dict(final_norm=True), r'set final_norm=False .*\(it is True\)'),
-        (dict(out_type='avg_featmap'), "'avg_featmap' is not allowed .*'cls"),
+        (dict(out_type='avg_featmap'), "'avg_featmap'.* 'cls"),
     ],
 )
 def test_a_cla_head_that_does_not_fit(options, named):
@@ -227,7 +238,7 @@ def test_options_that_no_teacher_has(teacher):
     'wrong, said',
     [
         (dict(layers=(12,)), 'within 0 to 11'),
-        (dict(layers=()), 'names none'),
+        (dict(layers=()), 'is empty'),
         (dict(out_type='raw'), "out_type: no 'raw'"),
     ],
 )

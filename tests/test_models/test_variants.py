@@ -172,16 +172,16 @@ def test_a_cla_head_follows_the_layers(reduce_at):
 @pytest.mark.parametrize(
     'change, arguments, said',
     [
-        ({}, ('Evit', 0.5), r"no 'Evit' \(do you mean EViT\?\); there are"),
+        ({}, ('Evit', 0.5), r"no 'Evit' \(do you mean EViT\?\); choose"),
         ({}, ('LinearClsHead',), "method: no 'LinearClsHead'"),
-        ({}, (None, 0.5), 'keep_rate=0.5 without a method'),
+        ({}, (None, 0.5), 'keep_rate=0.5 needs a method'),
         ({}, ('EViT', 1.5), 'keep_rate=1.5: 1.5 is not allowed'),
         ({}, ('EViT', (0.5, 0.5)), '2 entries for 3 stages'),
-        (dict(type='ResNet', depth=18), ('EViT',), 'ResNet cannot be'),
+        (dict(type='ResNet', depth=18), ('EViT',), 'ResNet does not'),
         (dict(type='DeiT3'), ('EViT',), 'DeiT3 .* layer_scale_init_value=1'),
         (dict(type='DistilledVisionTransformer'), ('EViT',), 'its forward'),
         (dict(type='mmclca.ResMLP'), ('EViT',), r'\(its layers mix all'),
-        (dict(type='mmclca.PatchConvNet'), ('EViT',), 'need the whole grid'),
+        (dict(type='mmclca.PatchConvNet'), ('EViT',), 'complete grid'),
         (dict(type='NoSuch'), ('EViT',), "type='NoSuch' is not registered"),
     ],
 )
@@ -250,7 +250,7 @@ def test_weights_of_the_whole_network_load():
     assert not [name for name in report[0].new if 'backbone' in name]
     assert any('backbone.layers.11' in name for name in report[0].unused)
     shallow = build(classifier(vit(num_layers=9)))
-    with pytest.raises(CheckpointError, match='has no place'):
+    with pytest.raises(CheckpointError, match='is unexpected'):
         shallow.load_state_dict(
             name_source(whole.state_dict(), 'whole.pth'), strict=False
         )
@@ -260,5 +260,5 @@ def test_a_backbone_that_gives_cls_only():
     toy = classifier(dict(type='mmclca.ToyReducible', channels=16))
     made = with_layer_fusion(toy, (0, 1), 'cls_token')
     assert build(made)(images()).shape == (2, 5)
-    with pytest.raises(ValueError, match='gives CLS only'):
+    with pytest.raises(ValueError, match='only CLS'):
         with_layer_fusion(toy, (0, 1))

@@ -22,7 +22,7 @@ SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
 
 @pytest.fixture
 def callbacks(tmp_path):
-    """Of a model whose squares are mixed, and a folder of uploads."""
+    """Of a model whose patches are mixed, and a folder of uploads."""
     torch.manual_seed(0)
     write_tiny(tmp_path, **SIT)
     (tmp_path / 'uploads').mkdir()
@@ -44,8 +44,8 @@ def test_a_leaf_is_answered(callbacks):
     scores, (row,), pictures, looks, no_costs = first
     assert set(scores) == set(CLASSES) and row[0] == next(iter(scores))
     captions = [caption for _, caption in pictures]
-    assert captions[0] == '16 squares' and captions[1].endswith(', mixed')
-    assert 'the brighter a square' in looks[0][0]
+    assert captions[0] == '16 patches' and captions[1].endswith(', mixed')
+    assert 'brighter patches' in looks[0][0]
     here, plain = costs
     assert no_costs is None and plain[1] > here[1] > 0
     assert here[0] == 'SiT, keep rate 0.5'
@@ -72,7 +72,7 @@ def test_images_that_are_alike(callbacks):
 def test_the_slider_follows_the_method(callbacks):
     slider = callbacks.select_method('SiT')
     assert (slider.value, slider.interactive) == (0.5, False)
-    assert 'trained for 0.5 and no other' in slider.info
+    assert 'Fixed at 0.5' in slider.info
     assert callbacks.select_method('TopK').interactive
 
 
@@ -81,9 +81,9 @@ def test_only_pictures_that_were_uploaded_are_read(callbacks):
     (folder / 'bad.png').write_text('<b>no</b>')
     sent(folder.parent, 'mine.png')
     (folder / 'link.png').symlink_to(folder.parent / 'mine.png')
-    refused = {'bad.png': 'cannot be read .no image: .*&lt;b&gt;'}
+    refused = {'bad.png': 'cannot be read .not an image: .*&lt;b&gt;'}
     for name in ('../mine.png', 'link.png'):
-        refused[name] = 'not sent to this page'
+        refused[name] = 'not uploaded to this page'
     for name, said in refused.items():
         with pytest.warns(UserWarning, match=said):
             answered = callbacks.read_upload(dict(path=folder / name))
@@ -93,9 +93,6 @@ def test_only_pictures_that_were_uploaded_are_read(callbacks):
 
 def test_model_is_named():
     said = about_model('a.pth', CLASSES)
-    assert said == 'a.pth knows 4 classes: ash, beech, elm, oak'
+    assert said == 'a.pth, 4 classes: ash, beech, elm, oak'
     many = about_model('', [f'c{n}' for n in range(80)])
-    assert (
-        many
-        == 'This model knows 80 classes: c0, c1, c2, c3, c4, c5 and 74 more'
-    )
+    assert many == 'This model, 80 classes: c0, c1, c2, c3, c4, c5 and 74 more'

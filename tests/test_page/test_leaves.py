@@ -12,12 +12,12 @@ HEIC = b'\0\0\0\x18ftypheic' + bytes(100)
 @pytest.mark.parametrize(
     'name, made, words',
     [
-        ('leaf.png', b'no picture', ('no image', 'JPEG, PNG', '200 million')),
+        ('leaf.png', b'no picture', ('not an image', '200 million')),
         ('leaf.png', b'', ('cannot be read (empty file)',)),
-        ('IMG_0001.jpg', HEIC, ('cannot be read', 'as a JPEG')),
+        ('IMG_0001.jpg', HEIC, ('cannot be read', 'as JPEG')),
         ('leaf.png', b'8BPS', ('PSD', 'JPEG')),
-        ('leaf.png', (15, 300), ('15 x 300 pixels', 'at least 16')),
-        ('leaf.png', (16, 481), ('16 x 481 pixels', '30 times as many')),
+        ('leaf.png', (15, 300), ('15 x 300 pixels', '16 pixels')),
+        ('leaf.png', (16, 481), ('16 x 481 pixels', '30 times')),
     ],
 )
 def test_what_is_refused(name, made, words, tmp_path):

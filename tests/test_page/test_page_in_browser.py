@@ -96,7 +96,7 @@ def tokens(page):
 
 
 def test_leaf_is_named_and_seen(page, leaf, tmp_path):
-    said = 't.pth knows 4 classes: ash, beech, elm, oak'
+    said = 't.pth, 4 classes: ash, beech, elm, oak'
     expect(page.locator('#model textarea')).to_have_value(said)
     expect(page.locator('#drawn')).to_have_count(0)  # of other classes
     drive.drop(page, leaf)
@@ -105,7 +105,7 @@ def test_leaf_is_named_and_seen(page, leaf, tmp_path):
         expect(page.locator('#classes')).to_contain_text(name)
     assert tokens(page) == [11, 7]
     expect(page.locator('#survivors img')).to_have_count(3)
-    expect(page.locator('#legend')).to_contain_text('kept: as photographed')
+    expect(page.locator('#legend')).to_contain_text('as photographed')
     expect(page.locator('#row')).to_contain_text('pred_score')
     drive.write_picture(page, tmp_path / 'page.png')
     with Image.open(tmp_path / 'page.png') as image:
@@ -138,7 +138,7 @@ def test_no_picture_gets_a_message_and_the_next_one_an_answer(
     (tmp_path / 'leaf.png').write_text('not a picture')
     drive.drop(page, str(tmp_path / 'leaf.png'))
     expect(page.get_by_text('cannot be read')).to_be_visible()
-    assert 'Drop a leaf' in page.inner_text('#leaf')
+    assert 'Drop a photo' in page.inner_text('#leaf')
     drive.drop(page, leaf)
     drive.wait_for_costs(page, 'EViT')
 

@@ -6,4 +6,4 @@ TOOL = ROOT / 'tools/research/ats_batches.py'
 
 def test_comparisons_are_counted(monkeypatch, capsys):
     assert end_of(monkeypatch, TOOL, '--comparisons', '8') == 0
-    assert ' of 8 above 1e-3; ' in capsys.readouterr().out
+    assert ' of 8 images' in capsys.readouterr().out

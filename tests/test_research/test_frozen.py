@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Frozen networks: what they see, draws, and what is measured of them."""
+"""Frozen networks: features, training subsets and accuracies."""
 
 from collections import Counter
 

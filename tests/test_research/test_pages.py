@@ -9,7 +9,7 @@ from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
-PAGES = ['reducers', 'baselines', 'family', 'architectures', 'training']
+PAGES = ['reducers', 'baselines', 'from_scratch', 'leaf40', 'training']
 FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 
@@ -44,5 +44,5 @@ def test_figures(tmp_path, monkeypatch):
 
 def test_a_figure_without_results_is_left_out(tmp_path, capsys):
     plot_sweep.panels(pd.DataFrame(), [], None, tmp_path / 'methods')
-    assert capsys.readouterr().out == 'no methods: results are missing\n'
+    assert capsys.readouterr().out == 'Skipped methods: no results\n'
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tables of results: sweeps, and rows that are measured once."""
 
+import json
+
+import benchmarks
+import pandas as pd
 import pytest
 import tables
 from sweep_results import result
@@ -52,3 +56,24 @@ def test_rows_are_measured_once(folder):
     assert table.value[3] == pytest.approx(1 / 3, abs=1e-9)
     assert tables.machine_of('few')['versions']['torch']
     assert tables.read('machines').study.tolist() == ['few']
+
+
+def test_benchmarks_are_merged_by_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(benchmarks, 'FOLDER', tmp_path)
+    row = dict(model='tiny', keep_rate='', seconds=[1.0, 2.0])
+    content = dict(
+        machine=dict(CPU='a CPU', versions='PyTorch 2'),
+        setting=dict(device='cpu', batch=8),
+    )
+    for run, speed in (('one', 1.5), ('two', 2.0), ('one', 3.0)):
+        results = [dict(row, speed_up=speed), dict(row, speed_up=1.0)]
+        file = tmp_path / f'{run}.json'
+        file.write_text(json.dumps(dict(content, results=results)))
+        benchmarks.merge('speed', file)
+    table = pd.read_csv(tmp_path / 'speed.csv')
+    assert table.run.tolist() == ['two', 'two', 'one', 'one']
+    assert table.speed_up.tolist() == [2.0, 1.0, 3.0, 1.0]
+    assert 'seconds' not in table and table.batch.tolist() == [8] * 4
+    machines = pd.read_csv(tmp_path / 'machines.csv')
+    assert machines.run.tolist() == ['two', 'one']
+    assert machines.CPU.tolist() == ['a CPU'] * 2

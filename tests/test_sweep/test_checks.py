@@ -46,14 +46,14 @@ def test_all_is_there_and_stays_as_it_is(data, tmp_path):
 def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
     (data / 'images' / 'test.png').unlink()
     (data / 'train_3shot.txt').unlink()
-    with pytest.raises(ValueError, match='nothing is run') as error:
+    with pytest.raises(ValueError, match='not started') as error:
         check_inputs(configs_of(*CELLS, weights=tmp_path / 'none.pth'))
     lines = str(error.value).splitlines()[1:]
     assert len(lines) == 3
-    assert 'none.pth (needed 2 times)' in lines[0]
+    assert 'none.pth (used 2 times)' in lines[0]
     assert 'train_3shot.txt' in lines[1] and '2 times' in lines[1]
-    assert lines[2].strip().startswith('1 of 1 images are missing, the first')
-    assert lines[2].endswith('test.png (needed 2 times)')
+    assert '1 of 1 images missing' in lines[2]
+    assert lines[2].endswith('test.png (used 2 times)')
 
 
 def test_a_data_set_within_another(data, tmp_path):
@@ -63,7 +63,7 @@ def test_a_data_set_within_another(data, tmp_path):
     cfg.train_dataloader.dataset = repeated
     check_inputs([cfg])
     (data / 'images' / 'train_3shot.png').unlink()
-    with pytest.raises(ValueError, match='1 of 1 images are missing'):
+    with pytest.raises(ValueError, match='1 of 1 images'):
         check_inputs([cfg])
 
 
@@ -73,4 +73,4 @@ def test_a_model_that_cannot_be_built(data, tmp_path):
     configs[1].model.backbone.arch = 'no such'  # an AssertionError
     with pytest.raises(ValueError, match='reduce_at') as error:
         check_inputs(configs)
-    assert str(error.value).count('(needed 1 times)') == 2
+    assert str(error.value).count('(used 1 times)') == 2

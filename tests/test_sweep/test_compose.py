@@ -224,6 +224,6 @@ def test_what_is_not_there_and_where_was_looked(tmp_path):
     with pytest.raises(ValueError) as error:
         find(MODEL_CONFIGS, 'my-vit2', (tmp_path,))
     said = str(error.value)
-    assert said.startswith("no 'my-vit2' (do you mean my-vit?); there are ")
+    assert said.startswith("no 'my-vit2' (do you mean my-vit?); choose from ")
     assert said.endswith(f'looked in {tmp_path}, {ROOT / "configs"}')
     assert '\n' not in said

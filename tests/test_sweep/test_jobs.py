@@ -128,7 +128,7 @@ def test_jobs_keep_to_the_gpus_that_may_be_used(monkeypatch, named, numbers):
 
 def test_gpus_that_submitit_cannot_take(monkeypatch):
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', 'GPU-1f')
-    with pytest.raises(ValueError, match='name GPUs by numbers'):
+    with pytest.raises(ValueError, match='CUDA_VISIBLE_DEVICES=GPU-1f'):
         jobs.visible_gpus()
 
 

@@ -144,7 +144,7 @@ def test_a_base_config_that_is_no_python(grid):
             ('data_pre', '_pre'),
             'model.data_preprocessor',
         ),
-        ('datasets/noise_224', ('topk=(1,)', 'topk=5'), 'no top-1 accuracy'),
+        ('datasets/noise_224', ('topk=(1,)', 'topk=5'), 'top-1 accuracy'),
         ('schedules/short', ('test_cfg', '_cfg'), 'has no test_cfg'),
         ('models/my-vit', ('VisionTransformer', 'DeiT3'), 'DeiT3 cannot be'),
     ],

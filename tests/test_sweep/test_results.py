@@ -24,19 +24,19 @@ WHOLE = json.dumps(result_of())
 @pytest.mark.parametrize(
     'text, said',
     [
-        (WHOLE[:200], 'is no result'),
+        (WHOLE[:200], 'is not a result'),
         ('', 'Expecting value'),
-        ('[1]', 'no JSON object'),
-        (json.dumps(result_of(accuracy=None)), 'without accuracy'),
-        (json.dumps({'cell': {}}), 'without config_hash, accuracy'),
-        ('\x00' * 50, 'is no result'),
-        ('\xff\xfe\x00{', 'is no result'),
+        ('[1]', 'JSON object'),
+        (json.dumps(result_of(accuracy=None)), 'missing accuracy'),
+        (json.dumps({'cell': {}}), 'missing config_hash, accuracy'),
+        ('\x00' * 50, 'is not a result'),
+        ('\xff\xfe\x00{', 'is not a result'),
     ],
 )
 def test_what_is_no_result_counts_as_not_run(tmp_path, text, said):
     path = tmp_path / 'cell.json'
     path.write_text(text, 'latin1')
-    with pytest.warns(UserWarning, match='counts as not run') as warned:
+    with pytest.warns(UserWarning, match='is not a result') as warned:
         assert read_result(path) is None
     assert said in str(warned[0].message)
     assert path.read_text('latin1') == text
@@ -58,11 +58,11 @@ def test_results_of_a_folder(tmp_path):
     replace_text(tmp_path / 'a.json', json.dumps(result_of(accuracy=1.0)))
     (tmp_path / 'c.json').write_text('{')
     (tmp_path / '.d.0123.json').write_text('{')  # of a killed writer
-    with pytest.warns(UserWarning, match=r'c\.json is no result') as warned:
+    with pytest.warns(UserWarning, match=r'c\.json is not a result') as warned:
         found = read_results(tmp_path)
     assert len(warned) == 1
     assert [result['accuracy'] for result in found] == [1.0, 2.0]
-    with pytest.raises(FileNotFoundError, match='no folder of results'):
+    with pytest.raises(FileNotFoundError, match='none'):
         read_results(tmp_path / 'none')
 
 

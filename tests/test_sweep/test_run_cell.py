@@ -54,7 +54,7 @@ def test_one_cell_for_real(tmp_path):
     path, folder = root / f'{CELL.name}.json', root / CELL.name / digest
     root.mkdir()
     path.write_text('{"cell": ')
-    with pytest.warns(UserWarning, match='counts as not run'):
+    with pytest.warns(UserWarning, match='is not a result'):
         result = run_tiny(root, cfg)
     assert (root / f'{path.name}.bad-1').read_text() == '{"cell": '
     assert result['cell'] == asdict(CELL)
@@ -79,7 +79,7 @@ def test_one_cell_for_real(tmp_path):
     assert run_tiny(root, cfg) == result
     assert path.stat().st_mtime_ns == before
     cfg.train_cfg.max_epochs = 9
-    with pytest.raises(ValueError, match='of other settings than the grid'):
+    with pytest.raises(ValueError, match='--work-dir'):
         run_tiny(root, cfg)
 
 

@@ -49,17 +49,17 @@ def test_best_and_worst(analyze, tmp_path, capsys):
     )
     assert [one['sample_idx'] for one in best] == [15, 14, 13]
     assert [one['sample_idx'] for one in worst] == [9, 2]
-    assert 'out/fail: 2' in capsys.readouterr().out
+    assert 'out/fail (2 ' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     'words, says',
     [
-        ('tiny.py few.pkl', '15 predictions, the test set of the config 16'),
-        ('tiny.py bad.pkl', 'no gt_label, no pred_label, no pred_score, no s'),
+        ('tiny.py few.pkl', '15 predictions'),
+        ('tiny.py bad.pkl', 'gt_label, pred_label, pred_score, s'),
         ('tiny.py gone.pkl', 'gone.pkl'),
         ('gone.py r.pkl', 'gone.py: No such'),
-        ('tiny.py r.pkl --topk 0', '--topk: 0: at least 1'),
+        ('tiny.py r.pkl --topk 0', '--topk: 0: expected at least 1'),
     ],
 )
 def test_mistakes(analyze, tmp_path, capsys, words, says):

@@ -75,7 +75,7 @@ def test_mean_and_spread_over_seeds(test, tmp_path):
 
 def test_predictions_of_several_have_no_place(test, monkeypatch):
     files = 'tiny.py', 'a.pth', 'b.pth', '--out', 'out.pkl'
-    with pytest.raises(SystemExit, match='several needs --out-item metrics'):
+    with pytest.raises(SystemExit, match='--out-item metrics'):
         run_tool(monkeypatch, ROOT / 'tools/test.py', *files)
 
 

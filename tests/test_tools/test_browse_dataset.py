@@ -92,9 +92,9 @@ def test_samples(config, repeated):
     [
         ('-o a -p val --cfg-options val_dataloader=None', 'no val_dataloader'),
         ('-o a --cfg-options train_dataloader.dataset.data_root=no', 'no'),
-        ('--not-show', 'give --output-dir FOLDER'),
-        ('-n 0', '--show-number: 0: at least 1'),
-        ('-r 0', '--rescale-factor: 0: above 0'),
+        ('--not-show', '--output-dir FOLDER'),
+        ('-n 0', '--show-number: 0'),
+        ('-r 0', '--rescale-factor: 0'),
     ],
 )
 def test_mistakes(config, monkeypatch, capsys, words, says):

@@ -48,9 +48,10 @@ def test_numbers(config, results, main, tmp_path, capsys):
     main(config, results, '--out', tmp_path / 'new' / 'matrix.json')
     assert json.loads((tmp_path / 'new/matrix.json').read_text()) == MATRIX
     assert capsys.readouterr().out.splitlines() == [
-        '3 of 6 images right',
-        '2 of ash taken for beech',
-        '1 of oak taken for ash',
+        'Accuracy   3 of 6 images correct',
+        'Confused   ash as beech: 2',
+        'Confused   oak as ash: 1',
+        f'Saved      {tmp_path}/new/matrix.json',
     ]
     main(config, results, '--out', tmp_path / 'matrix.pkl')
     assert mmengine.load(tmp_path / 'matrix.pkl').tolist() == MATRIX
@@ -76,21 +77,21 @@ def test_without_the_test_set(config, results, main, capsys):
     option = 'test_dataloader.dataset.ann_file=gone.txt'
     main(config, results, '--cfg-options', option)
     said = capsys.readouterr().out
-    assert 'no class names' in said and '2 of 0 taken for 1' in said
+    assert 'Warning: class numbers' in said and '0 as 1: 2' in said
 
 
 @pytest.mark.parametrize(
     'source, words, says',
     [
         ('gone.pkl', [], 'gone.pkl'),
-        ('tiny.py', [], 'tiny.py is not read'),
-        ('results.pkl', ['--show-path', 'gone/a.png'], 'no folder gone'),
+        ('tiny.py', [], '--out results.pkl'),
+        ('results.pkl', ['--show-path', 'gone/a.png'], 'folder gone'),
         (
             'results.pkl',
             ['--cfg-options', 'test_dataloader=None'],
             'the config has no test_dataloader',
         ),
-        ('results.pkl', ['--out', 'a.txt'], 'must end in .pkl or .json'),
+        ('results.pkl', ['--out', 'a.txt'], 'ending in .pkl or .json'),
     ],
 )
 def test_wrong_input(config, results, main, capsys, source, words, says):

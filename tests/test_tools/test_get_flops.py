@@ -70,8 +70,8 @@ def test_shape_and_options(config, run):
     [
         (None, '', 'No such file'),
         ('a = 1', '', 'the config has no model'),
-        (CONFIG, '--shape 0', '--shape: 0: at least 1'),
-        (CONFIG, '--shape 1 2 3', '3]: one or two numbers'),
+        (CONFIG, '--shape 0', '--shape: 0'),
+        (CONFIG, '--shape 1 2 3', '--shape'),
         (CONFIG, '--shape 33', '48'),
         (
             CONFIG,

@@ -80,12 +80,12 @@ def test_the_seed_draws(hold_out, tmp_path):
 def test_what_is_refused(hold_out, tmp_path, capsys):
     out = tmp_path / 'lists'
     assert hold_out('--num', 3, '--out', out) == 2
-    assert 'it must be from 1 to 2, so that two' in capsys.readouterr().err
+    assert '1 to 2' in capsys.readouterr().err
     hold_out('--num', 1, '--seed', 0, '--out', out)
     before = (out / 'train.txt').read_text()
     (out / 'train.txt').write_text('mine')
     assert hold_out('--num', 1, '--out', out) == 2
-    assert 'lists that differ are there' in capsys.readouterr().err
+    assert '--out' in capsys.readouterr().err
     assert (out / 'train.txt').read_text() == 'mine' != before
     (tmp_path / 'data/few.txt').write_text('oak/1.png 4\nash/1.png\n')
     assert hold_out('--num', 1, '--out', tmp_path / 'new') == 2

@@ -57,7 +57,7 @@ def test_our_vis_scheduler(monkeypatch, tmp_path, capsys):
     assert len(values) == 7 * 20 and 7 < values.argmax() <= 14
     assert mmcv.imread('lr.png').std() > 10
     assert [path.name for path in tmp_path.iterdir()] == ['lr.png']
-    with pytest.raises(SystemExit, match='gone.py: No such file'):
+    with pytest.raises(SystemExit, match='gone.py: no config'):
         draw('gone.py', *SIZE)
     with pytest.raises(SystemExit, match='there is no .*check the path'):
         draw(DECAY, '--not-show')

@@ -110,7 +110,7 @@ def test_cam_says_how_much_is_left(tool, monkeypatch):
 
     assert titles(0) == titles(1) == []
     (left,) = titles(-1)
-    assert left in ('8 of 16 patches left', '9 of 16 patches left')
+    assert left in ('8 of 16 patches kept', '9 of 16 patches kept')
     assert titles(0, 2) == [left]  # 9 unless a CLR token is kept
 
 
@@ -134,42 +134,42 @@ def test_tsne(draw):
 @pytest.mark.parametrize(
     'name, words, message',
     [
-        ('vis_rollout', '0.pth', 'nothing to draw: name images'),
-        ('vis_rollout', '0.pth --leaves -1', '--leaves: -1: at least 0'),
-        ('vis_rollout', '0.pth gone.png text.png', 'no images.*gone.*text'),
+        ('vis_rollout', '0.pth', '--leaves 1'),
+        ('vis_rollout', '0.pth --leaves -1', '--leaves: -1'),
+        ('vis_rollout', '0.pth gone.png text.png', 'gone.*text'),
         ('vis_rollout', 'tiny.py a.png', '0 checkpoints .* 1 configs'),
         ('vis_rollout', '0.pth 1.pth a.png', '2 checkpoints'),
         ('vis_rollout', f'gone.py 0.pth {IMAGE}', 'No such'),
-        ('vis_rollout', f'{CAM} --out gone/a.png', 'no folder gone'),
-        ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png: no images are read'),
-        ('vis_cka', 'tiny.py 0.pth --batch-size 17', 'has 16 images'),
-        ('vis_cka', '0.pth --kind pca --other 1.pth', 'leave out --other'),
+        ('vis_rollout', f'{CAM} --out gone/a.png', 'folder gone'),
+        ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png'),
+        ('vis_cka', 'tiny.py 0.pth --batch-size 17', '16 images'),
+        ('vis_cka', '0.pth --kind pca --other 1.pth', 'omit --other'),
         ('vis_cka', f'tiny.py 0.pth --kind probe {FEW} --feature all',
          'cls or mean'),
         ('vis_cka', 'tiny.py 0.pth --cfg-options model.head=None',
-         'no classifier: give its weights with'),
+         'not a classifier'),
         ('vis_confusions', 'gone.pth', 'gone.pth'),
         ('vis_agreement', 'tiny.py 0.pth --other tiny.py renamed.pth',
-         'class names of the m'),
+         'class names'),
         ('vis_cam', f'{CAM} --target-category 4 1 9', '4 9: .* 0 to 3'),
         ('vis_cam', f'{CAM} --target-layers 3', 'layer=3'),
-        ('vis_cam', f'{CAM} --target-layers head', 'a number, or backbone.l'),
+        ('vis_cam', f'{CAM} --target-layers head', 'backbone.l'),
         ('vis_cam', f'{CAM} --method cam', "choice: 'cam' .*hirescam"),
-        ('vis_cross_patch', '0.pth', 'TokenReductionViT, has no linear layer'),
+        ('vis_cross_patch', '0.pth', 'TokenReductionViT .*linear'),
         ('vis_tsne', 'tiny.py --checkpoint 0.pth --class-idx 4',
          '-idx 4: .* 0 to 3'),
         ('vis_pooling', f'{POOL} oka', r"no 'oka' \(do you mean oak"),
-        ('vis_pooling', f'{POOL} 4', "no '4'.* by their labels, 0 to 3"),
+        ('vis_pooling', f'{POOL} 4', "no '4'.* labels from 0 to 3"),
         ('vis_pooling', f'one/tiny.pth {IMAGE} --classes oak', 'one query'),
-        ('draw_reduction', 'tiny.py', 'nothing to draw'),
-        ('draw_reduction', f'{RANDOM} --out out.txt', 'must end in'),
+        ('draw_reduction', 'tiny.py', '--leaves 1'),
+        ('draw_reduction', f'{RANDOM} --out out.txt', 'out.txt'),
         ('draw_reduction', 'tiny.py gone.pth --leaves 1', 'gone.pth'),
         ('draw_reduction', 'gone.py --leaves 1', 'gone.py'),
         ('draw_reduction', 'tiny.py part.pth --leaves 1', 'parameters of'),
-        ('draw_reduction', f'0.pth {PART}', 'leave one out'),
+        ('draw_reduction', f'0.pth {PART}', '--pretrained'),
         ('draw_reduction', f'{RANDOM} --cfg-options model.backbone.reducer='
          'None model.backbone.cache=None model.backbone.reduce_at=()',
-         'reduces nothing'),
+         'reduces no tokens'),
     ],
 )  # fmt: skip
 def test_mistakes_end_in_a_line(tool, capsys, name, words, message):

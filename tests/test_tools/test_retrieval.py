@@ -120,15 +120,15 @@ def test_sheet_of_photographs_without_a_class(
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--gallery', '.'], 'has no image; images end in'),
-        (['--gallery', 'gone'], 'there is no folder and no list gone'),
+        (['--gallery', '.'], 'has no image'),
+        (['--gallery', 'gone'], 'gone does not exist'),
         (['--index', 'gone'], 'there is no gallery gone'),
-        (['--sheet', 's.doc'], 's.doc: no picture'),
-        (['--topk', '0'], '--topk: 0: at least 1'),
-        (['--sheet-queries', '0'], '--sheet-queries: 0: at least 1'),
-        (['--out', 'r.txt'], 'must end in .csv or .json'),
-        (['--save-index', 'g.pth'], 'must end in .safetensors'),
-        (['--index', 'a', '--gallery', 'b'], '--index is a gallery already'),
+        (['--sheet', 's.doc'], 's.doc'),
+        (['--topk', '0'], '--topk: 0'),
+        (['--sheet-queries', '0'], '--sheet-queries: 0'),
+        (['--out', 'r.txt'], '.csv or .json'),
+        (['--save-index', 'g.pth'], '.safetensors'),
+        (['--index', 'a', '--gallery', 'b'], '--index excludes'),
     ],
 )
 def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):
@@ -156,7 +156,7 @@ def test_levels_of_a_table(retrieve, folder, tmp_path):
     places = '--queries', folder / 'new', '--gallery', folder / 'data'
     more = '--coarse', table, '--ranking', 'oracle', '--neighbours', '0'
     printed = retrieve(*places, *more).out
-    assert 'vowel mAP: ' in printed and 'tree knn_top1: 100.00 %' in printed
+    assert 'vowel mAP ' in printed and 'tree knn_top1 100.00%' in printed
 
 
 def test_a_ranking_without_levels(folder, monkeypatch, capsys):

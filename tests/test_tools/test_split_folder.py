@@ -103,8 +103,8 @@ def test_single_image_stays_in_training(run, leaves, capsys):
     assert run(leaves) == 0
     assert [n for _, n in read(leaves, 'train.txt')].count(3) == 1
     assert 3 not in [n for _, n in read(leaves, 'val.txt')]
-    assert 'warning: fewer than 2 images' in (out := capsys.readouterr().out)
-    assert 'missing in other lists: yew (1)' in out
+    assert 'fewer than 2 images' in (out := capsys.readouterr().out)
+    assert 'yew (1)' in out
 
 
 def test_what_is_no_image_is_left_aside(run, leaves, capsys):
@@ -116,8 +116,8 @@ def test_what_is_no_image_is_left_aside(run, leaves, capsys):
     assert run(leaves) == 0
     assert counts(leaves, 'train.txt') == [8, 1, 4]
     out = capsys.readouterr().out
-    for line in ('ending in .heic', 'ending in .txt', 'beside the folders'):
-        assert f'left out: 1 file {line}' in out
+    for line in ('ending in .heic', 'ending in .txt', 'not in a class'):
+        assert f'1 file {line}' in out
 
 
 def test_unreadable_and_doubled_images_are_left_out(run, leaves, capsys):
@@ -128,8 +128,8 @@ def test_unreadable_and_doubled_images_are_left_out(run, leaves, capsys):
     shutil.copy(leaves / 'oak/2.png', leaves / 'oak/copy.png')
     assert run(leaves) == 0
     out = capsys.readouterr().out
-    assert 'cannot be read: 2 (oak/0.png: empty file; oak/1.png: ' in out
-    assert 'used once: 1 (oak/copy.png is oak/2.png)' in out
+    assert '2 unreadable (oak/0.png: empty file; oak/1.png: ' in out
+    assert '(oak/copy.png = oak/2.png)' in out
     assert counts(leaves, 'train.txt') == [8, 1, 2]
     assert counts(leaves, 'val.txt') == [2, 1, 1]
 
@@ -140,7 +140,7 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     before = (leaves / 'train.txt').read_text()
     assert run(leaves) == 2
     assert 'train.txt' in (error := capsys.readouterr().err)
-    assert 'test.txt: a split that differs is there' in error
+    assert 'test.txt: ' in error and '--force' in error
     assert (leaves / 'train.txt').read_text() == before
     assert run(leaves, '--force') == 0
     assert counts(leaves, 'train.txt') == [8, 1, 4]
@@ -151,15 +151,15 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     'make, message',
     [
         (lambda folder: None, 'is not a folder'),
-        (lambda folder: folder.mkdir(), 'has no files: put the photographs'),
-        (lambda folder: save(folder / 'a/1.png'), 'one class cannot be told'),
+        (lambda folder: folder.mkdir(), 'has no files'),
+        (lambda folder: save(folder / 'a/1.png'), 'two classes'),
         (
             lambda folder: [
                 save(folder / f'{split}/{name}/1.png')
                 for split in ('train', 'val')
                 for name in 'ab'
             ],
-            'is split already (train, val)',
+            '(train, val)',
         ),
     ],
 )
@@ -177,7 +177,7 @@ def test_fractions(run, leaves, capsys, fraction):
 
 def printed_command(capsys):
     out = capsys.readouterr().out
-    return out.split('To train on them:\n')[1].strip()
+    return out.split('train with\n')[1].strip()
 
 
 def load_config(command):
@@ -218,7 +218,7 @@ def test_printed_command_trains_30_images_with_a_batch_of_32(
 def test_blanks_in_the_folders_name(run, leaves, capsys):
     assert run(leaves.rename(leaves.with_name('my, leaves'))) == 0
     out = capsys.readouterr().out
-    assert 'my, leaves: blanks and commas end a setting; rename' in out
+    assert 'my, leaves contains spaces or commas' in out
 
 
 def test_lists_can_be_read_if_folder_begins_with_space(run, leaves):

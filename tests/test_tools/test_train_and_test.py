@@ -190,14 +190,14 @@ def test_amp_trains_and_resumes(dtype, run_tool):
 @pytest.mark.parametrize(
     'words, said',
     [
-        ('train --auto-scale-lr', 'has no auto_scale_lr.base_batch_size'),
+        ('train --auto-scale-lr', 'auto_scale_lr.base_batch_size'),
         (
             'train --cfg-options load_frm=a.pth',
             r'load_frm.*do you mean load_from\?',
         ),
         (
             'test a.pth --show --cfg-options default_hooks=None',
-            'has no visualization hook',
+            'visualization hook',
         ),
         ('test a.pth --out-item metrics', '--out-item needs --out FILE'),
         ('test backbone.pth', 'backbone.pth: 2 parameters of'),
@@ -279,7 +279,7 @@ def test_configs_own_views_are_used(config_of, tmp_path):
 
 
 def test_options_that_nothing_reads(config_of):
-    with pytest.warns(UserWarning, match='has no owl; it is set, but nothing'):
+    with pytest.warns(UserWarning, match='no setting owl'):
         config_of('train', 'tiny.py', '--cfg-options', 'owl=1')
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)

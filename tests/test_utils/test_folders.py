@@ -58,13 +58,13 @@ def test_link_to_a_file_is_refused(folder, tmp_path, name):
     (folder / name).unlink()
     (folder / name).symlink_to(tmp_path / 'secret')
     for action in (newest, read_file):
-        with pytest.raises(ValueError, match=f'{name} is a link'):
+        with pytest.raises(ValueError, match=f'{name} is a symbolic link'):
             action(folder, 'fit.json')
 
 
 def test_remove_folder_refuses_a_link(folder, tmp_path):
     (tmp_path / 'link').symlink_to(folder)
-    with pytest.raises(ValueError, match='is a link'):
+    with pytest.raises(ValueError, match='is a symbolic link'):
         remove_folder(tmp_path / 'link')
     remove_folder(folder)
     assert not folder.exists()

@@ -99,7 +99,7 @@ def test_no_gradients_are_left():
 
 @pytest.mark.parametrize('categories', [[1], [0, 5], [-1, 0]])
 def test_categories_that_are_not_allowed(categories):
-    with pytest.raises(ValueError, match='a class for each, 0 to 4'):
+    with pytest.raises(ValueError, match='classes 0 to 4'):
         class_activation_maps(model_of('TopK'), noise(2).double(), categories)
 
 

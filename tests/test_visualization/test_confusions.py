@@ -51,15 +51,15 @@ def test_a_row_a_pair(predictions, tmp_path, monkeypatch):
     draw_confusions(predictions, tmp_path / 'out.png', pairs=1, examples=2)
     (row,) = drawn
     assert [cell and (cell.title, cell.note) for cell in row] == [
-        *(('red, right', '0.png'), ('', '3.png')),
-        *(('red, taken for blue', '1.png'), ('', '2.png')),
-        *(('blue, right: none', ''), None),
+        *(('red, correct', '0.png'), ('', '3.png')),
+        *(('red, classified as blue', '1.png'), ('', '2.png')),
+        *(('blue, correct: none', ''), None),
     ]
 
 
 def test_nothing_confused(predictions, tmp_path):
     predictions.predicted = predictions.labels
-    with pytest.raises(ValueError, match='all 8 images are right'):
+    with pytest.raises(ValueError, match='all 8 images'):
         draw_confusions(predictions, tmp_path / 'out.png')
 
 

@@ -79,7 +79,7 @@ def test_each_class_has_a_map():
 def test_one_query_has_one_map():
     (heated,) = pooled(classifier(CONVNET), one_view(), NAMES, [])
     assert list(heated.maps) == ['attention']
-    with pytest.raises(ValueError, match='has one query for all classes'):
+    with pytest.raises(ValueError, match='--classes'):
         pooled(classifier(CONVNET), one_view(), NAMES, [1])
 
 
@@ -100,7 +100,7 @@ def test_a_row_a_class_layer_and_a_map_a_head():
 def test_tokens_without_a_place():
     tome = dict(type='mmclca.ToMe', keep_rate=0.5)
     model = classifier(dict(CAIT, reducer=tome, reduce_at=(1,)))
-    with pytest.raises(ValueError, match=r'9 keys are read, of 16') as error:
+    with pytest.raises(ValueError, match='9 keys for 16 patches') as error:
         pooling_maps(model, images(1))
     assert '\n' not in str(error.value)
 
@@ -116,7 +116,7 @@ def test_tokens_without_a_place():
 )
 def test_what_does_not_pool_by_attention(backbone, neck, channels):
     model = classifier(backbone, neck, channels=channels)
-    message = 'does not pool by class attention here: take mmclca.PatchConvNet'
+    message = 'does not pool by class attention.*mmclca.PatchConvNet'
     with pytest.raises(ValueError, match=message) as error:
         class_attention(model, images(1))
     assert '\n' not in str(error.value)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The log of a training, by MMPretrain's tool: ``python
+"""Analyze a training log with the tool of MMPretrain: ``python
 tools/analysis_tools/analyze_logs.py plot_curve|cal_train_time LOGS``."""
 
 from mmclca import cli

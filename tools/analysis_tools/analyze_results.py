@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Look at what a model is sure of, rightly and wrongly."""
+"""Save the most confident correct and wrong predictions as pictures."""
 
 from mmclca.cli import run_command
 

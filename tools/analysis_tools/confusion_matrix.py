@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which classes are taken for which."""
+"""Compute the confusion matrix on the test set."""
 
 from mmclca.cli import run_command
 

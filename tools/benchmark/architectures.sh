@@ -2,7 +2,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 #
 # Measures CaiT, ResMLP and PatchConvNet on a CPU with one thread and writes
-# docs/benchmarks/architectures_*: against timm's where timm has them, CaiT
+# work_dirs/benchmarks/architectures_*: against timm's where timm has them, CaiT
 # with ToMe, its memory against a plain ViT's, and PatchConvNet against
 # ResNet-50. About ten minutes. Options of throughput.py may follow. PYTHON
 # names the interpreter.

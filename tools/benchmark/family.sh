@@ -2,7 +2,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 #
 # Measures the ViT family on a CPU with one thread and writes
-# docs/benchmarks/family_*: parallel branches against layers in sequence, stems
+# work_dirs/benchmarks/family_*: parallel branches against layers in sequence, stems
 # against the linear one, and token reduction of models with branches and of
 # distilled ones, all of the width of ViT-S/16 at 224 px. About ten minutes.
 # Options of throughput.py may follow. PYTHON names the interpreter.

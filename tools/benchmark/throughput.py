@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Speed of models with token reduction beside their FLOPs."""
+"""Measure speed, GMACs and memory of token reduction."""
 
 from mmclca.cli import run_command
 

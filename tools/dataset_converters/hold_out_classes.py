@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Hold classes out of a data set, to try what becomes of unknown ones."""
+"""Hold out classes of a dataset as unknown classes."""
 
 from mmclca.cli import run_command
 

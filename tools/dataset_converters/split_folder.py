@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Split your own images, a folder a class, into training and validation."""
+"""Split a dataset with one folder per class into train and val."""
 
 from mmclca.cli import run_command
 

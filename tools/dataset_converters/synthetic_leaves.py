@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw a data set of leaf cultivars."""
+"""Generate a dataset of synthetic leaves."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fetch, check and convert the Ultra-FGVC data sets."""
+"""Download, check and convert the Ultra-FGVC datasets."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Export a model."""
+"""Export a model to ONNX or torch.export."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Name what is on images, with a file of ``export.py`` and without torch.
+"""Classify photos with an exported ONNX model, without PyTorch.
 
 ``python infer_onnx.py MODEL.onnx IMAGES``. This script stands alone: it needs
 ``pip install onnxruntime numpy pillow opencv-python-headless`` and neither
@@ -50,31 +50,31 @@ OPENCV = dict(
 
 def parse_args():
     parser = argparse.ArgumentParser(
-        description='Predict the classes of images with an exported model. '
-        'Results go to stdout, what could not be read to stderr'
+        description='Classify photos with an exported ONNX model. '
+        'Results go to stdout, unreadable files to stderr'
     )
-    parser.add_argument('model', help='a file that export.py wrote')
+    parser.add_argument('model', help='ONNX file written by export.py')
     parser.add_argument(
-        'images', nargs='+', help='files, or folders with all below them'
+        'images', nargs='+', help='image files, or folders with subfolders'
     )
     parser.add_argument(
         '--top',
         type=int,
         default=3,
-        help='classes to name for each image (default: %(default)s)',
+        help='classes to print per photo (default: %(default)s)',
     )
     parser.add_argument(
         '--threads',
         type=int,
         default=0,
-        help='threads, 0 for one a core (default: %(default)s)',
+        help='CPU threads; 0: one per core (default: %(default)s)',
     )
-    parser.add_argument('--csv', type=Path, help='write the results here too')
+    parser.add_argument('--csv', type=Path, help='CSV file for the results')
     args = parser.parse_args()
     if args.top < 1 or args.threads < 0:
-        parser.error('--top is 1 or more, --threads 0 or more')
+        parser.error('--top must be at least 1, --threads at least 0')
     if not Path(args.model).is_file():
-        parser.error(printable(f'{args.model}: no such file'))
+        parser.error(printable(f'{args.model} not found: check the path'))
     try:  # before classifying
         if args.csv:
             args.csv.parent.mkdir(parents=True, exist_ok=True)
@@ -85,14 +85,14 @@ def parse_args():
 
 
 def refuse(text):
-    """End in one line, with the exit code of a user's mistake."""
+    """Print an error in one line and exit with code 2."""
     text = printable(f'{Path(__file__).name}: error: {text}')
     print(text, file=sys.stderr)
     sys.exit(2)
 
 
 def find_images(places):
-    """Return files, and the images below folders; say what is passed over."""
+    """Return files, and the images in folders; report skipped files."""
     found = []
     for place in map(Path, places):
         if not place.is_dir():
@@ -105,7 +105,7 @@ def find_images(places):
         found += images
         if others:
             kinds = ', '.join(f'{n} {kind}' for kind, n in others.items())
-            line = f'{others.total()} files in {place} passed over: {kinds}'
+            line = f'Skipped {others.total()} other files in {place}: {kinds}'
             print(printable(line), file=sys.stderr)
     return found
 
@@ -117,11 +117,11 @@ def is_shown(path, folder):
 
 
 class Classifier:
-    """An exported model, and what its file says of images and classes.
+    """An exported model with its preprocessing and class names.
 
     Args:
         path (str): The file.
-        threads (int): Threads of a run, 0 for one a core.
+        threads (int): CPU threads; 0: one per core.
     """
 
     def __init__(self, path, threads):
@@ -132,13 +132,13 @@ class Classifier:
                 path, options, providers=['CPUExecutionProvider']
             )
         except Exception as error:  # onnxruntime has no other base for its
-            refuse(f'{path} is no ONNX file that can be read: {error}')
+            refuse(f'{path} is not a readable ONNX file: {error}')
         facts = self.session.get_modelmeta().custom_metadata_map
         missing = [name for name in NEEDED if name not in facts]
         if missing:
             refuse(
-                f'{path} does not say its {" and ".join(missing)}: give a '
-                'file that tools/deployment/export.py wrote'
+                f'{path} lacks the metadata {" and ".join(missing)}: use a '
+                'file written by tools/deployment/export.py'
             )
         self.input = self.session.get_inputs()[0].name
         try:
@@ -150,10 +150,10 @@ class Classifier:
                 self._check(np.zeros(shape, np.uint8))
         except Exception as error:  # damaged metadata may raise anything
             kind = type(error).__name__
-            refuse(f'the metadata of {path} are damaged: {kind}: {error}')
+            refuse(f'{path} has damaged metadata: {kind}: {error}')
 
     def _check(self, image):
-        """Classify an image on trial, and check what was read of classes."""
+        """Classify a test image, and check classes and threshold."""
         names = self.classes
         if not isinstance(names, list) or {*map(type, names)} != {str}:
             raise ValueError('classes is not a list of names')
@@ -180,7 +180,7 @@ class Classifier:
         found = self.session.run(None, {self.input: inputs})
         logits, *nearest = (of_images[0] for of_images in found)
         if not np.isfinite(logits).all():
-            refuse('the model gives no finite scores: its weights are broken')
+            refuse('scores are not finite: the weights are damaged')
         energy = logits.max() + np.log(np.exp(logits - logits.max()).sum())
         scores = np.exp(logits - energy)
         cells = []
@@ -298,12 +298,13 @@ def to_8_bits(image):
 
 
 def line_of(path, row):
-    """Describe an image: its best classes, and if it is of none."""
+    """Describe an image by its best classes, and flag an unknown one."""
     known, known_score = row[2:4]
     best = zip(row[5::3], row[6::3], strict=True)
-    named = ', '.join(f'{score:.3f} {name}' for name, score in best)
-    more = f'; not known (score {known_score:.3f})' if known == 'no' else ''
-    return printable(f'{path}: {named}{more}')
+    cells = [f'{name} {score:.1%}' for name, score in best]
+    if known == 'no':
+        cells.append(f'unknown? (score {known_score:.3f})')
+    return printable('  '.join([str(path), *cells]))
 
 
 def to_cell(value):
@@ -343,7 +344,10 @@ def main():
     args = parse_args()
     paths = find_images(args.images)
     if not paths:
-        refuse(f'no image ({" ".join(SUFFIXES)}) in {" ".join(args.images)}')
+        refuse(
+            f'no images in {" ".join(args.images)}: supported endings are '
+            f'{" ".join(SUFFIXES)}'
+        )
     classifier = Classifier(args.model, args.threads)
     top = min(args.top, len(classifier.classes))
     rows, unreadable = [], []
@@ -361,8 +365,17 @@ def main():
     finally:
         if args.csv and rows:
             write(args.csv, rows, top)
+    print(summary(rows, len(unreadable), args.csv))
     if unreadable:
-        sys.exit('\n  '.join(['not read:', *map(printable, unreadable)]))
+        sys.exit('\n  '.join(['Unreadable:', *map(printable, unreadable)]))
+
+
+def summary(rows, unreadable, file):
+    """Count the results in one line."""
+    unknown = sum(row[3] == 'no' for row in rows)
+    line = f'Classified {len(rows) - unreadable} of {len(rows)} photos'
+    line += f'; {unknown} flagged as unknown; {unreadable} unreadable.'
+    return line + printable(f' Saved {file}' if file else '')
 
 
 if __name__ == '__main__':

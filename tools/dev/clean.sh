@@ -1,6 +1,6 @@
 #!/bin/sh
-# Removes what `make install`, tests and builds wrote. Data and training
-# results (data/, work_dirs/) stay, and so does an environment made by hand.
+# Removes files written by `make install`, tests and builds. Keeps data and
+# training results (data/, work_dirs/), and environments made by hand.
 set -eu
 cd "$(dirname "$0")/../.."
 

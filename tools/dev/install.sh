@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes .venv and installs mmclca into it with all that tests and demo need.
-# Run by `make install`. Settings from the environment:
-#   PYTHON    the interpreter to build on (default: the first that fits)
-#   DISK_GB   free gigabytes to ask for (default: 10, most of it CUDA libraries)
-#   VENV      the folder of the environment (default: .venv)
-#   VERSIONS  tested: those of requirements/tested.txt; oldest: of oldest.txt;
-#             latest: the newest that pyproject.toml allows (default: those
-#             that VENV was made with, else tested)
+# Creates .venv and installs mmclca into it with the dependencies of tests and
+# demo. Run by `make install`. Environment variables:
+#   PYTHON    interpreter (default: the first suitable one)
+#   DISK_GB   required free disk space in GB (default: 10, mostly CUDA libraries)
+#   VENV      folder of the environment (default: .venv)
+#   VERSIONS  tested: requirements/tested.txt; oldest: requirements/oldest.txt;
+#             latest: newest versions that pyproject.toml allows (default: the
+#             versions of an existing VENV, else tested)
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -31,7 +31,7 @@ limits() {
     case $VERSIONS in
     tested | oldest) echo "-c requirements/$VERSIONS.txt" ;;
     latest) echo '--upgrade --upgrade-strategy eager' ;;
-    *) die "VERSIONS=$VERSIONS is not allowed: tested, oldest or latest" ;;
+    *) die "VERSIONS=$VERSIONS: expected tested, oldest or latest" ;;
     esac
 }
 
@@ -42,15 +42,15 @@ is_new_enough() {
 makes_venvs() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
 no_venv_module() {
-    die "$1 cannot make environments: its venv or ensurepip module is missing.
+    die "$1 cannot create environments: module venv or ensurepip is missing.
 On Debian and Ubuntu: sudo apt install python3-venv
-Or name another interpreter: make install PYTHON=/path/to/python3"
+Or use another interpreter: make install PYTHON=/path/to/python3"
 }
 
 find_python() {
     if [ -n "${PYTHON:-}" ]; then
         is_new_enough "$PYTHON" ||
-            die "PYTHON=$PYTHON is no Python >= 3.10 that runs."
+            die "PYTHON=$PYTHON is not a working Python 3.10 or newer."
         makes_venvs "$PYTHON" || no_venv_module "$PYTHON"
         return
     fi
@@ -62,9 +62,9 @@ find_python() {
         without_venv=${without_venv:-$PYTHON}
     done
     [ -z "$without_venv" ] || no_venv_module "$without_venv"
-    die "no Python >= 3.10 found.
-Install one (https://www.python.org/downloads/, apt, brew, conda), or name it:
-make install PYTHON=/path/to/python3"
+    die "Python 3.10 or newer not found.
+Install it (https://www.python.org/downloads/, apt, brew, conda), or give its
+path: make install PYTHON=/path/to/python3"
 }
 
 check_disk() {
@@ -72,9 +72,9 @@ check_disk() {
     free=$(df -Pk . | awk 'END { for (i = 2; i <= NF; i++)
         if ($i ~ /%$/) { print int($(i - 1) / 1048576); exit } }')
     [ "$free" -ge "$DISK_GB" ] ||
-        die "$free GB are free in $(pwd), about $DISK_GB GB are needed.
-Make room, or, where torch comes without CUDA libraries (macOS), ask for less:
-make install DISK_GB=4"
+        die "not enough disk space in $(pwd): $free GB free, $DISK_GB GB needed.
+Free some space. If PyTorch comes without CUDA libraries (macOS), 4 GB are
+enough: make install DISK_GB=4"
 }
 
 made_here() { [ -e "$READY" ] || [ -e "$STARTED" ]; }
@@ -90,15 +90,15 @@ drop_if_broken() {
         say "removing an unfinished or broken $VENV"
         rm -rf "$VENV"
     elif ! runs; then
-        die "$VENV has no bin/python that runs, and was not made here.
-Move it away or repair it."
+        die "$VENV/bin/python does not run, and this script did not create it.
+Move or repair $VENV."
     fi
 }
 
 make_venv() {
     find_python
     check_disk
-    say "making $VENV with $PYTHON ($("$PYTHON" -V 2>&1))"
+    say "creating $VENV with $PYTHON ($("$PYTHON" -V 2>&1))"
     mkdir "$VENV"
     : >"$STARTED"
     "$PYTHON" -m venv "$VENV"
@@ -106,7 +106,7 @@ make_venv() {
 
 # An environment made by hand gets no mark: it is filled and never removed.
 install_packages() {
-    say "installing mmclca and its dependencies into $VENV (some minutes; versions: $VERSIONS)"
+    say "installing mmclca and its dependencies into $VENV (a few minutes; versions: $VERSIONS)"
     [ ! -e "$READY" ] || mv "$READY" "$STARTED"
     mkdir -p "$VENV/tmp"
     TMPDIR=$(pwd)/$VENV/tmp # on the disk that was checked
@@ -124,10 +124,10 @@ install_packages() {
 
 limits=$(limits)
 if is_up_to_date; then
-    say "$VENV is up to date; in this terminal: source $VENV/bin/activate"
+    say "$VENV is up to date; activate it with: source $VENV/bin/activate"
     exit 0
 fi
 [ ! -d "$VENV" ] || drop_if_broken
 [ -d "$VENV" ] || make_venv
 install_packages
-say "$VENV is ready; in this terminal: source $VENV/bin/activate"
+say "$VENV is ready; activate it with: source $VENV/bin/activate"

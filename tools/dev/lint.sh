@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the checks named as arguments, all of them by default, and fails if one
-# does:  tools/dev/lint.sh [ruff-check] [ruff-format] [codespell] [duplicates]
+# Runs lint checks (default: all) and fails if one of them fails:
+# tools/dev/lint.sh [ruff-check] [ruff-format] [codespell] [duplicates]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -25,7 +25,7 @@ for check in "$@"; do
     ruff-format) run ruff format --check $CODE tests docs/conf.py setup.py ;;
     codespell) run codespell_lib $CODE tests docs $TEXTS ;;
     duplicates) run pylint $CODE ;;
-    *) echo "no check is called $check" >&2 && exit 2 ;;
+    *) echo "unknown check: $check" >&2 && exit 2 ;;
     esac
 done
 

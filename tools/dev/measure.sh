@@ -1,8 +1,8 @@
 #!/bin/sh
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 #
-# What family.sh and architectures.sh have in common: they read this file.
-# PYTHON names the interpreter.
+# Shared functions of family.sh and architectures.sh, which source this file.
+# PYTHON is the interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
 # shellcheck disable=SC2034  # both read it
@@ -11,7 +11,7 @@ models=configs/_base_/speed bases=configs/_base_/models
 measure() { # NAME BASELINE OPTION...
     name=$1 baseline=$2
     shift 2
-    echo "$name" >&2
+    echo "Measuring $name" >&2
     OMP_NUM_THREADS=1 "${PYTHON:-python}" tools/benchmark/throughput.py \
-        --baseline "$baseline" --out "docs/benchmarks/$name" "$@"
+        --baseline "$baseline" --out "${OUT:-work_dirs/benchmarks}/$name" "$@"
 }

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the picture of the page: ``screenshot_page.py CKPT OUT``."""
+"""Take a screenshot of the page: ``screenshot_page.py CKPT OUT``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ COLOURS = 160  # of the palette: no difference to be seen, a third of the size
 
 def parse_args():
     parser = cli.Parser(
-        description='Open the page of a trained model in a browser without a '
-        'window, drop a drawn leaf, and write what is seen'
+        description='Open the page of a trained model in a headless browser, '
+        'upload a synthetic leaf, and save a screenshot'
     )
-    parser.add('checkpoint', 'path of the weights')
-    parser.add('out', 'picture to write (.png)', type=Path)
-    parser.add('--leaf', 'which of the drawn leaves, 1 to 8', 2)
+    parser.add('checkpoint', 'checkpoint of the model')
+    parser.add('out', 'screenshot to write (.png)', type=Path)
+    parser.add('--leaf', 'number of the synthetic leaf, 1 to 8', 2)
     return parser.parse_args()
 
 
@@ -52,7 +52,7 @@ def open_page(page: Page, address: str) -> None:
 
     page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
     page.goto(address)
-    expect(page.locator('#leaf')).to_contain_text('Drop a leaf')
+    expect(page.locator('#leaf')).to_contain_text('Drop a photo')
 
 
 def drop(page: Page, path: str) -> None:
@@ -65,7 +65,7 @@ def wait_for_costs(page: Page, name: str) -> None:
     from playwright.sync_api import expect
 
     expect(page.locator('#costs')).to_contain_text(
-        re.compile(rf'{re.escape(name)}.*all squares kept', re.DOTALL)
+        re.compile(rf'{re.escape(name)}.*full model', re.DOTALL)
     )
 
 
@@ -99,7 +99,7 @@ def main():
         drop(page, draw_examples(folder)[args.leaf - 1])
         wait_for_costs(page, '')
         write_picture(page, args.out)
-    print(f'{args.out}: {args.out.stat().st_size // 1000} kB')
+    print(f'Saved      {args.out} ({args.out.stat().st_size // 1000} kB)')
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes requirements/tested.txt and oldest.txt anew from pyproject.toml. Run
-# the whole suite on both before they are committed: make test-all, and
+# Writes requirements/tested.txt and oldest.txt from pyproject.toml. Before
+# committing them, run the whole test suite on both: make test-all, and
 # make test-oldest with Python 3.10. Needs uv (pip install uv).
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A config with all that it inherits."""
+"""Print a config with its inherited settings."""
 
 from mmclca.cli import run_command
 

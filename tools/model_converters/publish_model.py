@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Make a checkpoint small and safe to hand on."""
+"""Write a checkpoint with weights, config and class names only."""
 
 from mmclca.cli import run_command
 

@@ -74,7 +74,8 @@ def main():
             ties.append(dict(row, float64=exact))
             print(json.dumps(ties[-1]), flush=True)
     images = sum(tie['images'] for tie in ties)
-    print(f'{images} of {total} above 1e-3; largest of the rest {largest:.1e}')
+    print(f'Difference above 1e-3: {images} of {total} images')
+    print(f'Largest difference of the other images: {largest:.1e}')
 
 
 if __name__ == '__main__':

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A few photographs a class of several sets: frozen networks and readings."""
+"""A few photos per class on several datasets: frozen backbones."""
 
 from itertools import product
 
@@ -18,7 +18,6 @@ from mmclca.apis.probe.classifiers import rotate
 from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
-from mmclca.sweep.report import markdown
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
@@ -49,7 +48,7 @@ UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 
 def values(out):
-    """Return what the template asks for, and draw the picture."""
+    """Return the values for the template, and draw the picture."""
     rows = kept(STUDY, measure, [(facts_of(one), (one,)) for one in NETWORKS])
     times = kept('few_photographs_times', milliseconds, [({}, ())])
     times = dict(zip(times.line, times.milliseconds, strict=True))
@@ -58,7 +57,8 @@ def values(out):
     return dict(
         facts=machine_of(STUDY),
         mean=lambda **way: of_sets(rows, way)[0].mean(),
-        table=lambda *ways: table_of(rows, ways),
+        gmacs=lambda **way: of_sets(rows, way)[1],
+        by_set=lambda **way: of_sets(rows, way)[0].to_dict(),
         difference=lambda one, other: difference(rows, one, other),
         worst=lambda one, other: worst(rows, one, other),
         regret=lambda one, *ways: regret(rows, one, ways),
@@ -82,12 +82,12 @@ def measure(one):
 
 
 def facts_of(one):
-    """Return what the rows of a network have in common."""
+    """Return the columns that identify a network."""
     return {key: vars(one)[key] for key in FACTS}
 
 
 def measured(one, name, own, counts):
-    """Return accuracies of all draws of a set in per cent, by way."""
+    """Return accuracies of all training subsets in percent, by way."""
     features = one.views(name)
     labels, tested = labels_of(own)
     found, which = {}, (one.method, one.img_size, one.row)
@@ -106,13 +106,13 @@ def measured(one, name, own, counts):
 
 
 def labels_of(own):
-    """Return the labels of a set, and which photographs are to test with."""
+    """Return the labels of a dataset, and a mask of its test photos."""
     tested = torch.tensor((own.split == 'test').to_numpy())
     return torch.tensor(own.label.to_numpy()), tested
 
 
 def read_of(features, reading):
-    """Return what is read of all views, (V, N, D)."""
+    """Return the features of all views, (V, N, D)."""
     layers, parts = READINGS[reading]
     parts = [PARTS.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
@@ -120,8 +120,8 @@ def read_of(features, reading):
 
 
 def draws(labels, known, count):
-    """Draw some known images of each class, several times; all those that
-    there are where they are fewer."""
+    """Yield random training subsets: ``count`` images per class, or all if a
+    class has fewer."""
     known = torch.where(known)[0].numpy()
     for number in range(NUM_DRAWS):
         order = np.random.RandomState(number).permutation(known)
@@ -130,8 +130,8 @@ def draws(labels, known, count):
 
 
 def accuracy(read, labels, tested, drawn, kind):
-    """Return the accuracy of a classifier of all views of some images, in
-    one view of others, in per cent."""
+    """Return the accuracy in percent of a classifier trained on all views and
+    tested on one view."""
     given = read[:, drawn].flatten(0, 1), labels[drawn].repeat(len(read))
     fitted = fit_linear(*given, 1 + int(labels.max()), *CLASSIFIERS[kind])
     right = fitted.scores(read[0, tested]).argmax(1) == labels[tested]
@@ -171,7 +171,7 @@ def sets_of(rows):
 
 
 def milliseconds():
-    """Time what the picture shows, one image at a time."""
+    """Measure the latency of each point of the picture."""
     models, known = {}, [facts_of(one) for one in NETWORKS]
     for line, size in product(GRID['lines'], SIDES):
         way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
@@ -186,7 +186,7 @@ def milliseconds():
 
 
 def points(rows, times):
-    """Return the points of the picture: mean accuracy and costs of ways."""
+    """Return the points of the picture: mean accuracy and cost."""
     found = []
     for backbone, line, size in product(FILES, GRID['lines'], SIDES):
         way = dict(GRID['lines'][line], backbone=backbone, img_size=size)
@@ -199,7 +199,7 @@ def points(rows, times):
 
 
 def lines(axis, own):
-    """Draw a line a way over the sizes of images."""
+    """Draw one line per way over the image sizes."""
     for line in GRID['lines']:
         part = own[own.line == line].sort_values('cost')
         axis.plot(part.cost, part.accuracy, 'o-', label=line)
@@ -208,8 +208,8 @@ def lines(axis, own):
 
 
 def difference(rows, one, other):
-    """Return the paired difference of two ways, and its 95 % t interval over
-    sets, in points."""
+    """Return the paired difference between two ways in points, with its 95 %
+    t interval over datasets."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
     half = t.ppf(0.975, len(paired) - 1) * paired.sem()
     mean = paired.mean()
@@ -217,28 +217,17 @@ def difference(rows, one, other):
 
 
 def worst(rows, one, other):
-    """Return the difference of two ways in the set where it is least."""
+    """Return the smallest difference between two ways over the datasets."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
     return f'{paired.min():+.1f}'
 
 
 def regret(rows, one, ways):
-    """Return by how much a way is below the best of some in hindsight, in
-    points, mean over sets; of all that were measured where none are named."""
+    """Return the mean distance in points to the best of some ways per
+    dataset, by default of all ways."""
     if ways:
         found = pd.DataFrame([of_sets(rows, way)[0] for way in ways])
     else:
         same = {x: (DEFAULT | one)[x] for x in ('backbone', 'count')}
         found = select(rows, same)[sets_of(rows)]
     return f'{(found.max() - of_sets(rows, one)[0]).mean():.1f}'
-
-
-def table_of(rows, ways):
-    """Return a row a way: its mean over sets, cost, and accuracy by set."""
-    lines = []
-    for title, way in ways:
-        found, gmacs = of_sets(rows, way)
-        line = {'': title, 'GMACs': f'{gmacs:.2f}'}
-        line['mean (%)'] = f'{found.mean():.1f}'
-        lines.append(line | {k: f'{v:.1f}' for k, v in found.items()})
-    return markdown(pd.DataFrame(lines), ('',))

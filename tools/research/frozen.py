@@ -34,13 +34,13 @@ FILES = {
     'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
 }
 DEPTH = 12
-# what is read of a layer
+# features of a layer
 PARTS = ('cls', 'average', 'weighted', 'last', 'std')
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """A network that is not trained, and the size of its images."""
+    """A frozen backbone and its image size."""
 
     backbone: str
     method: str = NONE
@@ -48,9 +48,9 @@ class Frozen:
     options: dict = field(default_factory=dict, hash=False)
     row: str = ''  # what its options, or its steps, are called
     img_size: int = 224
-    # what makes a photograph a square, if not the steps of the config
+    # preprocessing steps, if not the steps of the config
     steps: list = field(default_factory=list, hash=False)
-    # rows and steps of other views of photographs to learn from
+    # rows and steps of further views of training photos
     again: list = field(default_factory=list, hash=False)
 
     @property
@@ -78,8 +78,8 @@ class Frozen:
         return config
 
     def features(self, name, splits=('train', 'test')):
-        """Return what it sees in the photographs of a set: the ``PARTS`` after
-        each layer, (N, 12, 5, C); zeros of other splits."""
+        """Return the features of a dataset: the ``PARTS`` after each layer,
+        (N, 12, 5, C), zero for other splits."""
         file, own = KEPT / name / f'{self.name}.npy', photographs()[name]
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,8 +91,8 @@ class Frozen:
         return torch.from_numpy(np.load(file)).float()
 
     def views(self, name):
-        """Return the features of a set, and of other views of what is to be
-        learned from, (V, N, 12, 5, C)."""
+        """Return the features of a dataset and of further views of its
+        training photos, (V, N, 12, 5, C)."""
         if not self.again:
             return self.features(name)[None]
         plain = replace(self, again=[], row='')
@@ -120,8 +120,7 @@ class Frozen:
 
 
 class Patches:
-    """Counts the patches that tokens stand for, and adds up what is
-    dropped."""
+    """Count the patches merged into each token, and sum dropped tokens."""
 
     def read(self, tokens, hw):
         """Return the ``PARTS``, (B, 5, C)."""
@@ -168,7 +167,7 @@ class Patches:
 
 @cache
 def photographs():
-    """Return the photographs by set: their path, label and split."""
+    """Return path, label and split of the photos by dataset."""
     rows = [
         (name, str(DATA / name / path), label, split)
         for name in ('leaf40', 'leaf40_white')

@@ -34,9 +34,9 @@ def long_tail(images, least, seed=0):
 
 def main():
     parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add('folder', 'has a folder a class', type=Path)
-    parser.add('--least', 'images of the smallest class', 5)
-    parser.add('--seed', 'of classes and images', 0)
+    parser.add('folder', 'dataset: one folder per class', type=Path)
+    parser.add('--least', 'number of images of the smallest class', 5)
+    parser.add('--seed', 'random seed', 0)
     args = parser.parse_args()
     found = read_folder(args.folder, IMAGE_SUFFIXES)
     images = {name: [] for name in found.classes}
@@ -45,8 +45,8 @@ def main():
     kept = long_tail(images, args.least, args.seed).values()
     lines = [f'{x} {label}' for label, one in enumerate(kept) for x in one]
     (args.folder / 'train_lt.txt').write_text('\n'.join(lines) + '\n')
-    print(f'{args.folder / "train_lt.txt"}: {len(lines)} of '
-          f'{len(found)} images')  # fmt: skip
+    path = args.folder / 'train_lt.txt'
+    print(f'Saved      {path} ({len(lines)} of {len(found)} images)')
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 Missing results that need no training are measured first.
 """
 
+from functools import cache
 from pathlib import Path
 
 import few_photographs
@@ -16,7 +17,6 @@ import told
 import trained
 
 from mmclca import cli
-from mmclca.sweep.report import markdown
 from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
@@ -33,35 +33,43 @@ def runs(sweep):
     return tables.read_sweep(RESULTS / f'{sweep}.csv')
 
 
-def table_of_runs(sweep, rows):
-    """Return one row per model: accuracy by seed, the accuracy of a probe of
-    the initial weights where it was measured, and costs.
+@cache
+def table_of_runs(sweep):
+    """Return one row per run, sorted by seed."""
+    table = pd.json_normalize(runs(sweep))
+    return table.sort_values('cell.seed').fillna({'cell.variant': ''})
 
-    Args:
-        sweep (str): The study.
-        rows (dict[str, dict]): Values of the cells of a model, by its name.
-    """
-    results = runs(sweep)
-    table = []
-    for name, own in rows.items():
-        row = dict(model=name)
-        chosen = [r for r in results if own.items() <= r['cell'].items()]
-        for run in sorted(chosen, key=lambda run: run['cell']['seed']):
-            seed = run['cell']['seed']
-            row[f'top-1, seed {seed}'] = f'{run["accuracy"]:.1f}'
-            if 'start' in run:
-                start = max(run['start'].values())
-                row[f'before training, seed {seed}'] = f'{start:.1f}'
-        mean = pd.json_normalize(chosen).mean(numeric_only=True)
-        row['mean'] = f'{mean.accuracy:.1f}'
-        row['parameters (M)'] = f'{mean.params / 1e6:.2f}'
-        row['GMACs'] = f'{mean.gmacs:.3f}'
-        row['memory (MiB)'] = f'{mean.peak_memory_mb:.0f}'
-        row['CPU min'] = f'{mean.cpu_seconds / 60:.1f}'
-        row['images/s, training'] = f'{mean["throughput.train"]:.0f}'
-        row['images/s, test'] = f'{mean["throughput.test"]:.0f}'
-        table.append(row)
-    return markdown(pd.DataFrame(table).fillna(''), ('model',))
+
+def of_cells(sweep, cell):
+    """Return the runs of a sweep whose cells have some values."""
+    keys = {f'cell.{key}': value for key, value in cell.items()}
+    return tables.select(table_of_runs(sweep), keys)
+
+
+def mean(sweep, column, form='{:.1f}', scale=1, **cell):
+    """Return the mean of a column over some runs."""
+    return form.format(scale * of_cells(sweep, cell)[column].mean())
+
+
+def spread(sweep, **cell):
+    """Return mean and standard deviation of the accuracy, '' without runs."""
+    found = of_cells(sweep, cell).accuracy
+    if found.empty:
+        return ''
+    ends = f' ± {found.std():.1f}' if len(found) > 1 else ''
+    return f'{found.mean():.1f}{ends}'
+
+
+def by_seed(sweep, column='accuracy', **cell):
+    """Return the values of a column, the first seed first."""
+    found = of_cells(sweep, cell)[column]
+    return ', '.join(found.dropna().map('{:.1f}'.format))
+
+
+def before(sweep, **cell):
+    """Return the accuracies of the better probe of the initial weights."""
+    found = of_cells(sweep, cell).filter(like='start.').max(axis=1)
+    return ', '.join(found.dropna().map('{:.1f}'.format))
 
 
 def render(template, values):
@@ -91,7 +99,8 @@ def main():
 def write(page, out):
     """Write a page, and the pictures that are made with it."""
     own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
-    of_sweeps = dict(runs=runs, table=table_of_runs)
+    of_sweeps = dict(runs=runs, mean=mean, spread=spread)
+    of_sweeps.update(by_seed=by_seed, before=before)
     values = own[page](out) if page in own else of_sweeps
     file = out / 'results' / f'{page}.md'
     replace_text(file, render(RESULTS / f'{page}.md.j2', values))

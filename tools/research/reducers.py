@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How near frozen networks with each reducer come to the full ones."""
+"""Compare frozen networks with token reduction to the full networks."""
 
 from functools import cache, partial
 
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from frozen import FILES, Frozen, photographs
@@ -14,27 +13,16 @@ from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import Task
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.evaluation.cost import count_config
-from mmclca.sweep.report import markdown
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/reducers.py').to_dict()
 STUDY = 'reducers'
-MOST = 10  # test photographs of a class that are read
-READ = 9  # layers whose averages are read
-# titles and formats of the columns of a table
-COLUMNS = {
-    'row': ('reducer', '{}'),
-    'cosine': ('cosine', '{:.3f}'),
-    'lowest': ('lowest', '{:.3f}'),
-    'agreement': ('same class (%)', '{:.1f}'),
-    'cls': ('probe, CLS (%)', '{:.1f}'),
-    'layers': ('probe, layers 0 to 8 (%)', '{:.1f}'),
-    'gmacs': ('GMACs', '{:.3f}'),
-}
+MOST = 10  # test photos per class
+READ = 9  # layers with averaged tokens
 
 
 def values(out):
-    """Return what the template asks for."""
+    """Return the values for the template."""
     networks = [Frozen(backbone) for backbone in FILES]
     for backbone, rate in GRID['runs']:
         networks += [
@@ -42,7 +30,7 @@ def values(out):
             for row, (method, options) in GRID['methods'].items()
         ]
     rows = kept(STUDY, measure, [(facts_of(x), (x,)) for x in networks])
-    return dict(facts=machine_of(STUDY), table=partial(table, rows))
+    return dict(facts=machine_of(STUDY), means=partial(means, rows))
 
 
 def facts_of(one):
@@ -115,16 +103,12 @@ def probe(x, own):
     return round(100 * float((found == labels[~known]).float().mean()), 4)
 
 
-def table(rows, backbone, keep_rate):
-    """Return one row per reducer: means over datasets."""
+def means(rows, backbone, keep_rate):
+    """Return the means over datasets by reducer, the nearest to the full
+    network first."""
     rows = select(rows, dict(backbone=backbone))
     rows = rows[rows.keep_rate.isin([keep_rate, 1.0])]
-    groups = rows.groupby('row', sort=False)
-    means = groups.mean(numeric_only=True)
-    rows = means.assign(lowest=groups.cosine.min()).reset_index()
-    rows = rows.sort_values('cosine', ascending=False)
-    shown = {
-        title: rows[key].map(form.format)
-        for key, (title, form) in COLUMNS.items()
-    }
-    return markdown(pd.DataFrame(shown), ('reducer',))
+    found = rows.groupby('row').mean(numeric_only=True)
+    found['lowest'] = rows.groupby('row').cosine.min()
+    found = found.sort_values('cosine', ascending=False)
+    return found.to_dict('index')

@@ -1,45 +1,32 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How photographs of no known class are told, on several sets."""
+"""Detection of unknown classes on several datasets."""
 
 from functools import cache, partial
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from few_photographs import GRID, NUM_DRAWS, draws, labels_of, read_of
 from frozen import Frozen, photographs
-from tables import kept
+from tables import kept, select
 
 from mmclca.apis.probe import fit_linear, out_of_fold
 from mmclca.evaluation.open_set import auroc, max_softmax, threshold_by_folds
 from mmclca.models.heads import nearest_of_others
 from mmclca.models.heads.nearest_heads import nearest_cosine
-from mmclca.sweep.report import markdown
 
 COUNTS = (3, 10)  # photographs a class
 ALIKE = {'leaf40', 'leaf40_white'}  # the same leaves
-# of the table: its columns, and how they are written
-COLUMNS = {
-    'AUROC, same set: nearest': ('nearest, same set', '{:.3f}'),
-    'softmax': ('softmax, same set', '{:.3f}'),
-    'other sets: nearest': ('nearest, other sets', '{:.3f}'),
-    'softmax ': ('softmax, other sets', '{:.3f}'),
-    'rejected (%): same set': ('rejected, same set', '{:.0%}'),
-    'other sets': ('rejected, other sets', '{:.0%}'),
-    'false alarms (%): expected': ('expected', '{:.0%}'),
-    'seen': ('alarms', '{:.0%}'),
-}
 
 
 def values():
-    """Return what the template asks for: a function that makes a table."""
+    """Return a function that gives means over datasets to the template."""
     rows = kept('few_photographs_unknown', measure, [({}, ())])
-    return dict(strangers=partial(table, rows))
+    return dict(strangers=partial(means, rows))
 
 
 def measure():
-    """Measure how strangers are told, by draw of each set."""
+    """Measure the detection of unknown classes per training subset."""
     return [
         dict(default=title, set=name, count=count, **found)
         for title in GRID['defaults']
@@ -51,15 +38,15 @@ def measure():
 
 @cache
 def read(title, name):
-    """Return what a default of fit reads of a set, (N, V, D)."""
+    """Return the features of a dataset by a default of ``fit``, (N, V, D)."""
     settings = dict(GRID['defaults'][title])
     reading = settings.pop('reading')
     return read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
 
 
 def told(title, name, count):
-    """Yield how strangers are told: of a third of the classes of a set, held
-    out, and of other sets."""
+    """Yield detection results for a held-out third of the classes, and for
+    other datasets."""
     found = read(title, name)
     labels, tested = labels_of(photographs()[name])
     number = 1 + int(labels.max())
@@ -81,7 +68,7 @@ def told(title, name, count):
 
 
 def compare(views, labels, number, tested, places):
-    """Compare test photographs with strangers of some places."""
+    """Compare test photos of known classes with unknown classes."""
     folds, features = out_of_fold(views, labels, number), views[:, 0]
     fitted = fit_linear(views, labels, number, 'ridge', folds.strength)
     cut = threshold_by_folds(nearest_of_others(features, folds.splits))
@@ -103,13 +90,8 @@ def compare(views, labels, number, tested, places):
     return {key: round(float(value), 4) for key, value in row.items()}
 
 
-def table(rows, default, count):
-    """Return a row a set, means over draws, and their mean."""
-    rows = rows[(rows.default == default) & (rows['count'] == count)]
-    found = rows.drop(columns=['default', 'count']).groupby('set').mean()
-    found.loc['mean'] = found.mean()
-    shown = {
-        title: found[key].map(form.format)
-        for title, (key, form) in COLUMNS.items()
-    }
-    return markdown(pd.DataFrame(shown).reset_index(), ('set',))
+def means(rows, default, count):
+    """Return the means over datasets, which count equally."""
+    rows = select(rows, dict(default=default, count=count))
+    found = rows.groupby('set').mean(numeric_only=True)
+    return found.mean().to_dict()

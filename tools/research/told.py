@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How far what fit tells of its accuracy can be trusted, on several sets."""
+"""Coverage of the confidence interval of ``fit`` on several datasets."""
 
 from few_photographs import GRID, draws, labels_of, read_of
 from frozen import Frozen, photographs
@@ -7,30 +7,26 @@ from tables import kept
 
 from mmclca.apis.probe import fit_linear, learning_curve, out_of_fold
 from mmclca.fitting.probing import interval_of
-from mmclca.sweep.report import markdown
 
-# whose test photographs are of other days than those to learn from
+# datasets with test photos from other days than the training photos
 OTHER_DAYS = ('cotton5', 'mangodis8')
-# calibration errors, by the temperature of the scores
+# columns of calibration errors
 KINDS = ['temperature by folds', 'without']
-WHERE = 'default', 'count'
+WHERE = ['default', 'count']
 
 
 def values():
-    """Return what the template asks for."""
+    """Return the values for the template."""
     rows = kept('few_photographs_told', measure, [({}, ())])
     rows['inside'] = 100 * rows.true.between(rows.low, rows.high)
-    alike = rows[~rows.set.isin(OTHER_DAYS)]
-    shares = dict(inside=rows.inside.mean(), alike=alike.inside.mean())
-    errors = rows.groupby(['default', 'count'])[KINDS].mean()
-    shown = errors.map('{:.1f}'.format).reset_index()
-    tables = dict(table=table(rows), calibration=markdown(shown, WHERE))
-    return dict(told=shares | tables)
+    same_days = rows[~rows.set.isin(OTHER_DAYS)]
+    shares = dict(inside=rows.inside.mean(), same_days=same_days.inside.mean())
+    return dict(told=dict(shares, rows=means(rows)))
 
 
 def measure():
-    """Measure the accuracy that fit tells of its defaults, the interval, and
-    the accuracy of test photographs, by draw."""
+    """Measure reported accuracy, interval and test accuracy per training
+    subset, for both defaults of ``fit``."""
     return [
         dict(default=title, set=name, count=count, **found)
         for title, settings in GRID['defaults'].items()
@@ -41,14 +37,13 @@ def measure():
 
 
 def told(name, own, count, reading, **settings):
-    """Yield what fit tells of draws of a set."""
+    """Yield reported accuracy and test accuracy per training subset."""
     read = read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
     labels, tested = labels_of(own)
     for drawn in draws(labels, ~tested, count):
         given = read[drawn], labels[drawn], 1 + int(labels.max())
         found = out_of_fold(*given)
-        curve = learning_curve(*given, strength=found.strength)
-        low, high = interval_of(found, curve)
+        low, high = interval_of(found, learning_curve(found, read[drawn]))
         fitted = fit_linear(*given, 'ridge', found.strength)
         scores, names = fitted.scores(read[tested, 0]), labels[tested]
         true = (scores.argmax(1) == names).float().mean()
@@ -68,14 +63,10 @@ def calibration_error(probabilities, labels, bins=15):
     return 100 * sums.abs().sum() / len(sure)
 
 
-def table(rows):
-    """Return a row a default and number of photographs a class: the share of
-    draws whose accuracy is in the interval, by set, in per cent."""
-    found = rows.pivot_table('inside', WHERE, 'set')
-    found.insert(0, 'mean', found.mean(1))
-    shown = found.map('{:.0f}'.format)
-    width = (
-        100 * (rows.high - rows.low).groupby([rows[x] for x in WHERE]).mean()
-    )
-    shown.insert(1, 'width of the interval', width.map('{:.0f}'.format))
-    return markdown(shown.reset_index(), WHERE)
+def means(rows):
+    """Return one row per default and number of photos per class: means over
+    datasets and draws of the share of intervals that hold, of their width in
+    points and of the calibration errors."""
+    rows = rows.assign(width=100 * (rows.high - rows.low))
+    found = rows.groupby(WHERE)[['inside', 'width', *KINDS]].mean()
+    return found.reset_index().to_dict('records')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What training on from the probe of fit gains, set by set."""
+"""Gain of fine-tuning from the linear probe of ``fit``, by dataset."""
 
 from contextlib import contextmanager
 from copy import deepcopy
@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from few_photographs import GRID, labels_of
 from frozen import DATA, FILES, WEIGHTS, photographs, read_list
-from tables import kept
+from tables import kept, select
 
 import mmclca
 from mmclca.apis import Probe
@@ -23,28 +23,23 @@ from mmclca.fitting.probing import fit_classifier, measure
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.screen import Log
 from mmclca.fitting.training import refitted, train, training_config
-from mmclca.sweep.report import markdown
 
 STUDY = 'few_photographs_trained'
 WHOLE = 'fine-tuning'
-SHARES = (0.25, 0.5, 0.75, 1.0)  # of what was trained, in the weights
+SHARES = (
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+)  # weights of the fine-tuned model in the interpolation
 KEYS = ['backbone', 'set', 'crops']
-TITLES = {
-    'folds': 'probe, by folds',
-    'probe': 'probe, test',
-    'scores': 'both scores summed',
-    **{f'{share}': f'{share:.0%} of the way' for share in SHARES[:-1]},
-    '1.0': 'trained',
-    'refitted': 'trained, ridge on it',
-    'fine_tuned': 'fine-tuning, all tokens',
-}
 CALL = dict.fromkeys(
     ('photographs', 'budget', 'runtime', 'labels', 'groups', 'pixels')
 )
 
 
 def values():
-    """Return what the template asks for: a function that makes a table."""
+    """Return trainings and fits for the template."""
     wanted = [(named_run(*one, 'fit'), one) for one in GRID['trained']]
     rows = kept(STUDY, measured, wanted)
     wanted = [(named_run(*x, 3, WHOLE), x) for x in GRID['fine_tuned']]
@@ -55,7 +50,7 @@ def values():
     wanted = [(dict(count=count), (count,)) for count in GRID['drawn']]
     drawn = kept('few_photographs_drawn', fitted, wanted)
     shown = drawn.to_dict('records')
-    return dict(trained=partial(table, rows), drawn=shown)
+    return dict(trained=partial(by_folds, rows), drawn=shown)
 
 
 def named_run(backbone, name, crops, recipe):
@@ -64,8 +59,8 @@ def named_run(backbone, name, crops, recipe):
 
 
 def measured(backbone, name, crops):
-    """Train on all that is to be learned from in a set, from a probe of one
-    or three crops; gives accuracies in per cent."""
+    """Fine-tune on all training photos of a dataset, from a probe of one or
+    three crops; return accuracies in percent."""
     zooms = patch.object(model, 'ZOOMS', model.ZOOMS[: crops - 1])
     with zooms, planned(backbone, name) as (plan, known, test, log):
         probe, found, config = begin(plan, known)
@@ -78,8 +73,8 @@ def measured(backbone, name, crops):
 
 
 def begin(plan, known):
-    """Fit a probe to train on from; gives it, what its folds found and the
-    config of the training."""
+    """Fit the initial probe; return the probe, its cross-validation results
+    and the training config."""
     folder, probe = plan.files.path, plan.probe
     found = fit_classifier(plan, probe, known, plan.views)
     start = Path(folder, 'start.pth')
@@ -89,8 +84,8 @@ def begin(plan, known):
 
 
 def fine_tuned(backbone, name):
-    """Train the whole network with a new last layer, as users do, by the same
-    recipe; gives its accuracy beside that of a probe of three crops."""
+    """Fine-tune the full ViT with a new last layer and the same recipe; return
+    the test accuracy."""
     with planned(backbone, name) as (plan, known, test, log):
         folder, weights = plan.files.path, plan.pretrained.source
         config = training_config(plan, known, weights, Path(folder, 'work'))
@@ -103,8 +98,8 @@ def fine_tuned(backbone, name):
 
 
 def fitted(count):
-    """Fit to so many photographs of each drawn cultivar, as users do: test
-    accuracies in per cent of the probe and of what is made of it."""
+    """Run ``fit`` with a number of photos per synthetic cultivar; return test
+    accuracies in percent, without and with fine-tuning."""
     with TemporaryDirectory() as folder:
         place, found = Path(folder, 'photographs'), {}
         link(DATA / 'drawn_cultivars', place, train=count, test=None)
@@ -128,8 +123,8 @@ def link(root, place, **splits):
 
 
 def changed(backbone, name, change):
-    """Train on from a probe of three crops by a recipe that differs in one
-    thing; gives the accuracy of ridge regression on it in per cent."""
+    """Fine-tune from a probe of three crops with one changed setting; return
+    the accuracy of ridge regression on its features in percent."""
     with planned(backbone, name) as (plan, known, test, log):
         _, found, config = begin(plan, known)
         config.merge_from_dict(GRID['changes'][change])
@@ -140,8 +135,8 @@ def changed(backbone, name, change):
 
 @contextmanager
 def planned(backbone, name):
-    """Plan a fit to what is to be learned from in a set: gives the plan,
-    these photographs, those to test with, and a log."""
+    """Plan a fit to a dataset; yield the plan, training photos, test photos
+    and a log."""
     own = photographs()[name]
     tested = labels_of(own)[1].numpy()
     known, test = named(own[~tested]), named(own[tested])
@@ -155,7 +150,7 @@ def planned(backbone, name):
 
 
 def named(rows):
-    """Return photographs of rows of a table."""
+    """Return the photos listed in a table."""
     classes = [f'{label:02}' for label in rows.label]
     found = Photographs.named([*rows.path], classes, 'set')
     found.splits[:] = ['train'] * len(classes)
@@ -163,7 +158,7 @@ def named(rows):
 
 
 def compare(plan, probe, path, test):
-    """Measure a probe, what was trained from it, and what lies between."""
+    """Measure a probe, the fine-tuned model, and interpolated weights."""
     labels, trained = torch.tensor(test.labels), Probe(path, None, plan.device)
     scores = [measure(one, test)[1].softmax(1) for one in (probe, trained)]
     found = dict(probe=accuracy(probe, test))
@@ -178,7 +173,7 @@ def compare(plan, probe, path, test):
 
 
 def mixed(one, other, share):
-    """Interpolate weights that two networks have."""
+    """Interpolate the weights shared by two networks."""
     return {
         key: torch.lerp(one[key], other[key], share)
         for key in one.keys() & other.keys()
@@ -187,23 +182,17 @@ def mixed(one, other, share):
 
 
 def accuracy(probe, test):
-    """Return the share of photographs that a model names right, in %."""
+    """Return the accuracy of a model in percent."""
     return round(100 * measure(probe, test)[0]['accuracy'], 2)
 
 
 def percent(flags):
-    """Return the share of true ones in %."""
+    """Return the percentage of true values."""
     return round(100 * float(flags.float().mean()), 2)
 
 
-def table(rows, backbone, crops):
-    """Return a row a set, the least that folds name right first."""
-    rows = rows[(rows.backbone == backbone) & (rows.crops == crops)]
-    rows = rows.sort_values('folds').drop(
-        columns=['backbone', 'crops', 'recipe']
-    )
-    rows = rows.dropna(axis=1, how='all')
-    rows['photographs'] = rows.photographs.astype(int)
-    shares = rows.columns.drop(['set', 'photographs'])
-    rows[shares] = rows[shares].map('{:.1f}'.format)
-    return markdown(rows.rename(columns=TITLES), ('set',))
+def by_folds(rows, backbone, crops):
+    """Return one row per dataset, the lowest cross-validated accuracy
+    first."""
+    rows = select(rows, dict(backbone=backbone, crops=crops))
+    return rows.sort_values('folds').to_dict('records')

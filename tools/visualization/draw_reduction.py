@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw which patches each stage keeps, merges or mixes."""
+"""Draw the patches that each stage keeps, merges or mixes."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw where students, teachers and other models agree."""
+"""Compare predictions and tokens of students, teachers and other models."""
 
 from mmclca.cli import run_command
 

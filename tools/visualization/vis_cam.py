@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw class activation maps (Grad-CAM): what speaks for a class."""
+"""Draw class activation maps (Grad-CAM)."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw how much alike the layers of one model, or of two, are (CKA)."""
+"""Draw the similarity (CKA) of layers of one or two models."""
 
 from mmclca.cli import run_command
 

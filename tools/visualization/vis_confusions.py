@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw which classes are taken for each other, with images side by side."""
+"""Draw the most confused classes with example images."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw how the patches of a ResMLP communicate: its matrices, by layer."""
+"""Draw the cross-patch matrices of a ResMLP by layer."""
 
 from mmclca.cli import run_command
 

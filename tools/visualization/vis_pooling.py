@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw what attention pooling reads of images, by class where it can."""
+"""Draw the attention of attention pooling, by class or by head."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw what a masked autoencoder makes of images that it sees a part of."""
+"""Draw the reconstructions of a masked autoencoder."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the attention rollout of images: what of them reaches the last CLS."""
+"""Draw the attention rollout to the last CLS token."""
 
 from mmclca.cli import run_command
 

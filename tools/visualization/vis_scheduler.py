@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The curve of a learning rate, by MMPretrain's tool: ``python
+"""Plot the learning rate with the tool of MMPretrain: ``python
 tools/visualization/vis_scheduler.py CONFIG``."""
 
 from mmclca import cli

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the features of images as points of a plane (t-SNE)."""
+"""Draw a t-SNE plot of image features."""
 
 from mmclca.cli import run_command
 

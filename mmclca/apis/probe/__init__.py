@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .classifiers import Linear, fit_linear
-from .folds import OutOfFold, error_slopes, learning_curve, out_of_fold
+from .folds import OutOfFold, forecast, learning_curve, out_of_fold
 from .probe import FeatureCache, Probe
 
 __all__ = [
@@ -8,8 +8,8 @@ __all__ = [
     'Linear',
     'OutOfFold',
     'Probe',
-    'error_slopes',
     'fit_linear',
+    'forecast',
     'learning_curve',
     'out_of_fold',
 ]

@@ -123,14 +123,14 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
     """Refuse labels out of range, and classes without an image."""
     if not len(labels) or labels.min() < 0 or labels.max() >= num_classes:
         raise ValueError(
-            f'labels of {len(labels)} images must be 0 to {num_classes - 1}'
+            f'{len(labels)} labels must be within 0 and {num_classes - 1}'
         )
     counts = labels.bincount(minlength=num_classes)
     empty = torch.where(counts == 0)[0].tolist()
     if empty:
         raise ValueError(
-            f'{len(empty)} of {num_classes} classes have no image (the first '
-            f'is number {empty[0]}): leave them out'
+            f'{len(empty)} of {num_classes} classes have no images (the first '
+            f'is number {empty[0]}); omit these classes'
         )
 
 
@@ -157,7 +157,7 @@ class Task:
         groups: Sequence | None = None,
         class_weights: str | None = None,
     ) -> 'Task':
-        """Check what users give; see :func:`mmclca.apis.probe.out_of_fold`."""
+        """Check the arguments of :func:`mmclca.apis.probe.out_of_fold`."""
         labels = torch.as_tensor(labels)
         check_classifier(classifier)
         one_of(('balanced',), class_weights=class_weights or 'balanced')
@@ -167,11 +167,9 @@ class Task:
         views = features if features.dim() == 3 else features[:, None]
         if len(views) != len(labels):
             raise ValueError(
-                f'{len(views)} images have features, {len(labels)} labels'
+                f'{len(views)} images have features, but {len(labels)} labels'
             )
-        views = views.double()
-        rotated, basis = rotate(views.flatten(0, 1))
-        return cls(rotated.unflatten(0, views.shape[:2]), *settings, basis)
+        return cls(views.double(), *settings).in_span()
 
     @property
     def strengths(self) -> Sequence[float]:
@@ -197,6 +195,12 @@ class Task:
             labels=self.labels[chosen],
             groups=groups,
         )
+
+    def in_span(self) -> 'Task':
+        """Return the same with features rotated by ``basis``."""
+        rotated, basis = rotate(self.features.flatten(0, 1))
+        rotated = rotated.unflatten(0, self.features.shape[:2])
+        return replace(self, features=rotated, basis=basis)
 
     def fit(self, *strengths: float) -> list[Linear]:
         """Fit the classifier to all images with each of some strengths."""

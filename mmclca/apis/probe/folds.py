@@ -15,9 +15,10 @@ from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 from .classifiers import Linear, Task, best, fit_linear
 
 MOST_SCORES = 2**25  # of all repeats together: many images need no repeats
-SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # photographs a class
-LEAST_ERROR = 0.001  # the logarithm of none is none
-STEEPEST = -1  # no more than half of the errors go with twice the photographs
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
+LEAST_ERROR = 0.001  # avoids the logarithm of zero
+POINT = ('photographs', 'accuracy', 'low', 'high')  # of a learning curve
+STEEPEST = -1  # twice as many images halve the error at most
 
 
 @dataclass
@@ -34,6 +35,8 @@ class OutOfFold:
         independent (int): Images that were tested, a group counted once.
         splits (list[tuple]): Positions of the images to fit to, and of those
             tested, of all folds and repeats.
+        strengths (list[float]): Regularization strength of each split,
+            selected on its training images.
     """
 
     logits: Tensor
@@ -43,6 +46,7 @@ class OutOfFold:
     folds: int
     independent: int
     splits: list[tuple]
+    strengths: list[float]
 
     @property
     def accuracy(self) -> Tensor:
@@ -160,12 +164,14 @@ def out_of_fold(
     ]
     logits = torch.full((repeats, len(labels), num_classes), torch.nan)
     right = torch.full((len(task.strengths), *logits.shape[:2]), torch.nan)
+    strengths = []
     for repeat, train, test in progress(cuts):
         scores = task.scores(train, test)
         named = scores.argmax(2) == labels[test]
         right[:, repeat, test] = named.float()
         chosen = task.part(train).choose(folds, seed)
         logits[repeat, test] = scores[chosen].float()
+        strengths.append(task.strengths[chosen])
     strength = task.strengths[best(right.nanmean(1))]
     tested = task.units.tested
     whole = task.features[:, 0]
@@ -173,8 +179,8 @@ def out_of_fold(
     temperature = fit_temperature(known, labels, tested)
     parts = len(cuts) // repeats
     chosen = strength, temperature, parts, tested
-    splits = [split for _, *split in cuts]
-    return OutOfFold(logits / temperature, labels, *chosen, splits)
+    splits = [split for _, *split in cuts], strengths
+    return OutOfFold(logits / temperature, labels, *chosen, *splits)
 
 
 def fit_chosen(
@@ -197,66 +203,68 @@ def fit_chosen(
 
 
 def learning_curve(
+    found: OutOfFold,
     features: Tensor,
-    labels: Tensor | Sequence[int],
-    num_classes: int,
     classifier: str = 'ridge',
     groups: Sequence | None = None,
     sizes: Sequence[int] = SIZES,
-    repeats: int = 10,
-    seed: int = 0,
-    strength: float | None = None,
+    class_weights: str | None = None,
     progress: Callable = iter,
 ) -> list[dict]:
-    """Accuracy of a classifier fitted to k images of each class.
+    """Cross-validated accuracy by the number of training images per class.
 
-    Drawn anew each time; the images left are the test. It ends with the
-    largest k of which half of the classes have more, or that of ``sizes``.
+    For each size, a random subset of the training images of each split is
+    fitted with the strength of this split, and the same images are tested as
+    in ``found``. The last point is the accuracy of ``found``.
 
     Args:
+        found (OutOfFold): Result of :func:`out_of_fold` with these images.
         features (Tensor): (N, D), or (N, V, D) of V views of each image.
-        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
-        num_classes (int): Number of classes.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
-        groups (Sequence, optional): See :func:`out_of_fold`; k groups of
-            each class are drawn. Defaults to None.
-        sizes (Sequence[int]): Images a class, k. A class with fewer has all
-            of them fitted. Defaults to 1, 2, 3, 5, 10, 20, 50 and 100.
-        repeats (int): Draws of each size. Defaults to 10.
-        seed (int): Of the draws. Defaults to 0.
-        strength (float, optional): See :func:`fit_linear`.
+        groups (Sequence, optional): See :func:`out_of_fold`; groups are
+            counted instead of images. Defaults to None.
+        sizes (Sequence[int]): Images per class. If classes differ in size,
+            images of the median class; the subset has the same share of each
+            class, at least one image. Defaults to 1, 2, 3, 5, 10, 20, 50 and
+            100.
+        class_weights (str, optional): See :func:`out_of_fold`.
             Defaults to None.
         progress (Callable): Wraps the list of sizes. Defaults to ``iter``.
 
     Returns:
-        list[dict]: For each size ``photographs`` (k), the mean ``accuracy``
-        and its 95 % Wilson interval, ``low`` to ``high``, as of the images, or
-        of the tests where these are fewer. Empty where most
-        classes have one image.
+        list[dict]: For each size ``photographs``, ``accuracy``, the mean over
+        repeats, and its 95 % Wilson interval, ``low`` to ``high``. Empty if
+        no image was tested.
 
     Raises:
         ValueError: See :func:`out_of_fold`.
     """
-    task = Task.of(features, labels, num_classes, classifier, groups)
-    strength = task.default if strength is None else strength
-    counts, curve = task.units.per_class, []
-    most = int(np.median(counts)) - 1
-    for size in progress(sorted({min(size, most) for size in sizes if most})):
-        draws = [task.units.draw(size, seed + i) for i in range(repeats)]
-        found = [_share_right(task, strength, *draw) for draw in draws]
-        mean = float(np.mean(found))
-        left = (counts - size).clip(0)
-        number = min(counts[left > 0].sum(), repeats * left.sum())
-        low, high = wilson(mean, int(number))
-        point = dict(photographs=size, accuracy=mean, low=low, high=high)
-        curve.append(point)
-    return curve
+    number = found.logits.shape[-1], classifier
+    task = Task.of(features, found.labels, *number, groups, class_weights)
+    if not found.independent:
+        return []
+    usual = np.median(task.units.per_class)
+    most = max(round(usual * (1 - 1 / found.folds)), 1)
+    smaller = [size for size in sizes if size < most]
+    curve = {x: _subset(found, task, x / usual) for x in progress(smaller)}
+    curve[most] = float(found.accuracy.mean())
+    number = found.independent / 2  # as in OutOfFold.interval
+    points = [(size, x, *wilson(x, number)) for size, x in curve.items()]
+    return [dict(zip(POINT, point, strict=True)) for point in points]
 
 
-def _share_right(task: Task, strength: float, train, test) -> float:
-    (fitted,) = task.part(train).fit(strength)
-    scores = fitted.scores(task.features[test, 0])
-    return float(accuracy(scores, task.labels[test]))
+def _subset(found: OutOfFold, task: Task, share: float) -> float:
+    """Cross-validate with a share of each class, at least one unit."""
+    numbers = np.rint(share * task.units.per_class).clip(1)
+    logits = torch.full_like(found.logits, torch.nan)
+    for i, (train, test) in enumerate(found.splits):
+        units = task.part(train).units
+        some = task.part(train[units.draw(numbers, i)]).in_span()
+        (fitted,) = some.fit(found.strengths[i])
+        tested = task.features[test, 0]
+        tested = tested if some.basis is None else tested @ some.basis
+        logits[i // found.folds, test] = fitted.scores(tested).float()
+    return float(accuracy(logits, task.labels).mean())
 
 
 def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
@@ -297,23 +305,29 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
     return float(log_temperature.detach().exp())
 
 
-def error_slopes(points: Sequence[dict], names: Sequence[str]) -> tuple:
-    """Fit a line through the logarithms of images a class, and of errors.
+def forecast(points: Sequence[dict], factor: float) -> dict | None:
+    """Extrapolate a learning curve from its last point.
 
     The error falls as a power of the number of images, `Deep Learning
     Scaling is Predictable, Empirically <https://arxiv.org/abs/1712.00409>`_.
-    Of few points the line can be too steep: it is -1 to 0.
+    A line through the logarithms of all points gives the exponent, limited
+    to -1 to 0. The lower bound stays, the upper bound rises by the gain.
 
     Args:
-        points (Sequence[dict]): Of :func:`learning_curve`, two or more.
-        names (Sequence[str]): Of the shares, such as 'accuracy'.
+        points (Sequence[dict]): Result of :func:`learning_curve`.
+        factor (float): Ratio of the number of images to the last point.
 
     Returns:
-        tuple: Mean logarithms of images and of errors, and slopes of these,
-        each an array with a number a name but the first.
+        dict | None: Another point, None for fewer than two points.
     """
+    if len(points) < 2:
+        return None
+    last = points[-1]
     x = np.log([point['photographs'] for point in points])
-    shares = np.array([[point[name] for name in names] for point in points])
-    y = np.log(np.maximum(1 - shares, LEAST_ERROR))
-    slopes = np.clip(np.polyfit(x, y, deg=1)[0], STEEPEST, 0)
-    return x.mean(), y.mean(0), slopes
+    errors = 1 - np.array([point['accuracy'] for point in points])
+    exponent, _ = np.polyfit(x, np.log(errors.clip(LEAST_ERROR)), deg=1)
+    mean, left = last['accuracy'], factor ** exponent.clip(STEEPEST, 0)
+    gain = float((1 - mean) * (1 - left))
+    number, high = factor * last['photographs'], min(last['high'] + gain, 1.0)
+    found = dict(photographs=round(number), accuracy=mean + gain, high=high)
+    return last | found

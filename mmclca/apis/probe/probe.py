@@ -87,9 +87,9 @@ class FeatureCache(dict):
             if features.shape != (len(digests), self._width):
                 raise ValueError(f'features of shape {features.shape}')
         except (KeyError, SafetensorError, TypeError, ValueError):
-            return  # no part of ours: its images go through the model
+            return  # not a valid part: compute its features again
         if not features.isfinite().all():
-            raise ValueError(f'{part} holds no finite numbers: remove it')
+            raise ValueError(f'{part} contains NaN or infinity; remove it')
         self.update(zip(digests, features, strict=True))
 
 
@@ -214,8 +214,8 @@ class Probe:
         new = [i for i in range(len(paths)) if digests[i] not in cache]
         if lost := [paths[i] for i in new if paths[i] in self._unopened]:
             raise ValueError(
-                f'features of {len(lost)} images are missing, such as of '
-                f'{lost[0]}: fit again with --overwrite'
+                f'features of {len(lost)} images are missing, such as '
+                f'{lost[0]}; run fit again with --overwrite'
             )
         unread = self._keep_features(paths, digests, new, zoom) if new else {}
         refuse_none_read(paths, unread)
@@ -272,8 +272,8 @@ class Probe:
         """
         if len(classes) < 2:
             raise ValueError(
-                f'{len(classes)} class ({", ".join(classes)}): a classifier '
-                'needs images of two or more'
+                'a classifier needs images of at least two classes, found '
+                f'{len(classes)} ({", ".join(classes)})'
             )
         settings = features, labels, len(classes), classifier
         found, fitted = fit_chosen(
@@ -345,18 +345,18 @@ def _set_number_of_classes(model: BaseModel, number: int) -> None:
 def fit_to_images(
     probe: Probe, images: Photographs, **options
 ) -> tuple[Photographs, int, OutOfFold]:
-    """Fit a probe to images that each have a class, with options of its fit.
+    """Fit a probe to labeled images, with the options of ``Probe.fit``.
 
-    Returns the images that were read, the channels of their features, and
-    the predictions of the folds.
+    Returns the readable images, the dimension of their features, and the
+    cross-validated predictions.
     """
     features, unread = probe.views(images.paths)
     images = read_ones(images, unread)
     if None in images.labels:
         nameless = images.paths[images.labels.index(None)]
         raise ValueError(
-            f'{nameless} has no class: give a folder a class, or a list with '
-            'labels'
+            f'{nameless} has no class; put it in a class folder, or pass a '
+            'list with labels'
         )
     images = images.of_classes(sorted({*images.labels}))
     known = features, images.labels, images.classes
@@ -367,17 +367,17 @@ def fit_to_images(
 def accuracy_on(
     probe: Probe, images: Photographs, fitted: Photographs
 ) -> tuple[int, float]:
-    """Count the new images that are read, and the share named right."""
+    """Return the number of readable test images and the accuracy."""
     check_known(images, probe.classes)
     both = shared(images, fitted)
     if both:
         raise ValueError(
-            f'{len(both)} of the test images are also fitted to, such as '
-            f'{min(both)}: they tell nothing'
+            f'{len(both)} test images are also training images, such as '
+            f'{min(both)}; remove them from one of the sets'
         )
     features, unread = probe.features(images.paths)
     images = read_ones(images, unread)
     right = share_right(images, probe.scores(features), probe.classes)
     if right is None:
-        raise ValueError(f'{images.source} has no classes to measure with')
+        raise ValueError(f'accuracy needs labels; {images.source} has none')
     return len(images.paths), right

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Teach a model that fit wrote one more class, or more photographs of a class,
-in seconds: the classifier is fitted again, the network stays as it is
+"""Add a class to a model of fit, or more photos of a class, in seconds: the
+classifier is refitted, the backbone does not change.
 
 ``python -m mmclca add-class MODEL FOLDER``
 """
@@ -16,9 +16,9 @@ from ..packages import fitting
 def parse_args():
     parser = Parser(__doc__)
     parser.share('folder')
-    photographs = 'folder of photographs of one class'
+    photographs = 'folder of photos of one class'
     parser.add('photographs', photographs, type=Path)
-    parser.add('--name', 'name of the class (default: that of the folder)')
+    parser.add('--name', 'class name (default: folder name)')
     parser.share('--device')
     return parser.parse_args()
 
@@ -27,5 +27,6 @@ def main(args):
     with plain_errors():
         model_files.check_order(str(args.folder), [str(args.photographs)])
         model_file(args.folder)
-        model = fitting.FittedModel(args.folder, args.device)
+        with model_files.loading():
+            model = fitting.FittedModel(args.folder, args.device)
         model.add_class(args.photographs, args.name)

@@ -1,12 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write pictures of the best images of a test (right, with the highest scores)
-and of the worst (wrong, with the highest scores), with their classes, and the
-same as JSON
+"""Draw the best predictions of a test (correct, highest scores) and the worst
+(wrong, highest scores) with their classes, and write the same as JSON.
 
 ``python tools/analysis_tools/analyze_results.py CONFIG RESULTS --out-dir DIR``
 """
 
 from pathlib import Path
+
+from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
 from ..arguments import positive
@@ -27,9 +28,9 @@ KEYS = ('sample_idx', 'gt_label', 'pred_label', 'pred_score')
 def parse_args():
     parser = Parser(__doc__)
     parser.add('config', 'path or name of a config')
-    parser.add('result', 'the .pkl of tools/test.py --out')
-    parser.add('--out-dir', 'folder to write to', type=Path, required=True)
-    parser.add('--topk', 'pictures of each kind', 20, type=positive)
+    parser.add('result', '.pkl file of tools/test.py --out')
+    parser.add('--out-dir', 'output folder', type=Path, required=True)
+    parser.add('--topk', 'best and worst images to draw', 20, type=positive)
     parser.share('-r --rescale-factor', '--cfg-options')
     return parser.parse_args()
 
@@ -59,7 +60,7 @@ def save(chosen, dataset, folder, rescale_factor):
             out_file=str(folder / f'{rank:03}_{name}.png'),
         )
     mmengine.dump(chosen, folder / f'{folder.name}.json')
-    print(f'{folder}: {len(chosen)}')
+    say(f'Saved      {folder} ({len(chosen)} pictures)')
 
 
 def analyze(args):
@@ -68,8 +69,8 @@ def analyze(args):
     dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
-            f'{args.result} has {len(results)} predictions, the test set of '
-            f'the config {len(dataset)} images: are they of one test?'
+            f'{args.result} has {len(results)} predictions, the test set '
+            f'{len(dataset)} images: use config and results of one test'
         )
     kinds = dict(success=[], fail=[])
     plain = [{k: np.asarray(row[k]).tolist() for k in KEYS} for row in results]

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Look at a data set: ``python tools/visualization/browse_dataset.py
-CONFIG``."""
+"""Show a dataset: ``python tools/visualization/browse_dataset.py CONFIG``."""
 
 import sys
 from pathlib import Path
 
-from mmclca.utils.messages import track
+from mmclca.utils.messages import say, track
 
 from .. import Parser, plain_errors
 from ..arguments import positive
@@ -29,19 +28,19 @@ MODES = dict(
 
 def parse_args():
     parser = Parser(
-        description='Show the images of a data set with their classes, as '
-        'they are on disk and as the steps of the pipeline make them'
+        description='Show the images of a dataset with their classes, before '
+        'and after the steps of the pipeline.'
     )
     parser.add('config', 'path or name of a config')
     parser.add(
         '-o --output-dir',
-        'folder to write pictures to; needed where there is no display',
+        'output folder, required without a display',
         type=Path,
     )
-    parser.flag('--not-show', 'open no window')
+    parser.flag('--not-show', 'no window')
     parser.add(
         '-p --phase',
-        'which data set',
+        'split to show',
         'train',
         choices=['train', 'test', 'val'],
     )
@@ -52,19 +51,18 @@ def parse_args():
         type=positive,
     )
     parser.add(
-        '-i --show-interval', 'seconds that a window stays', 2, type=float
+        '-i --show-interval', 'seconds per image in the window', 2, type=float
     )
     parser.add(
         '-m --mode',
-        '"original": from disk; "transformed": as the model gets it, before '
-        'it is normalized; "concat": both; "pipeline": after every step',
+        'image from disk, after the pipeline, both, or after every step',
         'transformed',
         choices=MODES,
     )
     parser.share('-r --rescale-factor')
     parser.add(
         '-c --channel-order',
-        'of the images in the pipeline',
+        'channel order in the pipeline',
         'BGR',
         choices=['BGR', 'RGB'],
     )
@@ -150,7 +148,7 @@ def pictures(settings, args):
 def browse(args):
     shown = not args.not_show and visualization.figures.can_show()
     if not (args.output_dir or shown):
-        raise ValueError('no window to draw in: give --output-dir FOLDER')
+        raise ValueError('no display found: add --output-dir FOLDER')
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
     mmengine.registry.init_default_scope('mmpretrain')
@@ -167,4 +165,4 @@ def main(args):
     with plain_errors(args.config):
         browse(args)
     if args.output_dir:
-        print(args.output_dir)
+        say(f'Saved      {args.output_dir}')

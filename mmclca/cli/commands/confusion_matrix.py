@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count how often each class of the test set is taken for each; rows are true
-classes, columns predicted ones
+"""Compute the confusion matrix on the test set: rows are true classes,
+columns are predicted classes.
 
 ``python tools/analysis_tools/confusion_matrix.py CONFIG CHECKPOINT|RESULTS``
 """
@@ -28,23 +28,23 @@ def parse_args():
     parser.add('config', 'path or name of a config')
     parser.add(
         'ckpt_or_result',
-        'a checkpoint, which is tested, or the .pkl of tools/test.py --out',
+        'checkpoint to test, or .pkl file of tools/test.py --out',
     )
     parser.add(
         '--out',
-        'write the matrix: .pkl (a tensor) or .json (lists)',
+        'matrix file, .pkl (tensor) or .json (lists)',
         type=file_named('.pkl', '.json'),
     )
     parser.add('--show-path', 'picture to write', type=Path)
-    parser.flag('--include-values', 'write the numbers into the picture')
-    parser.add('--cmap', 'colours of matplotlib', 'viridis', metavar='NAME')
+    parser.flag('--include-values', 'numbers in the picture')
+    parser.add('--cmap', 'matplotlib color map', 'viridis', metavar='NAME')
     parser.share('--cfg-options')
     parser.set_defaults(device=None)
     return parser.parse_args()
 
 
 def matrix_of_checkpoint(args, cfg):
-    """Test a checkpoint; gives the matrix and the names of the classes."""
+    """Test a checkpoint and return the matrix and the class names."""
     inferencer = model_files.load(args, args.config, args.ckpt_or_result)
     dataset = datasets.batches.dataset_of(cfg)
     found = datasets.batches.batches(inferencer.model, dataset)
@@ -55,7 +55,7 @@ def matrix_of_checkpoint(args, cfg):
 
 
 def matrix_of_results(args, cfg):
-    """Make the matrix of predictions made before."""
+    """Compute the matrix from stored predictions."""
     results = evaluation.predictions.read_predictions(
         args.ckpt_or_result, 'pred_score', 'gt_label'
     )
@@ -69,7 +69,7 @@ def classes_of(cfg):
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
-        print(f'no class names, the test set is not here: {error}')
+        say(f'Warning: class numbers instead of names, test set: {error}')
         return None
     return dataset.metainfo.get('classes')
 
@@ -86,16 +86,16 @@ def draw(matrix, classes, include_values, cmap):
 
 
 def describe(matrix, classes):
-    """Return lines on the accuracy and the most frequent confusions."""
+    """Describe the accuracy and the most confused classes in lines."""
     right = matrix.diagonal().sum().item()
-    yield f'{right} of {matrix.sum().item()} images right'
+    yield f'Accuracy   {right} of {matrix.sum().item()} images correct'
     wrong = matrix.clone().fill_diagonal_(0)
     names = classes or [str(label) for label in range(len(matrix))]
     counts, places = wrong.flatten().topk(min(5, wrong.numel()))
     for count, place in zip(counts.tolist(), places.tolist(), strict=True):
         true, predicted = divmod(place, len(matrix))
         if count:
-            yield f'{count} of {names[true]} taken for {names[predicted]}'
+            yield f'Confused   {names[true]} as {names[predicted]}: {count}'
 
 
 def write(matrix, out):
@@ -116,7 +116,8 @@ def main(args):
         say(*describe(matrix, classes))
         if args.out:
             write(matrix, args.out)
+            say(f'Saved      {args.out}')
         if args.show_path:
             figure = draw(matrix, classes, args.include_values, args.cmap)
             figure.savefig(args.show_path, bbox_inches='tight')
-            print(args.show_path)
+            say(f'Saved      {args.show_path}')

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From nothing to a trained, tested and drawn CLCA ViT, on a CPU.
-Draws leaves of eight cultivars, trains a small ViT that drops half of its
-tokens three times, tests the best checkpoint, draws what is left of four
-leaves, and ends with a table of its cost and speed. Every command is printed,
-and can be run by hand from the folder of the project.
+"""Train, test and draw a small CLCA ViT on synthetic leaves, on a CPU.
+Generates leaves of eight cultivars, trains a small ViT that drops half of its
+tokens three times, tests the best checkpoint, draws the remaining patches of
+four leaves, and prints a table of cost and speed. Every command is printed and
+can be run by hand from the project folder.
 """
 
 import json
@@ -31,13 +31,13 @@ def parse_args():
     parser = Parser(description=__doc__)
     parser.add(
         '--work-dir',
-        'folder for results, which a later demo empties',
+        'output folder, emptied by the next demo',
         'work_dirs/demo',
     )
-    parser.add('--seed', 'of leaves, weights and training', 1)
+    parser.add('--seed', 'random seed of leaves, weights and training', 1)
     parser.add(
         '--cfg-options KEY=VALUE',
-        'passed on to training and testing',
+        'config settings for training and testing',
         [],
         nargs='+',
     )
@@ -49,8 +49,8 @@ def make_empty(folder):
     mark = folder / 'made_by_demo'
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise Mistake(
-            f'{folder} is not empty, and not from an earlier demo: name '
-            'another folder with --work-dir'
+            f'{folder} is not empty and not from an earlier demo; choose '
+            'another --work-dir'
         )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

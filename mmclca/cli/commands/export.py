@@ -1,52 +1,55 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a trained model as one file that runs without mmclca: from normalized
-images (B, 3, H, W), float32, any B, to logits (B, classes). The file holds the
-preparation of images, the class names and the config too. It is kept only if
-its logits are those of PyTorch; int8 files are made of one that passed
+"""Write a trained model as one file that runs without mmclca. Input:
+normalized images (B, 3, H, W), float32, any B. Output: logits (B, classes).
+The file also stores preprocessing, class names and config. It is kept only if
+its logits match PyTorch; int8 files are made from a file that passed.
 
 ``python tools/deployment/export.py [CONFIG] CHECKPOINT``
 """
 
+import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
+from mmclca.utils.messages import say, spinner
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, whole_number
-from ..packages import benchmark, deployment, rich
+from ..arguments import CHECKPOINT, check_file, whole_number
+from ..packages import benchmark, deployment
 
 
 def parse_args():
     parser = Parser(__doc__)
-    config = 'path or name of a config (default: that in the checkpoint)'
+    config = 'path or name of a config (default: stored in the checkpoint)'
     parser.add('config', config, nargs='?')
-    parser.add('checkpoint', 'path or URL of the weights')
+    parser.add('checkpoint', CHECKPOINT)
     parser.add(
         '--format',
-        'ONNX, or what torch.export.load reads',
+        'ONNX, or pt2 for torch.export.load',
         'onnx',
         choices=['onnx', 'pt2'],
     )
     parser.add(
         '--out',
-        'file to write (default: the checkpoint with the other ending)',
+        'output file (default: name of the checkpoint, new ending)',
         type=Path,
     )
     parser.add(
         '--opset',
-        "version of ONNX's operators, 18 to 22",
+        'ONNX operator set, 18 to 22',
         18,
         # ONNX Runtime fails on the Attention operator of opset 23 and above
         type=whole_number(18, 22),
     )
-    parser.flag('--int8', 'quantize matrix products to 8 bits (ONNX only)')
+    parser.flag('--int8', '8-bit matrix products, ONNX only')
     parser.add(
         '--photos FOLDER',
-        'folder in which --int8 may open the photos of a model folder',
+        'folder from which --int8 may open the photos of a model folder',
         type=Path,
     )
     parser.share('--reject THRESHOLD.json', '--cfg-options')
@@ -56,10 +59,10 @@ def parse_args():
 
 def check(args):
     if args.format == 'pt2' and args.int8:
-        raise ValueError('--int8 is of --format onnx')
+        raise ValueError('--int8 needs --format onnx')
     if args.out and args.out.suffix != f'.{args.format}':
         raise ValueError(
-            f'--out {args.out}: the name must end in .{args.format}'
+            f'--out {args.out}: expected a file name ending in .{args.format}'
         )
     if args.out:
         check_file(args.out)
@@ -78,8 +81,8 @@ def default_out(checkpoint, format, int8):
 def export(args, out):
     """Write the file.
 
-    Gives the largest difference of its logits in float32, and what
-    quantization makes of them.
+    Return the largest difference of its logits in float32, and the effect of
+    quantization.
     """
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject
@@ -94,10 +97,10 @@ def export(args, out):
     size = preprocessing.size
     deployment.remove_partial_exports(out)
     if args.format == 'pt2':
-        return deployment.export_pt2(model, size, out, metadata), ''
+        return deployment.export_pt2(model, size, out, metadata), []
     settings = dict(metadata=metadata, opset=args.opset)
     if not args.int8:
-        return deployment.export_onnx(model, size, out, **settings), ''
+        return deployment.export_onnx(model, size, out, **settings), []
     with TemporaryDirectory() as folder:
         whole = Path(folder, 'model.onnx')
         error = deployment.export_onnx(model, size, whole, **settings)
@@ -109,15 +112,14 @@ def export(args, out):
 def main(args):
     with plain_errors():
         check(args)
-    with plain_errors(', '.join(filter(None, (args.config, args.checkpoint)))):
+    names = ', '.join(filter(None, (args.config, args.checkpoint)))
+    with plain_errors(names), model_files.quiet():
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
-        screen = rich.console.Console(stderr=True)
-        with screen.status('Exporting, which takes some ten seconds'):
+        with spinner('Exporting, about 10 s', sys.stderr):
             error, compared = export(args, out)
-    when = 'before the 8-bit quantization' if args.int8 else 'in float32'
-    print(
-        f'{out}: {out.stat().st_size / 1e6:.1f} MB; {when} its logits '
-        f'differ from those of PyTorch by at most {error:.1g}'
-    )
-    if compared:
-        print(compared)
+    when = 'before quantization' if args.int8 else 'float32'
+    say(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
+    say(*compared, f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)')
+    if args.format == 'onnx':
+        tool = 'python tools/deployment/infer_onnx.py'
+        say(f'Next       {tool} {quote(str(out))} PHOTOS')

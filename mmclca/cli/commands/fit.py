@@ -1,35 +1,35 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit a model to photographs: ``python -m mmclca fit PHOTOGRAPHS``."""
+"""Train a classifier on photos: ``python -m mmclca fit PHOTOS``."""
 
 from pathlib import Path
 
-from .. import Parser, plain_errors
+from .. import Parser, model_files, plain_errors
 from ..arguments import whole_number
 from ..packages import fitting
 
 
 def parse_args():
     parser = Parser(
-        description='Fit a model to photographs. Says in seconds how good it '
-        'is, trains it where that pays, and writes a folder that the other '
-        'verbs take. Interrupted, the same command goes on',
-        go_on='the same command goes on',
+        description='Train a classifier on photos: estimate its accuracy in '
+        'seconds, fine-tune where that tends to help, write a model folder. '
+        'Run the same command again to resume.',
+        go_on='Run the same command to resume.',
     )
     parser.add(
         'photographs',
-        'folder with a folder per class, or with train, val and test folders',
+        'folder with one folder per class, or with train, val, test folders',
         type=Path,
     )
-    out = 'folder of the model'
+    out = 'model folder to write'
     parser.add('--out MODEL', out, Path('model'), type=Path)
     parser.add(
         '--budget',
-        'cost per photo, such as 0.5GMACs, 20ms or best (default: half of '
+        'maximum cost per photo, e.g. 0.5GMACs, 20ms or best (default: half '
         'the full ViT)',
     )
     parser.add(
         '--runtime',
-        'runtime for times (default: onnx if installed, on a GPU pytorch)',
+        'runtime for latency (default: onnx if installed, pytorch on a GPU)',
         choices=['onnx', 'pytorch'],
     )
     parser.add(
@@ -38,33 +38,37 @@ def parse_args():
     )
     parser.add(
         '--pixels',
-        'normalization for --weights (default: that of timm)',
+        'normalization used in pre-training (default: from timm)',
         choices=['imagenet', 'half'],
     )
     parser.add(
         '--labels TABLE',
-        'table of file and class: .csv, .tsv, .xlsx or .ods',
+        'table of files and classes: .csv, .tsv, .xlsx or .ods',
         type=Path,
     )
     parser.add(
         '--groups',
-        'photos to keep together, such as those of a plant: a regular '
-        'expression for their paths, or a column of the table',
+        'photos kept in one fold, e.g. per plant: regex for paths, or table '
+        'column',
     )
-    parser.add('--folds', 'parts for the estimate', 5, type=whole_number(2))
+    folds = 'cross-validation folds'
+    parser.add('--folds', folds, 5, type=whole_number(2))
     parser.share('--class-weights')
-    parser.flag('--best', 'short for --budget best')
+    parser.flag('--best', 'most accurate model, same as --budget best')
     parser.add(
         '--coarse TABLE',
-        'table of classes and coarse classes, .csv with titles',
+        'table of classes and coarse classes, .csv with column titles',
     )
-    parser.flag('--explain', 'list the candidates and compare the full ViT')
-    parser.flag('--probe-only', 'do not train: an answer in seconds')
-    parser.flag('--overwrite', 'replace what another fit has written')
+    parser.flag(
+        '--explain',
+        'table of the candidate models, and a comparison with the full ViT',
+    )
+    parser.flag('--probe-only', 'linear probe without fine-tuning')
+    parser.flag('--overwrite', 'replacement of an existing model')
     parser.share('--device')
     args = parser.parse_args()
     if args.best and args.budget:
-        parser.error('--best is --budget best: give one of the two')
+        parser.error('--best and --budget exclude each other; give one')
     if args.best:
         args.budget = 'best'
     del args.best
@@ -72,5 +76,7 @@ def parse_args():
 
 
 def main(args):
+    with model_files.loading():
+        fit = fitting.fit
     with plain_errors():
-        fitting.fit(**vars(args))
+        fit(**vars(args))

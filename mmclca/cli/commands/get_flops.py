@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Multiply-accumulates (attention and LayerNorm included, activations not),
-parameters and tokens of a model for one image
+"""Count multiply-accumulates (with attention and LayerNorm, without
+activations), parameters and tokens of a model for one image.
 
 ``python tools/analysis_tools/get_flops.py CONFIG``
 """
@@ -17,10 +17,7 @@ from ..packages import apis, configs, evaluation
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add(
-        'config',
-        'path or name of a config, a checkpoint, or a folder that fit wrote',
-    )
+    parser.add('config', 'config, checkpoint or model folder')
     parser.add(
         '--shape',
         'image size in pixels (default: img_size of the backbone)',
@@ -28,17 +25,16 @@ def parse_args():
         type=positive,
         metavar=('HEIGHT', 'WIDTH'),
     )
-    parser.flag('--json', 'print JSON instead of a table')
+    parser.flag('--json', 'JSON instead of a table')
     parser.share('--cfg-options')
     return parser.parse_args()
 
 
 def measure(config, cfg_options, shape):
-    """Return the cost of the model of a config file; whatever is logged on the
-    way goes to stderr."""
+    """Compute the cost of the model of a config; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
-            raise ValueError(f'--shape {shape}: one or two numbers')
+            raise ValueError(f'--shape {shape}: expected one or two numbers')
         cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
         configs.require_settings(cfg, 'model')
         sides = shape and (shape[0], shape[-1])
@@ -47,22 +43,22 @@ def measure(config, cfg_options, shape):
 
 
 def rows(cost):
-    """Return lines of a table of the cost, for people to read."""
+    """Format the cost as the lines of a table."""
     height, width = cost.shape
-    yield f'image {height} x {width}, batch of one, evaluation'
-    yield f'{cost.flops / 1e9:9.3f} GMACs'
+    yield f'Image      {height} x {width} pixels, batch size 1, inference'
+    yield f'Cost       {cost.flops / 1e9:.3f} GMACs'
     if cost.distances:
-        yield f'{cost.distances / 1e9:9.3f} GMACs of distances, not in these'
-    yield f'{cost.params / 1e6:9.3f} M parameters'
+        yield f'Distances  {cost.distances / 1e9:.3f} GMACs (not in the cost)'
+    yield f'Parameters {cost.params / 1e6:.3f} M'
     if cost.parts:
-        yield '\n    GMACs   share  part'
+        yield '\n    GMACs   share  component'
     for part, flops in cost.parts.items():
         share = flops / cost.flops
         yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
     if cost.tokens:
-        yield '\nlayer  tokens in attention  tokens leaving (before recovery)'
+        yield '\nlayer  attention tokens  output tokens (without cached ones)'
     for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
-        yield '{:5}  {:19}  {:14}'.format(i, *lengths)
+        yield '{:5}  {:16}  {:13}'.format(i, *lengths)
 
 
 def main(args):

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Hold classes out of a data set, to try what becomes of unknown ones.
+"""Hold out classes of a dataset, to test unknown-class detection.
 
 python tools/dataset_converters/hold_out_classes.py data/leaf40_white \
     --train train_3shot.txt --val train.txt --test test.txt --num 10 --out DIR
 
-No image is copied or moved: lists are written, for train.py and open_set.py.
+Images are not copied; lists are written for train.py and open_set.py.
 """
 
 from dataclasses import replace
@@ -17,24 +17,24 @@ from ..packages import datasets
 
 # split_folder.py writes a test list on request only
 SPLITS = dict(train='train.txt', val='val.txt', test=None)
-REFUSAL = 'lists that differ are there; write to another --out'
+REFUSAL = 'other lists already exist; choose another --out'
 
 
 def parse_args(argv=None):
     parser = Parser(
-        description='Write the lists of a data set without some classes, '
-        'drawn at random, and held_out/images.txt with all images of those'
+        description='Write the lists of a dataset without some random '
+        'classes, and held_out/images.txt with all images of these classes.'
     )
-    parser.add('folder', 'has classes.txt and the lists', type=Path)
+    parser.add('folder', 'folder with classes.txt and the lists', type=Path)
     for name, default in SPLITS.items():
         parser.add(
             f'--{name}',
-            'list of "path label"; images of an earlier list are left out of '
-            'it (default: %(default)s)',
+            'list of "path label", without images of earlier lists (default: '
+            '%(default)s)',
             default,
         )
     parser.add('--num', 'classes to hold out', type=int, required=True)
-    parser.add('--seed', 'of the draw', 0)
+    parser.add('--seed', 'random seed', 0)
     parser.add('--out', 'folder for the lists', type=Path, required=True)
     return parser.parse_args(argv)
 
@@ -53,9 +53,8 @@ def run(args):
     lists = lists_of.lines_of_lists(known, args.out, given)
     lists |= held_out
     lists_of.write_lists(lists, REFUSAL)
-    for file, lines in lists.items():
-        print(f'{file}: {len(lines)} lines')
-    say(f'held out: {", ".join(unknown.classes)}')
+    say(f'Held out   {", ".join(unknown.classes)}')
+    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
 
 
 def main(args):

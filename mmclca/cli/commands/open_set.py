@@ -1,26 +1,30 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choose, on validation images of known classes, the score below which an
-image is of no known class. It is written beside the checkpoint, for predict.py
---reject, or into the folder that fit wrote
+"""Choose the score threshold below which an image is flagged as unknown, on
+validation images of known classes. It is written next to the checkpoint, for
+predict.py --reject, or into the model folder.
 
 python tools/open_set.py CKPT --known my_leaves/val.txt
 python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
 
-With images of unknown classes it also measures how well that works.
+With images of unknown classes it also measures the detection.
 """
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named
 from ..packages import apis, evaluation, pd, torch
 
-PLACE = 'a folder, or a .txt list of "path label" or "path"'
+PLACE = 'folder or .txt list'
+
+TITLES = dict(known_lost='known flagged', unknown_rejected='unknown flagged')
 
 
 def parse_args():
@@ -28,25 +32,27 @@ def parse_args():
     parser.share('checkpoint', '--config')
     parser.add(
         '--known PLACE',
-        f'images to choose the threshold on: {PLACE} (default: the '
-        'validation split of the config)',
+        f'images of known classes: {PLACE} (default: val split)',
     )
     parser.add(
         '--score',
-        'what is compared with the threshold: max_softmax (default), energy, '
-        'or, of a model that fit wrote, nearest (default there)',
+        'max_softmax, energy or nearest (default: max_softmax; nearest for '
+        'models of fit)',
     )
-    parser.add('--accept', 'share of the known images to accept', 0.95)
-    parser.add('--unknown PLACE', 'images of unknown classes, to measure with')
+    parser.add('--accept', 'share of known images to accept', 0.95)
+    parser.add(
+        '--unknown PLACE',
+        'images of unknown classes, to measure the detection',
+    )
     parser.add(
         '--test PLACE',
-        'other images of known classes, to measure with (default: the test '
-        'split of the config)',
+        'other images of known classes, to measure the detection (default: '
+        'test split)',
     )
     parser.add(
         '--out',
-        'file for the threshold (default: CHECKPOINT without its ending and '
-        f'with .threshold.json, or {THRESHOLD} in the folder of fit)',
+        'threshold file (default: CHECKPOINT with ending .threshold.json, or '
+        f'MODEL/{THRESHOLD})',
         type=file_named('.json'),
     )
     parser.share('--batch-size', '--device', '--cfg-options')
@@ -54,10 +60,9 @@ def parse_args():
 
 
 def default_out(checkpoint):
-    """Name the file after the checkpoint, or as in a folder of
-    fit."""
+    """Name the file after the checkpoint, or as in a model folder."""
     if '://' in checkpoint:
-        raise ValueError('weights from an address need --out')
+        raise ValueError(f'{checkpoint} is a URL: add --out FILE.json')
     if is_fitted(checkpoint):
         prepare_writing(Path(checkpoint))
         return Path(checkpoint, THRESHOLD)
@@ -66,7 +71,7 @@ def default_out(checkpoint):
 
 def run(args):
     if args.test and not args.unknown:
-        raise ValueError('--test needs --unknown, images of unknown classes')
+        raise ValueError('--test needs --unknown (images of unknown classes)')
     out = args.out or default_out(args.checkpoint)
     check_file(out)
     inferencer = model_files.load(args, args.config, args.checkpoint)
@@ -87,7 +92,12 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
-    rows = pd.DataFrame(notes['scores'])
-    print(f'images: {counts}')
+    rows = pd.DataFrame(notes['scores']).rename(columns=TITLES)
+    share = f'accepts {100 * args.accept:g}% of the known images'
+    print(f'Data       {counts} images')
+    print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
-    print(out)
+    in_folder = is_fitted(args.checkpoint) and not args.out
+    words = ['PHOTOS', *['--reject', str(out)] * (not in_folder)]
+    command = shlex.join(['predict', args.checkpoint, *words])
+    say(f'Saved      {out}', f'Next       python -m mmclca {command}')

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Serve a page on this computer: drop a leaf, see its name, what is left of it
-step by step, and the work it takes
+"""Serve a page on this computer that classifies photos and shows the remaining
+patches after each stage and the cost.
 
 ``python -m mmclca page MODEL``
 """
@@ -19,16 +19,14 @@ from ..packages import apis, evaluation, model_index, page
 
 def parse_args():
     parser = Parser(__doc__)
-    default = ' (default: those of "make demo")'
+    default = ' (default: model of "make demo")'
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
     parser.share('--config')
-    port = 'port (default: a free one from 7860 on)'
+    port = 'port (default: first free port from 7860)'
     parser.add('--port', port, type=whole_number(0, 65535))
     parser.add(
         '--host',
-        'address to listen at (default: %(default)s, reached from this '
-        'computer alone). 0.0.0.0 shows the page to the whole network, '
-        'without a password',
+        'address; 0.0.0.0 opens the page to the network without a password',
         '127.0.0.1',
         type=local_address,
     )
@@ -46,8 +44,8 @@ def local_address(host):
             one.bind(place)
     except (OSError, UnicodeError) as error:
         raise ArgumentTypeError(
-            f'{host} is not an address of this computer ({error}): '
-            'leave --host out, or give 0.0.0.0'
+            f'{host} is not an address of this computer ({error}); omit '
+            '--host, or give 0.0.0.0'
         ) from error
     return host
 
@@ -69,9 +67,10 @@ def main(args):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with plain_errors():
         require('gradio', extra='demo')
-        model, name = trained(args)
+        with model_files.quiet():
+            model, name = trained(args)
         gallery = args.index and read_gallery(args.index, model)
         served = page.server.served(model, args.port, args.host, name, gallery)
         with served as (address, blocks):
-            print(f'The page is at {address} until Ctrl-C is pressed.')
+            print(f'Page       {address} (stop with Ctrl-C)')
             blocks.block_thread()

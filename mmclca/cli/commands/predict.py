@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Predict the classes of images with a trained model. Results go to stdout,
-progress and what could not be read to stderr
+"""Classify images with a trained model. Results are printed to stdout,
+progress, warnings and the summary to stderr.
 
 ``python tools/predict.py CKPT IMAGES``
 """
@@ -11,25 +11,26 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.messages import printable, say
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, positive
 from ..packages import apis, visualization
 
+SHOWN = 0.001  # minimum score of further classes on the screen
+
 
 def parse_args():
     parser = Parser(__doc__)
     parser.share('checkpoint', '--config')
-    images = 'files, folders, or patterns such as "scans/*.tif"'
+    images = 'files, folders or patterns such as "scans/*.tif"'
     parser.add('images', images, nargs='+')
-    parser.add('--topk', 'classes to name for each image', 5, type=positive)
+    parser.add('--topk', 'classes per image', 5, type=positive)
     parser.share('--batch-size', '--out')
     parser.flag(
-        '--tokens',
-        'add tokens per layer and GMACs to --out, to .json also maps',
+        '--tokens', 'tokens per layer and GMACs in --out, also maps in .json'
     )
-    pictures = 'folder for a drawing of the kept patches of each image'
+    pictures = 'folder for pictures with the remaining patches'
     parser.add('--pictures DIR', pictures, type=Path)
     parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
     return parser.parse_args()
@@ -40,28 +41,35 @@ def check(args):
     weights = [*filter(is_checkpoint, args.images)]
     if weights:
         raise ValueError(
-            f'{1 + len(weights)} checkpoints: '
-            f'{" ".join([args.checkpoint, *weights])}. best_*.pth names '
-            'several after a second run into one folder: write the one out'
+            f'found {1 + len(weights)} checkpoints, expected one: '
+            f'{" ".join([args.checkpoint, *weights])}; best_*.pth may match '
+            'several, so write its full name'
         )
     if args.tokens and not args.out:
-        raise ValueError('--tokens needs --out, the file to write them to')
+        raise ValueError('--tokens needs --out FILE')
     if args.out:
         check_file(args.out)
 
 
 @plain_errors()
 def prepare(args):
-    """Load the model; find images, and where the picture of each goes."""
+    """Load the model, find the images and name their pictures."""
     check(args)
-    paths = apis.find_images(args.images)
+    with model_files.loading():
+        paths = apis.find_images(args.images)
     if not paths:
         endings = ' '.join(PHOTOGRAPH_SUFFIXES)
-        raise ValueError(f'no image ({endings}) in {" ".join(args.images)}')
+        raise ValueError(
+            f'{" ".join(args.images)}: no image found; accepted file types: '
+            f'{endings}'
+        )
     pictures = [None] * len(paths)
     if args.pictures:
         pictures = apis.picture_paths(paths, args.pictures)
-    found = model_files.load(args, args.config, args.checkpoint, args.reject)
+    with model_files.quiet():
+        found = model_files.load(
+            args, args.config, args.checkpoint, args.reject
+        )
     if args.pictures:
         visualization.check_reduces(found.model.backbone)
     if args.tokens:
@@ -71,7 +79,7 @@ def prepare(args):
 
 @plain_errors()
 def predict(args, inferencer, paths, pictures, results):
-    """Fill the list, so that an interrupted run keeps what it has."""
+    """Append to ``results``, so that an interrupted run keeps them."""
     answers = inferencer.stream(paths, args.batch_size, args.tokens)
     for path, picture, result in zip(paths, pictures, answers, strict=True):
         results.append(result)
@@ -80,7 +88,7 @@ def predict(args, inferencer, paths, pictures, results):
 
 
 def finish(args, classes, results):
-    """Write the file, and print what is on each image."""
+    """Write the file and print the classes of each image."""
     if args.out and results:
         table = results, args.out, classes, args.topk
         if args.out.suffix == '.csv':
@@ -88,29 +96,45 @@ def finish(args, classes, results):
         else:
             apis.write_json(*table, args.tokens)
     for result in results:
-        best = apis.best_classes(result, classes, args.topk)
-        line = ', '.join(f'{one["score"]:.3f} {one["name"]}' for one in best)
-        if best and result['known'] is False:
-            line += f'; not known (score {result["known_score"]:.3f})'
-        if best:
-            say(f'{result["image"]}: {line}')
+        if 'error' in result:
+            continue
+        first, *others = apis.best_classes(result, classes, args.topk)
+        shown = [first, *(one for one in others if one['score'] >= SHOWN)]
+        words = [f'{one["name"]} {one["score"]:.1%}' for one in shown]
+        if result['known'] is False:
+            words.append(f'unknown? (score {result["known_score"]:.3f})')
+        say('  '.join([result['image'], *words]))
+
+
+def summary(results, out):
+    """Describe the number of images and the file."""
+    read = [result for result in results if 'error' not in result]
+    parts = {
+        'flagged as unknown': sum(x['known'] is False for x in read),
+        'unreadable': len(results) - len(read),
+    }
+    words = [f'Classified {len(read)} of {len(results)} photos']
+    words += [f'{number} {what}' for what, number in parts.items() if number]
+    return f'{"; ".join(words)}.{f" Saved {out}" if out else ""}'
 
 
 def main(args):
     results = []
-    with redirect_stdout(sys.stderr):  # what mmengine logs
+    with redirect_stdout(sys.stderr):
         inferencer, paths, pictures = prepare(args)
     try:
         with redirect_stdout(sys.stderr):
             predict(args, inferencer, paths, pictures, results)
     except KeyboardInterrupt:
-        place = args.out if args.out and results else 'standard output'
-        raise KeyboardInterrupt(
-            f'{len(results)} of {len(paths)} images are written to {place}'
-        ) from None
+        done = f'Classified {len(results)} of {len(paths)} photos.'
+        saved = f' Saved {args.out}' if args.out and results else ''
+        raise KeyboardInterrupt(f'{done}{saved}') from None
     finally:
         finish(args, inferencer.classes, results)
     unread = [result for result in results if 'error' in result]
+    for one in unread:
+        line = f'Warning    {one["image"]} is unreadable: {one["error"]}'
+        say(line, file=sys.stderr)
+    say(summary(results, args.out), file=sys.stderr)
     if unread:
-        lines = [f'  {one["image"]}: {one["error"]}' for one in unread]
-        sys.exit('\n'.join(map(printable, ['not read:', *lines])))
+        sys.exit(1)

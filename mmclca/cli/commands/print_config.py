@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Print a config with all that it inherits. What is printed is a config
-itself: > whole.py
+"""Print a config with all inherited settings. The output is a valid config.
 
 ``python tools/misc/print_config.py CONFIG``
 """
@@ -22,5 +21,5 @@ def parse_args():
 def main(args):
     with plain_errors(args.config), redirect_stdout(sys.stderr):
         text = configs.read_config(args.config, args.cfg_options).pretty_text
-    # a wrapped line would be no Python
+    # wrapped lines would not be valid Python
     rich.console.Console(soft_wrap=True).print(text, markup=False)

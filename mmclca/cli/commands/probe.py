@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit a classifier in closed form to what a frozen model makes of images, tell
-by folds how good it is, and write a checkpoint that all tools take
+"""Fit a linear probe to the features of a frozen model, estimate its accuracy
+by cross-validation, and write a checkpoint for all tools.
 
 python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
 """
@@ -10,9 +10,10 @@ import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.messages import say, track
+from mmclca.utils.messages import first_of, say, track
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import (
@@ -29,12 +30,11 @@ from ..packages import apis, datasets, evaluation, fitting, models
 def parse_args():
     parser = Parser(__doc__)
     parser.add(
-        'model',
-        'path or name of a config, or a checkpoint that holds its config',
+        'model', 'path or name of a config, or checkpoint with its config'
     )
     parser.add(
         '--weights',
-        'path, URL or timm://NAME (default: the checkpoint or load_from)',
+        'path, URL or timm://NAME (default: checkpoint or load_from)',
     )
     add_images(parser)
     add_variant(parser)
@@ -48,45 +48,45 @@ def parse_args():
 def add_images(parser):
     parser.add(
         '--images PLACE',
-        'a folder with a folder a class, a table (.csv, .tsv, .xlsx, .ods) '
-        'of files and classes, or a .txt list of "path label" (default: the '
-        'training split of the config)',
+        'folder with class folders, table (.csv, .tsv, .xlsx, .ods) or .txt '
+        'list (default: train split)',
     )
     parser.add(
         '--groups REGEX',
-        'images to keep in one fold: a regular expression for their paths, '
-        'or a column of the table',
+        'images kept in one fold, e.g. per plant: regex for paths, or table '
+        'column',
     )
     parser.add(
-        '--test PLACE',
-        'test images: a folder, a .txt list, or val or test of the config',
+        '--test PLACE', 'test images: folder, .txt list, or val or test split'
     )
-    parser.add('--cache DIR', 'folder to keep features in', type=Path)
+    parser.add('--cache DIR', 'feature cache folder', type=Path)
     parser.share('--batch-size')
 
 
 def add_variant(parser):
     parser.add(
         '--layers N',
-        'layers, from 0 (default: features of the head, or with --out-type '
-        'the first three quarters)',
+        'layers, from 0 (default: input of the head, or with --out-type '
+        'first three quarters)',
         nargs='+',
         type=whole,
     )
     parser.add(
         '--out-type NAME',
-        'features of a layer: average, std, cls_token, cls_average, cls_std '
-        'or cls_average_std (default: average with --layers)',
+        'features per layer: average, std, cls_token, cls_average, cls_std, '
+        'cls_average_std (default: average)',
     )
-    parser.add('--method NAME', 'reducer (default: that of the model)')
-    parser.add('--keep-rate RATE', 'of --method', type=keep_rate)
+    parser.add(
+        '--method NAME', 'token-reduction method (default: from the model)'
+    )
+    parser.add('--keep-rate RATE', 'keep rate of --method', type=keep_rate)
 
 
 def add_classifier(parser):
     parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
-    folds = 'folds of the cross-validation'
+    folds = 'cross-validation folds'
     parser.add('--folds', folds, 5, type=whole_number(2))
-    parser.add('--repeats', 'repeats of it', 5, type=positive)
+    parser.add('--repeats', 'cross-validation repeats', 5, type=positive)
     parser.share('--class-weights')
 
 
@@ -94,13 +94,13 @@ def check(args):
     if args.keep_rate and not args.method:
         raise ValueError('--keep-rate needs --method, such as EViT')
     if args.groups and (args.images or '.txt').endswith('.txt'):
-        raise ValueError('--groups needs --images with a folder or a table')
+        raise ValueError('--groups needs --images FOLDER or --images TABLE')
     check_file(args.out)
     apis.probe.classifiers.check_classifier(args.classifier)
 
 
 def load_probe(args):
-    """Build the probe; give the config of the model with its data sets too."""
+    """Build the probe; return it with the config of model and datasets."""
     cfg, weights = apis.loading.config_and_weights(
         args.model, args.weights, args.cfg_options
     )
@@ -116,7 +116,7 @@ def load_probe(args):
 
 
 def training_images(args, cfg):
-    """Return the images to fit to."""
+    """Read the training images."""
     if args.images is None or args.images.endswith('.txt'):
         return model_files.images_of(cfg, args.images, 'train')
     found = datasets.photographs.read_photographs(
@@ -126,7 +126,7 @@ def training_images(args, cfg):
 
 
 def warn_of_known(model, images):
-    """Say where the network itself was trained on the images."""
+    """Warn if the backbone was fine-tuned on the images."""
     if not fitted.is_fitted(model):
         return
     files = fitting.record.ModelFolder(model)
@@ -135,41 +135,37 @@ def warn_of_known(model, images):
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
             say(
-                f'the network of {model} was trained on {len(known)} of '
-                f'these {len(images)} images: the folds say too much',
+                'Warning: cross-validation is optimistic, as the backbone '
+                f'of {model} was trained on {len(known)} of these '
+                f'{len(images)} images',
                 file=sys.stderr,
             )
 
 
 def lines_of(classifier, images, channels, found):
-    """Describe the estimate by the folds, in lines."""
+    """Describe the cross-validated estimate, one fact per line."""
     number, classes = len(images.paths), images.classes
-    yield (
-        f'{number} images of {len(classes)} classes, features of {channels} '
-        'channels'
-    )
+    yield f'Data       {number} images, {len(classes)} classes'
+    yield f'Features   {channels} channels'
     if not found.independent:
-        yield 'an image a class: how good it is cannot be told'
+        yield 'Accuracy   unknown: one image per class'
         return
     yield (
-        f'{classifier}, strength {found.strength:g}, {len(found.logits)} '
-        f'x {found.folds} folds: '
-        f'{rate(found.accuracy.mean(), found.interval())}; macro recall '
-        f'{100 * float(found.macro_recall):.1f} %'
+        f'Classifier {classifier}, regularization strength {found.strength:g}'
     )
+    yield f'Folds      {found.folds} (cross-validation)'
+    yield f'Repeats    {len(found.logits)}'
+    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
+    yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
-        yield (
-            'not tested, for there is one image (or group) of each: '
-            f'{", ".join(names[:5])}{", ..." if names[5:] else ""}'
-        )
+        yield f'Not tested {first_of(names, 5)} (one image or group per class)'
 
 
-def rate(share, interval, of=''):
+def rate(share, interval):
     low, high = interval
     return (
-        f'{100 * float(share):.1f} %{of}, 95 % interval {100 * low:.1f} to '
-        f'{100 * high:.1f} %'
+        f'{100 * float(share):.1f}% (95% CI {100 * low:.1f}-{100 * high:.1f}%)'
     )
 
 
@@ -185,7 +181,7 @@ def run(args):
         folds=args.folds,
         repeats=args.repeats,
         class_weights=args.class_weights,
-        progress=partial(track, description='Folds'),
+        progress=partial(track, description='Cross-validation'),
     )
     lines = list(lines_of(args.classifier, images, channels, found))
     if args.test:
@@ -194,8 +190,7 @@ def run(args):
         tested = model_files.images_of(cfg, place, args.test)
         number, right = apis.probe.probe.accuracy_on(probe, tested, given)
         interval = evaluation.wilson(right, number)
-        of = f' of {number} images'
-        lines.append(f'test: {rate(right, interval, of)}')
+        lines.append(f'Test       {rate(right, interval)}, {number} images')
     probe.save(args.out)
     return lines
 
@@ -203,4 +198,5 @@ def run(args):
 def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         lines = run(args)
-    say(*lines, args.out)
+    say(*lines, f'Saved      {args.out}')
+    say(f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS')

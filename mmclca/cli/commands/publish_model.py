@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the weights of a checkpoint alone (the EMA of them where it has one),
-with the config and the class names: no state of an optimizer, no log. Eight
-digits of the SHA-256 of the file are in its name
+"""Write the weights of a checkpoint (EMA weights if it has them) with config
+and class names, without optimizer state and log. The file name contains eight
+digits of its SHA-256.
 
 ``python tools/model_converters/publish_model.py IN OUT``
 """
@@ -10,19 +10,13 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.messages import did_you_mean
+from mmclca.utils.messages import did_you_mean, say
 
 from .. import Parser, plain_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
-NO_CONFIG = (
-    'no config is stored: the model is not built without one; give --config '
-    'CONFIG'
-)
-NO_CLASSES = (
-    'no class names are stored: predictions will be numbers; give '
-    '--dataset-type TYPE, or publish a checkpoint of tools/train.py'
-)
+NO_CONFIG = 'Warning: no config stored; add --config CONFIG'
+NO_CLASSES = 'Warning: no class names stored; add --dataset-type TYPE'
 
 
 def parse_args():
@@ -30,12 +24,14 @@ def parse_args():
     parser.add('in_file', 'path or URL of a checkpoint')
     parser.add(
         'out_file',
-        'NAME.pth, NAME.safetensors, or NAME for both; adds _DATE-HASH',
+        'NAME.pth, NAME.safetensors, or NAME for both; _DATE-HASH is added',
         type=Path,
     )
-    parser.flag('--no-ema', 'publish the weights as trained, not their EMA')
-    parser.add('--dataset-type', 'dataset with the class names, e.g. ImageNet')
-    parser.add('--config', 'config for a checkpoint that holds none')
+    parser.flag('--no-ema', 'raw weights instead of EMA weights')
+    parser.add(
+        '--dataset-type', 'dataset type with the class names, e.g. ImageNet'
+    )
+    parser.add('--config', 'config for a checkpoint without one')
     return parser.parse_args()
 
 
@@ -49,7 +45,7 @@ def classes_of(checkpoint, dataset_type):
     known = [*mmpretrain.registry.DATASETS.module_dict]
     if dataset is None:
         raise ValueError(
-            f'--dataset-type {dataset_type} is no data set of mmpretrain or '
+            f'--dataset-type {dataset_type}: not a dataset of mmpretrain or '
             f'mmclca{did_you_mean(dataset_type, known)}'
         )
     return classes or dataset.METAINFO.get('classes')
@@ -59,7 +55,7 @@ def publish(args):
     """Write the files; gives their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
-        raise FileNotFoundError(f'there is no folder {folder}: make it')
+        raise FileNotFoundError(f'folder {folder} not found: create it first')
     checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
     text = checkpoints.stored.stored_text(checkpoint)
     if args.config:
@@ -78,5 +74,6 @@ def publish(args):
 def main(args):
     with plain_errors(args.in_file), redirect_stdout(sys.stderr):
         paths = publish(args)
+    labels = dict.fromkeys(paths, 'Saved') | {Path(args.in_file): 'Input'}
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):
-        print(f'{path}: {path.stat().st_size / 1e6:.2f} MB')
+        say(f'{labels[path]:10} {path} ({path.stat().st_size / 1e6:.2f} MB)')

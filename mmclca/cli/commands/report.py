@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write report.html of a model again, from what fit wrote and the photographs
+"""Write report.html of a model again, from its files and the photos.
 
 ``python -m mmclca report MODEL``
 """
 
 from mmclca.checkpoints.fitted import model_file
 
-from .. import Parser, plain_errors
+from .. import Parser, model_files, plain_errors
 from ..packages import fitting
 
 
@@ -19,4 +19,5 @@ def parse_args():
 def main(args):
     with plain_errors():
         model_file(args.folder)
-        print(fitting.report.write_report(args.folder))
+        with model_files.quiet():
+            print(f'Saved      {fitting.report.write_report(args.folder)}')

@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find the images of a gallery that look like others, by the features of a
-trained classifier. An image never finds itself: without --queries, the images
-of the gallery look for each other
+"""Find similar images in a gallery by the features of a trained classifier.
+Without --queries, each gallery image is compared with all other ones.
 
 python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 """
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -18,7 +18,7 @@ from ..arguments import check_file, file_named, positive, whole
 from ..packages import apis, datasets, evaluation, visualization
 
 LEVEL = ('mAP', 'knn_top1')  # measured at each level
-PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
+PLACE = 'folder with class folders, or .txt list of "path label"'
 
 
 def parse_args():
@@ -27,15 +27,15 @@ def parse_args():
     add_places(parser)
     parser.add(
         '--stage',
-        'whose output: pre_logits is what the last layer of the head reads, '
-        'with CLA its aggregated features; backbone the last CLS',
+        'features: input of the last layer (pre_logits) or last CLS token '
+        '(backbone)',
         'pre_logits',
         choices=['backbone', 'pre_logits'],
     )
-    parser.add('--topk', 'images to name', 10, type=positive)
+    parser.add('--topk', 'similar images per query', 10, type=positive)
     votes = (
-        'images that vote on the class; 0: 10 to 30, chosen by folds of the '
-        'gallery (default: 5)'
+        'number of voting neighbors; 0 chooses 10 to 30 by cross-validation '
+        '(default: 5)'
     )
     parser.add('--neighbours', votes, 5, type=whole)
     add_levels(parser)
@@ -46,15 +46,13 @@ def parse_args():
 
 def add_places(parser):
     parser.add(
-        '--gallery PLACE',
-        f'images to find: {PLACE} (default: the training split of the config)',
+        '--gallery PLACE', f'gallery images: {PLACE} (default: train split)'
     )
     parser.share('--index FILE')
     parser.add(
         '--queries PLACE',
-        'images to look for, as for --gallery; they need no class (default: '
-        'with --gallery or --index, those of the gallery; else the test '
-        'split of the config)',
+        'query images, class optional (default: gallery images if given, '
+        'else test split)',
     )
     parser.share('--batch-size')
 
@@ -62,14 +60,12 @@ def add_places(parser):
 def add_levels(parser):
     parser.add(
         '--coarse TABLE',
-        'a .csv file with titles: classes, then a column for each coarser '
-        'level, at all of which is measured',
+        '.csv table with titles: classes, then one column per coarse level',
     )
     parser.add(
         '--ranking',
-        'what comes first: alike images; with the log-odds of their coarse '
-        'class (first level of --coarse), for which the gallery votes; those '
-        'of the coarse class of the query',
+        'ranking: by cosine similarity, with predicted (conditional) or true '
+        '(oracle) coarse class',
         'cosine',
         choices=['cosine', 'conditional', 'oracle'],
     )
@@ -79,26 +75,24 @@ def add_outputs(parser):
     parser.share('--out')
     parser.add(
         '--save-index FILE',
-        'write the features of the gallery to a .safetensors file',
+        'gallery features file to write, .safetensors',
         type=file_named('.safetensors'),
     )
     parser.add(
         '--sheet PICTURE',
-        'draw queries, each with its nearest images below, in blue frames '
-        'where they are of its class (if it has none, of the one that is '
-        'voted for), green ones where they are of its coarse class (first '
-        'level of --coarse), else orange ones',
+        'picture with queries and similar images: blue frame same class, '
+        'green same coarse class, orange other',
         type=Path,
     )
-    spread = 'how many to draw, evenly spread over all'
+    spread = 'queries in the picture'
     parser.add('--sheet-queries', spread, 8, type=positive)
-    nearest = 'nearest images to draw'
+    nearest = 'similar images in the picture'
     parser.add('--sheet-nearest', nearest, 5, type=positive)
 
 
 def check(args):
     if args.index and (args.gallery or args.save_index):
-        raise ValueError('--index is a gallery already: leave out the other')
+        raise ValueError('--index excludes --gallery and --save-index')
     if args.ranking != 'cosine' and not args.coarse:
         raise ValueError(f'--ranking {args.ranking} needs --coarse TABLE')
     for path in filter(None, (args.out, args.save_index)):
@@ -155,18 +149,30 @@ def run(args):
 def show(entries, metrics):
     for entry in entries:
         near = entry['neighbours'][:3]
-        found = [f'{one["similarity"]:.3f} {title(one)}' for one in near]
+        found = [f'{title(one)} {one["similarity"]:.3f}' for one in near]
         vote = ''
         if 'knn_class' in entry:
-            vote = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
-        say(f'{entry["image"]}: {vote}{", ".join(found)}')
+            vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '
+        say(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
-        print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')
+        say(
+            f'{name:10} ' + (f'{value:.2f}%' if is_rate else f'{value} images')
+        )
+
+
+def show_files(args):
+    """Name the files, and the command that uses the index."""
+    files = args.out, args.save_index, args.sheet
+    say(*(f'Saved      {file}' for file in filter(None, files)))
+    if args.save_index:
+        words = args.checkpoint, '--index', str(args.save_index)
+        tool = 'python -m mmclca retrieval'
+        say(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
 
 
 def title(neighbour):
-    """Describe it on a line by its class and file."""
+    """Describe a similar image by its class and file name."""
     file = Path(neighbour['image']).name
     return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
 
@@ -175,3 +181,4 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         entries, metrics = run(args)
     show(entries, metrics)
+    show_files(args)

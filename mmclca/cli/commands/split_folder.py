@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Split your own images, a folder a class, into training and validation.
+"""Split class folders into training, validation and test lists.
 
 python tools/dataset_converters/split_folder.py my_leaves --val-fraction 0.2
 
-No image is copied or moved: lists are written, and the command to train with
-them is printed.
+Images are not copied; lists are written, and the training command is printed.
 """
 
 import re
@@ -19,43 +18,35 @@ from ..packages import datasets
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
 )
-REFUSAL = (
-    'a split that differs is there; keep it, write elsewhere with --out, or '
-    'replace it with --force'
-)
+REFUSAL = 'another split exists: choose another --out, or add --force'
 
 
 def parse_args(argv=None):
     parser = Parser(
-        description='Split images, a folder a class, into training and '
-        f'validation. Images end in {", ".join(IMAGE_SUFFIXES)}, in any '
-        'case, and may lie in folders below that of their class.'
+        description='Split images, one folder per class, into training, '
+        'validation and test lists. Accepted file types: '
+        f'{", ".join(IMAGE_SUFFIXES)}. Class folders may have subfolders.'
     )
-    parser.add('folder', 'has a folder a class', type=Path)
-    parser.add('--val-fraction', 'share that is validated with', 0.2)
-    parser.add(
-        '--test-fraction',
-        'share that is kept for a test list (default: no such list)',
-        0.0,
-    )
-    parser.add('--seed', 'of the draw', 0)
+    parser.add('folder', 'folder with one folder per class', type=Path)
+    parser.add('--val-fraction', 'validation share', 0.2)
+    parser.add('--test-fraction', 'test share (default: no test list)', 0.0)
+    parser.add('--seed', 'random seed', 0)
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
-    parser.flag('--force', 'replace lists that differ')
+    parser.flag('--force', 'replacement of existing lists')
     return parser.parse_args(argv)
 
 
 def images_in(place):
-    """Photographs that ``fit`` would take; says which it would not."""
+    """Read the images that ``fit`` accepts; print the skipped ones."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
     found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise ValueError(
-            f'{place} is split already ({splits}): '
-            'give a folder with a folder a class'
+            f'{place} is split ({splits}): expected one folder per class'
         )
-    print(f'opening {len(found)} images of {len(found.classes)} classes')
+    say(f'Data       {len(found)} images, {len(found.classes)} classes')
     checked = datasets.photographs.check_photographs(found)
     for line in checked.lines():
         say(line)
@@ -63,13 +54,13 @@ def images_in(place):
 
 
 def warn_of_small_classes(images, wanted):
-    """Tell which classes cannot be in all lists."""
+    """Name the classes that are too small for all lists."""
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
         say(
-            f'warning: fewer than {wanted} images, so that the class is '
-            f'trained on, and missing in other lists: {", ".join(small)}'
+            f'Warning: classes with fewer than {wanted} images are in the '
+            f'training list only: {", ".join(small)}'
         )
 
 
@@ -98,17 +89,13 @@ def run(args):
     lists = lists_of.lines_of_lists(parts, out)
     old = [out / f'{name}.txt' for name in lists_of.PARTS]
     lists_of.write_lists(lists, REFUSAL, old, args.force)
-    for file, lines in lists.items():
-        print(f'{file}: {len(lines)} lines')
+    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
     command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
-    print(f'\nTo train on them:\n\n{command}')
+    print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
-        say(
-            f'warning: {out}: blanks and commas end a setting; rename the '
-            'folder, or name a link to it in this command'
-        )
+        say(f'Warning: {out} contains spaces or commas: rename the folder')
 
 
 def main(args):

@@ -1,10 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run a grid of cells: ``python tools/sweep.py GRID --jobs 2``.
+"""Run a grid of experiments: ``python tools/sweep.py GRID --jobs 2``.
 
-What is finished is not run again, so the same command goes on with a sweep
-that was stopped. ``--report`` writes tables of what there is.
+The same command resumes a stopped sweep; finished runs are skipped.
+``--report`` writes tables of the finished runs.
 """
 
+import shlex
+import sys
 from pathlib import Path
 
 from mmclca.utils.messages import say
@@ -15,17 +17,19 @@ from ..packages import sweep
 
 
 def parse_args():
-    parser = Parser('Run a grid of cells', 'the same command goes on')
-    parser.add('grid', 'the grid, a Python file', type=Path)
+    parser = Parser(
+        'Run a grid of experiments.', 'Run the same command to resume.'
+    )
+    parser.add('grid', 'Python file of the grid', type=Path)
     work_dir = 'folder of results and logs (default: work_dirs/sweeps/GRID)'
     parser.add('--work-dir', work_dir, type=Path)
     parser.add(
         '--executor',
-        'processes of this machine, or an array of Slurm jobs',
+        'local processes or a Slurm job array',
         'local',
         choices=['local', 'slurm'],
     )
-    parser.add('--jobs', 'cells that run at a time', 1, type=positive)
+    parser.add('--jobs', 'parallel runs', 1, type=positive)
     parser.add(
         '--threads',
         'CPU threads per run (default: cores divided by --jobs)',
@@ -33,19 +37,19 @@ def parse_args():
     )
     parser.add(
         '--executor-options',
-        "submitit's parameters, as slurm_partition=gpu timeout_min=600",
+        'submitit parameters, e.g. slurm_partition=gpu timeout_min=600',
         **SETTINGS,
     )
-    parser.flag('--report', 'write tables; run nothing')
+    parser.flag('--report', 'tables of finished runs only')
     return parser.parse_args()
 
 
 def prepare(args):
-    """Read the grid and the results that there are.
+    """Read the grid and the finished results.
 
     Returns:
-        tuple: The folder of the sweep, the grid, its configs by cell, and
-        results or None by cell.
+        tuple: Folder of the sweep, grid, configs by cell, and results (or
+        None) by cell.
     """
     grid = sweep.grid.read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
@@ -60,10 +64,11 @@ def prepare(args):
 
 
 def report(root, results):
-    """Write tables of the results that there are."""
+    """Write tables of the finished runs."""
     found = list(filter(None, results.values()))
-    say(f'{len(found)} of {len(results)} cells have a result')
-    say(*sweep.report.write_tables(found, root / 'report'))
+    say(f'Results    {len(found)} of {len(results)} runs complete')
+    for path in sweep.report.write_tables(found, root / 'report'):
+        say(f'Saved      {path}')
 
 
 def plan(args, root, configs, keep_checkpoints):
@@ -88,13 +93,15 @@ def main(args):
         left = {c: cfg for c, cfg in configs.items() if not results[c]}
         sweep.checks.check_inputs(list(left.values()))
         executor, calls = plan(args, root, left, grid.keep_checkpoints)
-    # of an array, Slurm itself lets --jobs run
+    # Slurm limits the running jobs of an array itself
     slots = sweep.jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
     left = sweep.jobs.run_cells(executor, calls, slots)
     for cell, job in left:
         error = job.exception()
         end = f'failed twice: {error}' if error else sweep.run.TAKEN
         print(f'{cell.name}: {end}')
-    done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
-    say(f'{done}, in {root}')
+    done = f'{len(configs) - len(left)} of {len(configs)}'
+    say(f'Results    {done} runs complete', f'Saved      {root}')
+    words = sys.argv[1:] + ['--report'] * (not left)
+    say(f'Next       python -m mmclca sweep {shlex.join(words)}')
     return int(bool(left))

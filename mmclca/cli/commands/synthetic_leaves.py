@@ -1,15 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw leaf cultivars, alike in colour and size, that differ in outline, teeth
-and veins.
+"""Generate leaves of cultivars with equal color and size that differ in
+outline, teeth and veins.
 
 python tools/dataset_converters/synthetic_leaves.py data/synthetic_leaves
 
-The classes differ in shape alone: outline, teeth and veins. The same options
-give the same files, byte for byte, with any number of jobs.
+The same options give identical files with any number of jobs.
 """
 
 from collections import Counter
 from pathlib import Path
+
+from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
 from ..arguments import positive
@@ -18,16 +19,16 @@ from ..packages import datasets
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add('out', 'folder to make', type=Path)
-    parser.add('--classes', 'cultivars to draw', 8)
-    parser.add('--species', 'of these, see levels.csv', 1, type=positive)
-    parser.add('--per-class', 'images a class, all splits together', 30)
-    parser.add('--size', 'pixels', 224)
-    parser.add('--seed', 'of the cultivars and their leaves', 0)
-    parser.add('--difference', 'distance between the cultivars, 0 to 2', 1.0)
-    parser.add('--val-fraction', 'share that is validated with', 0.2)
-    parser.add('--test-fraction', 'share that is tested with', 0.2)
-    parser.add('--jobs', 'processes', 1)
+    parser.add('out', 'output folder', type=Path)
+    parser.add('--classes', 'cultivars (classes)', 8)
+    parser.add('--species', 'species, listed in levels.csv', 1, type=positive)
+    parser.add('--per-class', 'images per class over all splits', 30)
+    parser.add('--size', 'image size in pixels', 224)
+    parser.add('--seed', 'random seed', 0)
+    parser.add('--difference', 'difference between cultivars, 0 to 2', 1.0)
+    parser.add('--val-fraction', 'validation share', 0.2)
+    parser.add('--test-fraction', 'test share', 0.2)
+    parser.add('--jobs', 'parallel processes', 1)
     return parser.parse_args()
 
 
@@ -38,5 +39,7 @@ def main(args):
         images = datasets.synthetic_leaves.data_set.draw_data_set(
             out, options, jobs
         )
-    counts = dict(Counter(images.splits))
-    print(f'\n{out}: {len(images.classes)} classes, images: {counts}')
+    counts = Counter(images.splits).items()
+    listed = ', '.join(f'{number} {split}' for split, number in counts)
+    say(f'Data       {len(images.classes)} classes, images: {listed}')
+    say(f'Saved      {out}')

@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
 
+import shlex
+
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments, check_file, file_named
 from ..mistakes import starting
@@ -8,48 +12,51 @@ from ..packages import configs, engine, mmengine
 
 
 def parse_args():
-    parser = Parser('Test a checkpoint', 'the same command tests anew')
+    parser = Parser(
+        'Test a checkpoint.', 'Run the same command to test again.'
+    )
     parser.add('config', 'path or name of a config')
     parser.add(
         'checkpoint',
-        'path or URL of weights; of several, mean and standard deviation',
+        'paths or URLs of weights; several give mean and standard deviation',
         nargs='+',
     )
     add_run_arguments(parser)
     endings = file_named('.pkl', '.pickle', '.json', '.yaml', '.yml')
-    parser.add('--out FILE', 'write results to FILE', type=endings)
+    parser.add('--out FILE', 'results file', type=endings)
     parser.add(
         '--out-item',
-        'what to write (default: pred, the predictions)',
+        'content of --out (default: pred, the predictions)',
         choices=['metrics', 'pred'],
     )
-    parser.add('--show-dir', 'write pictures of predictions')
-    parser.flag('--show', 'show predictions in a window')
-    parser.add('--interval', 'draw every n-th image', 1)
-    parser.add('--wait-time', 'seconds a window stays', 2, type=float)
+    parser.add('--show-dir', 'folder for pictures of predictions')
+    parser.flag('--show', 'window with predictions')
+    parser.add('--interval', 'interval of drawn images', 1)
+    parser.add('--wait-time', 'seconds per image in the window', 2, type=float)
     parser.flag(
         '--tta',
-        'average over the views of tta_pipeline, or image and mirror image',
+        'test-time augmentation: views of tta_pipeline, or image and mirror '
+        'image',
     )
-    parser.flag('--fuse', 'fuse parallel branches and affine maps')
+    parser.flag('--fuse', 'fused parallel branches and affine maps')
     parser.flag('--amp', 'automatic mixed precision')
     parser.add(
         '--benchmark',
-        'ReaL labels or ImageNet-V2, for configs of ImageNet-1k',
+        'ReaL labels or ImageNet-V2, for ImageNet-1k configs',
         choices=['real', 'v2'],
     )
     return parser.parse_args()
 
 
 def configure(args, checkpoint):
-    """Return the config, with all that the command line says."""
+    """Return the config with the options of the command line."""
     cfg = configs.read_config(args.config, args.cfg_options)
     engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )
     configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
     cfg.load_from = checkpoint
-    # FlexibleRunner would fetch what only training starts from
+    # FlexibleRunner would download weights that only training needs
     cfg.init_weights_for_test_or_val = False
     if args.amp:
         cfg.test_cfg.fp16 = True
@@ -68,7 +75,7 @@ def configure(args, checkpoint):
 
 
 def tested(args, checkpoint):
-    """Test one checkpoint; its metrics."""
+    """Test one checkpoint and return its metrics."""
     source = f'{args.config}, {checkpoint}'
     with plain_errors(source):
         if args.out_item and not args.out:
@@ -77,7 +84,7 @@ def tested(args, checkpoint):
             check_file(args.out)
         several = len(args.checkpoint) > 1
         if args.out and several and args.out_item != 'metrics':
-            raise ValueError('--out of several needs --out-item metrics')
+            raise ValueError('several checkpoints need --out-item metrics')
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
@@ -92,6 +99,17 @@ def main(args):
     metrics = found[0]
     if len(found) > 1:
         metrics = engine.testing.over_seeds(found)
-        print({name: round(value, 4) for name, value in metrics.items()})
-    if args.out_item == 'metrics' and mmengine.dist.is_main_process():
+    if not mmengine.dist.is_main_process():
+        return
+    if args.out_item == 'metrics':
         mmengine.dump(metrics, args.out)
+    for name, value in metrics.items():
+        if isinstance(value, float):
+            unit = '%' * name.startswith('accuracy/')
+            say(f'Result     {name} {value:.4g}{unit}')
+    if args.out:
+        say(f'Saved      {args.out}')
+    if args.out and args.out_item != 'metrics':
+        words = args.config, str(args.out), '--show-path', 'matrix.png'
+        tool = 'python -m mmclca confusion-matrix'
+        say(f'Next       {tool} {shlex.join(words)}')

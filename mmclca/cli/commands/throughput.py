@@ -1,10 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Any configs, and any list of architectures, methods, keep rates and image
-sizes, interleaved with timm's plain ViT of the same size or with another
-baseline: multiply-accumulates, speed, efficiency (the speed-up as a share of
-the ratio of multiply-accumulates) and peak memory, of inference or of a
-training step. Of several image sizes it says how time, memory and
-multiply-accumulates grow with the pixels.
+"""Measure multiply-accumulates, speed, efficiency (speed-up divided by the MAC
+ratio) and peak memory of inference or training steps. Configs, architectures,
+methods, keep rates and image sizes are timed alternately with the plain ViT of
+timm or another baseline. Several image sizes show the growth with the pixels.
 
 ``python tools/benchmark/throughput.py --configs CONFIG``
 """
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import not_one_of, say
 
 from .. import Parser, plain_errors
 from ..arguments import check_file, keep_rate, positive, whole
@@ -40,53 +38,50 @@ def parse_args():
 def add_models(parser):
     parser.add(
         '--baseline FILE',
-        'config of the model that all others are compared with, and that has '
-        "the --methods (default: timm's plain ViT of their size)",
+        'config of the baseline, also for --methods (default: plain ViT of '
+        'timm)',
     )
     parser.add(
         '--configs FILE',
-        'config files of classifiers; without --baseline over a '
-        'VisionTransformer or a TokenReductionViT',
+        'configs of classifiers; without --baseline: VisionTransformer or '
+        'TokenReductionViT only',
         [],
         nargs='+',
     )
     parser.add(
         '--arch NAME',
-        'of VisionTransformer in MMPretrain (default: deit-small, which is '
-        'ViT-S/16; small is another one, of 8 layers; with --configs none)',
+        'VisionTransformer architectures (default: deit-small, i.e. '
+        'ViT-S/16, or none with --configs)',
         nargs='+',
     )
     parser.add(
         '--img-size PIXELS',
-        'sides of images for --arch; of several, how time grows with them',
+        'image sizes for --arch',
         [224],
         nargs='+',
         type=positive,
     )
     parser.add(
         '--methods NAME',
-        'names of reducers, at the sizes of --arch and of --configs; '
-        'mmpretrain is its plain ViT, none the TokenReductionViT without a '
-        'reducer (default: all; with --configs these two; with --baseline '
-        'no method)',
+        'reducers, mmpretrain (plain ViT) or none (default: all; these two '
+        'with --configs; empty with --baseline)',
         nargs='*',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
     more = dict(nargs='+', type=keep_rate, metavar='RATE')
-    parser.add('--keep-rates', 'of --methods', rates, **more)
+    parser.add('--keep-rates', 'keep rates of --methods', rates, **more)
     meaning = '--methods with cache and CLA head'
     parser.add('--clca', meaning, 'both', choices=['no', 'yes', 'both'])
     parser.flag(
         '--fuse',
-        'measure models with parallel branches or affine maps a second '
-        'time, with these joined into plain layers',
+        'second measurement with fused parallel branches and affine maps',
     )
 
 
 def add_setting(parser):
     parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
-    parser.add('--threads', 'threads on the CPU', 1, type=positive)
-    parser.add('--batch', 'images in a batch', [8], type=positive, nargs='+')
+    parser.add('--threads', 'CPU threads', 1, type=positive)
+    parser.add('--batch', 'batch sizes', [8], type=positive, nargs='+')
     parser.add(
         '--amp',
         'automatic mixed precision (default: float32)',
@@ -94,36 +89,36 @@ def add_setting(parser):
     )
     parser.add(
         '--compile MODE',
-        'compile the models with torch.compile; MODE is one of %(choices)s '
-        '(default: eager)',
+        'torch.compile mode: %(choices)s (default: eager)',
         nargs='?',
         const='default',
         choices=MODES,
     )
     parser.add(
         '--backend',
-        'onnx: measure each model in ONNX Runtime, too, in float32 and with '
-        '8-bit matrix products; the baseline stays in PyTorch',
+        'runtime; onnx adds float32 and 8-bit ONNX Runtime to PyTorch',
         'pytorch',
         choices=['pytorch', 'onnx'],
     )
-    parser.flag('--train', 'time training steps: forward, backward and AdamW')
+    parser.flag(
+        '--train',
+        'training steps instead of inference: forward, backward, AdamW',
+    )
 
 
 def add_rounds(parser):
-    parser.add('--rounds', 'timed passes of each model', 7, type=positive)
-    before = 'passes of each model before these'
+    parser.add('--rounds', 'timed runs per model', 7, type=positive)
+    before = 'untimed runs per model'
     parser.add('--warm-up', before, 2, type=whole)
     parser.add_argument(
         '--memory',
         action=argparse.BooleanOptionalAction,
-        help='measure the peak of memory too; not with --compile on a CPU, '
-        'nor with --compile reduce-overhead or max-autotune on a GPU '
-        '(default: with --train, where it can be)',
+        help='peak memory; not with every --compile mode (default: with '
+        '--train if possible)',
     )
     parser.add(
         '--out PREFIX',
-        'write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
+        'prefix of the .md, .csv, .json and .png files to write',
     )
 
 
@@ -150,7 +145,7 @@ def refused_names(args):
     patch = benchmark.Size.patch_size
     for size in args.img_size:
         if size % patch:
-            yield f'--img-size {size}: a multiple of {patch} (a patch)'
+            yield f'--img-size {size}: expected a multiple of {patch}'
     try:
         torch.empty(0, device=args.device)
     except (AssertionError, RuntimeError) as error:
@@ -160,20 +155,19 @@ def refused_names(args):
 def refused_together(args):
     """Yield what is wrong with some options together."""
     if args.fuse and args.train:
-        yield '--fuse is of inference'
+        yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
-        yield "--arch is measured beside timm's ViT, not --baseline"
+        yield '--arch excludes --baseline: its baseline is the ViT of timm'
     names = ('amp', 'compile', 'memory', 'train')
     given = [f'--{name}' for name in names if vars(args)[name]]
     given += [f'--device {args.device}'] * (args.device != 'cpu')
     if args.backend == 'onnx' and given:
         yield (
-            '--backend onnx is of inference in float32 on the CPU: leave out '
+            '--backend onnx measures float32 inference on the CPU: omit '
             f'{" and ".join(given)}'
         )
     if args.train and min(args.batch) < 2:
-        reason = 'for the BatchNorm of the CLA head'
-        yield f'--train --batch 1: at least 2, {reason}'
+        yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
 
 
 def setting_of(args):
@@ -188,7 +182,7 @@ def setting_of(args):
     )
     obstacle = benchmark.memory.obstacle(setting)
     if args.memory and obstacle:
-        raise ValueError(f'--memory: {obstacle}; leave it out')
+        raise ValueError(f'--memory: {obstacle}; omit it')
     if args.memory is None:
         args.memory = args.train and not obstacle
     return setting
@@ -200,7 +194,7 @@ def read_config(name, train):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
-            raise ValueError('a teacher, which is not measured')
+            raise ValueError('model.teacher is not supported by --train')
         model = config.model.to_dict()
         return benchmark.candidates.of_config(Path(name).stem, model)
 
@@ -268,3 +262,4 @@ def main(args):
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
     if args.out and results:  # models out of memory may follow the last one
         pages.write_comparison(args.out, *given)
+        say(f'Saved      {args.out}.md, .csv, .json, .png')

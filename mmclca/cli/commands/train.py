@@ -12,19 +12,23 @@ from ..packages import checkpoints, configs, engine
 
 
 def parse_args():
-    parser = Parser('Train a model', 'the same command with --resume goes on')
+    parser = Parser(
+        'Train a model.', 'Add --resume to the same command to resume.'
+    )
     parser.add('config', 'path or name of a config')
     add_run_arguments(parser)
     parser.add(
         '--resume CHECKPOINT',
-        'resume from a checkpoint (default: the newest in the work dir)',
+        'checkpoint to resume from (default: newest in the work dir)',
         nargs='?',
         const='auto',
     )
-    parser.flag('--no-validate', 'do not validate')
-    parser.flag('--auto-scale-lr', 'scale the learning rate to the batch size')
-    parser.flag('--no-persistent-workers', 'restart workers in each epoch')
-    parser.flag('--save-trainable', 'save only trained parameters per task')
+    parser.flag('--no-validate', 'no validation')
+    parser.flag('--auto-scale-lr', 'learning rate scaled to the batch size')
+    parser.flag('--no-persistent-workers', 'new workers in each epoch')
+    parser.flag(
+        '--save-trainable', 'trained parameters only in the checkpoints'
+    )
     parser.add(
         '--amp',
         'automatic mixed precision (default: fp16)',
@@ -36,18 +40,18 @@ def parse_args():
 
 
 def warn_of_earlier_run(runner):
-    """Say so where ``best_*.pth`` is going to stand for two runs."""
+    """Warn if ``best_*.pth`` may match two runs."""
     earlier = sorted(Path(runner.work_dir).glob('best_*.pth'))
     if earlier:
         runner.logger.warning(
-            f'{runner.work_dir} holds checkpoints of an earlier run '
-            f'({earlier[0].name}), and best_*.pth may stand for both: '
-            '--work-dir gives this run a folder of its own'
+            f'{runner.work_dir} has checkpoints of an earlier run '
+            f'({earlier[0].name}), so best_*.pth may match both; choose '
+            'another --work-dir'
         )
 
 
 def configure(args):
-    """Return the config, with all that the command line says."""
+    """Return the config with the options of the command line."""
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
     configs.check_patches(cfg)

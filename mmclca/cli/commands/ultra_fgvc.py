@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fetch, check and import the Ultra-FGVC data sets.
+"""Download, check and import the Ultra-FGVC datasets.
 
 python tools/dataset_converters/ultra_fgvc.py download cotton80 --to data
 python tools/dataset_converters/ultra_fgvc.py import data \
@@ -9,39 +9,41 @@ python tools/dataset_converters/ultra_fgvc.py check data --dataset cotton80
 
 from collections import Counter
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..packages import datasets
 
 
 def parse_args():
     parser = Parser(
-        description='Fetch, check and import the Ultra-FGVC data sets'
+        description='Download, check and import the Ultra-FGVC datasets.'
     )
     commands = parser.add_subparsers(dest='command', required=True)
     fetch = commands.add_parser(
-        'download', help='fetch the parquet mirror; resumes where it stopped'
+        'download', help='download of the parquet mirror, resumable'
     )
-    fetch.add('dataset', 'a set, such as cotton80, or all')
-    fetch.add('--to', 'folder for the files', required=True)
+    fetch.add('dataset', 'dataset, such as cotton80, or all')
+    fetch.add('--to', 'output folder', required=True)
     fetch.add('--revision', 'branch, tag or commit on the hub', 'main')
     check = commands.add_parser(
-        'check', help='count the images of a set and decode each'
+        'check', help='image counts of a dataset; each image is decoded'
     )
     add_set(check)
     take = commands.add_parser(
         'import',
-        help='write a set as images and CSV lists, from image folders, '
-        'parquet files or any other form; each image is decoded',
+        help='import of a dataset as images and CSV lists; each image is '
+        'decoded',
     )
     add_set(take)
-    take.add('--to', 'folder to make, such as data/cotton80', required=True)
+    take.add('--to', 'output folder, such as data/cotton80', required=True)
     return parser.parse_args()
 
 
 def add_set(parser):
-    parser.add('folder', 'has the set, or is a parquet file')
-    parser.add('--dataset', 'a set, such as cotton80', required=True)
-    parser.flag('--partial', 'accept a set that is not complete')
+    parser.add('folder', 'folder with the dataset, or parquet file')
+    parser.add('--dataset', 'dataset, such as cotton80', required=True)
+    parser.flag('--partial', 'incomplete dataset allowed')
 
 
 def run_download(dataset, to, revision):
@@ -49,7 +51,7 @@ def run_download(dataset, to, revision):
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
     # SoyAgeing consists of its stages, which `all` names too
     for part in {part.name: part for one in sets for part in one.parts}:
-        print(importing.download(info.SETS[part], to, revision))
+        say(f'Saved      {importing.download(info.SETS[part], to, revision)}')
 
 
 def run_check(folder, dataset, partial, to=None):
@@ -62,8 +64,11 @@ def run_check(folder, dataset, partial, to=None):
         images = importing.check_set(found, info, not partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
-    print(f'{found}\n{classes} classes, images: {dict(counts)}, all read')
-    print(to or '')
+    listed = ', '.join(f'{number} {name}' for name, number in counts.items())
+    say(f'Found      {found}')
+    say(f'Data       {classes} classes, images: {listed}, all readable')
+    if to:
+        say(f'Saved      {to}')
 
 
 COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}

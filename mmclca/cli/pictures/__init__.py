@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a trained model: a command a kind.
+"""Commands that draw pictures of a trained model, one per kind.
 
-``KINDS`` is what the stubs in ``tools/visualization`` and ``mmclca VERB``
-run, as they run a module of ``mmclca.cli.commands``.
+The scripts in ``tools/visualization`` and ``mmclca COMMAND`` run ``KINDS``
+like the modules of ``mmclca.cli.commands``.
 """
 
 from . import comparisons, images, splits

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures that compare layers, and models, on the images of a split."""
+"""Pictures that compare layers and models on the images of a split."""
 
 from functools import partial
 from pathlib import Path
@@ -18,39 +18,35 @@ def add_cka(parser):
     add_split(parser)
     parser.add(
         '--kind',
-        'similarity of features (cka) or attention (maps), attention '
-        'distances, spectrum (fourier), accuracy per layer (probe), of '
-        'reinitialized layers (reinit), or principal components (pca)',
+        'similarity of features (cka) or attention (maps), or curves per '
+        'layer',
         'cka',
         choices=(*MATRICES, *CURVES),
     )
     parser.add(
-        '--other',
-        'another model to compare with',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT',
+        '--other', 'second model', nargs='+', metavar='[CONFIG] CHECKPOINT'
     )
     parser.add(
         '--feature',
-        'CLS token, mean of the patch tokens, or all tokens',
+        'CLS token, mean of patch tokens, or all tokens',
         'cls',
         choices=FEATURES,
     )
-    parser.add('--num-images', 'images at most', 256, type=positive)
+    number = 'maximum number of images'
+    parser.add('--num-images', number, 256, type=positive)
     parser.share('--batch-size')
 
 
 def draw_cka(args):
-    """Draw what the layers of a model make of images: how alike they are, of
-    each two layers (linear CKA) of one model or of two, or what --kind says;
-    the numbers go into a .csv file beside the picture
+    """Draw the similarity of each pair of layers (linear CKA) of one or two
+    models, or another study per layer: attention distance, spectrum
+    (fourier), accuracy (probe), accuracy with reinitialized layers (reinit),
+    principal components (pca). A .csv file next to the picture has the
+    numbers.
     """
     figures = visualization.layer_figures
     if args.other and args.kind in CURVES:
-        raise ValueError(
-            f'--kind {args.kind} is of one model: leave out --other, and '
-            'draw it once more'
-        )
+        raise ValueError(f'--kind {args.kind} shows one model: omit --other')
     opened = [
         open_split(args, load(args, files, True), partial(chosen, args))
         for files in filter(None, (args.files, args.other))
@@ -61,7 +57,7 @@ def draw_cka(args):
         figures.draw_curves(tables, args.out, CURVES[args.kind])
     else:
         tables = {args.kind: similarity_of(args, opened)}
-        names = ('the first model', 'the other model') if args.other else ()
+        names = ('first model', 'second model') if args.other else ()
         backbones = [models.as_reducible(x.backbone) for x, *_ in opened]
         reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
         how = names or ('', ''), reduce_at, MATRICES[args.kind]
@@ -87,7 +83,7 @@ def curves_of(args, model, read):
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
     if args.feature == 'all':  # gigabytes
-        raise ValueError('--kind probe takes --feature cls or mean')
+        raise ValueError('--kind probe needs --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
     how = study.numbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
@@ -101,8 +97,8 @@ def chosen(args, length):
     number = most // args.batch_size
     if not number:
         raise ValueError(
-            f'the split has {length} images, of which --num-images are '
-            f'{args.num_images}: give --batch-size {most} or less'
+            f'--batch-size {args.batch_size} exceeds the {most} images: use '
+            f'--batch-size {most} or less'
         )
     wanted = number * args.batch_size
     spread = [n * length // wanted for n in range(wanted)]
@@ -110,7 +106,7 @@ def chosen(args, length):
 
 
 def open_split(args, model, choose=range):
-    """Give a model, what reads images anew, and what these are called."""
+    """Return a model, a function that reads the images, and their names."""
     dataset = datasets.batches.dataset_of(model._config, args.split)
     indices = choose(len(dataset))
     infos = map(dataset.get_data_info, indices)
@@ -123,14 +119,14 @@ def open_split(args, model, choose=range):
 def check_same(args, seen):
     """Refuse models whose configs name other images."""
     if any(names != seen[0] for names in seen):
-        raise ValueError(f'the {args.split} images of the configs differ')
+        raise ValueError(f'the configs have different {args.split} images')
 
 
 def add_agreement(parser):
     add_split(parser)
     parser.add(
         '--other',
-        'model to compare with; repeat it for several',
+        'further model, repeatable',
         nargs='+',
         action='append',
         metavar='[CONFIG] CHECKPOINT',
@@ -139,9 +135,9 @@ def add_agreement(parser):
 
 
 def draw_agreement(args):
-    """Draw on what share of images each two models decide otherwise, a
-    distilled one by CLS, by its distillation token and by both; beside it
-    how alike these two tokens are in each layer
+    """Draw the pairwise disagreement between models; for a distilled model
+    by CLS token, distillation token and both. A second panel shows the
+    similarity of these two tokens in each layer.
     """
     study, rows, cosines = models.distillation.agreement, {}, {}
     seen, classes = [], []

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of what a model makes of images: a row an image."""
+"""Pictures of a model on images, one row per image."""
 
 import argparse
 import re
@@ -21,9 +21,9 @@ LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
 
 
 def draw_rollout(args):
-    """Draw a row an image: the image, and its patches as bright as they
-    count for the last CLS, by attention rollout through what is kept,
-    fused, merged and cached
+    """Draw one row per image: the image and its attention rollout, the
+    contribution of each patch to the last CLS token, through kept, fused,
+    merged and cached tokens.
     """
     inferencer, found = kind.load_with_views(args)
     rows = []
@@ -39,17 +39,17 @@ def add_pooling(parser):
     kind.add_images(parser)
     parser.add(
         '--classes',
-        'classes to draw (default: the three with the highest scores)',
+        'classes to draw (default: three highest scores)',
         nargs='+',
         metavar='CLASS',
     )
 
 
 def draw_pooling(args):
-    """Draw a row an image: the image, and its patches as bright as they
-    count in what is pooled by attention. A map a class where each has a
-    query (PatchConvNet, AttentionPool), one map with one query, a row a
-    class layer and a map a head for CaiT
+    """Draw one row per image: the image and the weights of its patches in
+    attention pooling. One map per class with class queries (PatchConvNet,
+    AttentionPool), one map with one query; for CaiT one row per class layer
+    and one map per head.
     """
     inferencer, found = kind.load_with_views(args)
     names = list(inferencer.classes)
@@ -67,20 +67,20 @@ def label_of(text, names):
     if text.isdecimal() and int(text) < len(names):
         return int(text)
     raise ValueError(
-        f'--classes: {not_one_of(text, names)}, also by their labels, 0 to '
+        f'--classes: {not_one_of(text, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )
 
 
 def add_reconstruction(parser):
     kind.add_images(parser)
-    parser.add('--seed', 'of leaves and masks', 0)
+    parser.add('--seed', 'random seed of leaves and masks', 0)
 
 
 def draw_reconstruction(args):
-    """Draw a row an image: the image, its visible patches, and what a masked
-    autoencoder makes of them; of MIRL the main part, the residual and the sum
-    of each pair of segments
+    """Draw one row per image: the image, its visible patches and the
+    reconstruction of a masked autoencoder; for MIRL the main part, the
+    residual and the sum of each pair of segments.
     """
     config, checkpoint, places = model_files.sort_files(args.files)
     images = kind.images_of(args, places, args.seed)
@@ -100,7 +100,7 @@ def add_cam(parser):
     kind.add_images(parser, '--save-path --out')
     parser.add(
         '--target-layers --target-layer',
-        'layers, such as -1 or backbone.layers[-1].ln1 (default: -1)',
+        'layers, e.g. -1 or backbone.layers[-1].ln1 (default: -1)',
         [-1],
         nargs='+',
         type=layer,
@@ -108,19 +108,19 @@ def add_cam(parser):
     )
     parser.add(
         '--target-category',
-        'labels of the classes to explain (default: the predicted one)',
+        'labels of the classes to explain (default: predicted class)',
         nargs='+',
         type=int,
     )
     parser.add(
         '--method',
-        f'one of {", ".join(CAM_METHODS)}, in any case (default: GradCAM)',
+        f'method: {", ".join(CAM_METHODS)} (default: GradCAM)',
         'gradcam',
         type=str.lower,
         choices=CAM_METHODS,
         metavar='METHOD',
     )
-    parser.flag('--eigen-smooth', 'use the first principal component')
+    parser.flag('--eigen-smooth', 'first principal component of the maps')
     parser.flag('--aug-smooth', 'average over six augmented views')
 
 
@@ -129,15 +129,14 @@ def layer(text):
     found = re.fullmatch(LAYER, text)
     if not found:
         raise argparse.ArgumentTypeError(
-            f'{text!r}: a number, or backbone.layers[NUMBER].ln1'
+            f'{text!r}: expected a number or backbone.layers[NUMBER].ln1'
         )
     return int(found[1])
 
 
 def draw_cam(args):
-    """Draw a row an image: the image, and for each class its patches as
-    bright as they speak for it (Grad-CAM of the tokens that a layer reads,
-    put back in the places of their patches)
+    """Draw one row per image: the image and a Grad-CAM heat map per class.
+    Gradients of the input tokens of a layer are mapped back to the patches.
     """
     inferencer, found = kind.load_with_views(args)
     labels = args.target_category or ()
@@ -180,17 +179,17 @@ def left_in_layers(model, batch, layers):
 
 def add_reduction(parser):
     kind.add_images(parser, files='[CONFIG] [CHECKPOINT] IMAGE')
-    parser.add('--pretrained FILE', 'weights in place of a CHECKPOINT')
-    parser.add('--seed', 'of leaves and random weights', 0)
+    parser.add('--pretrained FILE', 'weights instead of a CHECKPOINT')
+    parser.add('--seed', 'random seed of leaves and weights', 0)
 
 
 def draw_reduction(args):
-    """Draw a row an image: the image, then each stage. A legend says what
-    became of the patches
+    """Draw one row per image: the image, then the patches that remain after
+    each stage, with a legend.
     """
     config, checkpoint, places = model_files.sort_files(args.files, True)
     if checkpoint and args.pretrained:
-        raise ValueError('a checkpoint and --pretrained: leave one out')
+        raise ValueError('--pretrained excludes a checkpoint: omit one')
     images = kind.images_of(args, places, args.seed)
     with plain_errors(config):
         cfg, opened = apis.loading.config_and_weights(
@@ -214,7 +213,7 @@ def build(cfg, checkpoint, pretrained):
         checkpoints.loading.refuse_broken(model, pretrained)
     else:
         print(
-            'no checkpoint after the config: weights are random',
+            'Warning: weights are random, as no checkpoint is given',
             file=sys.stderr,
         )
     return model.eval()

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import model_files
 from ..arguments import Parser, whole
 from ..mistakes import plain_errors
@@ -13,11 +15,11 @@ from ..packages import apis, datasets, visualization
 
 @dataclass(frozen=True)
 class Kind:
-    """Be a command: a kind of picture.
+    """Command that draws a picture.
 
-    ``options`` adds its options to a parser; ``draw`` draws what the command
-    line asks for and gives the picture's path, None where there is none. The
-    docstring of ``draw`` is what ``--help`` says.
+    ``options`` adds its options to a parser; ``draw`` draws the picture and
+    returns its path, None without one. The docstring of ``draw`` is the
+    description in ``--help``.
     """
 
     options: Callable
@@ -32,19 +34,19 @@ class Kind:
     @plain_errors()
     def main(self, args):
         if out := self.draw(args):
-            print(out)
+            say(f'Saved      {out}')
 
 
 def add_images(parser, out='--out', files='[CONFIG] CHECKPOINT IMAGE'):
     """Add the model, the images to draw it on, and the picture to write."""
     add_model(parser, out, files)
-    leaves = 'draw N synthetic leaves besides, each of another cultivar'
+    leaves = 'number of additional synthetic leaves, each of another cultivar'
     parser.add('--leaves', leaves, 0, type=whole, metavar='N')
 
 
 def add_model(parser, out='--out', files='[CONFIG] CHECKPOINT'):
     """Add the model and the picture to write."""
-    meaning = 'files in any order (default config: that in the checkpoint)'
+    meaning = 'files in any order (default config: stored in the checkpoint)'
     parser.add('files', meaning, nargs='+', metavar=files)
     more = dict(required=True, dest='out', metavar='OUT')
     parser.add(out, 'picture to write', type=Path, **more)
@@ -54,7 +56,7 @@ def add_split(parser):
     """Add the model, and the data set of its config."""
     add_model(parser)
     splits = ('train', 'val', 'test')
-    parser.add('--split', 'images of which split', 'test', choices=splits)
+    parser.add('--split', 'split of the images', 'test', choices=splits)
 
 
 def load(args, files, new_last_layer=False):
@@ -63,7 +65,7 @@ def load(args, files, new_last_layer=False):
     visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files)
     if images:
-        raise ValueError(f'{images[0]}: no images are read, leave them out')
+        raise ValueError(f'{images[0]}: this command takes no images')
     how = args.cfg_options, args.device, new_last_layer
     return apis.loading.load_classifier(config, checkpoint, *how)
 
@@ -82,17 +84,17 @@ def images_of(args, places, seed=0):
     leaves = datasets.synthetic_leaves.drawn_leaves(args.leaves, seed)
     images = [*model_files.read_images(places), *leaves]
     if not images:
-        raise ValueError('nothing to draw: name images, or give --leaves 1')
+        raise ValueError('no images given: name images, or add --leaves 1')
     return images
 
 
 def check_labels(option, labels, number):
-    """Refuse labels that are of none of so many classes."""
+    """Raise if a label is not in range(number)."""
     wrong = [label for label in labels if not 0 <= label < number]
     if wrong:
         raise ValueError(
-            f'{option} {" ".join(map(str, wrong))}: the labels are 0 to '
-            f'{number - 1}'
+            f'{option} {" ".join(map(str, wrong))}: expected labels from 0 '
+            f'to {number - 1}'
         )
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a model, alone or on the images of a split."""
+"""Pictures of a model alone, or on the images of a split."""
 
 from pathlib import Path
 
@@ -27,14 +27,14 @@ def add_cross_patch(parser):
     add_model(parser)
     parser.add(
         '--layers',
-        'layers, from 0, whose rows are drawn (default: all)',
+        'layers to draw, from 0 (default: all)',
         nargs='+',
         type=int,
         metavar='N',
     )
     parser.add(
         '--rows',
-        'draw the rows of N x N patches around the centre',
+        'size N of the N x N central patches to draw',
         6,
         type=positive,
         metavar='N',
@@ -42,8 +42,8 @@ def add_cross_patch(parser):
 
 
 def draw_cross_patch(args):
-    """Draw rows of the matrices across patches of a ResMLP as maps of the
-    patches that are read, and how sparse its matrices are in each layer
+    """Draw rows of the cross-patch matrices of a ResMLP as maps of their input
+    patches, and the sparsity of the matrices in each layer.
     """
     backbone = load(args, args.files).backbone
     visualization.cross_patch.draw_cross_patch(
@@ -54,15 +54,15 @@ def draw_cross_patch(args):
 
 def add_confusions(parser):
     add_split(parser)
-    parser.add('--pairs', 'pairs of classes to draw', 5, type=positive)
-    parser.add('--examples', 'images of a kind to draw', 3, type=positive)
+    parser.add('--pairs', 'class pairs to draw', 5, type=positive)
+    parser.add('--examples', 'images per kind', 3, type=positive)
     parser.share('--batch-size')
 
 
 def draw_confusions(args):
-    """Draw the confusion matrix of the classes that are most often taken
-    for each other; below it a row a pair: images of the one class that are
-    right, those that are taken for the other class, and images of that
+    """Draw the confusion matrix of the most confused classes. Below it, one
+    row per pair: correct images of the first class, images misclassified as
+    the second class, and images of the second class.
     """
     model, study = load(args, args.files), visualization.confusions
     dataset = datasets.batches.dataset_of(model._config, args.split)
@@ -73,28 +73,29 @@ def draw_confusions(args):
 
 
 def add_tsne(parser):
-    parser.add('config', 'path or name of a config, or a checkpoint')
-    parser.add('--checkpoint', 'weights, where the config is no checkpoint')
-    work_dir = 'folder for the picture (default: work_dirs/NAME_OF_CONFIG)'
+    parser.add('config', 'path or name of a config, or checkpoint')
+    parser.add('--checkpoint', 'weights, unless config is a checkpoint')
+    work_dir = 'output folder (default: work_dirs/NAME_OF_CONFIG)'
     parser.add('--work-dir', work_dir, type=Path)
     parser.add('--test-cfg', 'config of the test data')
     stage = 'features to draw'
     parser.add('--vis-stage', stage, 'pre_logits', choices=STAGES)
     parser.add('--class-idx', 'labels of the classes', nargs='+', type=int)
-    parser.add('--max-num-class', 'without --class-idx, the first classes', 20)
-    parser.add('--max-num-samples', 'images of a class at most', 100)
-    parser.add('--batch-size', 'images at a time', 32)
+    number = 'number of first classes without --class-idx'
+    parser.add('--max-num-class', number, 20)
+    parser.add('--max-num-samples', 'maximum images per class', 100)
+    parser.add('--batch-size', 'images per batch', 32)
     group = parser.add_argument_group('t-SNE', 'see sklearn.manifold.TSNE')
     for name, value in TSNE.items():
         option = f'--{name.replace("_", "-")}'
         more = dict(type=type(value), choices=CHOICES.get(name))
         group.add_argument(option, default=value, **more)
-    parser.flag('--legend', 'name the classes in a legend')
+    parser.flag('--legend', 'legend with class names')
 
 
 def draw_tsne(args):
-    """Draw the features of test images as points of a plane, near each
-    other where they are alike (t-SNE)
+    """Draw the features of test images as points in a plane, with similar
+    features close together (t-SNE).
     """
     torch.manual_seed(0)
     files = [args.config, *filter(None, [args.checkpoint])]

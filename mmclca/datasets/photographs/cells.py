@@ -49,42 +49,44 @@ def read_cells(
     known: Collection[str] = (),
     is_file: Callable[[str], object] = lambda name: False,
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Read a table; of a spreadsheet with several sheets the first one.
+    """Read a table, or the first sheet of a spreadsheet.
 
     Args:
-        table (Path): The file. A text may be Unicode or in an encoding of
-            Windows, with commas, semicolons, tabs or bars.
-        known (Collection[str]): Names of files, by which an encoding is
-            recognized. Defaults to ().
-        is_file (Callable): Whether a cell names a file; a cell with a
-            separator in it is recognized by this. Defaults to none.
+        table (Path): The file. Text may be Unicode or in a Windows encoding,
+            separated by commas, semicolons, tabs or bars.
+        known (Collection[str]): File names, used to detect the encoding.
+            Defaults to ().
+        is_file (Callable): Whether a cell names a file, used to detect cells
+            that contain a separator. Defaults to none.
 
     Returns:
-        tuple[dict[str, list[str]], list[str]]: Texts by the titles in the
-        first row, without spaces around them, empty where there is nothing;
-        and a note on the encoding if it was guessed. Titles are 'column 1'
-        and so on where the first row names an image.
+        tuple[dict[str, list[str]], list[str]]: Stripped cells by column
+        title, and a note on the encoding if it was guessed. Titles are
+        'column 1' and so on if the first row names an image.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is of another kind, or cannot be read; names the
-            line.
-        ImportError: If a package that reads it is not installed.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the format is not supported or a line is invalid.
+        ImportError: If a package for its format is not installed.
     """
     kind = table.suffix.lower()
     if not table.is_file():
-        raise FileNotFoundError(f'there is no table {table}')
+        raise FileNotFoundError(
+            f'table {table} does not exist; check the path'
+        )
     if kind not in TABLES:
-        raise ValueError(f'{table} is no table; {" ".join(TABLES)} are read')
+        raise ValueError(
+            f'{table} is not a table; accepted types: {" ".join(TABLES)}'
+        )
     require(*TABLES[kind], extra='tables')
     try:
         if TABLES[kind]:
             return _columns(_rows_of_sheet(table), '', is_file), []
         text, notes = _decoded(table, known)
         return _columns(*_rows_of_text(text, is_file), is_file), notes
-    except Exception as error:  # of three packages, each with its own
+    except Exception as error:  # three packages raise different types
         reason = ' '.join(str(error).split())
-        raise ValueError(f'{table} cannot be read: {reason}') from error
+        raise ValueError(f'cannot read {table}: {reason}') from error
 
 
 def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
@@ -95,7 +97,7 @@ def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
 
 
 def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
-    """Decode a text; say which encoding was assumed if it is not Unicode."""
+    """Decode a text; note the assumed encoding if it is not Unicode."""
     content = read_bytes(table)
     even, odd = (content[i::2].count(0) for i in (0, 1))
     encoding = 'utf-16-be' if even > odd else 'utf-16-le'
@@ -106,7 +108,7 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
         return text.rstrip('\0\x1a'), []
     encoding = _encoding(content, [normalize('NFC', name) for name in known])
     return content.decode(encoding), [
-        f'{table.name} is not in UTF-8: read as {encoding}; save it as UTF-8 '
+        f'{table.name} is not in UTF-8, read as {encoding}; save it as UTF-8 '
         'if names are wrong'
     ]
 
@@ -178,7 +180,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     """Return columns by their titles."""
     rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
     if not rows:
-        raise ValueError('it is empty')
+        raise ValueError('the table is empty')
     titles = [clean(cell) for cell in rows[0][1]]
     if any(map(is_image, titles)):
         ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
@@ -197,10 +199,10 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
 
 
 def _of_width(line, row, width: int, separator, is_file) -> list[str]:
-    """Fill up a row, or join the parts of a name with a separator in it.
+    """Pad a row, or join the parts of a name that contains a separator.
 
     Raises:
-        ValueError: If it is not clear which; names the line.
+        ValueError: If the row is ambiguous; names the line.
     """
     filled = [i + 1 for i, cell in enumerate(row) if cell.strip()]
     row = (row + [''] * width)[: max(width, *filled)]
@@ -210,8 +212,8 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
         found = [i for i in range(width) if is_file(joined[i].strip())]
         if len(found) != 1:
             raise ValueError(
-                f'line {line} has {len(row)} cells, not {width}: write a name '
-                f'with a {separator} in it between double quotes'
+                f'line {line} has {len(row)} cells, expected {width}; put '
+                f'names that contain {separator} in double quotes'
             )
         row[found[0] : found[0] + end] = [joined[found[0]]]
     return [from_cell(cell.strip()) for cell in row]

@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Problems of photographs, and the photographs that can be used.
-
-Which files can be read, and which show the same picture.
-"""
+"""Check photos: unreadable files, duplicates and label conflicts."""
 
 import os
 from collections import defaultdict
@@ -77,26 +74,26 @@ class Checked:
     unopened: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """Describe the problems, a line each."""
+        """Describe the problems, one line each, each with a label."""
         return list(_lines_of(self))
 
 
 def check_photographs(
     photographs: Photographs, unopened: dict[str, str] | None = None
 ) -> Checked:
-    """Open photographs, and leave out what would mislead.
+    """Open photos, and skip unreadable files, duplicates and conflicts.
 
     Args:
-        photographs (Photographs): All of them.
+        photographs (Photographs): All photos.
         unopened (dict[str, str], optional): SHA-256 by path of files that
-            were checked before, and are not opened. Defaults to None.
+            were checked before and are not opened. Defaults to None.
 
     Returns:
-        Checked: What is used, with its labels counted anew where a class is
-        left out.
+        Checked: The usable photos. Labels are renumbered if a class is
+        skipped.
 
     Raises:
-        ValueError: If less than two classes are left.
+        ValueError: If fewer than two classes have training photos.
     """
     unopened = unopened or {}
     looks = {path: Look('', digest) for path, digest in unopened.items()}
@@ -123,9 +120,9 @@ def check_photographs(
     if len(used.classes) < 2:
         found = '; '.join(checked.lines())
         raise ValueError(
-            f'one class cannot be told from others: of {photographs.source}, '
-            f'{len(used.classes)} of {len(photographs.classes)} classes has '
-            f'photographs to train with ({found})'
+            f'{photographs.source}: at least two classes with training photos '
+            f'are needed, found {len(used.classes)} of '
+            f'{len(photographs.classes)} ({found})'
         )
     return checked
 
@@ -176,7 +173,7 @@ def _split_groups(photographs: Photographs) -> list[str]:
 
 
 def _lines_of(checked: Checked) -> Iterator[str]:
-    """Tell what is left out and why, a line each."""
+    """Describe skipped photos and possible problems, one line each."""
     source = checked.photographs.source
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
@@ -184,37 +181,45 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         path = os.path.relpath(path, folder)
         return os.fsencode(path).decode(errors='replace')
 
-    yield from checked.photographs.notes
+    yield from (f'Warning: {note}' for note in checked.photographs.notes)
     for reason, paths in keys_by(checked.photographs.left_out).items():
         files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
-        yield f'left out: {files} {reason} ({_some(map(short, paths))})'
+        yield f'Skipped: {files} {reason} ({_some(map(short, paths))})'
     problems = {
-        'skipped system folders and hidden images': map(
+        'Skipped: {} system folder{s} or hidden image{s}': map(
             short, sorted(checked.photographs.skipped)
         ),
-        'cannot be read': (
+        'Skipped: {} unreadable': (
             f'{short(p)}: {why}' for p, why in checked.unread.items()
         ),
-        'doubled, and used once': (
-            f'{short(p)} is {short(kept)}' for p, kept in checked.doubled
+        'Skipped: {} duplicate{s}, used once': (
+            f'{short(p)} = {short(kept)}' for p, kept in checked.doubled
         ),
-        'pictures in several classes, used in none': (
-            ' is '.join(map(short, paths)) for paths in checked.conflicts
+        'Skipped: {} photo{s} in several classes': (
+            ' = '.join(map(short, paths)) for paths in checked.conflicts
         ),
-        'left out of training, as validation or test has them too': (
-            f'{short(p)} is {short(kept)}' for p, kept in checked.leaks
+        'Skipped: {} also in val or test, so not used for training': (
+            f'{short(p)} = {short(kept)}' for p, kept in checked.leaks
         ),
-        'classes without a photograph to train with, left out': (
-            f'{name}, {n}' for name, n in checked.untrained.items()
+        'Skipped: {} class{es} without training photos': (
+            f'{name}, {n} in val or test'
+            for name, n in checked.untrained.items()
         ),
-        'classes whose names look the same': map(' and '.join, checked.alike),
-        'groups in train that validation or test share': checked.split_groups,
-        'classes with one photograph, which is never tested': checked.single,
+        'Warning: {} case{s} of nearly equal class names': map(
+            ' = '.join, checked.alike
+        ),
+        'Warning: {} group{s} in both train and val or test': (
+            checked.split_groups
+        ),
+        'Untested: {} class{es} with one photo, used for training only': (
+            checked.single
+        ),
     }
     for problem, found in problems.items():
         names = [*found]
+        forms = dict(s='', es='') if len(names) == 1 else dict(s='s', es='es')
         if names:
-            yield f'{problem}: {len(names)} ({_some(names)})'
+            yield f'{problem.format(len(names), **forms)} ({_some(names)})'
 
 
 @dataclass
@@ -228,16 +233,15 @@ class Look:
 
 
 def look_at(paths: Sequence[str]) -> dict[str, Look]:
-    """Look at files, in several threads and with a progress bar.
+    """Read size and hashes of files in several threads.
 
-    JPEG files, which have a quick way to it, are decoded to an eighth of
-    their size.
+    JPEG files are decoded at an eighth of their size, which is faster.
 
     Args:
         paths (Sequence[str]): The files.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
-        looks = track(pool.map(_look, paths), 'Photographs', len(paths))
+        looks = track(pool.map(_look, paths), 'Checking photos', len(paths))
         return dict(zip(paths, looks, strict=True))
 
 
@@ -311,13 +315,13 @@ def _shrunk(image: Image.Image) -> np.ndarray:
 
 
 def _problem_of_name(path: str) -> str:
-    """Why a path cannot be a line of a list, if it cannot."""
+    """Reason why a path cannot be a line of a list, or an empty text."""
     try:
         path.encode()
     except UnicodeEncodeError:
-        return 'its name is not in UTF-8: rename it'
+        return 'file name is not UTF-8; rename it'
     breaks = any(character in path for character in '\n\r')
-    return 'its name has a line break: rename it' * breaks
+    return 'file name has a line break; rename it' * breaks
 
 
 def keys_by(values: dict) -> dict:

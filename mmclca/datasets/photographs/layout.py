@@ -61,7 +61,7 @@ def find_levels(parts: Parts, folder: Path) -> tuple:
 
 
 def _check_mixed(parts: Parts, folder: Path) -> None:
-    """Refuse a split among class folders."""
+    """Refuse a split next to class folders."""
     held = {part[0]: set() for part in parts}
     for part in parts:
         held[part[0]].update(map(clean, part[1:-1]))
@@ -71,7 +71,7 @@ def _check_mixed(parts: Parts, folder: Path) -> None:
         if kind and (inner & classes or not (inner or kind in PARTS)):
             raise ValueError(
                 f'{folder}: {name} looks like a split or like photos without '
-                'a class, but is next to class folders: move it elsewhere, or '
+                'a class, but is next to class folders; move it elsewhere, or '
                 'rename it if it is a class'
             )
 
@@ -104,7 +104,7 @@ def _are_splits(parts: Parts) -> bool:
 
 
 def _check_variants(parts: Parts, folder: Path) -> list[str]:
-    """Refuse folders of variants; note folders that may be such."""
+    """Refuse folders of variants; add a note on doubtful folders."""
     held = defaultdict(set)  # also files, as images and masks share names
     for part in parts:
         held[part[0]].add(Path(part[1]).stem)
@@ -114,10 +114,10 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     kinds = [split_named(name) for name in held]
     if len(held) < 2 or not (is_same or all(kinds)):
         return []
-    look = '{} look like splits or variants of the data, as each holds {}'
+    look = '{} look like splits or variants of the dataset: each holds {}'
     look = look.format(*(first_of(sorted(x), 3) for x in (held, below)))
-    look += ', and none is train' * (all(kinds) and 'train' not in kinds)
-    advice = f'name them train, val and test, or give {folder / min(held)}'
+    look += ', and train is missing' * (all(kinds) and 'train' not in kinds)
+    advice = f'name them train, val and test, or use {folder / min(held)}'
     is_flat = any(len(part) == 2 for part in parts)
     # subfolders of a class are few or numbered, and classes seldom are
     numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
@@ -131,8 +131,8 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     splits = len([*filter(None, kinds)])
     if is_named or (may_be and (splits > 1 or (numbered[0] and is_many))):
         raise ValueError(
-            f'{folder}: {look}: {advice}; if they are the classes, name the '
-            'class of each photo in a table (--labels TABLE)'
+            f'{folder}: {look}; {advice}; if they are the classes, list files '
+            'and classes in a table (--labels TABLE)'
         )
     is_likely = may_be and (numbered[0] or is_many)
-    return [f'{look}, but are read as classes; if not, {advice}'] * is_likely
+    return [f'{look}; they are read as classes; if not, {advice}'] * is_likely

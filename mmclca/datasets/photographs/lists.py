@@ -37,7 +37,7 @@ def read_labels(
             label.
 
     Raises:
-        ValueError: Naming the first lines that have no such label.
+        ValueError: Names the first lines without a valid label.
     """
     parsed = read_pairs(file)
     wrong = [
@@ -48,8 +48,8 @@ def read_labels(
     if wrong:
         most = f' to {len(classes) - 1}' if classes else ''
         raise ValueError(
-            f'{file}: lines must be "path label", with labels from 0{most}, '
-            f'but {len(wrong)} are not:{"".join(wrong[:10])}'
+            f'{file}: expected lines "path label", with labels from 0{most}; '
+            f'{len(wrong)} lines differ:{"".join(wrong[:10])}'
         )
     return [(path, int(label)) for path, label in parsed]
 
@@ -133,21 +133,19 @@ def write_lists(
 def split_sizes(
     count: int, val_fraction: float, test_fraction: float = 0.0
 ) -> tuple[int, int, int]:
-    """Share out the images of a class to training, validation and
-    test.
+    """Divide the images of a class into training, validation and test.
 
-    Each part that is asked for gets at least one image while there are
-    enough: training first, then validation, then test.
+    Each requested part gets at least one image if there are enough: training
+    first, then validation, then test.
 
     Raises:
-        ValueError: If a share is out of range, or nothing is left to train.
+        ValueError: If a fraction is out of range.
     """
     total = val_fraction + test_fraction
     if val_fraction <= 0 or test_fraction < 0 or total >= 1:
         raise ValueError(
-            f'val fraction {val_fraction} and test fraction {test_fraction}: '
-            'the first must be above 0, the second 0 or more, and their sum '
-            'below 1'
+            f'val fraction {val_fraction}, test fraction {test_fraction}: '
+            'expected val above 0, test 0 or more, and their sum below 1'
         )
     spare = max(count - 1, 0)
     for_test = min(spare - 1, 1) if test_fraction and spare else 0
@@ -185,24 +183,24 @@ def split_photographs(
 def hold_out_classes(
     photographs: Photographs, number: int, seed: int
 ) -> tuple[Photographs, Photographs]:
-    """Part photographs of some classes, drawn at random, from the others.
+    """Hold out the images of randomly selected classes.
 
     Args:
         photographs (Photographs): Images with classes.
-        number (int): Classes to hold out; at least two are left.
-        seed (int): Of the draw.
+        number (int): Classes to hold out; at least two must remain.
+        seed (int): Seed of the selection.
 
     Returns:
-        tuple[Photographs, Photographs]: Those left, and those held out.
+        tuple[Photographs, Photographs]: Remaining and held-out images.
 
     Raises:
-        ValueError: If too few or too many are to be drawn.
+        ValueError: If ``number`` is out of range.
     """
     given = len(photographs.classes)
     if not 1 <= number <= given - 2:
         raise ValueError(
-            f'--num {number}: with {given} classes it must be from 1 to '
-            f'{given - 2}, so that two are left'
+            f'--num {number}: expected 1 to {given - 2} of {given} classes, '
+            'as two must remain'
         )
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())

@@ -67,34 +67,34 @@ def read_photographs(
 def _check_place(place: Path) -> None:
     if place.is_file():
         raise ValueError(
-            f'{place} is a file: give the folder of the photographs, with one '
-            'folder a class in it'
+            f'{place} is a file; give the folder of the photos, with one '
+            'folder per class'
         )
     if not place.is_dir():
         raise FileNotFoundError(
-            f'there is no folder {place}: give the folder of the photographs'
+            f'folder {place} does not exist; give the folder of the photos'
         )
 
 
 def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
-    """Photographs with groups by a regular expression, if there is one."""
+    """Group the photos by a regular expression, if there is one."""
     if groups is None:
         return photographs
     try:
         pattern = re.compile(groups)
     except re.error as error:
         raise ValueError(
-            f'groups={groups!r} is no column of a table and no regular '
-            f'expression: {error}'
+            f'groups={groups!r} is neither a column of the table nor a valid '
+            f'regular expression: {error}'
         ) from error
     names = [os.path.relpath(path, place) for path in photographs.paths]
     found = [pattern.search(Path(name).as_posix()) for name in names]
     without = [n for n, m in zip(names, found, strict=True) if not m]
     if without:
         raise ValueError(
-            f'groups={groups!r} is not found in {len(without)} of '
-            f'{len(names)} paths, such as {", ".join(without[:3])}: write an '
-            'expression that every path has, or name a column of the table'
+            f'groups={groups!r} does not match {len(without)} of '
+            f'{len(names)} paths, such as {", ".join(without[:3])}; write an '
+            'expression that matches every path, or name a column of the table'
         )
     first = [(m.groups() and m[1]) or m[0] for m in found]
     return replace(photographs, groups=first)
@@ -103,22 +103,22 @@ def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
 def read_folder(
     folder: Path, suffixes: tuple[str, ...] = PHOTOGRAPH_SUFFIXES
 ) -> Photographs:
-    """Read a folder with one folder a class in it.
+    """Read a folder with one folder per class.
 
     The first level below it, or below its folders ``train``, ``val`` and
-    ``test``, gives the classes; below that may be more folders. Hidden files
-    are passed over, images beside the folders of the classes are left out.
+    ``test``, gives the classes; deeper folders are allowed. Hidden files are
+    skipped, images outside the class folders are left out.
 
     Args:
-        folder (Path): Paths of the photographs begin with it.
-        suffixes (tuple[str, ...]): How their names end, in any case.
-            Defaults to ``PHOTOGRAPH_SUFFIXES``.
+        folder (Path): The folder, the start of all paths.
+        suffixes (tuple[str, ...]): File extensions, in any case. Defaults to
+            ``PHOTOGRAPH_SUFFIXES``.
 
     Returns:
         Photographs: Sorted by path.
 
     Raises:
-        ValueError: If there are not at least two classes.
+        ValueError: If there are fewer than two classes.
     """
     skipped = []
     files = [Path(path) for path in files_below(str(folder), skipped)]
@@ -146,28 +146,27 @@ def read_folder(
 
 
 def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
-    """By path the split and the class; by path why others are left out."""
+    """Return split and class by path, and why the other paths are left out."""
     taken, left_out = {}, {}
     for path, part in images.items():
         if len(part) < 2 + max(split or 0, label):
-            left_out[path] = 'beside the folders of the classes'
+            left_out[path] = 'not in a class folder'
         elif split is None:
             taken[path] = '', part[label]
         elif (name := split_named(part[split])) in PARTS:
             taken[path] = name, part[label]
         else:
-            left_out[path] = 'beside train, val and test'
+            left_out[path] = 'not in train, val or test'
     return taken, left_out
 
 
 def _check_images(images, files, folder: Path, suffixes) -> None:
     if images:
         return
-    what = f'no image, but {len(files)} other files' if files else 'no files'
+    what = f'no images, but {len(files)} other files' if files else 'no files'
     raise ValueError(
-        f'{folder} has {what}: put the photographs of each class into a '
-        f'folder there ({EXAMPLE}); they end in '
-        f'{" ".join(suffixes)}'
+        f'{folder} has {what}; put the photos of each class into one folder '
+        f'({EXAMPLE}); accepted file types: {" ".join(suffixes)}'
     )
 
 
@@ -176,45 +175,45 @@ def _check_classes(classes, parts, folder: Path) -> None:
         return
     if not classes:
         raise ValueError(
-            f'{folder} has {len(parts)} photographs but no folders: put those '
-            f'of each class into a folder there ({EXAMPLE}), or name their '
-            'classes in a table (--labels TABLE)'
+            f'{folder} has {len(parts)} photos but no class folders; put the '
+            f'photos of each class into one folder ({EXAMPLE}), or list files '
+            'and classes in a table (--labels TABLE)'
         )
     (name,) = classes
     deeper = {part[1] for part in parts if len(part) > 2 and part[0] == name}
-    hint = f'; if its folders are the classes, give {folder / name}'
+    hint = f'; if its folders are the classes, use {folder / name}'
     raise ValueError(
-        f'one class cannot be told from others: all photographs in {folder} '
-        f'are in the folder {name}; make a folder for each class ({EXAMPLE})'
+        f'{folder}: at least two classes are needed, but all photos are in '
+        f'the folder {name}; make one folder per class ({EXAMPLE})'
         f'{hint if len(deeper) > 1 else ""}'
     )
 
 
 def images_at(place: str | os.PathLike) -> Photographs:
-    """Return images of a folder or a list, some of which may have no class.
+    """Return the images of a folder or list; classes are optional.
 
     Args:
-        place (str | Path): A folder, in which the first folder below names
-            the class of what is in it; or a list, a ``.txt`` of lines ``path
-            label`` or ``path``, seen from its folder, whose labels are lines
-            of a ``classes.txt`` beside it if there is one.
+        place (str | Path): A folder, whose first level of folders gives the
+            classes; or a ``.txt`` list of lines ``path label`` or ``path``,
+            relative to its folder. A ``classes.txt`` in the same folder names
+            the labels.
 
     Raises:
-        FileNotFoundError: If there is no such folder or list.
-        ValueError: If it has no image, or a label no name.
+        FileNotFoundError: If the folder or list does not exist.
+        ValueError: If there are no images, or a label has no name.
     """
     place = os.fspath(place)
     if os.path.isdir(place):
         found = _in_folder(place)
     elif not os.path.exists(place):
-        raise FileNotFoundError(f'there is no folder and no list {place}')
+        raise FileNotFoundError(f'{place} does not exist; check the path')
     elif not (os.path.isfile(place) and place.endswith('.txt')):
-        raise ValueError(f'{place}: give a folder, or a list ending in .txt')
+        raise ValueError(f'{place}: expected a folder or a .txt list')
     else:
         found = _in_list(place)
     if not found.paths:
         raise ValueError(
-            f'{place} has no image; images end in '
+            f'{place} has no image; accepted file types: '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return found
@@ -229,16 +228,16 @@ def _in_folder(folder: str) -> Photographs:
 
 def _in_list(file: str) -> Photographs:
     folder = os.path.dirname(file)
-    beside = os.path.join(folder, 'classes.txt')
-    classes = read_lines(beside) if os.path.isfile(beside) else []
+    classes_file = os.path.join(folder, 'classes.txt')
+    classes = read_lines(classes_file) if os.path.isfile(classes_file) else []
     rows = read_pairs(file)
     names = [label for _, label in rows]
     if classes:
         wrong = [x for x in names if x and int(x) >= len(classes)]
         if wrong:
             raise ValueError(
-                f'{file} has a label {wrong[0]}, but the classes.txt beside '
-                f'it names {len(classes)} classes, 0 to {len(classes) - 1}'
+                f'{file}: label {wrong[0]} is out of range; classes.txt in '
+                f'the same folder allows 0 to {len(classes) - 1}'
             )
         names = [x and classes[int(x)] for x in names]
     paths = [os.path.join(folder, path) for path, _ in rows]
@@ -246,21 +245,21 @@ def _in_list(file: str) -> Photographs:
 
 
 def images_of_split(cfg: Config, split: str) -> Photographs:
-    """Return images of a data set of a config.
+    """Return the images of a dataset of a config.
 
     Args:
         cfg (Config): The config.
         split (str): 'train', 'val' or 'test'.
 
     Raises:
-        FileNotFoundError: If its files are not there.
-        ValueError: If the config has no such data set, or it is empty.
+        FileNotFoundError: If its files do not exist.
+        ValueError: If the config has no such dataset, or it is empty.
     """
-    # mmengine cannot serialize a data set without images
+    # mmengine cannot serialize a dataset without images
     dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
     if not infos:
-        raise ValueError(f'the {split} data set of the config is empty')
+        raise ValueError(f'the {split} dataset of the config is empty')
     classes = dataset.metainfo.get('classes') or ()
     labels = [int(info['gt_label']) for info in infos]
     names = [classes[i] if classes else str(i) for i in labels]

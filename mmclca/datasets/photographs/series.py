@@ -31,19 +31,19 @@ CORNERS, SHARE = 70, 0.25
 
 
 def find_series(photographs: Photographs, features: Tensor) -> dict[str, int]:
-    """Count photographs that show nearly the same as another of their class.
+    """Count near-duplicates in each class.
 
     Args:
-        photographs (Photographs): Those to look at. What is of one group is
-            known to belong together.
-        features (Tensor): What a network sees in each, (N, D): of the pairs
-            that are most alike in these, at most 500, corners are compared.
+        photographs (Photographs): The photos. Photos of the same group are
+            not compared.
+        features (Tensor): Features of each photo, (N, D). Corners are
+            compared for at most 500 pairs with the most similar features.
 
     Returns:
-        dict[str, int]: By the name of the class, where there are any.
+        dict[str, int]: Near-duplicates by class name, if there are any.
     """
     pairs, corners, found = _alike(photographs, features), {}, set()
-    for pair in track(pairs, 'Looking for series'):
+    for pair in track(pairs, 'Near-duplicates'):
         for i in pair:
             if i not in corners:
                 corners[i] = _corners(photographs.paths[i])

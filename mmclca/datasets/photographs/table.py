@@ -76,25 +76,24 @@ class FileNames:
 def read_table(
     table: Path, place: Path, groups: str | None = None
 ) -> Photographs:
-    """Read a table with a row a photograph.
+    """Read a table with one row per photo.
 
     Args:
-        table (Path): An absolute path; its ending is one of
-            ``TABLES``.
-        place (Path): Where files are looked for, and then beside the table.
-        groups (str, optional): A column; anything else gives no groups.
-            Defaults to None.
+        table (Path): An absolute path with an extension in ``TABLES``.
+        place (Path): The folder of the files; the folder of the table is
+            searched next.
+        groups (str, optional): Title of the group column; any other text
+            gives no groups. Defaults to None.
 
     Returns:
         Photographs: In the order of the table. Images below ``place`` that
-        it does not name, and those to which it gives no class or several,
-        are left out.
+        are not in the table, or have no class or several, are left out.
 
     Raises:
-        FileNotFoundError: If the table or files that it names are missing.
-        ValueError: If it has no column of files or of classes that is clearly
-            one, a split is none, or there are not at least two classes.
-        ImportError: If a package that reads it is not installed.
+        FileNotFoundError: If the table or listed files are missing.
+        ValueError: If the column of files or classes is ambiguous, a split
+            is invalid, or there are fewer than two classes.
+        ImportError: If a package for its format is not installed.
     """
     files = FileNames(place, table.parent)
     known = [os.path.basename(x) for x in files.paths if not x.isascii()]
@@ -107,7 +106,7 @@ def read_table(
     names = [clean(name) for name in cells[columns['label']]]
     paths = _find_files(cells[columns['file']], files, table)
     left_out = _left_out(paths, names, files, table)
-    # of two equal rows the first
+    # keep the first of two equal rows
     rows = {path: row for row, path in reversed([*enumerate(paths)])}
     rows = sorted(row for path, row in rows.items() if path not in left_out)
     taken, named = [paths[row] for row in rows], [names[row] for row in rows]
@@ -115,11 +114,11 @@ def read_table(
     _check_classes(classes, columns['label'], table)
     folds = {title for title in cells if _FOLD.search(words_of(title))}
     for title in sorted(folds - {columns['split'], groups}):
-        notes.append(f'not used: column {title!r}; only split is read')
+        notes.append(f'column {title!r} is not used; only split is read')
     shown = cells.get(groups)
     return replace(
         Photographs.named(taken, named, str(table), classes),
-        # a cell without a name is a group of its own
+        # a photo without a group forms its own group
         groups=shown and [shown[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
         left_out=left_out,
@@ -129,15 +128,15 @@ def read_table(
 
 
 def _find_files(names: list[str], files: FileNames, table: Path) -> list[str]:
-    """Absolute paths of the files that a column names."""
+    """Return the absolute paths of the files in a column."""
     found = {name: files.find(name) for name in names}
     missing = [name for name, path in found.items() if not path]
     if missing:
         some = ', '.join(name or '(an empty cell)' for name in missing[:3])
         raise FileNotFoundError(
-            f'{table} names {len(missing)} files that are not there, such as '
-            f'{some}: paths are seen from {files.folders[0]}, or from the '
-            'folder of the table'
+            f'{table}: {len(missing)} files are missing, such as {some}; give '
+            f'paths relative to {files.folders[0]} or to the folder of the '
+            'table'
         )
     return [found[name] for name in names]
 
@@ -154,8 +153,8 @@ def _splits(cells: dict, column: str | None) -> list[str]:
     wrong = [name for name in named if named[name] not in ('', *PARTS)]
     if wrong:
         raise ValueError(
-            f'{wrong[0]!r} in the column {column!r} is no split: write train, '
-            'val, test or nothing, or give the column another title'
+            f'column {column!r}: {wrong[0]!r} is not a split; write train, '
+            'val, test or nothing, or rename the column'
         )
     return [named[name] for name in cells[column]]
 
@@ -167,7 +166,7 @@ def _is_flag(title: str, cells: dict) -> bool:
 
 
 def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
-    """By path why a file is not taken."""
+    """Return why a file is left out, by path."""
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
@@ -177,16 +176,16 @@ def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
         if '' in found:
             left_out[path] = f'without a class in {table.name}'
         elif len(found) > 1:
-            left_out[path] = f'of several classes in {table.name}'
+            left_out[path] = f'with several classes in {table.name}'
     return left_out
 
 
 def _check_classes(classes, label: str, table: Path) -> None:
     if len(classes) < 2:
-        found = f'only {classes[0]!r}' if classes else 'nothing'
+        found = f'only {classes[0]!r}' if classes else 'none'
         raise ValueError(
-            f'one class cannot be told from others: {table} has {found} in '
-            f'its column {label!r}'
+            f'{table}: at least two classes are needed, found {found} in the '
+            f'column {label!r}'
         )
 
 
@@ -227,9 +226,8 @@ def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
     return [title for title, x in held.items() if 2 * sum(x) > len(x)]
 
 
-def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:
-    """Return the title that has the first name, or alone has one that is
-    known, or is alone."""
+def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
+    """Return the title named ``first``, else the only known or only one."""
     plain = {title: words_of(title).replace(' ', '') for title in titles}
     for names in ({first}, known, {*plain.values()}):
         found = [title for title, name in plain.items() if name in names]
@@ -238,6 +236,6 @@ def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:
         if found:
             break
     raise ValueError(
-        f'it is not clear which column has the {what}, of '
-        f'{", ".join(map(repr, cells))}: give it the title {first!r}'
+        f'no column for the {what} recognized among '
+        f'{", ".join(map(repr, cells))}; rename it to {first!r}'
     )

@@ -64,29 +64,29 @@ SPECIMEN_NOISE = 0.12
 
 
 def make_cultivars(num_classes, seed=0, difference=1.0, plant=None):
-    """Design classes that are as different as a Latin hypercube allows.
+    """Design distinct classes with a Latin hypercube.
 
-    Every trait takes ``num_classes`` evenly spaced values, each once. Of
-    many ways to deal them out, the one is taken whose two most similar
-    cultivars differ most.
+    Every trait takes ``num_classes`` evenly spaced values, each once. Among
+    200 random assignments, the one with the largest distance between its two
+    most similar cultivars is selected.
 
     Args:
         num_classes (int): Number of cultivars, at least 1.
         seed (int): The same seed gives the same cultivars. Defaults to 0.
-        difference (float): Distance between the cultivars: 0 makes them all
-            alike, 1 is moderate, 1.5 is easy. Defaults to 1.
-        plant (Cultivar, optional): What they vary. Defaults to None: the
-            plant of the defaults.
+        difference (float): Distance between the cultivars: 0 makes them
+            identical, 1 is moderate, 1.5 is easy. Defaults to 1.
+        plant (Cultivar, optional): The average plant. Defaults to None: the
+            default ``Cultivar``.
 
     Returns:
-        list[Cultivar]: One a class.
+        list[Cultivar]: One per class.
 
     Raises:
         ValueError: If ``num_classes`` or ``difference`` is out of range.
     """
     integer(num_classes=num_classes)
     if not 0 <= difference <= 2:
-        raise ValueError(f'difference is {difference}; allowed: 0 to 2')
+        raise ValueError(f'difference={difference} must be within 0 and 2')
     rng = np.random.default_rng([seed, num_classes])
     deals = (_latin_hypercube(num_classes, rng) for _ in range(200))
     best = max(deals, key=_smallest_distance)
@@ -160,15 +160,14 @@ def _vary(cultivar, steps):
 def drawn_leaves(
     num_leaves: int, seed: int = 0
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Return the names and BGR images of drawn leaves, each of another
-    cultivar.
+    """Yield names and BGR images of synthetic leaves, one per cultivar.
 
     Args:
-        num_leaves (int): How many.
-        seed (int): What they look like. Defaults to 0.
+        num_leaves (int): Number of leaves.
+        seed (int): Random seed of their appearance. Defaults to 0.
     """
     rng = np.random.default_rng(seed)
     cultivars = make_cultivars(num_leaves, seed) if num_leaves else []
     for number, cultivar in enumerate(cultivars, start=1):
         image = draw_leaf(cultivar, rng, size=448)
-        yield f'drawn leaf {number}', np.ascontiguousarray(image[..., ::-1])
+        yield f'leaf {number}', np.ascontiguousarray(image[..., ::-1])

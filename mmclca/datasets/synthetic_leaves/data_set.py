@@ -79,14 +79,14 @@ def _plan(out: Path, options: dict) -> Photographs:
 
 
 def _take_over(out: Path, options: dict) -> None:
-    """Mark a folder as ours; the images that it had go."""
+    """Mark a folder as created by this tool, and remove its old images."""
     mark = out / MARK
     if mark.exists():
         remove_folder(out / 'images')
     elif out.exists() and any(out.iterdir()):
         raise ValueError(
-            f'{out} is not empty, and its files were not drawn here (it has '
-            f'no {MARK}): name another folder'
+            f'{out} is not empty and was not created by this tool ({MARK} is '
+            'missing); choose another folder'
         )
     out.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps(options, indent=1) + '\n')

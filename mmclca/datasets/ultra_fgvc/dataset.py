@@ -100,7 +100,7 @@ class UltraFGVC(BaseDataset):
         lists.refuse_bad(
             check_headers([image.path for image in listed]),
             info,
-            f'\nAll of them: {TOOL} check {place} --dataset {info.name}',
+            f'\nTo list all: {TOOL} check {place} --dataset {info.name}',
             most=5,
         )
         order = self._metainfo.get('classes')
@@ -118,6 +118,6 @@ class UltraFGVC(BaseDataset):
             list[str]: Lines for ``repr``.
         """
         return [
-            f'Set: \t{self.info.title}, {self.split}',
+            f'Dataset: \t{self.info.title}, {self.split}',
             f'Source: \t{self.where}',
         ]

@@ -94,11 +94,11 @@ READERS = dict(
 
 
 def open_parquet(path):
-    """Open a parquet file and read its end.
+    """Open a parquet file and read its footer.
 
     Raises:
-        ImportError: Without pyarrow.
-        ValueError: If it is not a whole parquet file.
+        ImportError: If pyarrow is not installed.
+        ValueError: If it is not a complete parquet file.
     """
     require('pyarrow', extra='parquet')
     from pyarrow import parquet
@@ -107,12 +107,12 @@ def open_parquet(path):
         return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
     except ValueError as error:  # ArrowInvalid
         raise ValueError(
-            f'{path} is not a whole parquet file: {error}'
+            f'{path} is incomplete ({error}); download it again'
         ) from error
 
 
 def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield paths and encoded images of a parquet file, a few in memory.
+    """Yield paths and encoded images of a parquet file, in small batches.
 
     Raises:
         ValueError: If the file is damaged.
@@ -126,12 +126,12 @@ def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
                 # the ``datasets`` library writes a struct {bytes, path}
                 image = image['bytes'] if isinstance(image, dict) else image
                 if isinstance(image, str):  # would be opened as a file
-                    raise ValueError('a text stands for an image')
+                    raise ValueError('expected bytes, found text')
                 yield f'{path}/{row}', image
                 row += 1
     except (OSError, ValueError) as error:  # what pyarrow raises
         raise ValueError(
-            f'{path} is damaged from row {row} on: {error}'
+            f'{path} is damaged from row {row} on ({error}); download it again'
         ) from error
 
 
@@ -170,9 +170,7 @@ def _rows_of_csv(file):
 def _check_names(file, kind, found, needed):
     missing = [name for name in needed if name not in found]
     if missing:
-        raise ValueError(
-            f'{file}: the {kind} {missing} are not among {[*found]}'
-        )
+        raise ValueError(f'{file}: missing {kind} {missing}, found {[*found]}')
 
 
 def _checked(rows, file):
@@ -181,7 +179,7 @@ def _checked(rows, file):
     bad = [row for row in rows if not (row[1] and (row[2] or '').isdecimal())]
     if bad:
         raise ValueError(
-            f'{file}: {len(bad)} lines are not an image and a whole number: '
+            f'{file}: {len(bad)} lines are not an image and a label:'
             + '; '.join(f'line {i}: {name} {x}' for i, name, x in bad[:3])
         )
     return [row[1:] for row in rows]

@@ -25,14 +25,13 @@ _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 
 def download(info, folder, revision='main'):
-    """Fetch the parquet file of a dataset or a stage, or the rest of it.
+    """Download the parquet file of a dataset or stage, or resume it.
 
     Returns:
         str: Path of the file.
 
     Raises:
-        OSError: If it cannot be fetched, with the commands to fetch it by
-            hand.
+        OSError: If the download fails, with the commands to do it by hand.
     """
     name = f'datasets/ufgvc/{info.parquet}'
     try:
@@ -46,10 +45,10 @@ def download(info, folder, revision='main'):
         )
     except Exception as error:  # which one depends on the hub's HTTP client
         raise OSError(
-            f'{info.title} could not be fetched: {error}\nThe same command '
-            f'resumes a download. By hand: hf download {REPOSITORY} {name} '
-            '--repo-type dataset --local-dir FOLDER; a mirror of the hub: '
-            'HF_ENDPOINT; more ways: docs/data_sets.md'
+            f'cannot download {info.title}: {error}\n'
+            'Run the same command to resume. By hand: hf download '
+            f'{REPOSITORY} {name} --repo-type dataset --local-dir FOLDER; for '
+            'a mirror, set HF_ENDPOINT; more: docs/data_sets.md'
         ) from error
 
 
@@ -86,20 +85,19 @@ def check_set(found, info, counts=True):
 
 
 def import_set(found, info, target, counts=True):
-    """Write a set as images and CSV lists, each image decoded once.
+    """Write a dataset as images and CSV lists, after decoding each image.
 
-    The folder gets its name when all is well. Images keep their names if all
-    follow the rule of the set; else all get names by that rule.
+    The folder gets its final name at the end. Images keep their names if all
+    names follow the rule of the dataset; else all are renamed by this rule.
 
     Raises:
-        ValueError: If the set is not what it must be, or images cannot be
-            read.
+        ValueError: If the dataset is incomplete, or images cannot be read.
         FileNotFoundError: If images are missing.
-        FileExistsError: If ``target`` is there.
+        FileExistsError: If ``target`` exists.
     """
     target = Path(target)
     if target.exists():
-        raise FileExistsError(f'{target} exists: remove it, or name another')
+        raise FileExistsError(f'{target} already exists; remove it first')
     images = listed_images(found, info, counts)
     names, files = _names(images, info), {}
     target.parent.mkdir(parents=True, exist_ok=True)

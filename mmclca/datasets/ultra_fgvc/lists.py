@@ -46,20 +46,20 @@ def _check_one_to_one(images, info):
     bad = [pair for pair in pairs if given[pair[0]] + named[pair[1]] > 2]
     if bad:
         raise ValueError(
-            f'{info.title}: labels (or folders) and the classes in the file '
-            'names disagree: '
+            f'{info.title}: labels (or folders) contradict the classes in the '
+            'file names: '
             + '; '.join(f'{label} is class {name}' for label, name in bad[:5])
         )
 
 
 def divide(images, info):
-    """Give each split its images.
+    """Return the images of each split.
 
-    Train lists are divided differently by those who publish them. Where the
-    train list is as long as the set's ``trainval``, it is taken for that, and
-    ``train`` and ``val`` exist only if the val list is a part of it.
-    SoyAgeing as a whole has the stage R6 for ``val``, as in the CLCA authors'
-    lists. No split is empty.
+    Publishers divide the training list differently. A train list with the
+    length of ``trainval`` is used as ``trainval``; ``train`` and ``val``
+    then exist only if the val list is a part of it. For all of SoyAgeing,
+    ``val`` is the stage R6, as in the CLCA authors' lists. Empty splits are
+    omitted.
 
     Raises:
         ValueError: If an image is in both the training and the test list.
@@ -74,13 +74,13 @@ def divide(images, info):
     both = {image.path for image in whole} & {image.path for image in test}
     if both:
         raise ValueError(
-            f'{info.title}: {len(both)} images are in the training and in '
-            f'the test list, such as {", ".join(sorted(both)[:3])}'
+            f'{info.title}: the training and test lists share {len(both)} '
+            f'images, such as {", ".join(sorted(both)[:3])}'
         )
     if len(info.stages) > 1:
         train = [image for image in whole if image.stage != VAL_STAGE]
         val = [image for image in whole if image.stage == VAL_STAGE]
-    # A val list alone divides nothing: R6 in the CLCA authors' lists.
+    # ignore a val list without a train list: R6 in the CLCA authors' lists
     val = val if train else []
     splits = dict(train=train, val=val, trainval=whole, test=test)
     return {name: listed for name, listed in splits.items() if listed}
@@ -100,7 +100,7 @@ def check_split(splits, wanted, info, found, counts=True):
     Without ``counts`` the split only has to exist.
 
     Raises:
-        ValueError: With the numbers found and expected.
+        ValueError: States the numbers found and expected.
     """
     sizes = {split: len(listed) for split, listed in splits.items()}
     classes = len({image.class_name for image in found.images})
@@ -108,11 +108,11 @@ def check_split(splits, wanted, info, found, counts=True):
     whole = (classes, sizes.get(wanted)) == (info.num_classes, known)
     if wanted not in splits or counts and not whole:
         raise ValueError(
-            f'{info.title}, split {wanted!r}, in {found} is not complete: '
-            f'found {classes} classes and {sizes} images, expected '
-            f'{info.num_classes} classes and {info.counts} images. To use a '
-            'part of the dataset: check_counts=False in a config, --partial '
-            'for import.'
+            f'{info.title}, split {wanted!r}, in {found} is incomplete: found '
+            f'{classes} classes and {sizes} images, expected '
+            f'{info.num_classes} classes and {info.counts} images; to use a '
+            'part of the dataset, set check_counts=False in the config, or '
+            'import with --partial'
         )
 
 
@@ -121,7 +121,7 @@ def refuse_bad(problems, info, advice='', most=None):
 
     Raises:
         FileNotFoundError: If some are missing.
-        ValueError: If none is missing.
+        ValueError: If all bad images exist.
     """
     if not problems:
         return
@@ -136,14 +136,14 @@ def refuse_bad(problems, info, advice='', most=None):
 
 
 def class_names(images, info, classes=None):
-    """Put the classes of a dataset in order.
+    """Sort the classes of a dataset.
 
-    Numbered classes go by number, named ones by name, so labels equal the
-    CLCA authors' ``class_id`` in every form; ``classes`` is the order to use
-    instead, such as that of the whole dataset for a subset of it.
+    Numbered classes are sorted by number, named classes by name, so labels
+    equal the CLCA authors' ``class_id`` in every form. ``classes`` overrides
+    this order, such as the order of the whole dataset for a subset.
 
     Raises:
-        ValueError: If an image's class is not among them.
+        ValueError: If ``classes`` lacks the class of an image.
     """
     found = {image.class_name for image in images}
     if classes is None and info.numbered:
@@ -153,9 +153,9 @@ def class_names(images, info, classes=None):
     unknown = sorted(found - set(classes), key=natural)
     if unknown:
         raise ValueError(
-            f'{info.title}: {len(unknown)} classes of the images are not '
-            f'among the {len(classes)} classes ({classes[0]}..{classes[-1]}): '
-            + ', '.join(unknown[:5])
+            f'{info.title}: {len(unknown)} classes of the images are not in '
+            f'the list of {len(classes)} classes '
+            f'({classes[0]}..{classes[-1]}): ' + ', '.join(unknown[:5])
         )
     return tuple(classes)
 

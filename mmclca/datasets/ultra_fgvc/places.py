@@ -33,8 +33,8 @@ def find_set(folder, info, to_train=False) -> FoundSet:
     No image is opened.
 
     Raises:
-        FileNotFoundError: With the folders that were searched, or the command
-            that imports what must be imported ``to_train``.
+        FileNotFoundError: Names the searched folders, or the import command
+            if the form cannot be used ``to_train``.
         ValueError: If its lists are wrong.
     """
     folder = Path(folder)
@@ -53,7 +53,7 @@ def find_set(folder, info, to_train=False) -> FoundSet:
         f'{info.title} was not found. Looked in:\n{looked}\nfor train.csv, '
         'anno/train.txt, train/ with a folder per class, or '
         f'{", ".join(part.parquet for part in info.parts)}. Names of folders '
-        'and files: docs/data_sets.md. To fetch it:\n'
+        'and files: docs/data_sets.md. To download it:\n'
         f'  {TOOL} download {info.name} --to {folder}'
     )
 
@@ -102,6 +102,6 @@ def _to_import(folder, info, found):
         target = target / info.name
     words = 'import', folder, '--dataset', info.name, '--to', target
     return (
-        f'{info.title} is here as {found}. To train on it, import it once:\n'
+        f'{info.title} was found as {found}. To train on it, import it once:\n'
         f'  {TOOL} {shlex.join(map(str, words))}'
     )

@@ -44,13 +44,13 @@ class _LateRemoval:
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """Say how to go on where a checkpoint cannot be written."""
+    """Explain how to resume if a checkpoint cannot be written."""
     try:
         yield
     except OSError as error:
         raise CheckpointError(
-            f'{error.strerror}. Make room, then go on from the newest one '
-            'that is on disk with --resume'
+            f'{error.strerror}; free disk space, then resume from the newest '
+            'checkpoint with --resume'
         ) from error
 
 

@@ -13,9 +13,9 @@ from mmclca.utils.messages import first_of
 from mmclca.utils.wrappers import inner_model
 
 NAMELESS = (
-    'The {0} set has no class names, so that their number cannot be compared '
-    'with model.head.num_classes; name them with '
-    '`{0}_dataloader.dataset.classes=FILE` (one name a line).'
+    'The {0} set has no class names, so their number cannot be compared with '
+    'model.head.num_classes; set `{0}_dataloader.dataset.classes=FILE` (one '
+    'name per line).'
 )
 SETS = ('train', 'val', 'test')
 
@@ -68,15 +68,15 @@ class ClassCountHook(Hook):
             _check_teacher(inner_model(runner.model), metainfo)
 
     def after_load_checkpoint(self, runner, checkpoint):
-        """Compare a checkpoint that is tested or resumed with the datasets.
+        """Compare a tested or resumed checkpoint with the datasets.
 
         Args:
             runner (Runner): The runner.
-            checkpoint (dict): What the file holds.
+            checkpoint (dict): Content of the file.
 
         Raises:
-            ValueError: If it has other classes, or is resumed and holds only
-                weights.
+            ValueError: If the classes differ, or a resumed checkpoint
+                contains only weights.
         """
         if 'train' in self.loops and not runner._resume:
             return
@@ -86,7 +86,7 @@ class ClassCountHook(Hook):
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
             raise ValueError(
-                'it has weights only: use load_from=FILE without --resume'
+                'only weights found; use load_from=FILE without --resume'
             )
 
     def _check_model(self, runner) -> None:
@@ -100,17 +100,17 @@ class ClassCountHook(Hook):
         if number != count:
             inside = '' if isinstance(model, Grafit) else 'head.'
             setting = f'model.{inside}num_classes'
-            found = ', '.join(f'{count} in {x}' for x in self.names)
+            found = ', '.join(f'{count} classes in {x}' for x in self.names)
             raise ValueError(
-                f'{setting} is {number}, but the classes '
-                f'are {found}: add `--cfg-options {setting}={count}`.'
+                f'{setting} is {number}, but there are {found}; add '
+                f'`--cfg-options {setting}={count}`'
             )
         for name, loop in self.loops.items():
             _check_loop(name, loop, model)
 
 
 def _check_names(named: dict[str, tuple]) -> None:
-    """Refuse different names, or the same ones in another order."""
+    """Refuse different class names, and another order of names."""
     first, expected = next(iter(named.items()), ('', ()))
     for other, found in named.items():
         if found == expected:
@@ -124,27 +124,27 @@ def _check_names(named: dict[str, tuple]) -> None:
         options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
         raise ValueError(
             f'the classes of {first} and {other} differ: '
-            f'{", ".join(said) or "their order"}. Rename or remove class '
+            f'{", ".join(said) or "their order"}; rename or remove class '
             'folders, or list all classes in a file, one per line: '
             f'--cfg-options {" ".join(options)}'
         )
 
 
 def _check_loop(name: str, loop: BaseLoop, model) -> None:
-    """Refuse data and metrics that would end the run later."""
+    """Refuse data and metrics that would fail later in the run."""
     dataset = loop.dataloader.dataset
     if len(loop.dataloader) == 0:
         raise ValueError(
-            f'{name}_dataloader gives no batch: with drop_last, batch_size '
-            'must not be above the number of images'
+            f'{name}_dataloader has no batches: with drop_last, batch_size '
+            'must not exceed the number of images'
         )
     check_folder_labels(dataset, model.head)
     metrics = [] if name == 'train' else loop.evaluator.metrics
     for metric in (x for x in metrics if isinstance(x, Accuracy)):
         if not all(0 < k <= model.head.num_classes for k in metric.topk):
             raise ValueError(
-                f'{name}_evaluator.topk={metric.topk} must be from 1 to the '
-                f'{model.head.num_classes} classes'
+                f'{name}_evaluator.topk={metric.topk} must be within 1 and '
+                f'{model.head.num_classes}, the number of classes'
             )
 
 

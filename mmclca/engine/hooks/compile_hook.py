@@ -58,23 +58,23 @@ class CompileHook(Hook):
         self.compiled = []
 
     def before_run(self, runner) -> None:
-        """Stop at once where there is nothing to compile."""
+        """Refuse models that cannot be compiled."""
         model = inner_model(runner.model)
         if not isinstance(model, BaseClassifier):
             raise ValueError(
-                'CompileHook is for a classifier, not for '
-                f'{type(model).__name__}: remove it from custom_hooks'
+                'CompileHook supports classifiers, not '
+                f'{type(model).__name__}; remove it from custom_hooks'
             )
 
     def before_train(self, runner) -> None:
-        """Find out from which iteration on the keep rates stay."""
+        """Find the iteration from which the keep rates are constant."""
         counts = runner.optim_wrapper._accumulative_counts
         mode = self.options['mode']
         if counts > 1 and mode in WITH_CUDA_GRAPHS:
             raise ValueError(
-                f'CompileHook: mode={mode!r} makes CUDA graphs, whose next '
-                'pass overwrites the gradients that accumulative_counts='
-                f"{counts} adds up: use mode='default' or "
+                f'CompileHook: mode={mode!r} uses CUDA graphs, which '
+                'overwrite gradients accumulated with '
+                f"accumulative_counts={counts}; use mode='default' or "
                 "'max-autotune-no-cudagraphs'"
             )
         hooks = (x for x in runner.hooks if isinstance(x, KeepRateWarmUpHook))
@@ -82,28 +82,28 @@ class CompileHook(Hook):
         self.first_iter = epochs * len(runner.train_dataloader)
         if runner.iter < self.first_iter:
             runner.logger.warning(
-                'CompileHook waits until KeepRateWarmUpHook is done, at '
-                f'iteration {self.first_iter}'
+                'CompileHook starts after KeepRateWarmUpHook, at iteration '
+                f'{self.first_iter}'
             )
 
     def _before_iter(
         self, runner, batch_idx, data_batch=None, mode='train'
     ) -> None:
-        """Compile before the first batch, in training or not."""
+        """Compile before the first batch of training, validation or test."""
         if not self.compiled and runner.iter >= self.first_iter:
             self._compile(inner_model(runner.model))
             runner.logger.info(
-                f'Backbone and head are compiled ({self.options}): the first '
-                'batch of each shape takes long'
+                f'Compiling backbone and head ({self.options}); the first '
+                'batch of each shape is slow'
             )
             if not compiles_right():
                 runner.logger.warning(
                     f'torch {torch.__version__} compiles the training of '
-                    'DynamicViT, PatchMerger and Sinkhorn wrongly: install '
-                    'torch 2.14 or newer, or train without CompileHook'
+                    'DynamicViT, PatchMerger and Sinkhorn wrongly; install '
+                    'torch 2.14 or newer, or remove CompileHook'
                 )
-        # backbone and head are one step of CUDA graphs: without this the
-        # head's would take the memory of what it reads
+        # make backbone and head one step of CUDA graphs: otherwise the head
+        # would overwrite its own input
         torch.compiler.cudagraph_mark_step_begin()
 
     def after_run(self, runner) -> None:

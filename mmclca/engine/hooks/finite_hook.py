@@ -27,7 +27,7 @@ class FiniteHook(Hook):
         scaled = isinstance(runner.optim_wrapper, AmpOptimWrapper)
         if self.lost > SKIPPED * scaled:
             raise FloatingPointError(
-                f'the loss of iteration {runner.iter + 1} is {loss}: lower '
+                f'the loss of iteration {runner.iter + 1} is {loss}; lower '
                 'the learning rate, or check data, weights and teacher'
             )
 
@@ -40,5 +40,5 @@ class FiniteHook(Hook):
         if self.broken:
             raise FloatingPointError(
                 f'the scores of {int(self.broken)} images are NaN or infinite '
-                '(counted as wrong): check the weights, or leave out --amp'
+                '(counted as wrong); check the weights, or omit --amp'
             )

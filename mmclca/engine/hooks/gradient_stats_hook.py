@@ -99,14 +99,14 @@ class GradientStatsHook(EpochMaximaHook):
         empty = [part for part, params in self.names.items() if not params]
         if empty:
             raise ValueError(
-                f'GradientStatsHook(parts={(*self.parts,)}): no parameter '
-                f'that is trained begins with {", ".join(empty)}. There are '
+                f'GradientStatsHook(parts={(*self.parts,)}): no trained '
+                f'parameter begins with {", ".join(empty)}; use '
                 f'{", ".join(sorted({n.partition(".")[0] for n in trained}))}'
             )
         params = list(trained.values())
 
         def look(optimizer, *_):
-            # a fused optimizer is told to leave parameters as they are
+            # found_inf makes a fused optimizer skip the step
             if not vars(optimizer).get('found_inf'):
                 self.stats = self._measure(params, optimizer)
 

@@ -29,8 +29,8 @@ class KeepRateWarmUpHook(Hook):
     def __init__(self, epochs: int, start: int = 0):
         if epochs <= 0 or start < 0:
             raise ValueError(
-                f'epochs={epochs} must be above 0, start={start} must not be '
-                'negative'
+                f'epochs={epochs} must be above 0, and start={start} at least '
+                '0'
             )
         self.epochs = epochs
         self.start = start
@@ -42,13 +42,12 @@ class KeepRateWarmUpHook(Hook):
         self.reducer = reducer = dict(backbone.named_children()).get('reducer')
         if not isinstance(reducer, TopK) or reducer.num_tokens:
             raise ValueError(
-                f'{type(backbone).__name__} with '
-                f'reducer={type(reducer).__name__} has no keep rate that may '
-                'change in training: KeepRateWarmUpHook is for mmclca.EViT '
-                'and mmclca.TopK with keep_rate, not with num_tokens; give '
-                'these, or remove it from custom_hooks'
+                'KeepRateWarmUpHook needs mmclca.EViT or mmclca.TopK with '
+                f'keep_rate (not num_tokens), but {type(backbone).__name__} '
+                f'has reducer={type(reducer).__name__}; change the reducer, '
+                'or remove the hook from custom_hooks'
             )
-        # what the config says: an interrupted run may have left others
+        # from the config: an interrupted run may have stored other rates
         self.final = per_stage(reducer.keep_rate, reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:

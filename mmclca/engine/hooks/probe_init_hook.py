@@ -71,12 +71,12 @@ class ProbeInitHook(Hook):
             runner (Runner): The runner.
 
         Raises:
-            ValueError: If the head has no last layer that is known.
+            ValueError: If the last layer of the head is not supported.
         """
         if runner.iter:
             return
         model = inner_model(runner.model)
-        last_linear(model.head)  # refuses before images are read
+        last_linear(model.head)  # fails before images are read
         pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
         pipeline = last_view(pipeline)
         dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
@@ -84,9 +84,9 @@ class ProbeInitHook(Hook):
             features, labels = self._features(model, dataset)
         accuracy = self._fit(model.head, features, labels)
         runner.logger.info(
-            f'head started from a {self.classifier} classifier on frozen '
-            f'features of {len(labels)} images: {100 * accuracy:.1f} % right '
-            f'in {self.folds} folds of them'
+            f'head initialized with a {self.classifier} classifier on frozen '
+            f'features of {len(labels)} images: {100 * accuracy:.1f} % '
+            f'accuracy in {self.folds}-fold cross-validation'
         )
 
     @torch.no_grad()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How far a training is, on the screen."""
+"""Training progress on the screen."""
 
 import time
 from collections.abc import Callable
@@ -9,16 +9,19 @@ from mmengine.hooks import Hook
 from rich.console import Console
 from rich.progress import Progress
 
+from mmclca.utils.messages import PLAIN
+
 
 class ProgressHook(Hook):
-    """Draw on a terminal how far a training is; say how long it takes yet.
+    """Show training progress and the remaining time.
 
-    By its second epoch: the first one also reads photographs.
+    The remaining time is printed once, after the second epoch: the first
+    epoch also reads the photos.
 
     Args:
-        screen (TextIO): Where it is drawn.
-        tell_user (Callable): Takes the line.
-        title (str): What is trained, in a word or two.
+        screen (TextIO): Terminal of the progress bar.
+        tell_user (Callable): Prints a line.
+        title (str): Title of the progress bar.
         later (int): Steps of a training that follows.
     """
 
@@ -34,27 +37,29 @@ class ProgressHook(Hook):
         console = Console(file=screen)
         self.tell_user, self.later, self.ends = tell_user, later, []
         self.title, hidden = title, not console.is_terminal
-        self.bar = Progress(console=console, transient=True, disable=hidden)
+        self.bar = Progress(console=console, disable=hidden, **PLAIN)
 
     def before_train(self, runner) -> None:
-        """Begin with what an earlier run has done."""
+        """Start at the step of an earlier run."""
         done = dict(total=runner.max_iters, completed=runner.iter)
         self.task = self.bar.add_task(self.title, **done)
         self.bar.start()
 
     def after_train_iter(self, *_, **__) -> None:
-        """Move on by a step."""
+        """Advance by one step."""
         self.bar.advance(self.task)
 
     def after_train_epoch(self, runner) -> None:
-        """Look at the clock where an epoch ends."""
+        """Print the remaining time after the second epoch."""
         self.ends.append((time.perf_counter(), runner.iter))
         if len(self.ends) == 2:
             (began, first), (now, done) = self.ends
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
-            self.tell_user(f'Training: about {seconds / 60:.1f} min left')
+            self.bar.stop()  # the line would be appended to it
+            self.tell_user(f'Fine-tune  about {seconds / 60:.1f} min left')
+            self.bar.start()
 
     def after_run(self, runner) -> None:
-        """Remove it."""
+        """Remove the bar."""
         self.bar.stop()

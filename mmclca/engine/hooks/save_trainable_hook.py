@@ -30,15 +30,15 @@ class SaveTrainableHook(Hook):
     priority = 'LOWEST'  # after weights are loaded, and after EMA saves its
 
     def before_train(self, runner) -> None:
-        """Write the base, unless it is there."""
+        """Write the base weights, unless the file exists."""
         model = inner_model(runner.model)
         named = model.named_parameters()
         frozen = {_plain(n) for n, p in named if not p.requires_grad}
         if not frozen:
             raise ValueError(
-                'SaveTrainableHook: all parameters train, and nothing can be '
-                'left to a base: add mmclca.TuningScopeHook(scope=...) to '
-                'custom_hooks, or leave --save-trainable out'
+                'SaveTrainableHook: no parameter is frozen, so there are no '
+                'base weights to store; add mmclca.TuningScopeHook(scope=...) '
+                'to custom_hooks, or omit --save-trainable'
             )
         own = weights_to_cpu(model.state_dict())
         base = {name: own[name] for name in own if _plain(name) in frozen}

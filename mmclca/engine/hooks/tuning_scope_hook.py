@@ -40,14 +40,14 @@ class TuningScopeHook(Hook):
         self.scope = scope
 
     def before_run(self, runner) -> None:
-        """Freeze before weights are loaded, and tell processes of it."""
+        """Freeze before weights are loaded, and wrap the model again."""
         if not isinstance(runner._train_loop, BaseLoop):
             return
         model = inner_model(runner.model)
         train, total = tune_only(model, self.scope)
         runner.logger.info(
-            f'scope {self.scope!r}: {train:,} of {total:,} parameters train '
-            f'({train / total:.1%})'
+            f'scope {self.scope!r}: training {train:,} of {total:,} '
+            f'parameters ({train / total:.1%})'
         )
         self.still = {
             path: module

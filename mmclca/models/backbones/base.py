@@ -16,12 +16,12 @@ SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 def settings_of(
     arch: str | dict, zoo: dict[str, dict], sizes: Collection[str] = SIZES
 ) -> dict:
-    """Find the sizes of an architecture, and refuse one that is not known."""
+    """Return the sizes of an architecture, and refuse unknown ones."""
     if not isinstance(arch, dict):
         one_of(zoo, arch=str(arch).lower())
         return zoo[str(arch).lower()]
     missing = [name for name in sizes if name not in arch]
-    wrong = [f'lacks {", ".join(missing)}'] if missing else []
+    wrong = [f'missing {", ".join(missing)}'] if missing else []
     others = [name for name in arch if name not in sizes]
     wrong += [not_one_of(name, sizes) for name in others[:1]]
     if wrong:
@@ -30,8 +30,8 @@ def settings_of(
     integer(num_heads=heads)
     if dims % heads:
         raise ValueError(
-            f'arch: num_heads={heads} does not divide embed_dims={dims}: give '
-            'a number of heads that does'
+            f'arch: embed_dims={dims} is not divisible by num_heads={heads}; '
+            'choose a number of heads that divides it'
         )
     return arch
 

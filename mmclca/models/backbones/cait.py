@@ -204,8 +204,8 @@ class CaiT(Reducible, BaseBackbone):
     def no_cls(self) -> str:
         """See :class:`Reducible`."""
         if self.num_prefix:
-            return 'CLS reads by heads that are mixed, which score nothing'
-        return 'CLS enters a CaiT after the layers that reduce'
+            return 'CaiT mixes the heads of CLS, so they do not score patches'
+        return 'CaiT adds CLS after the layers that reduce tokens'
 
     def enter(self, i: int, tokens: Tokens) -> Tokens:
         """See :class:`Reducible`: CLS may join here."""
@@ -259,25 +259,25 @@ class CaiT(Reducible, BaseBackbone):
         return weights[:, :, 0, own:].float().mean(dim=1), tokens
 
     def check_reducer(self, reducer: TokenReducer) -> None:
-        """See :class:`Reducible`; refuses what masks or would lack CLS."""
+        """See :class:`Reducible`; refuses masking and a late CLS token."""
         super().check_reducer(reducer)
         kind = type(reducer)
         if kind.softmax is not TokenReducer.softmax:
             raise ValueError(
                 f'{kind.__name__} masks tokens in training, which CaiT does '
-                'not support: use another reducer, such as ToMe'
+                'not support; use another reducer, such as ToMe'
             )
         if self.cls_at and self.reduce_at:
             raise ValueError(
-                f'cls_at={self.cls_at} with reduce_at={self.reduce_at}: only '
-                'cls_at=0 or None works with a reduction'
+                f'cls_at={self.cls_at} with reduce_at={self.reduce_at} is not '
+                'supported; set cls_at to 0 or None'
             )
 
     def check_cla(self) -> None:
         """See :class:`Reducible`: refused."""
         raise ValueError(
-            'CLAHead reads CLS of several layers, a CaiT returns that of the '
-            'last: use LinearClsHead'
+            'CLAHead needs CLS from several layers, but CaiT has CLS only '
+            'from the last layer; use LinearClsHead'
         )
 
 

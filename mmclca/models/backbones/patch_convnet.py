@@ -148,7 +148,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         for depth in depths
     }
     shaped_by = 'arch, multiclass, pooling and stem'
-    irreducible = 'its convolutions need the whole grid of patches'
+    irreducible = 'its convolutions need the complete grid of patches'
     stride = (SIDE, SIDE)  # height and width of a patch in pixels
 
     def __init__(
@@ -188,8 +188,8 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         one_of(POOLINGS, pooling=pooling)
         if multiclass and pooling == 'average':
             raise ValueError(
-                f'multiclass={multiclass} has one query a class: '
-                "pooling='average' has none, give pooling='attention'"
+                f'multiclass={multiclass} needs one query per class, but '
+                "pooling='average' has no queries; set pooling='attention'"
             )
         norm_cfg = LAYER_NORM if 'BN' in norm_cfg['type'] else norm_cfg
         if pooling == 'average':

@@ -39,7 +39,7 @@ class Reducible(ForeignWeights):
     recorder = None  # see ``looking.recording``
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
-    # why there is none where ``num_prefix`` is 0
+    # reason shown to users when the backbone has no CLS token
     no_cls = 'with_cls_token=False is not allowed'
 
     @property
@@ -197,8 +197,8 @@ class Reducible(ForeignWeights):
     def _build_reducer(self, reducer: dict | None) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
             raise ValueError(
-                f'reducer={reducer["type"]} with reduce_at=() never reduces: '
-                'name its layers, for example reduce_at=(3, 6, 9)'
+                f'reducer={reducer["type"]} needs layers, but reduce_at=(); '
+                'set reduce_at, for example to (3, 6, 9)'
             )
         height, width = self.patch_resolution
         reducer = MODELS.build(
@@ -215,11 +215,11 @@ class Reducible(ForeignWeights):
         return reducer
 
     def check_reducer(self, reducer: TokenReducer) -> None:
-        """Refuse a reducer that the layers do not go with.
+        """Refuse a reducer that the layers do not support.
 
         Raises:
-            ValueError: If it needs a CLS token, and there is none that
-                ranks patches.
+            ValueError: If it needs CLS attention to rank patches, and the
+                backbone has none.
         """
         if reducer.needs_cls_token and not self.ranks_by_cls:
             raise ValueError(
@@ -239,13 +239,13 @@ class Reducible(ForeignWeights):
         )
         if cache.num_tokens and not self.num_prefix:
             raise ValueError(
-                f'the CLR tokens of a cache start as copies of CLS: '
-                f'{self.no_cls}, unless with num_tokens=0'
+                f'CLR tokens start as copies of CLS: {self.no_cls}; set '
+                'num_tokens=0'
             )
         if cache.num_protected and not self.reducer.can_protect:
             raise ValueError(
-                f'{type(self.reducer).__name__} cannot keep to protect_clr='
-                'True: that goes with TopK and EViT'
+                f'{type(self.reducer).__name__} does not support '
+                'protect_clr=True; use TopK or EViT'
             )
         return cache
 
@@ -253,7 +253,7 @@ class Reducible(ForeignWeights):
         """Map images (B, 3, H, W) to the outputs of ``out_indices``."""
         if self.training and self.reducer.has_loss:
             raise ValueError(
-                f'{type(self.reducer).__name__} has a loss: use '
+                f'{type(self.reducer).__name__} has a loss; use '
                 "type='mmclca.TokenReductionClassifier' for the model"
             )
         return self.forward_tokens(x)[0]

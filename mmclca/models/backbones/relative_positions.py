@@ -31,21 +31,21 @@ class RelativePositions:
         """Build the tables.
 
         Raises:
-            ValueError: If the reducer makes tokens that lie nowhere, or
-                layers have several attentions.
+            ValueError: If the reducer creates tokens without a position, or
+                layers have several attention branches.
         """
         mixes = self.reduces and not self.reducer.keeps_places
         if mixes or branches > 1:
             kind = type(self.reducer).__name__
             wrong = kind if mixes else f'branches={branches}'
             raise ValueError(
-                f'rel_pos_bias=True does not go with {wrong}: it takes plain '
-                'layers, and TopK, EViT, DynamicViT, ATS or no reducer'
+                f'rel_pos_bias=True does not support {wrong}; use branches=1, '
+                'and TopK, EViT, DynamicViT, ATS or no reducer'
             )
         self.rel_pos_bias = True
         beit = BEiTAttention(1, 1, tuple(self.patch_resolution), True)
         num_entries = beit.num_relative_distance
-        # the last place is none: an entry of zero beyond the table
+        # extra zero row: bias of tokens without a position
         index = beit.relative_position_index
         index = F.pad(index, (0, 1, 0, 1), value=num_entries)
         self.register_buffer('relative_index', index, persistent=False)
@@ -56,10 +56,10 @@ class RelativePositions:
         self.may_be_new = (*self.may_be_new, *tables)
 
     def position_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor:
-        """Look up the bias of each two tokens, (B or 1, H, N, N)."""
+        """Look up the bias of each pair of tokens, (B or 1, H, N, N)."""
         if tokens.num_patches != len(self.relative_index) - 2:
             raise ValueError(
-                f'rel_pos_bias=True takes images of img_size={self.img_size}'
+                f'rel_pos_bias=True needs images of img_size={self.img_size}'
             )
         places = patch_places(tokens)
         index = self.relative_index[places[:, :, None], places[:, None]]

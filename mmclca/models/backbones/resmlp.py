@@ -76,7 +76,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
     may_be_new = ('class_layers.',)
     stacks = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and communication'
-    irreducible = 'its layers mix all patches of an image, by their places'
+    irreducible = 'its layers mix all patches of an image, by position'
 
     def __init__(
         self,
@@ -159,12 +159,12 @@ class ResMLP(ForeignWeights, BaseBackbone):
             FFN (4C, C), and C of the FFN (C, 4C).
 
         Raises:
-            ValueError: If there are no linear layers across patches.
+            ValueError: If the model has no linear layers across patches.
         """
         if not isinstance(self.layers[0].mix, PatchLinear):
             raise ValueError(
-                'this ResMLP has no linear layers across patches: that takes '
-                "communication='linear', not fused"
+                'this ResMLP has no linear layers across patches; build it '
+                "with communication='linear', and do not fuse it"
             )
         return dict(
             A=[layer.mix.weight for layer in self.layers],
@@ -187,6 +187,6 @@ class ResMLP(ForeignWeights, BaseBackbone):
     def _check_size(self, came: tuple[int, int]) -> None:
         if came != self.img_size:
             raise ValueError(
-                f'ResMLP was built for images of {self.img_size} px: resize '
-                f'those of {came} px'
+                f'ResMLP needs images of {self.img_size} px, found {came} px; '
+                'resize the images'
             )

@@ -291,18 +291,18 @@ class TokenReductionViT(
             self._freeze_stages()
 
     def _check_prefix(self, dist_token: bool) -> None:
-        """Refuse an output, or a distillation token, that lacks CLS."""
+        """Refuse a distillation token or output type that needs CLS."""
         if self.num_prefix:
             return
         if dist_token:
             raise ValueError(
-                'dist_token=True puts the distillation token after CLS: '
-                'with_cls_token=False is not allowed, leave it out'
+                'dist_token=True needs a CLS token, but with_cls_token=False; '
+                'remove with_cls_token'
             )
         if self.out_type.startswith(('cls_average', 'cls_std', 'prefix')):
             raise ValueError(
-                f'out_type={self.out_type!r} needs a CLS token: '
-                "with_cls_token=False goes with 'average' and 'std'"
+                f'out_type={self.out_type!r} needs a CLS token, but '
+                "with_cls_token=False; set out_type to 'average' or 'std'"
             )
 
     def fuse(self) -> 'TokenReductionViT':
@@ -325,11 +325,11 @@ class TokenReductionViT(
         """See :class:`Reducible`."""
         if self.out_type not in ('cls_token', 'prefix'):
             raise ValueError(
-                f'CLAHead reads CLS tokens: out_type={self.out_type!r} is not '
-                "allowed in the backbone, only 'cls_token' (or 'prefix')"
+                f'CLAHead needs CLS tokens, not out_type={self.out_type!r}; '
+                "use 'cls_token' or 'prefix' in the backbone"
             )
         if self.final_norm:
             raise ValueError(
-                'CLAHead reads CLS tokens without the final LayerNorm: set '
+                'CLAHead needs CLS tokens without the final LayerNorm; set '
                 'final_norm=False in the backbone (it is True)'
             )

@@ -27,7 +27,7 @@ def _refuse_mixing(model: ImageClassifier) -> None:
     if vars(model.data_preprocessor).get('batch_augments') is not None:
         raise ValueError(
             f'{type(model).__name__} compares classes, which batch augments '
-            '(Mixup, CutMix) mix: leave them out'
+            'mix (Mixup, CutMix); remove batch_augments'
         )
 
 
@@ -145,8 +145,8 @@ class CLEViTClassifier(ImageClassifier):
         height, width = inputs.shape[-2:]
         if width == height or width % 2:
             raise ValueError(
-                f'images of {height} x {width} px are not two views side by '
-                'side: use the transform mmclca.ShuffledView in training'
+                f'images of {height} x {width} px are not two square views; '
+                'use the transform mmclca.ShuffledView in training'
             )
         feats = self.extract_feat(torch.cat(inputs.chunk(2, dim=-1)))
         features, labels = feats[-1], _labels(data_samples)
@@ -160,7 +160,7 @@ class CLEViTClassifier(ImageClassifier):
         B = len(features) // 2
         if B == 1:
             raise ValueError(
-                'a triplet needs two images per batch: set drop_last=True'
+                'a triplet needs two images per batch; set drop_last=True'
             )
         own = torch.arange(B, device=features.device)
         negative = (own + torch.randint_like(own, 1, B)) % B

@@ -116,28 +116,29 @@ def shuffle_parts(
     parts: int | tuple[int, int],
     permutation: Sequence[int] | Tensor,
 ) -> Tensor:
-    """Cut an image into parts of one size, and put them in another order.
+    """Cut an image into equal parts and permute them.
 
     Args:
         image (Tensor): (C, H, W).
-        parts (int | tuple[int, int]): Parts a side, or columns and rows.
+        parts (int | tuple[int, int]): Parts per side, or columns and rows.
         permutation (Sequence[int] | Tensor): Part i of the new image is part
             ``permutation[i]`` of the old one, row by row.
 
     Raises:
-        ValueError: If sides cannot be divided so, or it is no permutation.
+        ValueError: If the sides are not divisible, or ``permutation`` is not
+            a permutation.
     """
     columns, rows = (parts, parts) if isinstance(parts, int) else parts
     height, width = image.shape[-2:]
     if rows < 1 or columns < 1 or height % rows or width % columns:
         raise ValueError(
-            f'parts={parts!r} do not divide the height and width, {height} x '
-            f'{width} px, of an image'
+            f'parts={parts!r} does not divide the image of {height} x {width} '
+            'px (height x width)'
         )
     order = torch.as_tensor(permutation, device=image.device)
     if sorted(order.tolist()) != [*range(rows * columns)]:
         raise ValueError(
-            f'permutation={order.tolist()} must have each of 0 to '
+            f'permutation={order.tolist()} must contain each of 0 to '
             f'{rows * columns - 1} once'
         )
     cut = image.unflatten(-1, (columns, -1)).unflatten(-3, (rows, -1))

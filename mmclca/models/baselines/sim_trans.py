@@ -106,11 +106,11 @@ class SIMTrans(BaselineViT):
         self.structure = StructureGCN(self.embed_dims, drop_rate)
 
     def check_grid(self, height: int, width: int) -> None:
-        """Refuse a grid that is no square."""
+        """Refuse a grid that is not square."""
         if height != width:
             raise ValueError(
-                f'SIMTrans takes a square of patches, not {height} x {width}: '
-                'give it square images'
+                f'SIMTrans needs a square grid of patches, found {height} x '
+                f'{width}; use square images'
             )
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

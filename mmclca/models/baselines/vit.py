@@ -102,8 +102,8 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         """Refuse a grid of fewer patches than ``num_parts``."""
         if height * width < self.num_parts:
             raise ValueError(
-                f'{type(self).__name__} chooses {self.num_parts} parts of '
-                f'{height} x {width} patches: use larger images'
+                f'{type(self).__name__} selects {self.num_parts} parts of '
+                f'only {height} x {width} patches; use larger images'
             )
 
     def start(self, x: Tensor) -> Tensor:
@@ -132,9 +132,10 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         return (self.ln1(x[:, 0]),)
 
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
-        """See :class:`ForeignWeights`: the last block of plain weights.
+        """See :class:`ForeignWeights`: the last block of plain ViT weights.
 
-        It may be new, and theirs be left, where no part of its own came.
+        If the weights lack the selection block, it may be new, and the last
+        plain block may be unused.
         """
         own, last = 'last_layers.0.', self.plain_name
         owned, found, layers = (
@@ -143,8 +144,8 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         )
         if layers and not (owned or found):
             raise CheckpointError(
-                f'the last block is missing in the weights, {own} or {last}: '
-                'set num_layers to that of their model'
+                f'the weights lack the last block ({own} or {last}); set '
+                'num_layers to the depth of their model'
             )
         is_new = self.last_block == 'new' and not owned
         others = {*self.may_be_new} - {own}

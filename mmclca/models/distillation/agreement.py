@@ -65,14 +65,14 @@ def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
         images.
 
     Raises:
-        ValueError: If there is no distillation token.
+        ValueError: If the backbone has no distillation token.
     """
     if not (
         isinstance(model.backbone, Reducible) and model.backbone.is_distilled
     ):
         raise ValueError(
             f'{type(model.backbone).__name__} has no distillation token to '
-            'compare CLS with: dist_token=True gives one'
+            'compare with CLS; set dist_token=True'
         )
     look, found = layer_outputs(model, lambda x, left: x[:, :2]), []
     for x in images:

@@ -57,8 +57,8 @@ class EncoderTeacher(Teacher):
         ours, theirs = (tuple(one.stride) for one in (student, built))
         if ours != theirs:
             raise ValueError(
-                f'teacher: it cuts images into patches of {theirs} px, the '
-                f'student of {ours} px: give one of the same patch_size'
+                f"teacher: patch size {theirs} differs from the student's "
+                f'{ours}; use a teacher with the same patch_size'
             )
         for one in self.losses:
             one.fit(student, built)
@@ -87,7 +87,7 @@ class EncoderTeacher(Teacher):
 
 
 def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
-    """Write the config of a teacher that sees what a student sees."""
+    """Build the config of a teacher for the student's inputs."""
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
     kind = backbone.get('type') if isinstance(backbone, dict) else backbone

@@ -126,7 +126,7 @@ class LayerDistillation(nn.Module):
         number(weight=weight)
         is_list = isinstance(layers, Sequence) and len(layers) > 0
         if not is_list or len({*layers}) < len(layers):
-            raise ValueError(f'layers={layers!r} must be different layers')
+            raise ValueError(f'layers={layers!r} must list different layers')
         for layer in layers:
             integer(least=self.first, layer=layer)
         self.layers, self.adapter = tuple(layers), adapter
@@ -137,8 +137,8 @@ class LayerDistillation(nn.Module):
         """Build the adapters between two backbones.
 
         Raises:
-            ValueError: If one of them has not these layers, or without
-                adapters their sizes differ.
+            ValueError: If a backbone lacks one of the layers, or their sizes
+                differ without adapters.
         """
         most = min(len(student.layers), len(teacher.layers))
         for layer in self.layers:
@@ -150,7 +150,7 @@ class LayerDistillation(nn.Module):
         elif ours != theirs:
             raise ValueError(
                 f'adapter=False: the student has {ours} {self.measured}, the '
-                f'teacher {theirs}: set adapter=True'
+                f'teacher {theirs}; set adapter=True'
             )
 
     def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:

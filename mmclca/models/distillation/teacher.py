@@ -82,7 +82,7 @@ class Teacher:
         if img_size and self.compares_tokens:
             raise ValueError(
                 'teacher: TokenDistillation compares patches of the same '
-                f'images: leave img_size={img_size} out'
+                f'images; remove img_size={img_size}'
             )
         self.model = self.classes = self.order = self.kept = None
         self.is_read = False
@@ -114,20 +114,20 @@ class Teacher:
         self.model = model.eval().requires_grad_(False)
 
     def match_names(self, names: Sequence[str] | None) -> None:
-        """Bring classes into the order of the student's, by their names.
+        """Sort the teacher's classes in the order of the student's.
 
         Args:
             names (Sequence[str], optional): Classes of the training images.
 
         Raises:
-            ValueError: If both are known, and not the same.
+            ValueError: If the teacher lacks one of the classes.
         """
         if not (self.classes and names) or list(self.classes) == list(names):
             return
         missing = [name for name in names if name not in self.classes]
         if missing:
             raise ValueError(
-                'teacher: the classes of the training images must be its own: '
+                'teacher: it does not know a class of the training images, '
                 f'{not_one_of(missing[0], self.classes)}'
             )
         self.order = [self.classes.index(name) for name in names]
@@ -135,7 +135,7 @@ class Teacher:
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         model = MODELS.build(config)
         if not isinstance(model, BaseClassifier):
-            raise ValueError(f'{type(model).__name__} is no classifier')
+            raise ValueError(f'{type(model).__name__} is not a classifier')
         self.rescale = _rescaling(student, model)
         # tokens are compared patch by patch, on the images of the student
         own = None if self.compares_tokens else _size_of(model)
@@ -146,9 +146,9 @@ class Teacher:
         return model
 
     def _check_answer(self, model, student: nn.Module, size) -> None:
-        """Refuse a size or classes that do not fit, without any data.
+        """Check the image size and number of classes without data.
 
-        A student for any size does not tell it before the first batch.
+        The size is unknown before the first batch if the student accepts any.
         """
         size = self.size or size
         sides = to_2tuple(size or 224)
@@ -160,8 +160,8 @@ class Teacher:
                 return
             first = str(error).strip().partition('\n')[0]
             raise ValueError(
-                f'it does not take images of {sides} px, set its img_size: '
-                f'{first}'
+                f'images of {sides} px are not supported ({first}); set '
+                'img_size of the teacher'
             ) from error
         if not isinstance(scores, Tensor):
             raise ValueError(f'{type(model).__name__} has no head')
@@ -244,28 +244,28 @@ class Teacher:
 
 
 def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
-    """Refuse losses that such a teacher gives nothing for."""
+    """Refuse losses that this kind of teacher does not support."""
     for loss in losses:
         if isinstance(loss, LayerDistillation) != of_layers:
             raise ValueError(
                 f'teacher: {type(loss).__name__} needs '
-                f'{"model" if of_layers else "backbone"}=... as its teacher'
+                f'teacher=dict({"model" if of_layers else "backbone"}=...)'
             )
     kinds = [(type(x), *(x.layers if of_layers else ())) for x in losses]
     if not kinds or len({*kinds}) < len(kinds):
         raise ValueError(
-            f'teacher: {len(kinds)} losses of {len({*kinds})} kinds: give '
-            'one, or several of different kinds'
+            f'teacher: {len(kinds)} losses of {len({*kinds})} kinds; use at '
+            'least one loss, and each kind once'
         )
 
 
 def _check_tokens(model: nn.Module, student: nn.Module) -> None:
-    """Refuse a teacher whose tokens a student's cannot be compared with."""
+    """Refuse a teacher whose tokens do not match the student's."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:
         raise ValueError(
             f'{type(model.backbone.reducer).__name__} reduces the tokens of '
-            'the teacher: remove its reducer'
+            'the teacher; remove its reducer'
         )
     theirs, ours = (
         (one.backbone.embed_dims, *one.backbone.stride)
@@ -273,8 +273,8 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
     )
     if theirs != ours:
         raise ValueError(
-            f'TokenDistillation needs equal channels and patch_size: {theirs} '
-            f'in the teacher, {ours} in the student'
+            'TokenDistillation needs equal embed_dims and patch_size, but the '
+            f'teacher has {theirs} and the student {ours}'
         )
 
 
@@ -289,17 +289,17 @@ def _size_of(model: nn.Module):
 
 
 def _rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
-    """Find what makes of a student's normalized images a teacher's.
+    """Return the conversion of normalized images for the teacher.
 
-    Whether channels change their order, a scale and a shift of each; None
-    where both see alike, or one has no say.
+    Returns whether to flip the channels, and a scale and shift per channel;
+    None if both normalize equally, or only one defines a normalization.
     """
     ours, theirs = (m.data_preprocessor for m in (student, teacher))
     if not (ours._enable_normalize and theirs._enable_normalize):
         if ours._enable_normalize or theirs._enable_normalize:
             MMLogger.get_current_instance().warning(
-                'teacher: only one of teacher and student says how images are '
-                'normalized; both see them as the student does'
+                'teacher: only one of teacher and student defines a '
+                'normalization; both get the images of the student'
             )
         return None
     flip = ours.to_rgb != theirs.to_rgb
@@ -329,10 +329,10 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
 
 @contextmanager
 def _one_line(config: str | dict | None) -> Iterator[None]:
-    """Say in one line what is wrong with the teacher of a config."""
+    """Raise errors of the teacher's config as one line."""
     try:
         yield
-    except Exception as error:  # what is wrong in it raises all kinds
+    except Exception as error:  # a config may raise any type
         said = ' '.join(str(error).split())
         if isinstance(config, str) and config not in said:
             said = f'{config}: {said}'
@@ -341,7 +341,7 @@ def _one_line(config: str | dict | None) -> Iterator[None]:
 
 def _classifier_in(config: Config) -> dict:
     if 'model' not in config:
-        raise ValueError('the config has no model: give one of a classifier')
+        raise ValueError('the config has no model; use a classifier config')
     model = config.model
     model.setdefault('data_preprocessor', config.get('data_preprocessor'))
     return model

@@ -17,15 +17,15 @@ from mmclca.utils.messages import integer
 
 
 def check_channels(backbone: nn.Module, head: nn.Module) -> None:
-    """Refuse a head for features of another width.
+    """Refuse a head for features of another dimension.
 
     Raises:
-        ValueError: If ``in_channels`` is not that of the backbone.
+        ValueError: If ``in_channels`` is not ``embed_dims`` of the backbone.
     """
     if head.in_channels != backbone.embed_dims:
         raise ValueError(
             f'{type(head).__name__}(in_channels={head.in_channels}) does not '
-            f'fit the backbone: set in_channels={backbone.embed_dims}'
+            f'match the backbone; set in_channels={backbone.embed_dims}'
         )
 
 
@@ -70,15 +70,15 @@ class SizedHead(ClsHead):
         check_channels(backbone, self)
 
     def check_layers(self, backbone: nn.Module) -> None:
-        """Refuse a backbone that returns another number of layers."""
+        """Refuse a backbone with another number of output layers."""
         depth = len(backbone.layers)
         num_layers = sum(i in backbone.out_indices for i in range(depth))
         if self.num_layers != num_layers:
             raise ValueError(
                 f'{type(self).__name__}(num_layers={self.num_layers}) does '
-                'not fit the backbone, whose out_indices='
-                f'{tuple(backbone.out_indices)} names {num_layers} of its '
-                f'layers 0 to {depth - 1}'
+                'not match the backbone, whose '
+                f'out_indices={tuple(backbone.out_indices)} selects '
+                f'{num_layers} of layers 0 to {depth - 1}'
             )
 
 
@@ -195,8 +195,8 @@ class LayerFusionHead(SizedHead):
         channels = list(in_channels) if listed else [in_channels] * num_layers
         if len(channels) != num_layers:
             raise ValueError(
-                f'in_channels={in_channels!r} lists {len(channels)} layers, '
-                f'num_layers={num_layers}: make them agree'
+                f'in_channels={in_channels!r} has {len(channels)} layers, but '
+                f'num_layers={num_layers}; use equal numbers'
             )
         for width in channels:
             integer(in_channels=width)
@@ -241,26 +241,26 @@ LAST = (CLAHead, LayerFusionHead, LinearClsHead, VisionTransformerClsHead)
 
 
 def last_linear(head: nn.Module) -> nn.Module:
-    """Return the layer that makes class scores of ``head.pre_logits``.
+    """Return the layer that maps ``head.pre_logits`` to class scores.
 
     Args:
-        head (nn.Module): Of a classifier.
+        head (nn.Module): Head of a classifier.
 
     Returns:
         nn.Linear | nn.Conv1d: Its ``weight`` is (classes, D), or (classes,
-        D, 1) of a point-wise convolution, its ``bias`` (classes,).
+        D, 1) for a point-wise convolution, its ``bias`` (classes,).
 
     Raises:
-        ValueError: If the head is of another kind.
+        ValueError: If the type of the head is not supported.
     """
     if not isinstance(head, LAST):
         known = ', '.join(kind.__name__ for kind in LAST)
         raise ValueError(
-            f'the last layer of {type(head).__name__} cannot be fitted in '
-            f'closed form: use one of {known}'
+            f'cannot fit the last layer of {type(head).__name__} in closed '
+            f'form; use one of {known}'
         )
     if isinstance(head, VisionTransformerClsHead):
-        return head.layers.head  # DeiT's has another one behind it
+        return head.layers.head  # DeiT's head has a second one after it
     if isinstance(head, LinearClsHead | LayerFusionHead):
         return head.fc
     linear = (nn.Linear, nn.Conv1d)
@@ -269,22 +269,21 @@ def last_linear(head: nn.Module) -> nn.Module:
 
 @torch.no_grad()
 def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
-    """Put a fitted classifier in the place of the last layer of a head.
+    """Copy a fitted classifier to the last layer of a head.
 
     Args:
-        head (nn.Module): Of a classifier, changed in place.
+        head (nn.Module): Head of a classifier, changed in place.
         weight (Tensor): (classes, D).
         bias (Tensor): (classes,).
 
     Raises:
-        ValueError: See :func:`last_linear`, or if D or the number of classes
-            is not that of the head.
+        ValueError: See :func:`last_linear`, or if the shapes differ.
     """
     layer = last_linear(head)
     if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
         raise ValueError(
-            f'a classifier {tuple(weight.shape)} (classes, features) does not '
-            f'fit the last layer of the head, {tuple(layer.weight.shape[:2])}'
+            f'a classifier of shape {tuple(weight.shape)} (classes, features) '
+            f'does not match the last layer, {tuple(layer.weight.shape[:2])}'
         )
     layer.weight.copy_(weight.reshape(layer.weight.shape))
     layer.bias.copy_(bias)

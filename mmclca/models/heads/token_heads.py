@@ -86,9 +86,9 @@ class DistilledHead(SizedHead):
         super().check(backbone, with_neck)
         if not (backbone.is_distilled and backbone.out_type == 'prefix'):
             raise ValueError(
-                f'DistilledHead reads a distillation token, which this '
-                f'{type(backbone).__name__} does not give: use mmclca.'
-                "TokenReductionViT with dist_token=True, out_type='prefix'"
+                f'{type(backbone).__name__} has no distillation token for '
+                'DistilledHead; use mmclca.TokenReductionViT with '
+                "dist_token=True, out_type='prefix'"
             )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
@@ -166,9 +166,9 @@ class PerClassHead(SizedHead):
         """See :class:`SizedHead`; the neck has the channels."""
         if not with_neck:
             raise ValueError(
-                'PerClassHead reads one vector per class: use the neck '
-                "mmclca.AttentionPool(multiclass=...) and out_type='featmap', "
-                'or mmclca.PatchConvNet(multiclass=...)'
+                'PerClassHead needs one vector per class; use the neck '
+                'mmclca.AttentionPool(multiclass=...) with '
+                "out_type='featmap', or mmclca.PatchConvNet(multiclass=...)"
             )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
@@ -177,8 +177,8 @@ class PerClassHead(SizedHead):
         if x.shape[1:] != self.weight.shape:
             K, C = self.weight.shape
             raise ValueError(
-                f'PerClassHead reads one vector per class, (B, {K}, {C}), not '
-                f'{tuple(x.shape)}: set multiclass={K} before it'
+                f'PerClassHead needs one vector per class, (B, {K}, {C}), '
+                f'found {tuple(x.shape)}; set multiclass={K} in the pooling'
             )
         return x
 
@@ -188,7 +188,7 @@ class PerClassHead(SizedHead):
         return x.sum(dim=-1) + self.bias
 
     def _load_hook(self, state_dict, prefix, *_):
-        """Take over the rows of a linear head of as many classes."""
+        """Load the rows of a linear head with the same number of classes."""
         own = dict(weight=self.weight, bias=self.bias)
         for name, parameter in own.items():
             row = state_dict.get(f'{prefix}fc.{name}')
@@ -197,6 +197,6 @@ class PerClassHead(SizedHead):
         for name in own:
             state_dict[prefix + name] = state_dict.pop(f'{prefix}fc.{name}')
         MMLogger.get_current_instance().info(
-            f'{prefix}weight and bias: each class has its row of the linear '
-            f'head {prefix}fc'
+            f'{prefix}weight and bias: loaded from the linear head '
+            f'{prefix}fc, one row per class'
         )

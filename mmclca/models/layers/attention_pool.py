@@ -97,14 +97,14 @@ class AttentionPool(BaseModule):
         return [self.layer.weights(*self._read(maps[-1]))]
 
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
-        """Give each class the one query of a state dict, in place.
+        """Copy the single query of a state dict to each class, in place.
 
         Args:
             state_dict (dict): Weights.
-            prefix (str): What the names of the pooling begin with.
+            prefix (str): Prefix of the parameter names of the pooling.
 
         Returns:
-            list[str]: What was done, in words.
+            list[str]: Descriptions of the changes.
         """
         name, K = f'{prefix}cls_token', self.cls_token.size(1)
         query = state_dict.get(name)
@@ -112,7 +112,7 @@ class AttentionPool(BaseModule):
         if K == 1 or not one:
             return []
         state_dict[name] = query.repeat(1, K, 1)
-        return [f'{name} of one query to one for each of {K} classes']
+        return [f'{name} from one query to one for each of {K} classes']
 
     def _load_hook(self, state_dict, prefix, *_):
         self.fit_weights(state_dict, prefix)
@@ -125,8 +125,8 @@ class AttentionPool(BaseModule):
         """Queries (B, K, C) and places (B, HW, C)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
             raise ValueError(
-                f'AttentionPool reads maps (B, {self.in_channels}, H, W), not '
-                f'{tuple(x.shape)}: set in_channels to that of the backbone'
+                f'AttentionPool needs maps (B, {self.in_channels}, H, W), '
+                f'found {tuple(x.shape)}; set in_channels to embed_dims'
             )
         return self.cls_token.expand(x.size(0), -1, -1), x.flatten(2).mT
 

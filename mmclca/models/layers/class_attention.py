@@ -23,8 +23,8 @@ class ClassAttention(nn.Module):
         super().__init__()
         if embed_dims % num_heads:
             raise ValueError(
-                f'num_heads={num_heads} does not divide embed_dims='
-                f'{embed_dims}: give a number of heads that does'
+                f'embed_dims={embed_dims} is not divisible by '
+                f'num_heads={num_heads}; use a divisor'
             )
         self.num_heads = num_heads
         self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)

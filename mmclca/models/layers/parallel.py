@@ -288,14 +288,14 @@ def _drawn_anew(layer: TransformerEncoderLayer) -> TransformerEncoderLayer:
 def _check(layer: TransformerEncoderLayer) -> None:
     if layer.attn.proj_drop.p:
         raise ValueError(
-            f'drop_rate={layer.attn.proj_drop.p}: branches > 1 has no dropout '
-            'of their outputs, take drop_path_rate'
+            f'drop_rate={layer.attn.proj_drop.p} is not supported with '
+            'branches > 1; use drop_path_rate'
         )
     norms = isinstance(layer.ln1, nn.LayerNorm)
     if not (norms and isinstance(layer.ffn, FFN) and layer.ffn.num_fcs == 2):
         raise ValueError(
-            'branches > 1 needs LayerNorm and an FFN of two linear layers, '
-            f'not {type(layer.ln1).__name__} and {type(layer.ffn).__name__}'
+            'branches > 1 needs LayerNorm and an FFN with two linear layers, '
+            f'found {type(layer.ln1).__name__} and {type(layer.ffn).__name__}'
         )
 
 

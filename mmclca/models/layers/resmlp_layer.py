@@ -264,12 +264,12 @@ def build_affine(norm_cfg: dict, channels: int) -> nn.Module:
     """Build a norm whose affine map can be folded.
 
     Raises:
-        ValueError: If it is neither :class:`Affine` nor LayerNorm.
+        ValueError: If the norm is neither :class:`Affine` nor LayerNorm.
     """
     norm = build_norm_layer(norm_cfg, channels)
     if not isinstance(norm, Affine | nn.LayerNorm):
         raise ValueError(
-            f'norm_cfg={norm_cfg!r} is not allowed in ResMLP: give '
+            f'norm_cfg={norm_cfg!r} is not supported in ResMLP; use '
             "dict(type='mmclca.Affine') or dict(type='LN', eps=1e-6)"
         )
     return norm

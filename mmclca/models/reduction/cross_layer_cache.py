@@ -73,8 +73,8 @@ class CrossLayerCache(BaseModule):
         integer(least=int(not with_gap), num_tokens=num_tokens)
         if not reduce_at:
             raise ValueError(
-                f'a cache with reduce_at={tuple(reduce_at)} never recovers: '
-                'set it in the backbone, for example to (3, 6, 9)'
+                f'a cache with reduce_at={tuple(reduce_at)} is never used; '
+                'set reduce_at of the backbone, for example to (3, 6, 9)'
             )
         self.num_tokens = num_tokens
         self.with_gap = with_gap

@@ -56,14 +56,14 @@ class Rates(nn.Module):
 
 
 def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
-    """Count what pruning and merging leave after the last of some stages.
+    """Count the tokens that pruning and merging keep after these stages.
 
-    They do not rise from stage to stage, as those that are given.
+    As with given counts, they do not increase from stage to stage.
     """
     if torch.compiler.is_exporting():
         raise ValueError(
-            'DiffRate with target=: an exported file has fixed counts; give '
-            'prune and merge in its place, as steps(stage) has them'
+            'DiffRate with target= cannot be exported, which needs fixed '
+            'counts; set prune and merge to the values of steps(stage)'
         )
     prune = min(int(rates.prune()) for rates in stages)
     return prune, min(int(rates.merge()) for rates in stages)

@@ -93,8 +93,8 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         built = build_stem(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):
             raise ValueError(
-                f'{type(built).__name__} mixes masked patches with visible '
-                "ones: use dict(type='mmclca.HMLPStem')"
+                f'{type(built).__name__} mixes masked and visible patches; '
+                "use dict(type='mmclca.HMLPStem')"
             )
         return built
 
@@ -177,8 +177,8 @@ def _num_segments(num_layers: int, num_segments: int) -> int:
     integer(num_segments=num_segments)
     if num_segments > 1 and num_segments % 2 or num_layers % num_segments:
         raise ValueError(
-            f'num_segments={num_segments} is not allowed with {num_layers} '
-            'layers: give 1, or an even number that divides them'
+            f'num_segments={num_segments} does not suit {num_layers} layers; '
+            'use 1, or an even number that divides them'
         )
     return num_segments
 
@@ -187,6 +187,6 @@ def _refuse_classifier(source) -> None:
     heads = [key for key in source.keys if OF_CLASSES.match(key)]
     if heads:
         raise ValueError(
-            f'{source.name} is of a classifier ({heads[0]}): give a '
-            'checkpoint of pre-training, such as a release of MAE or MIRL'
+            f'{source.name} contains a classifier ({heads[0]}); use a '
+            'pre-training checkpoint, such as a release of MAE or MIRL'
         )

@@ -75,7 +75,7 @@ def check_index(index: Tensor, rows: int) -> None:
     outside = index[(index < 0) | (index >= rows)].tolist()
     if outside:
         raise ValueError(
-            f'index={outside[0]} is not a row of the bank, 0 to {rows - 1}: '
+            f'index={outside[0]} is not a row of the bank (0 to {rows - 1}); '
             'add mmclca.BankHook'
         )
 
@@ -197,22 +197,21 @@ def ranking_scores(
 def ranked_similarity(
     similarity, gallery_coarse, ranking, sigma=0.05, query_coarse=None
 ) -> Tensor:
-    """Make ranking scores of cosines; minus infinity stays what it is.
+    """Compute ranking scores from cosines; minus infinity is kept.
 
     Args:
         similarity (Tensor): (Q, N).
         gallery_coarse (Tensor): Coarse classes of the gallery (N,).
-        ranking (str): 'cosine'; 'conditional', with the log-odds of the coarse
-            class of a gallery image, for which all of the gallery votes:
-            equation 2.5 of the thesis; 'oracle', the coarse class of the
-            query first.
+        ranking (str): 'cosine'; 'conditional', plus the log-odds of the
+            coarse class by a vote of the whole gallery (equation 2.5 of the
+            thesis); 'oracle', the coarse class of the query first.
         sigma (float): Temperature of the vote. Defaults to 0.05.
         query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
             for 'oracle'. Defaults to None.
 
     Raises:
-        ValueError: If the ranking is unknown, or 'oracle' and the coarse
-            classes of the queries are not known.
+        ValueError: If the ranking is unknown, or 'oracle' without
+            ``query_coarse``.
     """
     one_of(RANKINGS, ranking=ranking)
     if ranking == 'cosine':
@@ -224,7 +223,7 @@ def ranked_similarity(
         return odds[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
         raise ValueError(
-            "ranking='oracle' needs the coarse classes of the queries: give "
+            "ranking='oracle' needs coarse classes of the queries; set "
             "query_coarse=, or ranking='conditional'"
         )
     other = query_coarse[:, None] != gallery_coarse

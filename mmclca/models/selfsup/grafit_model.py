@@ -195,8 +195,9 @@ class Grafit(ImageClassifier):
     def loss(
         self, inputs: list[Tensor] | Tensor, data_samples: list[DataSample]
     ) -> dict:
-        """Losses by name, and ``alone``, how many images had no other one of
-        their class; updates the bank.
+        """Losses by name; updates the bank.
+
+        ``alone`` counts the images without another one of their class.
 
         Args:
             inputs (list[Tensor] | Tensor): V views (B, 3, H, W), or one.
@@ -206,8 +207,8 @@ class Grafit(ImageClassifier):
         views = inputs if isinstance(inputs, list) else [inputs]
         if len(views) != self.num_views:
             raise ValueError(
-                f'{len(views)} views of each image came, num_views='
-                f'{self.num_views}: set num_views of MultiView to the same'
+                f'found {len(views)} views per image, but '
+                f'num_views={self.num_views}; set the same number in MultiView'
             )
         head = self.head
         index = head.labels.new_tensor([x.sample_idx for x in data_samples])

@@ -10,14 +10,16 @@ SIZES = dict(decoder_num_heads=16, decoder_embed_dim=512)
 
 
 def check_width(heads: int, **width: int) -> None:
-    """Refuse a width, by its name, that goes with no such heads, or with no
-    positions of sines and cosines."""
+    """Refuse a dimension that is not divisible by the heads and by 4.
+
+    Sine-cosine position embeddings need a multiple of 4.
+    """
     integer(decoder_num_heads=heads, **width)
     ((name, channels),) = width.items()
     if channels % heads or channels % 4:
         raise ValueError(
-            f'{name}={channels} is not allowed with decoder_num_heads='
-            f'{heads}: give a multiple of both the heads and 4'
+            f'{name}={channels} is not divisible by decoder_num_heads={heads} '
+            'and by 4; choose a multiple of both'
         )
 
 

@@ -39,7 +39,7 @@ def count_visible(num_patches: int, mask_ratio: float) -> int:
     if not 0 < num_visible < num_patches:
         raise ValueError(
             f'mask_ratio={mask_ratio!r} leaves {num_visible} of {num_patches} '
-            'patches visible: mask some, but not all'
+            'patches visible; it must mask some, but not all'
         )
     return num_visible
 

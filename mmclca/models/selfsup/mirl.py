@@ -67,7 +67,7 @@ class MIRLHead(MAEPretrainHead):
         number(least=0.1, sigma=sigma)
         integer(least=3, most=MOST, size=size)
         if size % 2 == 0:
-            raise ValueError(f'size={size} must be odd, as 7')
+            raise ValueError(f'size={size} must be odd, such as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)
         self.mode = mode
         log = laplacian_of_gaussian(sigma, size)
@@ -147,7 +147,7 @@ class MIRL(MAE):
         head = MODELS.build(head, default_args=dict(patch_size=patch_size))
         if encoder.num_segments == 1 and head.mode in MODES[2:]:
             raise ValueError(
-                f'mode={head.mode!r} needs a shallow and a deep half: give '
+                f'mode={head.mode!r} needs a shallow and a deep half; set '
                 'num_segments=2 or more'
             )
         neck = MODELS.build(neck, default_args=dict(encoder=encoder))

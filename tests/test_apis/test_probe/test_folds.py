@@ -1,13 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from mmclca.apis.probe import fit_linear, folds, learning_curve, out_of_fold
+from mmclca.apis.probe import (
+    fit_linear,
+    folds,
+    forecast,
+    learning_curve,
+    out_of_fold,
+)
 from mmclca.apis.probe.classifiers import CLASSIFIERS, best
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.units import Units
-from mmclca.evaluation import wilson
 
 
 def drawn(counts, noise=1.0, channels=8):
@@ -121,29 +127,96 @@ def test_few_images_that_are_right_make_nothing_certain():
     assert 0.85 < sure < 0.97
 
 
-def test_learning_curve():
+CURVES = [
+    ([12] * 5, 5, 1, [1, 2, 3, 5, 10]),
+    ([12] * 5, 3, 1, [1, 2, 3, 5, 8]),
+    ([3] * 6, 3, 1, [1, 2]),
+    ([2] * 6, 5, 1, [1]),
+    ([1, 2, 8, 10, 30], 5, 1, [1, 2, 3, 5, 6]),
+    ([12] * 5, 3, 2, [1, 2, 3, 4]),
+]
+
+
+@pytest.mark.parametrize('counts, parts, group, sizes', CURVES)
+@pytest.mark.parametrize('weights', [None, 'balanced'])
+def test_learning_curve_ends_with_the_cross_validated_accuracy(
+    counts, parts, group, sizes, weights
+):
+    features, labels = drawn(counts, noise=1.5)
+    more = dict(groups=[i // group for i in range(len(labels))])
+    more['class_weights'] = weights
+    found = out_of_fold(features, labels, len(counts), folds=parts, **more)
+    curve = learning_curve(found, features, **more)
+    assert [point['photographs'] for point in curve] == sizes
+    last, interval = curve[-1], (curve[-1]['low'], curve[-1]['high'])
+    assert last['accuracy'] == float(found.accuracy.mean())
+    assert interval == found.interval()
+    ahead = forecast(curve, 2)
+    if len(sizes) > 1:
+        assert last['accuracy'] <= ahead['accuracy'] <= ahead['high'] <= 1
+        assert curve[0]['accuracy'] < last['accuracy'] or counts[0] == 1
+
+
+def test_learning_curve_tests_the_same_images_at_each_size():
     features, labels = drawn([8] * 5 + [1], noise=1.5)
-    curve = learning_curve(features, labels, 6, 'ncm')
-    assert [point['photographs'] for point in curve] == [1, 2, 3, 5, 7]
-    assert curve[0]['accuracy'] < curve[-1]['accuracy']
-    for point in curve:
-        assert 0 <= point['low'] < point['accuracy'] < point['high'] <= 1
-    *_, point = learning_curve(features, labels, 6, 'ncm', repeats=2)
-    assert [point['low'], point['high']] == [*wilson(point['accuracy'], 10)]
+    found = out_of_fold(features, labels, 6, repeats=2, folds=4)
+    curve = learning_curve(found, features, sizes=(2, 5, 9))
+    assert [point['photographs'] for point in curve] == [2, 5, 6]
+    right = []
+    for i, (train, test) in enumerate(found.splits):
+        units = Units(labels[train])
+        some = train[units.draw(np.full(6, 2), i)]
+        strength = found.strengths[i]
+        given = features[some], labels[some], 6, 'ridge', strength
+        scores = fit_linear(*given).scores(features[test])
+        right += (scores.argmax(1) == labels[test]).tolist()
+    assert curve[0]['accuracy'] == pytest.approx(np.mean(right))
 
 
-def test_learning_curve_counts_groups():
-    features, labels = drawn([8] * 3)
-    groups = [i // 2 for i in range(24)]
-    curve = learning_curve(features, labels.tolist(), 3, groups=groups)
-    assert [point['photographs'] for point in curve] == [1, 2, 3]
-    assert not learning_curve(features[:3], torch.arange(3), 3)
-    curve = learning_curve(features, labels, 3, sizes=(2, 4))
-    assert [point['photographs'] for point in curve] == [2, 4]
+def test_learning_curve_is_empty_if_no_image_was_tested():
+    features, labels = drawn([1, 1, 1])
+    found = out_of_fold(features, labels, 3)
+    assert learning_curve(found, features) == []
+
+
+def law(*numbers):
+    """Points whose error falls with the root of the images."""
+    shares = [1 - 0.4 / number**0.5 for number in numbers]
+    return curve_of(
+        *(
+            (n, x, x - 0.1, x + 0.01)
+            for n, x in zip(numbers, shares, strict=True)
+        )
+    )
+
+
+def curve_of(*rows):
+    return [dict(zip(folds.POINT, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize('numbers', [(1, 2), (1, 2, 3, 5)])
+def test_forecast_follows_a_power_law_from_the_last_point(numbers):
+    curve = law(*numbers)
+    found, last = forecast(curve, 2), curve[-1]
+    (true,) = law(2 * numbers[-1])
+    assert found['photographs'] == true['photographs']
+    assert found['accuracy'] == pytest.approx(true['accuracy'])
+    assert found['low'] == last['low'] and last['high'] < found['high'] <= 1
+
+
+def test_forecast_limits_the_gain():
+    assert forecast(law(1), 2) is None
+    falling = curve_of((1, 0.9, 0.8, 0.95), (2, 0.8, 0.7, 0.9))
+    assert forecast(falling, 2)['accuracy'] == 0.8
+    perfect = curve_of((1, 1.0, 0.9, 1.0), (2, 1.0, 0.9, 1.0))
+    assert forecast(perfect, 2)['accuracy'] == 1
+    # half of the errors at most
+    steep = curve_of((1, 0.6, 0.5, 0.7), (2, 0.96, 0.9, 0.98))
+    assert forecast(steep, 2)['accuracy'] == pytest.approx(0.98)
 
 
 def test_features_of_other_images_than_the_labels():
-    with pytest.raises(ValueError, match='40 images have .*, 20 labels'):
+    with pytest.raises(ValueError, match='40 images have .* 20 labels'):
         fit_linear(torch.randn(40, 8), torch.arange(20) % 2, 2)
 
 

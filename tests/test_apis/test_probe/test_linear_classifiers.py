@@ -112,8 +112,8 @@ def test_balanced_weights_move_the_border():
     'change, said',
     [
         (dict(classifier='rigde'), "no 'rigde' .do you mean ridge"),
-        (dict(num_classes=5), '1 of 5 classes have no image .*number 4'),
-        (dict(num_classes=3), 'must be 0 to 2'),
+        (dict(num_classes=5), '1 of 5 classes have no images .*number 4'),
+        (dict(num_classes=3), 'within 0 and 2'),
     ],
 )
 def test_mistakes(data, change, said):

@@ -54,13 +54,13 @@ def test_unread_is_left_out(check, paint, tmp_path):
     assert list(reasons) == [
         *('a/0.png', 'b/5.heic', 'b/6.png', 'b/7.png', 'b/8.tif')
     ]
-    assert 'pixels of mode F' in reasons['b/8.tif']
+    assert 'mode F' in reasons['b/8.tif']
     assert reasons['a/0.png'] == 'empty file'
     assert 'pip install "mmclca[heic]"' in reasons['b/5.heic']
     assert 'OSError' in reasons['b/6.png']
     assert len(checked.photographs) == 4
     (line,) = checked.lines()
-    assert line.startswith('cannot be read: 5 (a/0.png: empty file; b/5.heic')
+    assert '5 unreadable (a/0.png: empty file; b/5.heic' in line
     assert line.endswith(' and 2 more)')
 
 
@@ -71,9 +71,8 @@ def test_the_same_bytes_in_one_class(check, paint, tmp_path):
     checked = check()
     pair = str(tmp_path / '0/copy.jpg'), str(tmp_path / '0/0.jpg')
     assert checked.doubled == [pair] and len(checked.photographs) == 4
-    assert checked.lines() == [
-        'doubled, and used once: 1 (0/copy.jpg is 0/0.jpg)'
-    ]
+    (line,) = checked.lines()
+    assert '(0/copy.jpg = 0/0.jpg)' in line
 
 
 @pytest.mark.parametrize('first', ['.png', '.jpg'])
@@ -119,11 +118,9 @@ def test_a_picture_in_two_classes_is_used_in_none(check, paint, tmp_path):
     assert checked.conflicts == [tuple(str(tmp_path / n) for n in names)]
     assert used(checked, tmp_path) == [('a/1.png', 'a'), ('b/2.png', 'b')]
     assert checked.doubled == [] and checked.single == ['a', 'b']
-    assert checked.lines() == [
-        'pictures in several classes, used in none: 1 (a/0.png is a/4.png is '
-        'b/3.png)',
-        'classes with one photograph, which is never tested: 2 (a; b)',
-    ]
+    conflict, single = checked.lines()
+    assert '(a/0.png = a/4.png = b/3.png)' in conflict
+    assert '(a; b)' in single
 
 
 def test_a_picture_in_train_and_test_is_kept_for_the_test(
@@ -141,9 +138,7 @@ def test_a_picture_in_train_and_test_is_kept_for_the_test(
     assert sorted(p for p, _ in checked.leaks) == [
         str(tmp_path / name) for name in lost
     ]
-    assert checked.lines()[0].startswith(
-        'left out of training, as validation or test has them too: 3 (train/'
-    )
+    assert '3 also in val or test' in checked.lines()[0]
     assert checked.photographs.splits.count('test') == 5
 
 
@@ -163,9 +158,7 @@ def test_a_class_of_which_nothing_is_left(check, paint, tmp_path):
     ]
     assert checked.untrained == dict(rose=1)
     assert checked.single == ['fern', 'tulip']
-    assert checked.lines()[1] == (
-        'classes without a photograph to train with, left out: 1 (rose, 1)'
-    )
+    assert '(rose, 1 in val' in checked.lines()[1]
 
 
 def test_groups_in_train_and_test(paint, tmp_path):
@@ -174,9 +167,7 @@ def test_groups_in_train_and_test(paint, tmp_path):
         paint(f'{name}.png', number)
     checked = check_photographs(read_photographs(tmp_path, groups='p[0-9]'))
     assert checked.split_groups == ['p1', 'p2']
-    assert checked.lines()[0] == (
-        'groups in train that validation or test share: 2 (p1; p2)'
-    )
+    assert '(p1; p2)' in checked.lines()[0]
     assert len(checked.photographs) == 5
 
 
@@ -185,7 +176,7 @@ def test_names_that_are_almost_the_same(check, paint):
         paint(f'{name}/0.png', number)
         paint(f'{name}/1.png', number + 10)
     (line,) = check().lines()
-    assert 'Red oak and RedOak and red Oak' in line
+    assert 'Red oak = RedOak = red Oak' in line
 
 
 def test_paths_that_cannot_be_written_to_a_list(check, paint, tmp_path):
@@ -195,10 +186,10 @@ def test_paths_that_cannot_be_written_to_a_list(check, paint, tmp_path):
     os.rename(paint('b/5.png', 5), umlaut)
     checked = check()
     assert list(checked.unread.values()) == [
-        'its name has a line break: rename it',
-        'its name is not in UTF-8: rename it',
+        'file name has a line break; rename it',
+        'file name is not UTF-8; rename it',
     ]
-    assert 'b/5\ufffd.png: its name is not in' in checked.lines()[0]
+    assert 'b/5\ufffd.png: file name' in checked.lines()[0]
     checked.lines()[0].encode()
 
 
@@ -220,10 +211,8 @@ def test_less_than_two_classes_are_left(check, paint, tmp_path):
     (tmp_path / 'tulip/1.png').write_bytes(b'no image')
     with pytest.raises(ValueError) as error:
         check()
-    assert str(error.value).startswith(
-        f'one class cannot be told from others: of {tmp_path}, 1 of 2 classes '
-        'has photographs to train with (cannot be read: 1 (tulip/1.png: no im'
-    )
+    assert 'found 1 of 2' in str(error.value)
+    assert '1 unreadable (tulip/1.png: no im' in str(error.value)
 
 
 def test_left_out_files_are_told_by_kind(check, paint, tmp_path):
@@ -234,8 +223,8 @@ def test_left_out_files_are_told_by_kind(check, paint, tmp_path):
         (tmp_path / f'tulip/{number}.cr2').touch()
     (tmp_path / 'loose.jpg').touch()
     assert check().lines()[:2] == [
-        'left out: 1 file beside the folders of the classes (loose.jpg)',
-        'left out: 5 files ending in .cr2 (tulip/0.cr2; tulip/1.cr2; '
+        'Skipped: 1 file not in a class folder (loose.jpg)',
+        'Skipped: 5 files ending in .cr2 (tulip/0.cr2; tulip/1.cr2; '
         'tulip/2.cr2 and 2 more)',
     ]
 
@@ -245,4 +234,4 @@ def test_check_counts_skipped_folders(check, paint):
         paint(f'{name}/{number}.png', number)
         paint(f'{name}/@eaDir/{number}.png/thumbnail.png', number)
     line = check().lines()[0]
-    assert 'skipped' in line and '4 (a/@eaDir' in line
+    assert 'Skipped: 4 system' in line and '(a/@eaDir' in line

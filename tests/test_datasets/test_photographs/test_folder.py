@@ -58,7 +58,7 @@ def test_what_is_no_photograph_of_a_class(tmp_path):
     found = read_photographs(tmp_path)
     assert found.classes == ['rose', 'tulip'] and len(found) == 2
     assert found.left_out == {
-        f'{tmp_path}/loose.jpg': 'beside the folders of the classes',
+        f'{tmp_path}/loose.jpg': 'not in a class folder',
         f'{tmp_path}/rose/film.MP4': 'ending in .mp4',
         f'{tmp_path}/empty/notes.txt': 'ending in .txt',
     }
@@ -80,8 +80,8 @@ def test_splits_are_respected(tmp_path, names):
         ]
     )
     assert found.left_out == {
-        f'{tmp_path}/{val}/e.jpg': 'beside the folders of the classes',
-        f'{tmp_path}/originals/rose/a.jpg': 'beside train, val and test',
+        f'{tmp_path}/{val}/e.jpg': 'not in a class folder',
+        f'{tmp_path}/originals/rose/a.jpg': 'not in train, val or test',
     }
     assert [found.splits[i] for i in found.to_train()] == ['train'] * 2
 
@@ -109,28 +109,28 @@ def test_only_a_folder_train(tmp_path):
 
 def test_no_folder_and_a_file_in_its_place(tmp_path):
     text = refusal(tmp_path / 'photo', kind=FileNotFoundError)
-    assert text.startswith(f'there is no folder {tmp_path}/photo: give')
+    assert text.startswith(f'folder {tmp_path}/photo does not exist')
     make(tmp_path, 'a.jpg')
-    assert 'a.jpg is a file: give the folder' in refusal(tmp_path / 'a.jpg')
+    assert 'a.jpg is a file; give the folder' in refusal(tmp_path / 'a.jpg')
 
 
 def test_no_photographs(tmp_path):
-    assert 'has no files: put the photographs of each' in refusal(tmp_path)
+    assert 'has no files' in refusal(tmp_path)
     make(tmp_path, 'rose/a.cr2', 'tulip/b.cr2')
-    assert 'has no image, but 2 other files: put' in refusal(tmp_path)
+    assert 'has no image, but 2 other files' in refusal(tmp_path)
 
 
 def test_one_class(tmp_path):
     make(tmp_path, 'a.jpg', 'b.jpg')
     text = refusal(tmp_path)
-    assert 'has 2 photographs but no folders: put those of each' in text
+    assert 'has 2 photos but no class folders' in text
     make(tmp_path, 'rose/a.jpg', 'rose/b.jpg')
     text = refusal(tmp_path)
-    assert text.startswith('one class cannot be told from others: all')
-    assert 'in the folder rose; make a folder for each' in text
+    assert 'two classes' in text
+    assert 'in the folder rose; make' in text
     assert 'if its folders are' not in text
     make(tmp_path, 'rose/pale/a.jpg', 'rose/dark/b.jpg')
-    assert f'are the classes, give {tmp_path}/rose' in refusal(tmp_path)
+    assert f'are the classes, use {tmp_path}/rose' in refusal(tmp_path)
 
 
 def test_groups_by_a_regular_expression(tmp_path):
@@ -146,6 +146,6 @@ def test_groups_by_a_regular_expression(tmp_path):
 def test_groups_that_are_not_found(tmp_path):
     make(tmp_path, 'rose/p1.jpg', 'tulip/2.jpg')
     text = refusal(tmp_path, groups='p[0-9]')
-    assert 'is not found in 1 of 2 paths, such as tulip/2.jpg: write' in text
+    assert '1 of 2 paths, such as tulip/2.jpg' in text
     text = refusal(tmp_path, groups='p(')
-    assert text.startswith("groups='p(' is no column of a table and no reg")
+    assert text.startswith("groups='p('")

@@ -28,9 +28,8 @@ def test_300_against_3_and_1(check):
     counts = dict(ash=300, oak=3, yew=1)
     checked = check(counts)
     assert checked.photographs.counts() == counts
-    assert checked.single == ['yew'] and checked.lines() == [
-        'classes with one photograph, which is never tested: 1 (yew)'
-    ]
+    (line,) = checked.lines()
+    assert checked.single == ['yew'] and line.endswith('(yew)')
 
 
 def test_many_classes_of_one_image(check):

@@ -4,14 +4,14 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from PIL import Image
 from tiny_model import write_tiny
 
+from mmclca.apis.probe import forecast
 from mmclca.fitting import report
 from mmclca.fitting.pictures import Pictures
-from mmclca.fitting.report import chart, expected, what_is_kept
+from mmclca.fitting.report import chart, unit_of, what_is_kept
 
 NAMES = ('photographs', 'accuracy', 'low', 'high')
 
@@ -20,39 +20,25 @@ def points(*rows):
     return [dict(zip(NAMES, row, strict=True)) for row in rows]
 
 
-def law(*numbers):
-    """Points whose error falls with the root of the photographs."""
-    shares = [1 - 0.4 / np.sqrt(number) for number in numbers]
-    rows = zip(numbers, shares, strict=True)
-    return points(*((n, x, x - 0.1, x + 0.01) for n, x in rows))
-
-
-@pytest.mark.parametrize('numbers', [(1, 2), (1, 2, 3, 5)])
-def test_estimate_follows_a_power_law_to_twice_the_photographs(numbers):
-    found = expected(law(*numbers))
-    assert found['photographs'] == 2 * numbers[-1]
-    (true,) = law(found['photographs'])
-    assert found['accuracy'] == pytest.approx(true['accuracy'])
-    assert found['low'] < found['accuracy'] < found['high'] <= 1
-
-
-def test_estimate_needs_two_points_and_promises_no_loss():
-    assert expected(law(1)) is None
-    found = expected(points((1, 0.9, 0.8, 0.95), (2, 0.8, 0.7, 0.9)))
-    assert 0.8 <= found['accuracy'] < 0.9 and found['low'] >= 0.7
-    found = expected(points((1, 1.0, 0.9, 1.0), (2, 1.0, 0.9, 1.0)))
-    assert 0.9 <= found['low'] <= found['high'] <= 1
-    # half of the errors go at most
-    found = expected(points((1, 0.6, 0.5, 0.7), (2, 0.96, 0.9, 0.98)))
-    assert 0.96 <= found['accuracy'] <= 0.98
-
-
 def test_chart_of_a_curve():
-    curve = law(1, 2, 20, 22)
-    drawn = chart(curve, expected(curve))
+    curve = points((1, 0.6, 0.5, 0.7), (20, 0.8, 0.7, 0.9))
+    drawn = chart(curve, forecast(curve, 2), 'photos per class')
     texts = re.findall(r'<text[^>]*>([^<]*)<', drawn)
-    assert {'1', '2', '5', '10', '20', '100\N{NO-BREAK SPACE}%'} <= {*texts}
+    assert {'1', '2', '5', '10', '20', '80\N{NO-BREAK SPACE}%'} <= {*texts}
+    assert {'photos per class', 'accuracy', 'estimate'} <= {*texts}
     assert 'var(--bar)' in drawn and '#0072b2' not in drawn
+
+
+@pytest.mark.parametrize(
+    'counts, grouped, unit',
+    [
+        ([3, 3], False, 'photos per class'),
+        ([3, 4], False, 'photos per class (median)'),
+        ([3, 3], True, 'groups per class (median)'),
+    ],
+)
+def test_unit_of_the_learning_curve(counts, grouped, unit):
+    assert unit_of(counts, grouped) == unit
 
 
 SHARES = '0_% under_1_% 50_% over_99_% 100_%'
@@ -104,9 +90,11 @@ def test_what_the_model_keeps(tmp_path, tested):
     for row in found['rows']:
         texts = [text.split(':')[0] for text, _ in row]
         assert texts[1:] == ['after layer 0', 'after layer 1']
-        assert row[1][0].endswith('50\N{NO-BREAK SPACE}% kept')
+        assert row[1][0].endswith('50\N{NO-BREAK SPACE}% of patches kept')
         assert all((p['width'], p['height']) == (32, 32) for _, p in row)
-    assert [look.text[:5] for look in found['legend']] == ['kept:', 'fused']
+    assert [look.text[:5] for look in found['legend']] == ['kept,', 'fused']
+    found = kept_by(tmp_path, tested, 'ToMe', reduce_at=(0, 1))
+    assert found['rows'][0][1][0].endswith('% of patches not merged')
     found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
     (look,) = found['legend']
     assert look.text.startswith('mixed')

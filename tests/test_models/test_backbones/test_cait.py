@@ -56,7 +56,7 @@ def test_reducers_that_ask_no_cls_reduce_and_others_are_refused(name):
         cache=dict(type='mmclca.CrossLayerCache', num_tokens=0),
     )
     ask_cls = ('ATS', 'DiffRate', 'EViT', 'PPT', 'TopK')
-    refused = dict.fromkeys(ask_cls, 'needs a CLS token: CLS')
+    refused = dict.fromkeys(ask_cls, 'needs a CLS token: CaiT')
     refused['DynamicViT'] = 'masks tokens'
     if name in refused:
         with pytest.raises(ValueError, match=f'^{name} {refused[name]}'):

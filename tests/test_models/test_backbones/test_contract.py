@@ -160,7 +160,7 @@ def test_the_page(run):
     kind, folder, config, checkpoint = run
     inferencer = TokenReductionInferencer(config, checkpoint)
     if not TOKENS[kind]:
-        with pytest.raises(ValueError, match='tokens cannot be followed'):
+        with pytest.raises(ValueError, match='cannot be recorded'):
             Variants(inferencer)
         return
     variants = Variants(inferencer)
@@ -174,9 +174,9 @@ def test_the_page(run):
 def test_where_cls_comes_late_no_layer_has_it(run):
     _, _, config, _ = run
     model = MODELS.build(Config.fromfile(config).model).eval()
-    with pytest.raises(ValueError, match="feature='cls': CLS enters a CaiT"):
+    with pytest.raises(ValueError, match="feature='cls': CaiT adds CLS"):
         gram_matrices(model, [])
-    with pytest.raises(ValueError, match='starts at CLS: CLS enters a CaiT'):
+    with pytest.raises(ValueError, match='needs CLS: CLS enters a CaiT'):
         rollout(model, images())
 
 

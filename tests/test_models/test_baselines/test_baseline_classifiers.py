@@ -65,7 +65,7 @@ def test_the_triplet_of_two_views():
 @pytest.mark.parametrize(
     ('options', 'x', 'message'),
     [
-        ({}, images(4), 'images of 32 x 32 px are not two views'),
+        ({}, images(4), '32 x 32 px'),
         ({}, torch.zeros(4, 3, 32, 65), 'images of 32 x 65 px are not two'),
         (
             dict(contrast='triplet'),

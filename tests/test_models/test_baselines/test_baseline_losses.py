@@ -106,11 +106,11 @@ def test_parts_of_columns_and_rows():
 @pytest.mark.parametrize(
     ('parts', 'permutation', 'message'),
     [
-        (3, range(9), r'parts=3 do not divide'),
-        ((1, 8), range(8), r'parts=\(1, 8\) do not divide'),
-        (0, [], 'parts=0 do not divide'),
-        (2, [0, 1, 2, 2], r'permutation=\[0, 1, 2, 2\] must have'),
-        (2, [0, 1], 'permutation=.* must have'),
+        (3, range(9), r'parts=3 does not divide'),
+        ((1, 8), range(8), r'parts=\(1, 8\) does not divide'),
+        (0, [], 'parts=0 does not divide'),
+        (2, [0, 1, 2, 2], r'permutation=\[0, 1, 2, 2\]'),
+        (2, [0, 1], 'permutation='),
     ],
 )
 def test_parts_that_are_refused(parts, permutation, message):

@@ -106,9 +106,9 @@ def test_weights_of_another_last_block(kind, plain, tmp_path):
     lost = 'last_layers.0.ln1.bias'
     path = str(tmp_path / 'other.pth')
     for weights, message in (
-        (without(plain, 'blocks.2.'), 'last block is missing'),
-        (deeper, r' layers\.2\.ln1\.weight has no place'),
-        (without(model, lost), f': 1 parameters are wrong: {lost} is missing'),
+        (without(plain, 'blocks.2.'), 'lack the last block'),
+        (deeper, r'layers\.2\.ln1\.weight is'),
+        (without(model, lost), f'1 parameters .*{lost} is missing'),
     ):
         torch.save(weights, path)
         with pytest.raises(CheckpointError, match=message) as error:

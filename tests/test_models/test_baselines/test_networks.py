@@ -114,12 +114,16 @@ def test_dropout_is_not_in_attention():
         (FFVT, dict(arch=dict(arch(4), num_heads=0)), 'num_heads=0 must be'),
         (TransFG, dict(stride=0), 'stride=0 must be an integer, 1 or more'),
         (SIMTrans, dict(stride=(6, '6')), "stride='6' must be an integer"),
-        (FFVT, dict(out_type='raw'), "option: no 'out_type'; there are in_ch"),
+        (
+            FFVT,
+            dict(out_type='raw'),
+            "option: no 'out_type'; choose from in_ch",
+        ),
         (FFVT, dict(frozen_stages=3), 'frozen_stages=3 must .* -1 to 2'),
-        (FFVT, dict(num_tokens=17), 'FFVT chooses 17 parts of 4 x 4 patches'),
+        (FFVT, dict(num_tokens=17), 'FFVT .* 17 parts .* 4 x 4 patches'),
         (FFVT, dict(num_tokens=0), 'num_tokens=0 must be an integer, 1 or'),
-        (TransFG, dict(img_size=8), 'TransFG chooses 2 parts of 1 x 1 patch'),
-        (SIMTrans, dict(img_size=(32, 24)), 'square of patches, not 4 x 3'),
+        (TransFG, dict(img_size=8), 'TransFG .* 2 parts .* 1 x 1 patch'),
+        (SIMTrans, dict(img_size=(32, 24)), 'square .* 4 x 3'),
         (FFVT, dict(last_block='old'), "last_block: no 'old'"),
         (FFVT, dict(arch='deit-tny'), "arch: no 'deit-tny'"),
     ],
@@ -133,8 +137,8 @@ def test_settings_that_are_refused(kind, options, message):
 @pytest.mark.parametrize(
     ('kind', 'shape', 'message'),
     [
-        (SIMTrans, (32, 24), 'square of patches, not 4 x 3'),
-        (FFVT, (16, 16), 'FFVT chooses 12 parts of 2 x 2 patches'),
+        (SIMTrans, (32, 24), 'square .* 4 x 3'),
+        (FFVT, (16, 16), 'FFVT .* 12 parts .* 2 x 2 patches'),
     ],
 )
 def test_images_that_are_refused(kind, shape, message):

@@ -49,7 +49,7 @@ def test_loss_of_the_reducer_is_added_by_its_name(scored, samples):
 def test_plain_classifier_refuses_to_leave_the_loss_out(scored, samples):
     scored['type'] = 'ImageClassifier'
     model = MODELS.build(scored)
-    allowed = "Scored has a loss: .* type='mmclca.TokenReductionClassifier'"
+    allowed = "Scored has a loss; .* type='mmclca.TokenReductionClassifier'"
     with pytest.raises(ValueError, match=allowed):
         model.train()(images(3), samples, mode='loss')
     assert len(model.eval()(images(3), samples, mode='predict')) == 3

@@ -219,7 +219,7 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
     weights['head.layers.head.bias'].fill_(torch.nan)
     torch.save(weights, checkpoint)
     with pytest.raises(
-        ValueError, match=r'teacher: .* NaN: head.layers.head.bias'
+        ValueError, match=r'teacher: .* NaN.*head.layers.head.bias'
     ):
         model(images(4), SAMPLES, mode='loss')
 
@@ -228,14 +228,10 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
     'teacher, options, message',
     [
         (plain_vit(7), {}, 'num_classes is 7'),
-        (plain_vit(embed_dims=8), {}, r'\(8, 8, 8\) in the teacher'),
-        (plain_vit(patch_size=16), {}, r'\(16, 16, 16\) in the teacher'),
+        (plain_vit(embed_dims=8), {}, r'\(8, 8, 8\)'),
+        (plain_vit(patch_size=16), {}, r'\(16, 16, 16\)'),
         (None, dict(model='no/such.py'), 'no/such.py'),
-        (
-            None,
-            dict(checkpoint='no/such.pth'),
-            'teacher: there is no checkpoint no/such.pth',
-        ),
+        (None, dict(checkpoint='no/such.pth'), 'teacher: .*no/such.pth'),
         (
             None,
             dict(model=dict(type='NoSuchNet')),
@@ -244,7 +240,7 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
         (
             dict(plain_vit(), backbone=RESMLP),
             dict(img_size=48, loss=LOGITS),
-            r'^teacher: ResMLP was built for images of \(32, 32\) px.*48',
+            r'^teacher: ResMLP .*\(32, 32\) px.*48',
         ),
         (dict(plain_vit(), head=None), {}, 'ImageClassifier has no head'),
         (
@@ -263,11 +259,11 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
         ),
         (None, dict(loss=[]), 'teacher: 0 losses of 0 kinds'),
         (None, dict(loss=[LOGITS, LOGITS]), 'teacher: 2 losses of 1 kinds'),
-        (None, dict(img_size=48), 'TokenDis.* leave img_size=48 out'),
+        (None, dict(img_size=48), 'TokenDis.* img_size=48'),
         (
             dict(plain_vit(), backbone=dict(type='LeNet5', num_classes=-1)),
             {},
-            'teacher: the backbone is a LeNet5',
+            'teacher: .*LeNet5',
         ),
         (
             classifier(
@@ -318,7 +314,7 @@ def test_a_vit_of_timm_gets_its_own_size(distilled):
 def test_checkpoint_of_another_model_is_refused(distilled, tmp_path):
     torch.save({'head.layers.head.bias': torch.zeros(5)}, tmp_path / 'x.pth')
     model = distilled(checkpoint=str(tmp_path / 'x.pth'))
-    with pytest.raises(ValueError, match='x.pth does not fit TokenReduction'):
+    with pytest.raises(ValueError, match='x.pth .*TokenReductionViT'):
         model.init_weights()
 
 
@@ -327,7 +323,7 @@ def test_reducer_that_needs_a_teacher_says_so(distilled):
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
     alone = build(config).train()
     for model in (alone, distilled(reducer, loss=LOGITS)):
-        with pytest.raises(ValueError, match='SiT learns from'):
+        with pytest.raises(ValueError, match='SiT needs'):
             model(images(4), SAMPLES, mode='loss')
     assert alone.eval()(images(2)).shape == (2, 5)
     plain = build(dict(config, type='ImageClassifier')).train()
@@ -337,7 +333,7 @@ def test_reducer_that_needs_a_teacher_says_so(distilled):
 
 def test_recalibration_is_for_images_of_one_size(distilled):
     model = distilled(dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True))
-    with pytest.raises(ValueError, match='makes 16 tokens, .* 36 patches'):
+    with pytest.raises(ValueError, match='16 patches, found 36'):
         model(images(4, 48), SAMPLES, mode='loss')
 
 
@@ -475,7 +471,7 @@ def test_classes_are_matched_by_name(distilled, tmp_path):
     teacher.match_names(names[::-1])
     assert torch.equal(teacher.answer(x)[0], before.flip(1))
     names[1] = 'oka'
-    said = r"be its own: no 'oka' .do you mean oak\?.*ash, elm"
+    said = r"no 'oka' .do you mean oak\?.*ash, elm"
     with pytest.raises(ValueError, match=said):
         teacher.match_names(names)
 

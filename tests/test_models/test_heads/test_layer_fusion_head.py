@@ -68,7 +68,7 @@ def test_a_fitted_classifier_reads_the_features_of_any_head(kind):
     bias = torch.randn(CLASSES)
     set_last_linear(net.head, weight, bias)
     torch.testing.assert_close(net(x), features @ weight.T + bias)
-    with pytest.raises(ValueError, match=r'\(5, 3\) .* does not fit'):
+    with pytest.raises(ValueError, match=r'\(5, 3\) .* does not match'):
         set_last_linear(net.head, weight[:, :3], bias)
 
 

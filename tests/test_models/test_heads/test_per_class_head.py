@@ -61,10 +61,10 @@ def test_from_one_query_to_one_for_each_class(one_query, monkeypatch):
     assert torch.equal(each.head.weight, model.head.fc.weight)
     assert torch.equal(each.head.bias, model.head.fc.bias)
     assert report.resized == [
-        'backbone.pool.cls_token of one query to one for each of 3 classes'
+        'backbone.pool.cls_token from one query to one for each of 3 classes'
     ]
     assert not report.new and not report.unused
-    assert 'each class has its row of the linear head head.fc' in said[0]
+    assert 'the linear head head.fc' in said[0]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_head_and_backbone_that_do_not_agree(multiclass, head, shape):
     with pytest.raises(ValueError) as error:
         model(images(1))
     said = str(error.value)
-    assert f'(B, 3, 32), not {shape}: set multiclass=3' in said
+    assert f'(B, 3, 32), found {shape}; set multiclass=3' in said
     assert '\n' not in said
 
 

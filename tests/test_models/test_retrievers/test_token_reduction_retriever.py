@@ -176,7 +176,7 @@ def test_broken_galleries(folder, tmp_path):
         model.prepare_prototype()
     model.prototype = torch.ones(2, 7)
     model.prepare_prototype()
-    with pytest.raises(ValueError, match='7 channels, this model 24'):
+    with pytest.raises(ValueError, match='dimension 7, this model 24'):
         model.predict(torch.randn(1, 3, 32, 32))
 
 

@@ -97,7 +97,7 @@ def test_other_heads_are_said(pretrained, heads):
         load_checkpoint(model, path)
     warned = log.get_current_instance().warning.call_args_list
     assert len(warned) == (heads != 2)
-    assert all('is of 2 heads' in str(call) for call in warned)
+    assert all('with 2 attention heads' in str(call) for call in warned)
     names = ['module.model.decoder_embed.weight']
     assert heads_of_release(names, 192) == heads_of_release(names, 384) == 12
     assert heads_of_release(names, 768) is None
@@ -147,8 +147,8 @@ def test_a_truncated_network_starts_a_deeper_one(pretrained):
 @pytest.mark.parametrize(
     ('options', 'message'),
     (
-        ({}, 'give one of them'),
-        (dict(first=1, last=1), 'give one of them'),
+        ({}, 'set only one'),
+        (dict(first=1, last=1), 'set only one'),
         (dict(first=5), 'first=5'),
         (dict(last=5), 'last=5'),
     ),

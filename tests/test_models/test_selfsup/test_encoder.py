@@ -74,7 +74,7 @@ REFUSED = {
     'mask_ratio=1': dict(mask_ratio=1),
     'mask_ratio=None': dict(mask_ratio=None),
     'ConvStem mixes': dict(stem=dict(type='mmclca.ConvStem')),
-    'lacks num_heads': dict(arch=dict(embed_dims=16, num_layers=1)),
+    'missing num_heads': dict(arch=dict(embed_dims=16, num_layers=1)),
 }
 
 
@@ -106,7 +106,7 @@ def test_a_classifier_is_no_start(name, tmp_path):
     weights |= {name: torch.zeros(2, 16)}
     path = str(tmp_path / 'classifier.pth')
     torch.save(weights, path)
-    with pytest.raises(ValueError, match='of pre-training') as error:
+    with pytest.raises(ValueError, match='pre-training checkpoint') as error:
         load_checkpoint(build(MAE), path)
     assert '\n' not in str(error.value)
 

@@ -126,7 +126,7 @@ def test_without_instance_loss_it_is_snca():
         (dict(projector='conv'), "no 'conv'"),
         (dict(reduction='none'), "no 'none'"),
         (dict(num_views=1), 'num_views=1 must be'),
-        (dict(num_views=3), 'set num_views of MultiView'),
+        (dict(num_views=3), 'MultiView'),
     ],
 )
 def test_refused(settings, message):

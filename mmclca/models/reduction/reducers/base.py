@@ -150,21 +150,21 @@ def evenly(num_stages: int, num_layers: int) -> list[int]:
 
 
 def per_stage(keep_rate, num_stages: int) -> tuple:
-    """Give each stage its keep rate; refuse others with ValueError."""
+    """Return one keep rate per stage; refuse invalid ones."""
     single = not isinstance(keep_rate, Sequence)
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     if len(rates) != num_stages:
         raise ValueError(
             f'keep_rate={keep_rate!r} has {len(rates)} entries for '
-            f'{num_stages} stages (layers in reduce_at): give one number, or '
+            f'{num_stages} stages (layers in reduce_at); set one number, or '
             'one per stage'
         )
     for rate in (keep_rate,) if single else rates:
         number = isinstance(rate, Real) and not isinstance(rate, bool)
         if not (number and 0 < rate <= 1):
             raise ValueError(
-                f'keep_rate={keep_rate!r}: {rate!r} is not allowed, a keep '
-                'rate is a number above 0 and at most 1'
+                f'keep_rate={keep_rate!r}: {rate!r} is not allowed; a keep '
+                'rate must be above 0 and at most 1'
             )
     return rates
 
@@ -213,8 +213,8 @@ class CountedReducer(TokenReducer):
     ):
         if keep_rate is not None and num_tokens is not None:
             raise ValueError(
-                f'num_tokens={num_tokens!r} beside keep_rate={keep_rate!r}: '
-                'give only one'
+                f'num_tokens={num_tokens!r} and keep_rate={keep_rate!r} '
+                'exclude each other; set only one'
             )
         super().__init__(1.0 if keep_rate is None else keep_rate, **backbone)
         self.num_tokens = num_tokens
@@ -265,9 +265,9 @@ class HalvingReducer(CountedReducer):
         pairs = list(zip(counts, counts[1:], strict=False))
         if any(left < entering // 2 for entering, left in pairs):
             MMLogger.get_current_instance().warning(
-                f'{type(self).__name__} merges at most half of the tokens a '
-                f'stage: of the patches, stages are to leave {counts[1:]} of '
-                f'{counts[0]}, more will be left'
+                f'{type(self).__name__} merges at most half of the tokens per '
+                f'stage, so it keeps more than the requested {counts[1:]} of '
+                f'{counts[0]} patches'
             )
 
     def num_merged(self, tokens: Tokens, stage: int) -> int:
@@ -281,24 +281,24 @@ class HalvingReducer(CountedReducer):
 def check_list(
     name: str, values, num_stages: int, kind=object, words: str = 'numbers'
 ) -> None:
-    """Refuse what has not one entry of a kind a stage, with ValueError."""
+    """Refuse a list without one entry of this kind per stage."""
     is_list = isinstance(values, Sequence) and len(values) == num_stages
     if not (is_list and all(isinstance(x, kind) for x in values)):
         raise ValueError(
-            f'{name}={values!r} must be {num_stages} {words}, one for each '
-            'stage (layer in reduce_at)'
+            f'{name}={values!r} must be {num_stages} {words}, one per stage '
+            '(layer in reduce_at)'
         )
 
 
 def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:
-    """Refuse counts of tokens a stage, with ValueError."""
+    """Refuse token counts that are invalid or increase."""
     check_list(name, counts, num_stages)
     available = num_patches
     for count in counts:
         if type(count) is not int or not 1 <= count <= available:
             raise ValueError(
-                f'{name}={counts!r}: {count!r} is not allowed, a '
-                f'stage leaves at least 1 and at most the {available} tokens '
-                'that the one before it leaves of the patches'
+                f'{name}={counts!r}: {count!r} is not allowed; a stage keeps '
+                f'from 1 to {available} patches, as many as the stage before '
+                'it'
             )
         available = count

@@ -90,8 +90,8 @@ class DiffRate(CountedReducer):
         ways = keep_rate, num_tokens, steps, target
         if sum(way is not None for way in ways) > 1:
             raise ValueError(
-                f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, '
-                f'prune or merge={steps!r}, target={target!r}: give only one'
+                f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, prune '
+                f'or merge={steps!r}, target={target!r}: set only one'
             )
         if steps is not None:
             for name, counts in (('prune', prune), ('merge', merge)):

@@ -79,8 +79,8 @@ class SiT(CountedReducer):
             return super().token_loss(tokens, teacher)
         if teacher.size(1) != self.num_patches:
             raise ValueError(
-                f'SiT(recalibrate=True) makes {self.num_patches} tokens, the '
-                f'image has {teacher.size(1)} patches: resize it to img_size'
+                f'SiT(recalibrate=True) needs {self.num_patches} patches, '
+                f'found {teacher.size(1)}; resize images to img_size'
             )
         y = tokens.body
         return F.mse_loss(self.reverse(y) @ y, teacher)

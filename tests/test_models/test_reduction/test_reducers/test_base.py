@@ -58,7 +58,7 @@ def test_keep_rate_is_a_number_or_one_per_stage(keep_rate, expected):
     ],
 )
 def test_keep_rate_outside_of_0_to_1(keep_rate, named):
-    allowed = '.*a number above 0 and at most 1'
+    allowed = '.*above 0 and at most 1'
     with pytest.raises(ValueError, match=named + allowed):
         TokenReducer(keep_rate, num_stages=2)
 

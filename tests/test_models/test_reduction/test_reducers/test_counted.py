@@ -88,7 +88,7 @@ def test_stages_in_every_layer_some_of_which_remove_nothing(name):
 @pytest.mark.parametrize('name', COUNTED)
 def test_numbers_of_tokens_beside_a_keep_rate(name):
     reducer = dict(type=f'mmclca.{name}', keep_rate=1, num_tokens=(8, 4, 2))
-    named = r'num_tokens=\(8, 4, 2\) beside keep_rate=1: give only one'
+    named = r'num_tokens=\(8, 4, 2\) and keep_rate=1 '
     with pytest.raises(ValueError, match=named):
         MODELS.build(dict(reducer, num_patches=16))
 
@@ -102,14 +102,11 @@ def test_every_method_is_counted():
 @pytest.mark.parametrize(
     'num_tokens, named',
     [
-        ((8, 4), r'num_tokens=\(8, 4\) must be 3 numbers, one for each stage'),
+        ((8, 4), r'num_tokens=\(8, 4\) must be 3 numbers'),
         ([], r'num_tokens=\[\] must be 3 numbers'),
         (8, 'num_tokens=8 must be 3 numbers'),
-        (
-            (17, 4, 2),
-            'num_tokens=.* 17 is not .* at least 1 and at most the 1',
-        ),
-        ((8, 9, 2), r'\(8, 9, 2\): 9 is not allowed, .* at most the 8 tokens'),
+        ((17, 4, 2), 'num_tokens=.* 17 is not .* 1 to 16'),
+        ((8, 9, 2), r'\(8, 9, 2\): 9 is not allowed; .* 1 to 8 '),
         ((8, 4, 0), ': 0 is not allowed'),
         ((8, -4, 2), ': -4 is not allowed'),
         ((8, 4.0, 2), ': 4.0 is not allowed'),

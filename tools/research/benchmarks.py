@@ -1,0 +1,54 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Merge files of tools/benchmark/throughput.py into docs/benchmarks.
+
+Each study has one CSV file with one row per model; machines.csv has one row
+per run: the machine, the versions, the command and the settings.
+"""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from tables import text_of
+
+from mmclca import cli
+from mmclca.utils.files import replace_text
+
+FOLDER = Path('docs/benchmarks')
+
+
+def merge(study, file):
+    """Add the rows of a JSON file to a study, in place of its earlier rows."""
+    content, run = json.loads(file.read_text()), file.stem
+    batch = dict(batch=content['setting'].pop('batch'))
+    rows = [dict(batch, run=run) | row for row in content['results']]
+    rows = pd.DataFrame(rows).drop(columns='seconds', errors='ignore')
+    replace(study, run, rows)
+    facts = dict(run=run, study=study, **content['machine'])
+    replace('machines', run, pd.DataFrame([facts | content['setting']]))
+
+
+def replace(name, run, rows):
+    """Write rows to a table; they replace earlier rows of the same run."""
+    file = FOLDER / f'{name}.csv'
+    rows.insert(0, 'run', rows.pop('run'))
+    if file.exists():
+        known = pd.read_csv(file)
+        kept = known[known.run != run].to_dict('records')
+        rows = pd.DataFrame(kept + rows.to_dict('records'))
+    replace_text(file, text_of(rows))
+    print(file)
+
+
+def main():
+    parser = cli.Parser(description=__doc__)
+    parser.add('study', 'name of the table, such as reducers or gpu')
+    parser.add('files', 'files of --out (.json)', nargs='+', type=Path)
+    args = parser.parse_args()
+    with cli.plain_errors():
+        for file in args.files:
+            merge(args.study, file)
+
+
+if __name__ == '__main__':
+    cli.run(main)
