@@ -15,6 +15,9 @@ class lazy:  # noqa: N801, used like a function
         self._name = name
 
     def __getattr__(self, name: str):
+        # progress bars keep the stdout of their import
+        import mmengine.utils  # noqa: F401
+
         with redirect_stdout(None):  # mmpretrain prints optional imports
             module = import_module(self._name)
         if hasattr(module, name) and not ismodule(getattr(module, name)):
