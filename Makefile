@@ -16,7 +16,7 @@ PARALLEL = -n $(JOBS) --dist loadfile
 QUICK = not slow and not gpu and not alone
 
 .PHONY: help install demo test test-first test-slow test-all test-oldest \
-	test-latest lint docs clean
+	test-latest lint docs pictures clean
 
 help:
 	@echo 'make demo         train, test and draw a small model on drawn leaves'
@@ -28,6 +28,7 @@ help:
 	@echo 'make test-latest  the same with the newest versions, in .venv-latest'
 	@echo 'make lint         ruff, codespell and a search for duplicated code'
 	@echo 'make docs         the documentation as a site, in docs/_build/html'
+	@echo 'make pictures     draw the pictures of the docs again'
 	@echo 'make install      what all of the above do first: fills .venv'
 	@echo 'make clean        remove .venv, build output and caches'
 	@echo 'make install takes the versions of requirements/tested.txt, make'
@@ -63,6 +64,9 @@ test-latest:
 docs: install
 	$(VENV_PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo 'open docs/_build/html/index.html'
+
+pictures: install
+	$(VENV_PYTHON) tools/dev/pictures
 
 lint: install
 	@PYTHON=$(VENV_PYTHON) sh tools/dev/lint.sh

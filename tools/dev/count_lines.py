@@ -40,8 +40,9 @@ def room_of(file):
     """Return the folder whose lines a file's are, by its path below the
     project."""
     parts = file.parent.parts
-    if parts[:2] == ('tools', 'research'):
-        return 'tools/research'
+    for room in ('tools/research', 'tools/dev/pictures'):
+        if room in file.parent.as_posix():
+            return room
     return '/'.join(parts[:2]) if parts[0] == 'mmclca' else parts[0]
 
 

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from frozen import FILES, PARTS, Frozen, photographs
 from mmengine.config import Config
-from plot_sweep import gmacs_axis, panels
 from scipy.stats import t
 from tables import kept, machine_of, select
 
@@ -27,7 +26,6 @@ VIEWED = GRID['viewed']
 NUM_DRAWS = 5
 # reducer, size and row with which classifiers are compared
 COMPARED = [(NONE, 224, ''), ('ATC', 224, '')]
-WHERE = ['backbone', 'unit']  # a panel of the picture each
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
 WAY = [*FACTS, 'reading', 'classifier', 'count']
 # readings that are stored for each number of photographs per class, with the
@@ -47,13 +45,10 @@ RUNTIME = 'pytorch'  # of the times in the picture
 UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 
-def values(out):
-    """Return the values for the template, and draw the picture."""
+def values():
+    """Return the values for the template."""
     rows = kept(STUDY, measure, [(facts_of(one), (one,)) for one in NETWORKS])
-    times = kept('few_photographs_times', milliseconds, [({}, ())])
-    times = dict(zip(times.line, times.milliseconds, strict=True))
-    file = out / 'pictures/few_photographs/accuracy_cost'
-    panels(points(rows, times), WHERE, lines, file, ends=('.png',))
+    kept('few_photographs_times', milliseconds, [({}, ())])
     return dict(
         facts=machine_of(STUDY),
         mean=lambda **way: of_sets(rows, way)[0].mean(),
@@ -196,15 +191,6 @@ def points(rows, times):
         ms = times.get(f'{line}, {size} px')
         found.append(dict(point, unit=UNIT, cost=ms))
     return pd.DataFrame(found).dropna()
-
-
-def lines(axis, own):
-    """Draw one line per way over the image sizes."""
-    for line in GRID['lines']:
-        part = own[own.line == line].sort_values('cost')
-        axis.plot(part.cost, part.accuracy, 'o-', label=line)
-    gmacs_axis(axis)
-    axis.set(xlabel=own.unit.iloc[0])
 
 
 def difference(rows, one, other):

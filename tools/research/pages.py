@@ -22,10 +22,10 @@ from mmclca.utils.files import replace_text
 RESULTS = Path('docs/results')
 
 
-def of_few_photographs(out):
+def of_few_photographs():
     """Return what the template of a few photographs asks for."""
     more = told.values() | strangers.values() | trained.values()
-    return few_photographs.values(out) | more
+    return few_photographs.values() | more
 
 
 def runs(sweep):
@@ -97,11 +97,11 @@ def main():
 
 
 def write(page, out):
-    """Write a page, and the pictures that are made with it."""
+    """Write a page."""
     own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
-    values = own[page](out) if page in own else of_sweeps
+    values = own[page]() if page in own else of_sweeps
     file = out / 'results' / f'{page}.md'
     replace_text(file, render(RESULTS / f'{page}.md.j2', values))
     return file

@@ -21,7 +21,7 @@ MOST = 10  # test photos per class
 READ = 9  # layers with averaged tokens
 
 
-def values(out):
+def values():
     """Return the values for the template."""
     networks = [Frozen(backbone) for backbone in FILES]
     for backbone, rate in GRID['runs']:

@@ -29,7 +29,9 @@ PICTURES = {
 
 def main():
     parser = cli.Parser(description=__doc__)
-    parser.add('names', 'such as cait or methods/atc (default: all)', nargs='*')
+    parser.add(
+        'names', 'such as cait or methods/atc (default: all)', nargs='*'
+    )
     args = parser.parse_args()
     os.chdir(ROOT)
     begin = time.time()

@@ -4,6 +4,10 @@
 from pathlib import Path
 
 FOLDER = Path('docs/pictures')
+# of models and data that are not in the repository; their pages show the
+# commands that drew them
+KEPT = ('pretraining/mae', 'representations/deit-tiny_attention')
+KEPT += ('representations/mae_attention',)
 COLORS = 256  # of the palette; looks the same, at a third of the size
 
 

@@ -40,13 +40,13 @@ SIDES = {
     'right below': ((7, -3), dict(ha='left', va='top')),
     'below': ((6, -7), dict(ha='right', va='top')),
 }
-# names of the lines in the table of times
+# label and color of the lines in the table of times
 LINES = {
     'all tokens, three crops': ('full ViT, ridge, three crops', YELLOW),
     'ATC 0.5, three crops': ('ATC, keep rate 0.5, three crops', BLUE),
     'DiffRate 0.5, three crops': ('DiffRate, keep rate 0.5, three crops', SKY),
-    'users: CLS and averages': ('full ViT, ridge', ORANGE),
-    'users: CLS of the last layer': ('full ViT, logistic', PURPLE),
+    'full ViT, ridge regression': ('full ViT, ridge', ORANGE),
+    'full ViT, logistic regression': ('full ViT, logistic', PURPLE),
 }
 MARKERS = dict(EViT='s', ToMe='D', ATS='o', SiT='^', ATC='P', MCTF='X')
 KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
