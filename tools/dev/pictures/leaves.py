@@ -16,9 +16,8 @@ CONFIG = (
 DEMO, DATA = Path('work_dirs/demo'), Path('data/synthetic_leaves')
 WORK = Path('work_dirs/pictures')
 SHOWN = 'cultivar_02', 'cultivar_05'  # classes, a test leaf of each
-METHODS = (
-    'ATC ATS DiffRate DPCKNN EViT KMedoids MCTF PiToMe PPT ToMe TopK'.split()
-)
+METHODS = ('ATC', 'ATS', 'DiffRate', 'DPCKNN', 'EViT', 'KMedoids')
+METHODS += ('MCTF', 'PiToMe', 'PPT', 'ToMe', 'TopK')
 REDUCER, CACHE = 'model.backbone.reducer.', 'model.backbone.cache=None'
 # a ResMLP that trains as fast as the model of the demo
 RESMLP = dict(

@@ -12,16 +12,11 @@ from functools import cache
 from leaves import WORK, demo, run
 
 # classes of the synthetic leaves, and photos per class
-CLASSES = 'aurora borealis celeste diana estrella flora gloria helena'.split()
+CLASSES = ('aurora', 'borealis', 'celeste', 'diana')
+CLASSES += ('estrella', 'flora', 'gloria', 'helena')
 PHOTOS = 7
-COMMAND = [
-    'fit',
-    'photos',
-    '--weights',
-    'vit_mini.pth',
-    '--pixels',
-    'imagenet',
-]
+COMMAND = ('fit', 'photos', '--weights', 'vit_mini.pth')
+COMMAND += ('--pixels', 'imagenet')
 WIDTH, HEIGHT = 900, 1000  # of the report
 # the times of so small a model say nothing about others
 HIDE = 'e => { e.hidden = e.previousElementSibling.hidden = true }'
