@@ -11,17 +11,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / 'tools/dev'), str(ROOT / 'tools/research')]
 
-import benchmarks  # noqa: E402
+
 import data_flow  # noqa: E402
 import layers  # noqa: E402
 import leaves  # noqa: E402
 import results  # noqa: E402
 import screens  # noqa: E402
+import speed  # noqa: E402
 from files import save  # noqa: E402
 
 from mmclca import cli  # noqa: E402
 
-MODULES = data_flow, layers, results, benchmarks, leaves, screens
+MODULES = data_flow, layers, results, speed, leaves, screens
 PICTURES = {
     name: draw for module in MODULES for name, draw in module.PICTURES.items()
 }
