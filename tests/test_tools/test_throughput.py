@@ -245,8 +245,8 @@ def test_refused_before_anything_is_measured(
 @pytest.mark.parametrize(
     'content, message',
     [
-        ('x = 1', 'the config has no model'),
-        ("model = dict(type='ImageClassifier')", 'no model.backbone'),
+        ('x = 1', 'model.backbone'),
+        ("model = dict(type='ImageClassifier')", 'model.backbone'),
         ('model = dict(', 'was never closed'),
         (f"{CONFIG}\nmodel['teacher'] = dict(config='x')", 'model.teacher'),
         (
