@@ -42,7 +42,7 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
     found = dict(image=patches, visible=patches * (1 - hidden))
     for name, pred in made:
         found[name] = pred * scale + mean * ('residual' not in name)
-        if name.startswith(('made', 'sum')):
+        if name.startswith(('prediction', 'sum')):
             found[name] = torch.where(hidden > 0, found[name], patches)
     for name, x in found.items():
         found[name] = _to_pixels(model.data_preprocessor, head.unpatchify(x))
