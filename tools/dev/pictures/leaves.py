@@ -84,9 +84,10 @@ def draw(command, *words, out='--out', cut=1.0):
 
 def stages(method, leaves=SHOWN[:1]):
     """Draw the patches of leaves after each stage of a reducer."""
+    checkpoint = demo()
     # DPC-KNN has parameters that the demo has not trained
     option = ['--pretrained'] if method == 'DPCKNN' else []
-    files = CONFIG, *map(test_leaf, leaves), *option, demo()
+    files = CONFIG, *map(test_leaf, leaves), *option, checkpoint
     options = f'{REDUCER}type=mmclca.{method}', CACHE
     return draw('draw_reduction', *files, '--cfg-options', *options)
 
