@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The pictures of the docs, and the command that draws them."""
+"""Pictures in docs/, and the drawing command."""
 
 import re
 import runpy
@@ -24,7 +24,7 @@ def tool(monkeypatch):
 
 
 def files_of(tool):
-    """Paths of the pictures that the command draws, and of those kept."""
+    """Paths to drawn and stored pictures."""
     import files
 
     names = [*tool.PICTURES, *files.KEPT]

@@ -106,14 +106,8 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
         (['--keep-rate', '0.5'], '--keep-rate needs --method'),
         (['--groups', 'a'], '--groups needs --images'),
         (['--images', 'gone'], 'folder .*gone does not exist'),
-        (
-            ['--images', 'data', '--test', 'new/oak'],
-            'needs labels',
-        ),
-        (
-            ['--images', 'data', '--test', 'data'],
-            '16 test images',
-        ),
+        (['--images', 'data', '--test', 'new/oak'], 'needs labels'),
+        (['--images', 'data', '--test', 'data'], '16 test images'),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
         (['--classifier', 'knn'], "no 'knn'; choose from ridge"),
         (['--layers', '7'], r'layers=.7. must be ascending'),

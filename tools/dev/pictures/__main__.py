@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the pictures of the docs, from tables of results and synthetic leaves:
+"""Draw all pictures in docs/, from result tables and synthetic leaves:
 ``python tools/dev/pictures [NAME ...]``.
 """
 

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Drawings of the steps of ``fit`` and of the tokens in a CLCA ViT.
+"""Drawings: steps in ``fit``, tokens in a CLCA ViT.
 
-All numbers of tokens and GMACs are counted on the model.
+Tokens and GMACs are counted on the model.
 """
 
 from math import ceil, sqrt
@@ -75,7 +75,7 @@ def draw_tokens(axes, column, num_tokens, num_cached, pitch):
 
 
 def returned(cost):
-    """Count the tokens that the cache returns after each layer but one."""
+    """Count the tokens returned by the cache after each layer but one."""
     pairs = zip(cost.tokens, cost.attended[1:], strict=False)
     return [attended - left for left, attended in pairs]
 
@@ -96,7 +96,7 @@ def draw_layers(axes, cost, backbone):
 
 
 def draw_cache(axes, cost, cache):
-    """Draw the tokens that each layer adds to the cache, and their return."""
+    """Draw the tokens added to the cache by each layer, and their return."""
     entry = cache.num_tokens + cache.with_gap
     first = 0
     for layer, number in enumerate(returned(cost)):
@@ -118,7 +118,7 @@ def draw_cache(axes, cost, cache):
 
 
 def draw_head(axes, layers):
-    """Draw the CLA head and the CLS tokens that it receives."""
+    """Draw the CLA head and its CLS tokens."""
     left, right = layers[0] - 0.35, layers[-1] + 0.35
     box(axes, left, right, HEAD_ROW, HEAD, ORANGE, 0.45)
     for layer in layers:
@@ -127,7 +127,7 @@ def draw_head(axes, layers):
 
 
 def data_flow():
-    """Draw the tokens of a CLCA ViT after each layer."""
+    """Draw the tokens in a CLCA ViT after each layer."""
     from matplotlib.patches import Patch
 
     from mmclca.evaluation.cost import count
@@ -162,7 +162,7 @@ WIDE, APART = 2.3, 0.5  # of the boxes of fit
 
 
 def draw_step(axes, number, title, text, color):
-    """Draw a step of fit as a box, with an arrow to the next one."""
+    """Draw a step as a box, with an arrow to the next one."""
     left = number * (WIDE + APART)
     box(axes, left, left + WIDE, 0, color=color, height=1.25)
     write(axes, left + WIDE / 2, 0.33, title, weight='bold', size=10)
@@ -171,7 +171,7 @@ def draw_step(axes, number, title, text, color):
 
 
 def fit():
-    """Draw the steps of fit, from the photos to its three results."""
+    """Draw the steps in fit, from the photos to three results."""
     steps = len(FIT)
     left = steps * (WIDE + APART)
     figure, axes = canvas(10, 1.95, (-0.1, left + 2.8), (-1.35, 1.35))

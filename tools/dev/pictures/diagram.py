@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Boxes, arrows and text of the drawings of models."""
+"""Boxes, arrows and text in drawings."""
 
-# colors of Okabe and Ito, safe for color-blind readers
+# Okabe and Ito's colors, safe for color-blind readers
 ORANGE, SKY, GREEN, INK = '#D55E00', '#56B4E9', '#009E73', '#333333'
 BLUE, YELLOW, PURPLE = '#0072B2', '#E69F00', '#CC79A7'
 HIGH, MARGIN = 0.62, 0.2  # height of a box in a branch, space around it
@@ -66,15 +66,15 @@ def squares(axes, corners, side, colors):
 
 
 def draw_residual(axes, x, y, branches, wide):
-    """Draw branches that leave a stream at (x, y), and their sum.
+    """Draw branches from a stream at (x, y), and their sum.
 
     Args:
         axes (Axes): Where to draw.
-        x (float): Position of the stream.
-        y (float): Height at which the branches leave the stream.
-        branches (Sequence[Sequence[tuple]]): Text and color of the boxes of
-            each branch, bottom to top; all branches have the same number.
-        wide (float): Width of a box.
+        x (float): Horizontal position.
+        y (float): Height where the branches begin.
+        branches (Sequence[Sequence[tuple]]): Text and color per box,
+            bottom to top, for each branch; equally many per branch.
+        wide (float): Box width.
 
     Returns:
         float: Height of the sum.
@@ -98,6 +98,6 @@ def draw_residual(axes, x, y, branches, wide):
 
 
 def mark_reducer(axes, x, y):
-    """Mark the position of the reducer in the stream."""
+    """Mark the reducer in the stream."""
     write(axes, x - 0.1, y, 'reducer', ORANGE, ha='right')
     axes.plot(x, y, '>', ms=5, color=ORANGE)

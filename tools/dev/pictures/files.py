@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Compressed files of pictures."""
+"""Compressed picture files."""
 
 from pathlib import Path
 
 FOLDER = Path('docs/pictures')
-# of models and data that are not in the repository; their pages show the
-# commands that drew them
+# models and data are not in the repository; the pages show the commands
 KEPT = ('pretraining/mae', 'representations/deit-tiny_attention')
 KEPT += ('representations/mae_attention',)
 COLORS = 256  # of the palette; looks the same, at a third of the size
@@ -16,11 +15,11 @@ def save(picture, name):
 
     Args:
         picture (Figure | Path): The picture.
-        name (str): Path in docs/pictures without suffix; benchmarks/NAME is
-            written to docs/benchmarks.
+        name (str): Path in docs/pictures without suffix; benchmarks/NAME goes
+            to docs/benchmarks.
 
     Returns:
-        int: Size of the file in bytes.
+        int: File size in bytes.
     """
     from PIL import Image
 
@@ -37,7 +36,7 @@ def save(picture, name):
 
 
 def path_of(name):
-    """Return the path of a picture."""
+    """Return the path to a picture."""
     folder = Path('docs') if name.startswith('benchmarks/') else FOLDER
     return folder / f'{name}.png'
 

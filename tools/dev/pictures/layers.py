@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Drawings of the layers of ViT, CaiT, ResMLP and PatchConvNet.
+"""Drawings: layers in ViT, CaiT, ResMLP and PatchConvNet.
 
-All numbers of channels, heads and parameters are read from the models.
+Channels, heads and parameters are read from the models.
 """
 
 from diagram import (
@@ -36,7 +36,7 @@ BELOW = -0.8  # height of the text below the columns
 
 
 def build(config, **options):
-    """Build a backbone from a config or a file of configs/_base_/models."""
+    """Build a backbone from a config or a file in configs/_base_/models."""
     import torch
     from mmengine.config import Config
 
@@ -50,7 +50,7 @@ def build(config, **options):
 
 
 def millions(module):
-    """Return the number of parameters of a module as text."""
+    """Describe the parameter count."""
     count = sum(p.numel() for p in module.parameters())
     return f'{count / 1e6:.2f} M parameters'
 
@@ -60,7 +60,7 @@ def draw_layer(axes, x, steps, title, below, wide=2.2):
     below.
 
     Returns:
-        list[float]: Heights of the sums.
+        list[float]: Height per sum.
     """
     tops, y = [], 0.0
     for branches in steps:
@@ -88,14 +88,14 @@ def draw_stem(axes, left, right, texts, below, top):
 
 
 def convolutions(stem):
-    """Return the convolutions of a stem, first to last."""
+    """Return all convolutions, first to last."""
     from torch import nn
 
     return [m for m in stem.modules() if isinstance(m, nn.Conv2d)]
 
 
 def stem_texts(stem):
-    """Describe the convolutions of a stem of ViT."""
+    """Describe the convolutions in a ViT stem."""
     found = convolutions(stem)
     after = [*(len(found) - 1) * ['\nnorm, GELU'], '\nnorm']
     return [
@@ -106,7 +106,7 @@ def stem_texts(stem):
 
 
 def draw_sequence(axes, left, right, y, num_patches):
-    """Draw the input tokens of the layers."""
+    """Draw the input tokens."""
     pitch = (right - left) / 12
     corners = [(left + i * pitch, y) for i in range(12)]
     squares(axes, corners, 0.8 * pitch, [ORANGE, PURPLE, *10 * [SKY]])
@@ -118,7 +118,7 @@ def draw_sequence(axes, left, right, y, num_patches):
 
 
 def vit_steps(attention, ffn, branches=1):
-    """Return the residual steps of a ViT layer with parallel branches."""
+    """Return the residual steps in a ViT layer with parallel branches."""
     heads, channels = attention.num_heads, ffn.feedforward_channels
     texts = (
         (f'LN, MHSA\n{heads} heads', BLUE),
@@ -160,19 +160,19 @@ def blocks():
 
 
 def ffn_text(layer):
-    """Describe the FFN of a layer with LayerScale."""
+    """Describe the FFN with LayerScale."""
     return f'LN, FFN\n{layer.ffn.feedforward_channels} channels, scale'
 
 
 def draw_patches_in(axes, x, text):
-    """Draw the patches that enter the first box of a stream at x."""
+    """Draw patches entering the first box at x."""
     end, y = x + 2.5, MARGIN + HIGH / 2
     arrow(axes, (end + 0.5, y), (end, y), SKY)
     write(axes, end + 0.55, y, text, SKY, ha='left')
 
 
 def cait():
-    """Draw a patch layer and a class layer of CaiT."""
+    """Draw CaiT: a patch layer and a class layer."""
     figure, axes = canvas(7.2, 4.4, (-1, 9.3), (-1.1, 5.2))
     backbone = build('cait-xxs24-p16')
     layer, last = backbone.layers[0], backbone.class_layers[0]
@@ -214,7 +214,7 @@ def draw_matrix(axes, left, patches, channels):
 
 
 def resmlp():
-    """Draw the tokens as a matrix, and a layer of ResMLP."""
+    """Draw ResMLP: the tokens as a matrix, and a layer."""
     figure, axes = canvas(6, 5.4, (-5.6, 3), (-1.2, 6.5))
     backbone = build('resmlp-s12-p16')
     layer = backbone.layers[0]
@@ -233,7 +233,7 @@ def resmlp():
 
 
 def patchconvnet():
-    """Draw the stem, a layer and the attention pooling of PatchConvNet."""
+    """Draw PatchConvNet: stem, layer and attention pooling."""
     figure, axes = canvas(9.5, 3.9, (-5, 9.2), (-1.1, 4.7))
     backbone = build('patchconvnet-s60')
     layer, pool = backbone.layers[0], backbone.pool

@@ -1,7 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of synthetic leaves by the commands of the package, with the model
-of ``make demo``.
-"""
+"""Pictures drawn by commands: synthetic leaves and the ``make demo`` model."""
 
 import shutil
 import sys
@@ -19,7 +17,7 @@ SHOWN = 'cultivar_02', 'cultivar_05'  # classes, a test leaf of each
 METHODS = ('ATC', 'ATS', 'DiffRate', 'DPCKNN', 'EViT', 'KMedoids')
 METHODS += ('MCTF', 'PiToMe', 'PPT', 'ToMe', 'TopK')
 REDUCER, CACHE = 'model.backbone.reducer.', 'model.backbone.cache=None'
-# a ResMLP that trains as fast as the model of the demo
+# a ResMLP as small as the demo model
 RESMLP = dict(
     type='ImageClassifier',
     backbone=dict(
@@ -38,7 +36,7 @@ RESMLP = dict(
 
 
 def run(command, *words):
-    """Run a command of the package in this process."""
+    """Run a command in this process."""
     from mmclca.cli import run_command
 
     print('$', command, *words, flush=True)
@@ -48,7 +46,7 @@ def run(command, *words):
 
 @cache
 def demo():
-    """Return the checkpoint of ``make demo``, which is trained if missing."""
+    """Return the ``make demo`` checkpoint; train it if missing."""
     if not list(DEMO.glob('best_*.pth')):
         run('demo', '--work-dir', DEMO)
     WORK.mkdir(parents=True, exist_ok=True)
@@ -56,7 +54,7 @@ def demo():
 
 
 def test_leaf(name):
-    """Copy the first test leaf of a class to a file named by its class."""
+    """Copy the first test leaf in a class to a file with the class name."""
     from mmclca.utils.files import read_lines
 
     paths = (line.split()[0] for line in read_lines(DATA / 'test.txt'))
@@ -66,8 +64,7 @@ def test_leaf(name):
 
 
 def draw(command, *words, out='--out', cut=1.0):
-    """Draw a picture with the model of the demo; ``cut`` is the upper part
-    that is kept.
+    """Draw a picture with the demo model; keep the upper part ``cut``.
 
     Returns:
         Path: The picture.
@@ -83,9 +80,9 @@ def draw(command, *words, out='--out', cut=1.0):
 
 
 def stages(method, leaves=SHOWN[:1]):
-    """Draw the patches of leaves after each stage of a reducer."""
+    """Draw the patches on leaves after each reducer stage."""
     checkpoint = demo()
-    # DPC-KNN has parameters that the demo has not trained
+    # DPC-KNN has parameters missing in the demo checkpoint
     option = ['--pretrained'] if method == 'DPCKNN' else []
     files = CONFIG, *map(test_leaf, leaves), *option, checkpoint
     options = f'{REDUCER}type=mmclca.{method}', CACHE
@@ -93,13 +90,13 @@ def stages(method, leaves=SHOWN[:1]):
 
 
 def rollout():
-    """Draw the attention rollout of two leaves."""
+    """Draw the attention rollout on two leaves."""
     return draw('vis_rollout', demo(), *map(test_leaf, SHOWN))
 
 
 def cam():
-    """Draw the activation maps of two leaves for both of their classes, at
-    the input of the layer that first reduces."""
+    """Draw activation maps on two leaves for both classes, before the first
+    reduction."""
     labels = [int(name[-2:]) - 1 for name in SHOWN]
     files = demo(), *map(test_leaf, SHOWN)
     options = '--target-layers', -6, '--target-category', *labels
@@ -107,7 +104,7 @@ def cam():
 
 
 def confusions():
-    """Draw the most confused classes of the validation images."""
+    """Draw the most confused classes in the validation images."""
     options = '--split', 'val', '--pairs', 3
     return draw('vis_confusions', CONFIG, demo(), *options)
 
@@ -120,12 +117,12 @@ def tsne():
 
 
 def cka():
-    """Draw the similarity of the layers."""
+    """Draw the similarity between layers."""
     return draw('vis_cka', CONFIG, demo())
 
 
 def resmlp():
-    """Return the checkpoint of a ResMLP, which is trained if missing."""
+    """Return a ResMLP checkpoint; train it if missing."""
     from mmengine.config import Config
 
     demo()  # draws the images
@@ -138,7 +135,7 @@ def resmlp():
 
 
 def cross_patch():
-    """Draw rows of the cross-patch matrices, without the sparsity below."""
+    """Draw rows from cross-patch matrices, without the sparsity below."""
     return draw('vis_cross_patch', resmlp(), cut=1.75 / (1.75 + 2.6))
 
 

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Plots of the tables in docs/results."""
+"""Plots from the tables in docs/results."""
 
 from diagram import BLUE, INK, ORANGE, PURPLE, SKY, YELLOW
 
-# points of the hero: label, columns in the table, color, and side of the label
+# points in the hero: label, columns in the table, color, side for the label
 TOP = dict(row='three crops', keep_rate=0.5)
 FULL = dict(reading='CLS and average, layers 0 to 11')
 LAST = dict(reading='CLS, last layer', classifier='logistic 10')
@@ -32,7 +32,7 @@ HERO = (
     ),
     ('full ViT, logistic regression', LAST, ORANGE, 'left'),
 )
-# offsets and alignments of labels
+# label offsets and alignments
 SIDES = {
     'left': ((-9, 0), dict(ha='right', va='center')),
     'right': ((9, 0), dict(ha='left', va='center')),
@@ -40,7 +40,7 @@ SIDES = {
     'right below': ((7, -3), dict(ha='left', va='top')),
     'below': ((6, -7), dict(ha='right', va='top')),
 }
-# label and color of the lines in the table of times
+# label and color for each line in the table
 LINES = {
     'all tokens, three crops': ('full ViT, ridge, three crops', YELLOW),
     'ATC 0.5, three crops': ('ATC, keep rate 0.5, three crops', BLUE),
@@ -53,8 +53,8 @@ KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
 
 
 def hero_points():
-    """Return label, GMACs, accuracy in %, color and label position of the
-    points in the picture of the README."""
+    """Return label, GMACs, accuracy in %, color and label side for each point
+    in the README picture."""
     from few_photographs import STUDY, of_sets
     from tables import read
 
@@ -134,7 +134,7 @@ def few_photographs():
 
 
 def read_sweep(study):
-    """Return the results of the runs of a sweep."""
+    """Return one result per run in a sweep."""
     from tables import RESULTS, read_sweep
 
     return read_sweep(RESULTS / f'{study}.csv')
@@ -186,8 +186,8 @@ def leaf40():
 
 
 def gradients():
-    """Plot the largest gradients per layer and epoch, one panel per part of
-    CLCA."""
+    """Plot the largest gradients per layer and epoch, one panel per CLCA
+    variant."""
     from matplotlib.colors import LogNorm
     from plot_sweep import CLCA, curves_of
 
@@ -218,7 +218,7 @@ def gradients():
 
 
 def layer_similarity(model):
-    """Plot the CKA of each pair of layers of a pretrained model."""
+    """Plot the CKA between all layers in a pretrained model."""
     from tables import read, select
 
     table = select(read('representations_cka'), dict(model=model))
@@ -237,12 +237,12 @@ def layer_similarity(model):
 
 
 def imagenet112_cka():
-    """Plot the CKA of the layers of DeiT-Tiny pretrained at 112 px."""
+    """Plot the CKA between layers in DeiT-Tiny at 112 px."""
     return layer_similarity('imagenet112')
 
 
 def mae_cka():
-    """Plot the CKA of the layers of MAE-Lite."""
+    """Plot the CKA between layers in MAE-Lite."""
     return layer_similarity('mae')
 
 

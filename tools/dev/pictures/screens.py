@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Screenshots of fit in a terminal, of its report and of the web page, with
-synthetic leaves and the model of ``make demo``.
+"""Screenshots: fit in a terminal, its report and the web page, with synthetic
+leaves and the ``make demo`` model.
 """
 
 import html
@@ -11,14 +11,14 @@ from functools import cache
 
 from leaves import WORK, demo, run
 
-# classes of the synthetic leaves, and photos per class
+# synthetic leaves for fit: classes, photos per class
 CLASSES = ('aurora', 'borealis', 'celeste', 'diana')
 CLASSES += ('estrella', 'flora', 'gloria', 'helena')
 PHOTOS = 7
 COMMAND = ('fit', 'photos', '--weights', 'vit_mini.pth')
 COMMAND += ('--pixels', 'imagenet')
 WIDTH, HEIGHT = 900, 1000  # of the report
-# the times of so small a model say nothing about others
+# the latency would mislead: this model is tiny
 HIDE = 'e => { e.hidden = e.previousElementSibling.hidden = true }'
 TERMINAL = """<body style="margin:0; display:inline-block">
 <div style="background:#24292f; padding:10px 14px; height:12px">{buttons}</div>
@@ -34,7 +34,7 @@ BUTTONS = ''.join(map(BUTTON.format, ('#ff5f57', '#febc2e', '#28c840')))
 
 
 def draw_photos():
-    """Draw synthetic leaves, of which fit gets all but three per class."""
+    """Draw synthetic leaves; keep three per class out of the photos."""
     shutil.rmtree(WORK / 'photos', ignore_errors=True)
     number = f'--classes={len(CLASSES)}', f'--per-class={PHOTOS + 3}'
     options = '--seed=7', '--difference=2', '--jobs=2'
@@ -51,7 +51,7 @@ def fitted():
     """Run fit on synthetic leaves, as a user does.
 
     Returns:
-        list[str]: Lines of its output.
+        list[str]: Output lines.
     """
     checkpoint = demo()
     draw_photos()
@@ -61,14 +61,14 @@ def fitted():
         words, cwd=WORK, check=True, capture_output=True, text=True
     )
     lines = found.stdout.splitlines()
-    # the load of this computer matters to nobody else
+    # the load on this computer is irrelevant to readers
     return [line for line in lines if 'machine busy' not in line]
 
 
 def store_weights(checkpoint, file):
-    """Write a checkpoint with the config of a plain ViT.
+    """Write a checkpoint with a plain ViT config.
 
-    Its type is one from which fit reads the number of heads.
+    From this type, fit reads the number of heads.
     """
     import torch
     from mmengine.config import Config
@@ -86,7 +86,7 @@ def store_weights(checkpoint, file):
 
 
 def screenshot(page, file, **options):
-    """Write a screenshot of a page.
+    """Write a screenshot.
 
     Returns:
         Path: The file.
@@ -96,7 +96,7 @@ def screenshot(page, file, **options):
 
 
 def terminal():
-    """Draw a terminal with the command and the output of fit."""
+    """Draw a terminal with the fit command and its output."""
     from screenshot_page import browser
 
     command = f'$ python -m mmclca {" ".join(COMMAND)}'
@@ -110,7 +110,7 @@ def terminal():
 
 
 def report():
-    """Draw the upper part of the report of fit."""
+    """Draw the upper part, with headline and first sections."""
     from screenshot_page import browser
 
     fitted()
@@ -123,7 +123,7 @@ def report():
 
 
 def page():
-    """Draw the web page with the model of fit and a new leaf."""
+    """Draw the web page with the fitted model and a new leaf."""
     import screenshot_page as tool
 
     from mmclca.apis import TokenReductionInferencer

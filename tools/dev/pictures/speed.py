@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Plots of the tables in docs/benchmarks."""
+"""Plots from the tables in docs/benchmarks."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ NAMES['EViT 0.1 + CLCA'] = 'EViT, keep rate 0.1, CLCA'
 
 
 def read(study, run):
-    """Return the rows of a run."""
+    """Return all rows from a run."""
     import pandas as pd
 
     table = pd.read_csv(f'docs/benchmarks/{study}.csv')
@@ -28,7 +28,7 @@ def read(study, run):
 
 
 def speed_up(study, run, title):
-    """Plot the measured speed-up against the one promised by the GMACs."""
+    """Plot the measured speed-up against the GMACs ratio."""
     from matplotlib.lines import Line2D
 
     table = read(study, run)
