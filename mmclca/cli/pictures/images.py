@@ -142,7 +142,7 @@ def draw_cam(args):
     labels = args.target_category or ()
     kind.check_labels('--target-category', labels, len(inferencer.classes))
     rows = [activations(inferencer, one, args) for one in found]
-    label = 'how much a patch speaks for it'
+    label = 'contribution of the patch to the score'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
