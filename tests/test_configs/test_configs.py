@@ -164,6 +164,7 @@ def made_of_pieces(parts, method, rate, backbone, data, size):
     return cfg
 
 
+@pytest.mark.slow
 def test_every_config_is_made_of_the_pieces_in_its_name():
     """And of nothing else: pieces are tested one by one."""
     for path in RECIPE:

@@ -87,6 +87,7 @@ def test_onnx(exported):
     assert str(sys.prefix).encode() not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_pt2_with_branches_joined(tmp_path):
     model = model_of('EViT', True, branches=2)
     names = model.state_dict().keys()

@@ -63,6 +63,7 @@ def test_searchsorted_with_padding_and_equal_elements():
 
 
 @pytest.mark.parametrize('descending', [False, True])
+@pytest.mark.slow
 def test_stable_sort_keeps_the_order_of_equals(descending):
     def order(x):
         return x.argsort(dim=1, descending=descending, stable=True)

@@ -24,11 +24,12 @@ from tiny_run import ROOT
 
 # pages that take seconds; the others train, export or draw
 QUICK = (
-    *('docs/start.md', 'docs/inference.md', 'docs/data_sets.md'),
-    *('docs/weights.md', 'docs/fidelity.md', 'docs/extending.md'),
-    'docs/methods/evit.md',
+    *('docs/inference.md', 'docs/data_sets.md'),
+    *('docs/weights.md', 'docs/fidelity.md'),
 )
-FIRST = {'README.md': (pytest.mark.slow, pytest.mark.first)}
+FIRST = dict.fromkeys(
+    ('README.md', 'docs/start.md'), (pytest.mark.slow, pytest.mark.first)
+)
 RUN = ('bash', 'inline', 'python')
 
 

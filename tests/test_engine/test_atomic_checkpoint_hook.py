@@ -289,6 +289,7 @@ def killed_at(monkeypatch):
     return killed_at
 
 
+@pytest.mark.slow
 def test_killed_at_every_step(train, killed_at, tmp_path):
     for number in count():
         work_dir = tmp_path / str(number)

@@ -134,6 +134,7 @@ def compile_model(model, **options):
     return hook, runner
 
 
+@pytest.mark.slow
 def test_a_copy_has_its_own_parameters():
     model = small_model().eval()
     compile_model(model)

@@ -53,6 +53,7 @@ def test_the_same_images_every_interval_epochs(tmp_path):
     assert not np.array_equal(picture, found[f'{last}_2.png'])
 
 
+@pytest.mark.slow
 def test_training_is_the_same_with_and_without(tmp_path):
     hook = dict(type='mmclca.TokenVisualizationHook')
     noisy = dict(type='ColorJitter', brightness=0.5)  # takes random numbers

@@ -208,6 +208,7 @@ def test_lora_starts_from_weights_of_a_plain_model(tuned, tmp_path):
         assert torch.equal(loaded[inner], value), name
 
 
+@pytest.mark.slow
 def test_a_small_file_per_task_beside_one_base(tmp_path, monkeypatch):
     config = write_run(tmp_path)
     text = config.read_text() + (

@@ -30,6 +30,7 @@ def cost(name, size, **options):
 @pytest.mark.parametrize(
     ('name', 'options', 'size', 'params', 'gmacs'), MODELS
 )
+@pytest.mark.slow
 def test_counts(name, options, size, params, gmacs):
     found = cost(name, size, **options)
     dead = DEAD * name.startswith('sim-trans')

@@ -122,6 +122,7 @@ def test_distances_are_apart(size, method, lengths, device):
     assert lines[2].startswith(distances)
 
 
+@pytest.mark.slow
 def test_others_have_no_distances():
     for method in set(ALL) - {'DPCKNN', 'KMedoids', 'ATS'}:
         config = model(64, method, '0.5', True, arch='deit-tiny', channels=192)

@@ -90,6 +90,7 @@ def check(model, backend):
             step(model, *functions, x)
 
 
+@pytest.mark.slow
 def test_one_graph_for_all_batches_in_training(name):
     options = dict(drop_rate=0.1, drop_path_rate=0.1)
     check(small_classifier(name, **options).train(), 'eager')
@@ -167,6 +168,7 @@ def test_all_that_a_backbone_may_have():
 @pytest.mark.parametrize(
     'train', [False, pytest.param(True, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_talking_heads_of_tokens_that_merge(monkeypatch, train):
     """Queries in chunks."""
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 6)

@@ -64,6 +64,7 @@ LOOPLESS = [name for name in REDUCERS if name != 'ATC']
 @pytest.mark.parametrize(
     'name, train', [*((name, True) for name in LOOPLESS), ('ATS', False)]
 )
+@pytest.mark.slow
 def test_forward_in_a_compiled_model(gpu, name, train):
     """The next test has all others in evaluation."""
     model, x = model_and_images(gpu, name, train)

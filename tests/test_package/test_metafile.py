@@ -43,6 +43,7 @@ def test_every_config_is_listed():
 
 
 @pytest.mark.parametrize('model', SOME, ids=[model['Name'] for model in SOME])
+@pytest.mark.slow
 def test_some_models_are_as_listed(model, tool):
     collection = model['In Collection']
     assert tool.describe(ROOT / model['Config'], {}, collection) == model

@@ -71,6 +71,7 @@ def few_of_leaf40(data):
 
 
 @pytest.mark.parametrize('method, keep_rate', [('EViT', 0.5), ('ATC', 0.5)])
+@pytest.mark.slow
 def test_what_is_read(shared, tmp_path, monkeypatch, method, keep_rate):
     monkeypatch.setattr(frozen, 'KEPT', tmp_path)
     monkeypatch.setattr(frozen, 'WEIGHTS', shared / 'weights')

@@ -16,6 +16,7 @@ SWEEPS = (
 
 
 @pytest.mark.parametrize('name', SWEEPS)
+@pytest.mark.slow
 def test_a_fresh_clone_can_report_and_go_on(name):
     configs = read_grid(ROOT / f'configs/sweeps/{name}.py').configs()
     wanted = {cell.name: config_hash(cfg) for cell, cfg in configs.items()}

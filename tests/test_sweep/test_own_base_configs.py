@@ -116,6 +116,7 @@ def test_own_base_configs_are_composed(grid):
     assert tiny.model.backbone.reduce_at == (1,)  # its own
 
 
+@pytest.mark.slow
 def test_own_base_configs_run(grid, monkeypatch, tmp_path):
     make_quick(monkeypatch)
     configs = read_grid(grid).configs()

@@ -87,6 +87,7 @@ def test_onnx_runtime_beside_pytorch(tool, config, tmp_path):
     assert names == ['mine', 'mine, ONNX', 'mine, ONNX int8']
 
 
+@pytest.mark.slow
 def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
     """The methods are put into the baseline."""
     prefix = tmp_path / 'page'

@@ -103,6 +103,7 @@ def test_both_weights_of_a_run_with_ema(run_tool, trained, capfd):
     assert not torch.allclose(average, trained, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_joined_branches_predict_the_same(run_tool, tmp_path, monkeypatch):
     """Also with EMA, which puts other weights into the model for a while."""
     config = tmp_path / 'tiny.py'

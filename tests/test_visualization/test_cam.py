@@ -47,6 +47,7 @@ def slopes(model, x, layer, category, size=1e-6):
     return features[0], torch.stack(found).view_as(features)[0]
 
 
+@pytest.mark.slow
 def test_equals_small_steps_and_a_slow_loop(layer=4):
     model, x = model_of('EViT', CACHE), noise(1).double()
     (found,) = class_activation_maps(model, x, [2], layer)

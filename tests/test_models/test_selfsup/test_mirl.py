@@ -144,6 +144,7 @@ def test_every_parameter_is_trained(mode):
         ((384, 54, 1536), 6, (384, 1, 12), (96.193, 17.025), 8.431),
     ),
 )
+@pytest.mark.slow
 def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
     """ViT-B-24 as in the paper and ViT-S-54 as in the code."""
     names = ('embed_dims', 'num_layers', 'feedforward_channels')
