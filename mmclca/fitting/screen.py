@@ -241,9 +241,9 @@ def _unknown(found: dict) -> str:
     if found['score'] != NEAREST:
         return 'not flagged: too few photos tested, or an older model'
     return (
-        f'similarity < {found["threshold"]:.3f} is flagged; expect '
-        f'{found["false_alarms"]:.1%} of photos of known classes to be '
-        f'flagged{_interval(found)}'
+        f'similarity < {found["threshold"]:.3f} to all training photos is '
+        f'flagged; expect {found["false_alarms"]:.1%} of photos of known '
+        f'classes to be flagged by mistake{_interval(found)}'
     )
 
 
@@ -260,6 +260,6 @@ def _measured(record: FitRecord) -> str:
     number = sum(one['n'] for one in classes if one['recall'] is not None)
     return (
         f'on {number} photos, {probe["folds"]}-fold cross-validation '
-        f'repeated {probe["repeats"]} times (each fold trains on '
+        f'repeated {probe["repeats"]} times (each model trains on '
         f'{1 - 1 / probe["folds"]:.0%}, the final model on all)'
     )

@@ -112,7 +112,10 @@ def why_untrained(counts: list[int], accuracy: float) -> str:
     """Reason for skipping fine-tuning, by the photos per class and the
     accuracy of the probe; empty if it is not skipped."""
     if median(counts) < LEAST_A_CLASS:
-        return f'the median class has fewer than {LEAST_A_CLASS} photos'
+        return (
+            f'the median class has {median(counts):g} photos, fewer than '
+            f'{LEAST_A_CLASS}'
+        )
     if sum(counts) < LEAST and accuracy >= WEAK:
         return (
             f'no gain expected above {WEAK:.0%} accuracy with fewer than '

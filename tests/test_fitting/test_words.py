@@ -50,7 +50,7 @@ SAID = [
     ),
     (record_of(FEW, series=dict(ash=2, elm=3)), '5 photos of ash, elm'),
     (record_of(FEW, NOTHING), 'unknown: no class'),
-    (record_of(FEW), 'flagged (95% CI 1.0-20.0%)'),
+    (record_of(FEW), '95% CI 1.0-20.0%'),
     (record_of(FEW, threshold=dict(score=None)), 'not flagged'),
     (record_of(FEW, NOTHING), 'a second photo'),
 ]
