@@ -34,8 +34,8 @@ ALIKE = 8  # images of the gallery
 TITLE = 'Classify a photo, and see which patches the model uses'
 INTRODUCTION = (
     'Drop a photo or scan below. The model splits it into patches, merges or '
-    'drops some of them step by step, and predicts the class. Photos are '
-    'sent only to the server of this page, and deleted within two hours.'
+    'drops some of them step by step, and predicts the class. Photos stay on '
+    'the computer that runs this page, and are deleted within two hours.'
 )
 DROP_HERE = (
     '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
