@@ -25,9 +25,8 @@ class ATC(CountedReducer):
     patches and come on top of the count. At keep rate 1 nothing happens.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
+        *counts: ``keep_rate`` and ``num_tokens`` of
             :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
         linkage (str): Distance of two clusters: the 'average' of all pairs
             of their tokens, the largest ('complete') or the smallest
             ('single'). Defaults to 'average'.
@@ -41,13 +40,12 @@ class ATC(CountedReducer):
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         linkage: str = 'average',
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         one_of(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn

@@ -61,9 +61,8 @@ class PiToMe(HalvingReducer):
     Averages and sizes as in :class:`ToMe`, whose limit holds too.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
+        *counts: ``keep_rate`` and ``num_tokens`` of
             :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
         bsm (Sequence[bool], optional): Whether the most similar pairs of all
             tokens merge, one a stage; else all of the largest energy.
             Defaults to None, before the middle layer.
@@ -80,14 +79,13 @@ class PiToMe(HalvingReducer):
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         bsm: Sequence[bool] | None = None,
         margin: Sequence[float] | None = None,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         if bsm is None:
             bsm = [depth < 0.5 for depth in self.depths]
         if margin is None:

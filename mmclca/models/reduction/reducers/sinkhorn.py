@@ -45,9 +45,8 @@ class Sinkhorn(CountedReducer):
     patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
+        *counts: ``keep_rate`` and ``num_tokens`` of
             :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
         eps (float): Weight of the entropy. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
         **backbone: See :class:`CountedReducer`.
@@ -58,14 +57,9 @@ class Sinkhorn(CountedReducer):
     """
 
     def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        eps: float = 1.0,
-        num_iterations: int = 3,
-        **backbone,
+        self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         number(least=1e-6, eps=eps)
         integer(num_iterations=num_iterations)
         self.eps = eps
