@@ -2,6 +2,7 @@
 """Facts of an image: its tokens, and what the last CLS attends to."""
 
 import torch
+import torch.nn.functional as F
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -138,8 +139,7 @@ def attribute(attention: Tensor, weights: Tensor) -> Tensor:
         Tensor: (B, P); all zero where no token stands for a patch.
     """
     patches = looking.share_out(attention, weights)
-    total = patches.sum(dim=-1, keepdim=True)
-    return patches / total.masked_fill(total == 0, 1.0)
+    return F.normalize(patches, p=1, dim=-1)
 
 
 def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:

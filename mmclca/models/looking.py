@@ -249,8 +249,7 @@ def share_out(values: Tensor, weights: Tensor) -> Tensor:
 
     In proportion to the weights (B, N, P) of the patches in each token.
     """
-    total = weights.sum(dim=-1, keepdim=True)
-    shares = weights / total.masked_fill(total == 0, 1.0)
+    shares = F.normalize(weights, p=1, dim=-1)
     return (shares * values.unsqueeze(-1)).sum(dim=1)
 
 

@@ -2,6 +2,7 @@
 from itertools import takewhile
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.models import looking
@@ -86,7 +87,5 @@ def _follow(flow: Tokens, tokens: Tokens) -> Tokens:
     """Carry rows through what was done to the tokens since."""
     rows = flow.x
     for record in tokens.trace[len(flow.trace) :]:
-        rows = record.apply(rows)
-        total = rows.sum(dim=-1, keepdim=True)
-        rows = rows / total.masked_fill(total == 0, 1.0)
+        rows = F.normalize(record.apply(rows), p=1, dim=-1)
     return tokens.with_x(rows)

@@ -14,7 +14,7 @@ from small_models import images as noise
 from torch.testing import assert_close
 
 from mmclca.models.looking import AttentionRecorder, recording
-from mmclca.models.reduction.attention import _logits, attend
+from mmclca.models.reduction.attention import attend, logits_of
 from mmclca.visualization import rollout
 from mmclca.visualization.rollout import roll
 
@@ -29,7 +29,7 @@ def tokens_of(model, x):
     x = backbone.embed(x)[0].x
     for layer in backbone.layers:
         update, seen = attend(layer.attn, layer.ln1(x))
-        yield x, _logits(seen.q, seen.k, None).softmax(-1).mean(1)
+        yield x, logits_of(seen.q, seen.k, None).softmax(-1).mean(1)
         x = x + update
         x = layer.ffn(layer.ln2(x), identity=x)
 

@@ -16,7 +16,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number
 
 from ..looking import recording
-from ..reduction.attention import project_qkv
+from ..reduction.attention import logits_of, project_qkv
 
 
 @dataclass
@@ -91,7 +91,7 @@ def attention_distillation(
             head by head.
     """
     pairs = (student_q, student_k), (teacher_q, teacher_k)
-    ours, theirs = (q * q.size(-1) ** -0.5 @ k.mT for q, k in pairs)
+    ours, theirs = (logits_of(q, k) for q, k in pairs)
     if adapter is not None:
         ours = torch.einsum('ts,bsnm->btnm', adapter, ours)
     return F.mse_loss(ours, theirs)

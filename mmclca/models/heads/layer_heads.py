@@ -237,7 +237,13 @@ class LayerFusionHead(SizedHead):
 
 
 # heads whose last module makes scores of ``pre_logits``
-LAST = (CLAHead, LayerFusionHead, LinearClsHead, VisionTransformerClsHead)
+# name of the last layer by type of head; DistilledHead has two of them
+LAST = {
+    CLAHead: 'layers.4',
+    LayerFusionHead: 'fc',
+    LinearClsHead: 'fc',
+    VisionTransformerClsHead: 'layers.head',
+}
 
 
 def last_linear(head: nn.Module) -> nn.Module:
@@ -253,18 +259,14 @@ def last_linear(head: nn.Module) -> nn.Module:
     Raises:
         ValueError: If the type of the head is not supported.
     """
-    if not isinstance(head, LAST):
-        known = ', '.join(kind.__name__ for kind in LAST)
-        raise ValueError(
-            f'cannot fit the last layer of {type(head).__name__} in closed '
-            f'form; use one of {known}'
-        )
-    if isinstance(head, VisionTransformerClsHead):
-        return head.layers.head  # DeiT's head has a second one after it
-    if isinstance(head, LinearClsHead | LayerFusionHead):
-        return head.fc
-    linear = (nn.Linear, nn.Conv1d)
-    return [part for part in head.modules() if isinstance(part, linear)][-1]
+    for kind, name in LAST.items():
+        if isinstance(head, kind):
+            return head.get_submodule(name)
+    known = ', '.join(kind.__name__ for kind in LAST)
+    raise ValueError(
+        f'cannot fit the last layer of {type(head).__name__} in closed form; '
+        f'use one of {known}'
+    )
 
 
 @torch.no_grad()

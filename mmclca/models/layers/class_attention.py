@@ -8,6 +8,8 @@ from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from ..reduction.attention import logits_of
+
 
 class ClassAttention(nn.Module):
     """Attention of K queries to N keys, O(KN).
@@ -60,10 +62,7 @@ class ClassAttention(nn.Module):
         See :meth:`forward`; the rows sum to 1.
         """
         q, k = self._heads(self.q(queries)), self._heads(self.k(keys))
-        logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
-        if key_bias is not None:
-            logits = logits + key_bias
-        return logits.softmax(dim=-1)
+        return logits_of(q, k, key_bias).softmax(dim=-1)
 
     def _heads(self, x: Tensor) -> Tensor:
         """(B, N, C) to (B, H, N, D)."""

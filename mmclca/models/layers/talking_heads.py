@@ -10,7 +10,7 @@ from mmpretrain.models.backbones.vision_transformer import (
 from mmpretrain.models.utils import MultiheadAttention
 from torch import Tensor, nn
 
-from ..reduction.attention import Attended, MixedHeads, attend
+from ..reduction.attention import Attended, MixedHeads, attend, logits_of
 
 # queries at a time: the maps of 577 tokens then take less than an FFN
 CHUNK_SIZE = 128
@@ -91,8 +91,8 @@ class AttendedTalking(Attended):
         weights it adds as often as a key counts: a token that is two patches
         is read as these two, and one of weight 0 is not read.
         """
-        logits = (q * q.size(-1) ** -0.5) @ self.k.transpose(-2, -1)
-        logits, counts = _mix(self.attn.mix_logits, logits), None
+        logits, counts = logits_of(q, self.k), None
+        logits = _mix(self.attn.mix_logits, logits)
         if self.key_bias is not None:
             logits, counts = logits + self.key_bias, self.key_bias.exp()
         weights = logits.softmax(-1) if softmax is None else softmax(logits)

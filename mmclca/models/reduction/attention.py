@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -40,7 +40,7 @@ class Attended:
         bias = self.key_bias
         if bias is not None:  # where rows differ, they are all or CLS's
             bias = bias[..., : q.size(2), :]
-        logits = _logits(q, self.k, bias)
+        logits = logits_of(q, self.k, bias)
         return logits.softmax(-1) if softmax is None else softmax(logits)
 
     def cls_attn(self) -> Tensor:
@@ -87,36 +87,26 @@ class AttendedInTurn(Attended):
 
 
 class SideBySide:
-    """Attentions side by side, which :func:`attend` runs in turn.
+    """Base of parallel attentions, which :func:`attend` runs in turn.
 
-    To join what they compute would take time. Where the logits of all heads
-    are asked for, they are joined.
+    To join their results would take time. They are joined only if the logits
+    of all heads are needed. A subclass defines ``each(x)``, which yields each
+    attention with its input from tokens (B, N, C), and ``joined()``, one
+    attention with all heads and the same update.
     """
-
-    def each(self, x: Tensor) -> Iterator[tuple]:
-        """Yield each attention, with what it reads of tokens (B, N, C)."""
-        raise NotImplementedError
-
-    def joined(self):
-        """Join them to one attention of all heads, with the same update."""
-        raise NotImplementedError
 
 
 class MixedHeads:
-    """Attention whose heads are mixed, which no fused kernel computes."""
+    """Base of attention with mixed heads, which no fused kernel computes.
 
-    def attended(
-        self, q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None
-    ) -> Attended:
-        """Return these, with the ``weights`` of mixed heads."""
-        raise NotImplementedError
-
-    def read(self, attended: Attended) -> Tensor:
-        """Read the values with all queries, (B, H, N, D)."""
-        raise NotImplementedError
+    A subclass defines ``attended(q, k, v, key_bias)``, an :class:`Attended`
+    with the weights of mixed heads, and ``read(attended)``, the weighted
+    values of all queries, (B, H, N, D).
+    """
 
 
-def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
+def logits_of(q: Tensor, k: Tensor, key_bias: Tensor | None = None) -> Tensor:
+    """Compute the logits (B, H, M, N) of queries and keys."""
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
 

@@ -8,6 +8,7 @@ channels, K kept, M made, P patches, G groups (layers that CLA reads).
 from dataclasses import dataclass, field, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .trace import (
@@ -224,7 +225,5 @@ def featmap(tokens: Tokens, hw: tuple[int, int]) -> Tensor:
     """
     # (B, P, N), float32: in float16 small ones vanish
     weights = tokens.patch_weights.transpose(1, 2)
-    total = weights.sum(-1, keepdim=True)
-    weights = weights / total.masked_fill(total == 0, 1.0)
-    patches = weights.to(tokens.x) @ tokens.x
+    patches = F.normalize(weights, p=1, dim=-1).to(tokens.x) @ tokens.x
     return patches.transpose(1, 2).unflatten(2, hw)
