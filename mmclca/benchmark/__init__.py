@@ -1,12 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .candidates import Candidate, Images, Size
+from .candidates import Candidate, Size
 from .comparison import Result, compare
 from .quantized import compare_quantized
 from .steps import Setting, interleaved_seconds
 
 __all__ = [
     'Candidate',
-    'Images',
     'Result',
     'Setting',
     'Size',

@@ -9,7 +9,6 @@ in its ``TimmClassifier``, so that every model has the same ``forward`` and
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import torch
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import to_2tuple
 
@@ -23,7 +22,6 @@ from mmclca.models import (
 )
 from mmclca.models.backbones import ForeignWeights
 from mmclca.models.head_variants import build_on_meta, class_of
-from mmclca.registry import MODELS
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
@@ -36,45 +34,29 @@ ANY_SIZE = 224  # of images for models that take any
 
 
 @dataclass(frozen=True)
-class Images:
-    """The input of a model of any architecture.
+class Size:
+    """Size of a model and of its images.
 
     Args:
-        name (str): That of the architecture.
+        name (str): The ``arch`` of ``VisionTransformer``, 'channels x layers'
+            for other vision transformers, or the name of an architecture.
         img_size (tuple[int, int]): Height and width of an image in pixels.
-    """
-
-    name: str
-    img_size: tuple[int, int]
-
-    @property
-    def pixels(self) -> str:
-        """Side of an image, or its height and width."""
-        height, width = self.img_size
-        return str(height) if height == width else f'{height} x {width}'
-
-
-@dataclass(frozen=True)
-class Size(Images):
-    """Size of a vision transformer and of its images.
-
-    Args:
-        name (str): The ``arch`` of ``VisionTransformer``, or 'channels x
-            layers' for one of its own.
-        img_size (tuple[int, int]): Height and width of an image in pixels.
-        embed_dims (int): Channels C.
-        num_layers (int): Layers; those with parallel branches count as many
-            times as they have branches.
-        num_heads (int): Heads H.
-        feedforward_channels (int): Channels within the FFN.
+        embed_dims (int): Channels C of a ``VisionTransformer``. Defaults to
+            0: another architecture.
+        num_layers (int): Layers; parallel branches count as layers. Defaults
+            to 0.
+        num_heads (int): Heads H. Defaults to 0.
+        feedforward_channels (int): Channels within the FFN. Defaults to 0.
         patch_size (int): Side of a patch in pixels. Defaults to 16.
         num_classes (int): Classes. Defaults to 80.
     """
 
-    embed_dims: int
-    num_layers: int
-    num_heads: int
-    feedforward_channels: int
+    name: str
+    img_size: tuple[int, int]
+    embed_dims: int = 0
+    num_layers: int = 0
+    num_heads: int = 0
+    feedforward_channels: int = 0
     patch_size: int = 16
     num_classes: int = 80
 
@@ -87,8 +69,7 @@ class Size(Images):
     @classmethod
     def of_config(cls, model: dict) -> 'Size':
         """Of the config of a classifier over a ``VisionTransformer``."""
-        with torch.device('meta'):
-            backbone = MODELS.build(model['backbone'])
+        backbone = build_on_meta(model['backbone'])
         arch = model['backbone'].get('arch', 'base')
         settings = {k: backbone.arch_settings[k] for k in KEYS}
         branches = model['backbone'].get('branches', 1)
@@ -104,29 +85,35 @@ class Size(Images):
         )
 
     @property
+    def pixels(self) -> str:
+        """Side of an image, or its height and width."""
+        height, width = self.img_size
+        return str(height) if height == width else f'{height} x {width}'
+
+    @property
     def arch(self) -> dict:
         """The ``arch`` of a ``VisionTransformer`` of this size."""
         return {key: vars(self)[key] for key in KEYS}
 
 
-def size_of(model: dict) -> Images:
-    """Size of a classifier, a :class:`Size` where it is a ViT.
+def size_of(model: dict) -> Size:
+    """Find the size of a classifier.
 
     Raises:
         ValueError: If it has no head.
     """
     if 'model_name' in model:  # a TimmClassifier
-        return _images(model['model_name'], model)
+        return _size(model['model_name'], model)
     kind = class_of(model['backbone'])
     if not model.get('head'):
         raise ValueError('model.head is missing: add a classification head')
     if issubclass(kind, VisionTransformer):
         return Size.of_config(model)
-    return _images(kind.__name__, model['backbone'])
+    return _size(kind.__name__, model['backbone'])
 
 
-def _images(name: str, settings: dict) -> Images:
-    return Images(name, to_2tuple(settings.get('img_size', ANY_SIZE)))
+def _size(name: str, settings: dict) -> Size:
+    return Size(name, to_2tuple(settings.get('img_size', ANY_SIZE)))
 
 
 @dataclass(frozen=True)
@@ -134,7 +121,7 @@ class Candidate:
     """A model that is measured.
 
     Args:
-        size (Images): Its size, a :class:`Size` of a ViT.
+        size (Size): Its size.
         config (dict): Config of the classifier.
         variant (Variant): Its reduction. Defaults to none.
         kind (str): What it is without one: ``TIMM``, ``MMPRETRAIN`` or
@@ -146,7 +133,7 @@ class Candidate:
             PyTorch.
     """
 
-    size: Images
+    size: Size
     config: dict = field(compare=False, repr=False)
     variant: Variant = Variant()
     kind: str = PLAIN
@@ -190,7 +177,7 @@ class Candidate:
         Raises:
             ValueError: If it is no ViT.
         """
-        if not isinstance(self.size, Size):
+        if not self.size.embed_dims:
             raise ValueError(
                 f'{self.name} ({self.size.name}) is not a VisionTransformer: '
                 'add --baseline FILE and omit mmpretrain from --methods'
@@ -201,7 +188,7 @@ class Candidate:
         """Multiply-accumulates and tokens; those of timm's plain ViT are
         those of mmpretrain's of the same size, and those of joined branches,
         which share LayerNorms, are those of the branches."""
-        if self.method == TIMM and isinstance(self.size, Size):
+        if self.method == TIMM and self.size.embed_dims:
             return mmpretrain_vit(self.size).cost()
         return count_config(self.config, self.size.img_size)
 
@@ -246,13 +233,13 @@ def varied(model: Candidate, variant: Variant) -> Candidate:
     return of_config(model.name, variant.apply(model.config), model.size)
 
 
-def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
+def of_config(name: str, model: dict, size: Size | None = None) -> Candidate:
     """Return a classifier, with what its config says of its reduction.
 
     Args:
         name (str): How the table calls it.
         model (dict): Config of the classifier.
-        size (Images, optional): Its size. Defaults to None: that of the built
+        size (Size, optional): Its size. Defaults to None: that of the built
             model.
     """
     size = size or size_of(model)
@@ -295,11 +282,6 @@ def varied_candidates(
         for one in starts
     ]
     return found
-
-
-def with_fused(models: Iterable[Candidate]) -> list[Candidate]:
-    """Return those models that have something to join, with it joined."""
-    return [replace(one, fused=True) for one in models if _is_fusible(one)]
 
 
 def with_onnx(models: Iterable[Candidate]) -> list[Candidate]:
@@ -355,7 +337,8 @@ def plan(
         start = one if baseline else mmpretrain_vit(one.size)
         beside[:0] = varied_candidates(start, **chosen)
         if fuse:
-            beside += with_fused([one, *beside])
+            fusible = filter(_is_fusible, [one, *beside])
+            beside += [replace(model, fused=True) for model in fusible]
         _check_names([one, *beside])
         if onnx:
             beside[:] = with_onnx([one, *beside])[1:]
