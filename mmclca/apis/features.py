@@ -40,7 +40,7 @@ def extract_features(
     """
     one_of(STAGES, stage=stage)
     feature = partial(feature_of, inferencer.model, stage=stage)
-    return _of_images(inferencer, paths, feature, batch_size)
+    return _of_readable(inferencer, paths, feature, batch_size)
 
 
 def extract_logits(
@@ -59,17 +59,26 @@ def extract_logits(
         tuple[Tensor, dict[int, str]]: As of :func:`extract_features`, with
         scores (N, classes).
     """
-    return _of_images(inferencer, paths, inferencer.model, batch_size)
+    return _of_readable(inferencer, paths, inferencer.model, batch_size)
 
 
-def _of_images(inferencer, paths, function, batch_size):
+def _of_readable(inferencer, paths, *how):
+    found, unread = outputs_of(inferencer, paths, *how)
+    refuse_none_read(paths, unread)
+    return found, unread
+
+
+def outputs_of(
+    inferencer: TokenReductionInferencer, paths: Sequence[str], *how
+) -> tuple[Tensor, dict[int, str]]:
+    """Join the batches of :func:`feature_batches`.
+
+    ``how`` are its ``function`` and ``batch_size``.
+    """
     found, unread = [], {}
-    for features, reasons in feature_batches(
-        inferencer, paths, function, batch_size
-    ):
+    for features, reasons in feature_batches(inferencer, paths, *how):
         unread |= reasons
         found.append(features)
-    refuse_none_read(paths, unread)
     return torch.cat(found), unread
 
 

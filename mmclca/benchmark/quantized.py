@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import feature_batches
+from mmclca.apis.features import outputs_of
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.deployment import onnx_logits
 from mmclca.utils.files import rows_of
@@ -88,14 +88,10 @@ def _agreement(inferencer, rows: list[dict], *files) -> str:
         return torch.stack([_logits(run(images)) for run in files], 1)
 
     paths = [row['path'] for row in rows]
-    found, unread = [], {}
-    for scores, reasons in feature_batches(inferencer, paths, both, BATCH):
-        found.append(scores)
-        unread |= reasons
+    scores, unread = outputs_of(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
         return 'Accuracy   int8 not measured: the photos cannot be read'
-    scores = torch.cat([part for part in found if len(part)])
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
     if rows[0]['used'] == 'True':

@@ -17,7 +17,7 @@ from mmclca.utils.messages import first_of
 
 from .error import CheckpointError
 from .opening import open_checkpoint
-from .positions import explain_rows, fit_positions
+from .positions import below, explain_rows, fit_positions
 from .releases import (
     Report,
     rename_to_backbone,
@@ -60,7 +60,8 @@ def load_into_backbone(
     source, own = metadata['source'], backbone.state_dict()
     unfit, unused = compare_weights(own, state_dict, prefix)
     if 'pos_embed' in unfit:
-        unfit['pos_embed'] += explain_rows(backbone, own, state_dict, prefix)
+        weights = below(state_dict, prefix)
+        unfit['pos_embed'] += explain_rows(backbone, own, weights)
     _check_backbone(backbone, unfit, unused, source)
     report = source.begin()
     report.unused += left_out
@@ -89,9 +90,8 @@ def compare_weights(
         elif came.shape != value.shape:
             found, expected = tuple(came.shape), tuple(value.shape)
             unfit[name] = f'has shape {found}, expected {expected}'
-    keys = [key for key in weights if key.startswith(prefix)]
-    names = [key[len(prefix) :] for key in keys]
-    return unfit, [name for name in names if name not in own]
+    unused = [name for name in below(weights, prefix) if name not in own]
+    return unfit, unused
 
 
 def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:

@@ -18,8 +18,8 @@ from torch import Tensor
 from .families.family import POS_EMBED
 
 FOREIGN_POS_EMBED = POS_EMBED.removeprefix('backbone.')
-NAMES = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
-DIST = 'dist_token'
+CLS, DIST = 'cls_token', 'dist_token'
+CLR, CLR_POS = 'cache.clr', 'cache.clr_pos'
 TABLE = 'relative_position_bias_table'
 
 
@@ -45,26 +45,38 @@ def fit_positions(
         tuple[list[str], list[str]]: What was resized, in words, and the keys
         of tokens that are new.
     """
-    resized, cls_rows = _fit_pos_embed(backbone, state_dict, prefix)
+    own, weights = dict(backbone.named_parameters()), below(state_dict, prefix)
+    for name in weights:
+        del state_dict[prefix + name]
+    resized, cls_rows = _fit_pos_embed(backbone, own, weights)
     # before CLS takes up its position: theirs is in cache.clr_pos
-    new = _init_clr(backbone, state_dict, prefix, cls_rows)
-    new += _init_dist(backbone, state_dict, prefix)
+    new = _init_clr(backbone, own, weights, cls_rows)
+    new += _init_dist(own, weights)
     if cls_rows is not None and not _num_cls_rows(backbone):
-        _add_to_tokens(backbone, cls_rows, state_dict, prefix)
-    return resized + _fit_tables(backbone, state_dict, prefix), new
+        _add_to_tokens(backbone, cls_rows, weights)
+    tables = _fit_tables(backbone, own, weights)
+    state_dict.update({prefix + name: x for name, x in weights.items()})
+    resized = [prefix + change for change in resized]
+    return resized + tables, [prefix + name for name in new]
 
 
-def _fit_tables(backbone, state_dict: dict, prefix: str) -> list[str]:
+def below(state_dict: dict, prefix: str) -> dict:
+    """Return the weights of a module by its own names."""
+    keys = [key for key in state_dict if key.startswith(prefix)]
+    return {key[len(prefix) :]: state_dict[key] for key in keys}
+
+
+def _fit_tables(backbone, own: dict, weights: dict) -> list[str]:
     """Interpolate relative positions from another square grid, in place."""
     sides = set()
-    for name, own in backbone.named_parameters():
-        table = state_dict.get(prefix + name) if TABLE in name else None
-        if table is None or table.shape == own.shape:
+    for name in [name for name in own if TABLE in name and name in weights]:
+        table, shape = weights[name], own[name].shape
+        if table.shape == shape:
             continue
         side = isqrt(max(len(table) - 3, 0))
-        if side**2 == len(table) - 3 and table.size(1) == own.size(1):
-            state_dict[prefix + name] = resize_rel_pos_bias_table_simple(
-                table, backbone.patch_resolution, own.shape
+        if side**2 == len(table) - 3 and table.size(1) == shape[1]:
+            weights[name] = resize_rel_pos_bias_table_simple(
+                table, backbone.patch_resolution, shape
             )
             sides.add(side // 2 + 1)
     grid = '{} x {}'.format(*backbone.patch_resolution)
@@ -77,7 +89,7 @@ def _num_cls_rows(backbone) -> int:
 
 
 def _fit_pos_embed(
-    backbone, state_dict: dict, prefix: str
+    backbone, own: dict, weights: dict
 ) -> tuple[list[str], Tensor | None]:
     """Fit ``pos_embed`` of a state dict, in place.
 
@@ -86,51 +98,45 @@ def _fit_pos_embed(
         positions of the prefix in the file, (1, 0, C) if it has none; None
         where there is no telling.
     """
-    own = dict(backbone.named_parameters())
-    name, _, clr, clr_pos = (prefix + name for name in NAMES)
     if 'pos_embed' not in own:
         return [], None
     grid = tuple(backbone.patch_resolution)
     own_cls_rows = _num_cls_rows(backbone)
-    tries = _cls_rows(backbone, own, state_dict, prefix)
-    if prefix + FOREIGN_POS_EMBED in state_dict:
-        state_dict[name] = state_dict.pop(prefix + FOREIGN_POS_EMBED)
-    pos = state_dict.get(name)
-    joined = clr in state_dict and clr_pos not in state_dict
-    num_clr = state_dict[clr].size(1) if joined else 0
+    tries = _cls_rows(backbone, own, weights)
+    if FOREIGN_POS_EMBED in weights:
+        weights['pos_embed'] = weights.pop(FOREIGN_POS_EMBED)
+    pos = weights.get('pos_embed')
+    joined = CLR in weights and CLR_POS not in weights
+    num_clr = weights[CLR].size(1) if joined else 0
     layout = _layout(pos, tries, num_clr, grid)
     if layout is None:
         return [], None
     num_cls, old, num_clr = layout
     cls_rows, patches, clr_rows = pos.split((num_cls, prod(old), num_clr), 1)
-    if DIST in own and prefix + DIST not in state_dict:
+    if DIST in own and DIST not in weights:
         cls_rows = cls_rows.repeat(1, 2, 1)
     if joined:
-        no_rows = torch.zeros_like(state_dict[clr])
-        state_dict[clr_pos] = clr_rows if num_cls else no_rows
+        no_rows = torch.zeros_like(weights[CLR])
+        weights[CLR_POS] = clr_rows if num_cls else no_rows
     if old != grid:
         patches = resample_abs_pos_embed(patches, grid, old, 0)
     if own_cls_rows:
         rows = F.pad(cls_rows, (0, 0, 0, own_cls_rows))[:, :own_cls_rows]
         patches = torch.cat((rows, patches), dim=1)
-    state_dict[name] = patches
-    resized = _changes(name, old, grid, own_cls_rows > 0 and not num_cls)
+    weights['pos_embed'] = patches
+    resized = _changes(old, grid, own_cls_rows > 0 and not num_cls)
     return resized, cls_rows
 
 
-def _add_to_tokens(
-    backbone, rows: Tensor, state_dict: dict, prefix: str
-) -> None:
+def _add_to_tokens(backbone, rows: Tensor, weights: dict) -> None:
     """Add positions to tokens that have none, in place."""
     tokens = backbone.may_have_position
     for token, row in zip(tokens, rows.unbind(1), strict=False):
-        if prefix + token in state_dict:
-            state_dict[prefix + token] = state_dict[prefix + token] + row
+        if token in weights:
+            weights[token] = weights[token] + row
 
 
-def _cls_rows(
-    backbone, own: dict, state_dict: dict, prefix: str
-) -> tuple[int, ...]:
+def _cls_rows(backbone, own: dict, weights: dict) -> tuple[int, ...]:
     """Guess the rows before the patches in a state dict, likely first.
 
     They are those of CLS and the distillation token, if it has one. There
@@ -138,39 +144,35 @@ def _cls_rows(
     ``DeiT3``, known by its layer scale. As many rows as in a backbone without
     any for CLS, under its own name, are its own: 50 may be 5 x 10 patches.
     """
-    rows = len(_prefix_of(backbone, own, state_dict, prefix))
+    rows = len(_prefix_of(backbone, own, weights))
     if not rows:
         return (0,)
-    if 'cls_token' in own and not _num_cls_rows(backbone):
-        pos = state_dict.get(f'{prefix}pos_embed')
+    if CLS in own and not _num_cls_rows(backbone):
+        pos = weights.get('pos_embed')
         same = _is_rows(pos) and pos.size(1) == own['pos_embed'].size(1)
         return (0,) if same else (0, rows)
     marks = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
-    may_have_none = any(prefix + mark in state_dict for mark in marks)
+    may_have_none = any(mark in weights for mark in marks)
     return (rows, 0) if may_have_none else (rows,)
 
 
-def _changes(name: str, old: tuple, grid: tuple, no_cls: bool) -> list[str]:
+def _changes(old: tuple, grid: tuple, no_cls: bool) -> list[str]:
     """Describe what was resized."""
     if old == grid and not no_cls:
         return []
     none = ' without CLS' if no_cls else ''
     (h, w), (new_h, new_w) = old, grid
-    return [f'{name} from {h} x {w} patches{none} to {new_h} x {new_w}']
+    return [f'pos_embed from {h} x {w} patches{none} to {new_h} x {new_w}']
 
 
 def _is_rows(pos) -> bool:
     return isinstance(pos, Tensor) and pos.dim() == 3
 
 
-def _prefix_of(
-    backbone, own: dict, state_dict: dict, prefix: str
-) -> list[str]:
+def _prefix_of(backbone, own: dict, weights: dict) -> list[str]:
     """List tokens before the patches; backbones may lack CLS."""
-    tokens = backbone.may_have_position
-    known = {name for name in tokens if prefix + name in state_dict}
-    known |= {'cls_token'} & own.keys()
-    return [name for name in tokens if name in known]
+    known = {*weights, *({CLS} & own.keys())}
+    return [name for name in backbone.may_have_position if name in known]
 
 
 def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
@@ -194,15 +196,15 @@ def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
     return None
 
 
-def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
+def explain_rows(backbone, own: dict, weights: dict) -> str:
     """Explain a position embedding without a valid grid, for an error.
 
     Empty if the number of rows is not the problem.
     """
-    pos = state_dict.get(f'{prefix}pos_embed')
+    pos = weights.get('pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
         return ''
-    num_tokens = len(_prefix_of(backbone, own, state_dict, prefix))
+    num_tokens = len(_prefix_of(backbone, own, weights))
     height, width = backbone.patch_resolution
     return (
         f' ({pos.size(1)} rows, {num_tokens} of them before the patches; the '
@@ -211,22 +213,20 @@ def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
     )
 
 
-def _init_dist(backbone, state_dict: dict, prefix: str) -> list[str]:
+def _init_dist(own: dict, weights: dict) -> list[str]:
     """Initialize a distillation token that is missing by CLS, in place.
 
     Returns:
         list[str]: The keys of what is new.
     """
-    cls_token, dist = prefix + 'cls_token', prefix + DIST
-    wanted = DIST in dict(backbone.named_parameters())
-    if not wanted or dist in state_dict or cls_token not in state_dict:
+    if DIST not in own or DIST in weights or CLS not in weights:
         return []
-    state_dict[dist] = state_dict[cls_token].clone()
-    return [dist]
+    weights[DIST] = weights[CLS].clone()
+    return [DIST]
 
 
 def _init_clr(
-    backbone, state_dict: dict, prefix: str, cls_rows: Tensor | None
+    backbone, own: dict, weights: dict, cls_rows: Tensor | None
 ) -> list[str]:
     """Initialize CLR tokens by the CLS token of a state dict, in place.
 
@@ -238,18 +238,16 @@ def _init_clr(
     Returns:
         list[str]: The keys of what is new.
     """
-    _, cls_token, clr, clr_pos = (prefix + name for name in NAMES)
-    own = dict(backbone.named_parameters())
-    if 'cache.clr' not in own or cls_token not in state_dict:
+    if CLR not in own or CLS not in weights:
         return []
-    num_clr = own['cache.clr'].size(1)
-    if clr in state_dict and state_dict[clr].size(1) == num_clr:
+    num_clr = own[CLR].size(1)
+    if CLR in weights and weights[CLR].size(1) == num_clr:
         return []
-    state_dict[clr] = state_dict[cls_token].repeat(1, num_clr, 1)
+    weights[CLR] = weights[CLS].repeat(1, num_clr, 1)
     pos = backbone.cache.clr_pos.detach()
     if cls_rows is not None and not cls_rows.size(1):
         pos = torch.zeros_like(pos)
     elif cls_rows is not None and backbone.cache.clr_at_cls:
         pos = pos + cls_rows[:, :1].to(pos)
-    state_dict[clr_pos] = pos
-    return [clr, clr_pos]
+    weights[CLR_POS] = pos
+    return [CLR, CLR_POS]

@@ -148,12 +148,6 @@ def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:
 # names are those of the package grad-cam.
 
 
-def grad_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
-    """`Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
-    Localization`, section 3: a channel weighs its mean gradient."""
-    return grad.sum(dim=1, keepdim=True) / number * x
-
-
 def grad_cam_plus_plus(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
     """`Grad-CAM++: Generalized Gradient-based Visual Explanations for Deep
     Convolutional Networks`, eqs. 5 and 19."""
@@ -170,32 +164,22 @@ def x_grad_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
     return (grad * x).sum(dim=1, keepdim=True) / (total + EPS) * x
 
 
-def layer_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
-    """`LayerCAM: Exploring Hierarchical Class Activation Maps for
-    Localization`, eq. 6: each place has its own, positive, gradient."""
-    return grad.relu() * x
-
-
-def hi_res_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
-    """`Use HiResCAM instead of Grad-CAM for faithful explanations of
-    convolutional neural networks`, section 3.2."""
-    return grad * x
-
-
-def eigen_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
-    """`Eigen-CAM: Class Activation Map using Principal Components`: of the
-    features alone, whatever the class."""
-    return x
-
-
 METHODS = {
-    'gradcam': grad_cam,
+    # `Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
+    # Localization`, section 3: the weight of a channel is its mean gradient
+    'gradcam': lambda x, grad, number: grad.sum(1, keepdim=True) / number * x,
     'gradcam++': grad_cam_plus_plus,
     'xgradcam': x_grad_cam,
-    'layercam': layer_cam,
-    'hirescam': hi_res_cam,
-    'eigencam': eigen_cam,
-    'eigengradcam': hi_res_cam,
+    # `LayerCAM: Exploring Hierarchical Class Activation Maps for
+    # Localization`, eq. 6: each place has its own positive gradient
+    'layercam': lambda x, grad, number: grad.relu() * x,
+    # `Use HiResCAM instead of Grad-CAM for faithful explanations of
+    # convolutional neural networks`, section 3.2
+    'hirescam': lambda x, grad, number: grad * x,
+    # `Eigen-CAM: Class Activation Map using Principal Components`: of the
+    # features alone, for any class
+    'eigencam': lambda x, grad, number: x,
+    'eigengradcam': lambda x, grad, number: grad * x,
 }
 # take the first principal component in place of the sum over channels
 OF_COMPONENT = ('eigencam', 'eigengradcam')

@@ -25,7 +25,7 @@ def said(tmp_path, monkeypatch):
 
     def read(_, paths, function, *__):
         images = torch.eye(3)[[i for i in range(3) if i not in gone]]
-        yield function(images).flatten(1), dict.fromkeys(gone, 'gone')
+        return function(images).flatten(1), dict.fromkeys(gone, 'gone')
 
     def said(rows, *unread):
         gone[:] = unread
@@ -40,7 +40,7 @@ def said(tmp_path, monkeypatch):
         return quantized._agreement(model, found, *runs)
 
     gone = []
-    monkeypatch.setattr(quantized, 'feature_batches', read)
+    monkeypatch.setattr(quantized, 'outputs_of', read)
     return said
 
 

@@ -5,10 +5,6 @@ from .family import Family
 from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYERS, layer_renames
 
 # CaiT, in timm by the same names
-TALKING_HEADS = (
-    (rf'{BLOCK}\.attn\.proj_l\.', rf'{LAYER}.attn.mix_logits.'),
-    (rf'{BLOCK}\.attn\.proj_w\.', rf'{LAYER}.attn.mix_weights.'),
-)
 CLASS_LAYERS = layer_renames(
     r'blocks_token_only\.(\d+)', r'backbone.class_layers.\1', 'gamma1'
 )
@@ -16,7 +12,8 @@ CAIT = Family(
     mark=r'blocks_token_only\.\d+\.',
     renames=(
         *EMBEDDING,
-        *TALKING_HEADS,
+        (rf'{BLOCK}\.attn\.proj_l\.', rf'{LAYER}.attn.mix_logits.'),
+        (rf'{BLOCK}\.attn\.proj_w\.', rf'{LAYER}.attn.mix_weights.'),
         *LAYERS,
         *CLASS_LAYERS,
         (r'norm\.', 'backbone.ln1.'),
@@ -24,37 +21,30 @@ CAIT = Family(
     ),
 )
 
-# vision transformers of parallel branches: in DeiT's releases the parts of
-# branch b > 0 end in its number; NUMBERED_TIMM is timm's ParallelThingsBlock
+# vision transformers with parallel branches: own names, those of DeiT's
+# releases, where # is the number of a branch above 0, and those of timm
 BRANCH = r'backbone.layers.\1.branches.'
 FIRST = layer_renames(BLOCK, f'{BRANCH}0')
-NUMBERED = (
-    (rf'{BLOCK}\.norm([12])(\d+)\.', rf'{BRANCH}\3.ln\2.'),
-    (rf'{BLOCK}\.attn(\d+)\.', rf'{BRANCH}\2.attn.'),
-    (rf'{BLOCK}\.mlp(\d+)\.fc1\.', rf'{BRANCH}\2.ffn.layers.0.0.'),
-    (rf'{BLOCK}\.mlp(\d+)\.fc2\.', rf'{BRANCH}\2.ffn.layers.1.'),
-    (rf'{BLOCK}\.gamma_1_(\d+)$', rf'{BRANCH}\2.attn.gamma1.weight'),
-    (rf'{BLOCK}\.gamma_2_(\d+)$', rf'{BRANCH}\2.ffn.gamma2.weight'),
-)
-NUMBERED_TIMM = (
-    (rf'{BLOCK}\.attns\.(\d+)\.norm\.', rf'{BRANCH}\2.ln1.'),
-    (rf'{BLOCK}\.attns\.(\d+)\.attn\.', rf'{BRANCH}\2.attn.'),
-    (rf'{BLOCK}\.attns\.(\d+)\.ls\.gamma$', rf'{BRANCH}\2.attn.gamma1.weight'),
-    (rf'{BLOCK}\.ffns\.(\d+)\.norm\.', rf'{BRANCH}\2.ln2.'),
-    (rf'{BLOCK}\.ffns\.(\d+)\.mlp\.fc1\.', rf'{BRANCH}\2.ffn.layers.0.0.'),
-    (rf'{BLOCK}\.ffns\.(\d+)\.mlp\.fc2\.', rf'{BRANCH}\2.ffn.layers.1.'),
-    (rf'{BLOCK}\.ffns\.(\d+)\.ls\.gamma$', rf'{BRANCH}\2.ffn.gamma2.weight'),
+NUMBERED = tuple(
+    (rf'{BLOCK}\.{name}'.replace('#', r'(\d+)'), rf'{BRANCH}\2.{own}')
+    for own, *names in (
+        ('ln1.', r'norm1#\.', r'attns\.#\.norm\.'),
+        ('ln2.', r'norm2#\.', r'ffns\.#\.norm\.'),
+        ('attn.', r'attn#\.', r'attns\.#\.attn\.'),
+        ('ffn.layers.0.0.', r'mlp#\.fc1\.', r'ffns\.#\.mlp\.fc1\.'),
+        ('ffn.layers.1.', r'mlp#\.fc2\.', r'ffns\.#\.mlp\.fc2\.'),
+        ('attn.gamma1.weight', r'gamma_1_#$', r'attns\.#\.ls\.gamma$'),
+        ('ffn.gamma2.weight', r'gamma_2_#$', r'ffns\.#\.ls\.gamma$'),
+    )
+    for name in names
 )
 PARALLEL_VIT = Family(
     mark=r'blocks\.\d+\.(norm11|attns\.0)\.',
-    renames=(*EMBEDDING, *FIRST, *NUMBERED, *NUMBERED_TIMM, *HEAD),
+    renames=(*EMBEDDING, *FIRST, *NUMBERED, *HEAD),
 )
 
 # PatchConvNet; with a query a class, also a head each
-STEM = (
-    r'patch_embed\.proj\.(\d)\.0\.',
-    r'backbone.patch_embed.projection.\1.',
-)
+STEM = r'patch_embed\.proj\.(\d)\.0\.', r'backbone.patch_embed.projection.\1.'
 COLUMN = (
     (rf'{BLOCK}\.norm1\.', rf'{LAYER}.norm.'),
     (rf'{BLOCK}\.attn\.qkv_pos\.0\.', rf'{LAYER}.conv1.'),

@@ -30,6 +30,12 @@ def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
     )
 
 
+def stacked_qkv(block: str) -> tuple[tuple[str, str], ...]:
+    """Return how query, key and value of an attention are stacked."""
+    part = r'(?P<part>query|key|value)\.(?P<kind>weight|bias)'
+    return ((rf'({block}\.attn\.){part}', r'\1qkv.\g<kind>'),)
+
+
 LAYERS = layer_renames(BLOCK, LAYER)
 HEAD = (
     (r'norm\.', 'backbone.ln1.'),
@@ -120,12 +126,7 @@ HF_VIT = replace(
         'layer_scale1.lambda1>ls1.gamma layer_scale2.lambda1>ls2.gamma'
     ),
     left_out=rf'{VIT.left_out}|pooler\.',
-    stacked=(
-        (
-            rf'({BLOCK}\.attn\.)(?P<part>query|key|value)\.(weight|bias)',
-            r'\1qkv.\4',
-        ),
-    ),
+    stacked=stacked_qkv(BLOCK),
 )
 # TransFG, FFVT and SIM-Trans, which share a code; of SIM-Trans some parameters
 # have no effect on any output
@@ -152,13 +153,7 @@ TRANSFG = Family(
         (r'head\.', 'head.fc.'),
     ),
     left_out=r'struc|part_structure\.(?!gcn\.)',
-    stacked=(
-        (
-            rf'((?:{BLOCK}|last)\.attn\.)(?P<part>query|key|value)'
-            r'\.(weight|bias)',
-            r'\1qkv.\4',
-        ),
-    ),
+    stacked=stacked_qkv(f'(?:{BLOCK}|last)'),
 )
 HF_CLIP = replace(
     CLIP,

@@ -21,7 +21,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
 from ..layers.class_attention import ClassLayer, ClassLayers
-from ..layers.deit_init import scale_of_depth
+from ..layers.deit_init import scale_of_depth, trunc_normal
 from ..layers.talking_heads import TalkingHeadsLayer
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
@@ -155,8 +155,9 @@ class CaiT(Reducible, BaseBackbone):
             input_size=self.img_size,
         )
         self.patch_resolution = self.patch_embed.init_out_size
-        self.pos_embed = _embedding(prod(self.patch_resolution), dims)
-        self.cls_token = _embedding(1, dims)
+        positions = trunc_normal(1, prod(self.patch_resolution), dims)
+        self.pos_embed = nn.Parameter(positions)
+        self.cls_token = nn.Parameter(trunc_normal(1, 1, dims))
         shared = dict(
             embed_dims=dims,
             num_heads=sizes['num_heads'],
@@ -279,8 +280,3 @@ class CaiT(Reducible, BaseBackbone):
             'CLAHead needs CLS from several layers, but CaiT has CLS only '
             'from the last layer; use LinearClsHead'
         )
-
-
-def _embedding(num_tokens: int, embed_dims: int) -> nn.Parameter:
-    drawn = torch.zeros(1, num_tokens, embed_dims)
-    return nn.Parameter(nn.init.trunc_normal_(drawn, std=0.02))

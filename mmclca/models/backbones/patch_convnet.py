@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from math import ceil, prod
 
-import torch
 from mmcv.cnn.bricks import DropPath
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import BaseModule, ModuleList
@@ -19,6 +18,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
+from ..layers.deit_init import trunc_normal
 from ..stems import build_stem
 from .base import ForeignWeights, settings_of
 
@@ -246,9 +246,9 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         )
 
     def _draw_positions(self) -> nn.Parameter:
-        drawn = torch.zeros(1, prod(self.patch_resolution), self.embed_dims)
-        nn.init.trunc_normal_(drawn, std=0.02)
-        return nn.Parameter(drawn, requires_grad=self.frozen_stages <= 0)
+        shape = 1, prod(self.patch_resolution), self.embed_dims
+        frozen = self.frozen_stages > 0
+        return nn.Parameter(trunc_normal(*shape), requires_grad=not frozen)
 
     def _freeze_stages(self) -> None:
         for part in (self.patch_embed, *self.layers[: self.frozen_stages]):

@@ -2,6 +2,7 @@
 """The interface of a backbone whose tokens can be reduced."""
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -188,28 +189,26 @@ class Reducible(ForeignWeights):
                 empty beside a reducer or a cache, if there is no CLS token
                 where one is needed, or the reducer cannot protect CLR tokens.
         """
-        self.reduce_at = ascending('reduce_at', reduce_at, len(self.layers))
+        depth = len(self.layers)
+        self.reduce_at = ascending('reduce_at', reduce_at, depth)
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
-        self.reducer = self._build_reducer(reducer)
-        self.cache = self._build_cache(cache)
+        sizes = dict(embed_dims=self.embed_dims, num_layers=depth)
+        sizes.update(reduce_at=self.reduce_at)
+        self.reducer = self._build_reducer(reducer, sizes)
+        self.cache = self._build_cache(cache, sizes)
         self.rename_on_load()
 
-    def _build_reducer(self, reducer: dict | None) -> TokenReducer:
+    def _build_reducer(self, reducer: dict | None, sizes) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
             raise ValueError(
                 f'reducer={reducer["type"]} needs layers, but reduce_at=(); '
                 'set reduce_at, for example to (3, 6, 9)'
             )
-        height, width = self.patch_resolution
+        counts = dict(num_patches=prod(self.patch_resolution))
+        counts.update(num_stages=len(self.reduce_at))
         reducer = MODELS.build(
             reducer or dict(type='mmclca.TokenReducer'),
-            default_args=dict(
-                embed_dims=self.embed_dims,
-                num_patches=height * width,
-                num_stages=len(self.reduce_at),
-                num_layers=len(self.layers),
-                reduce_at=self.reduce_at,
-            ),
+            default_args=sizes | counts,
         )
         self.check_reducer(reducer)
         return reducer
@@ -226,17 +225,10 @@ class Reducible(ForeignWeights):
                 f'{type(reducer).__name__} needs a CLS token: {self.no_cls}'
             )
 
-    def _build_cache(self, cache: dict | None) -> nn.Module | None:
+    def _build_cache(self, cache: dict | None, sizes) -> nn.Module | None:
         if cache is None:
             return None
-        cache = MODELS.build(
-            cache,
-            default_args=dict(
-                embed_dims=self.embed_dims,
-                num_layers=len(self.layers),
-                reduce_at=self.reduce_at,
-            ),
-        )
+        cache = MODELS.build(cache, default_args=sizes)
         if cache.num_tokens and not self.num_prefix:
             raise ValueError(
                 f'CLR tokens start as copies of CLS: {self.no_cls}; set '

@@ -8,7 +8,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
-from ..layers.deit_init import scale_of_depth
+from ..layers.deit_init import TRUNC_NORMAL, scale_of_depth
 from ..layers.resmlp_layer import (
     COMMUNICATIONS,
     ClassMLPLayer,
@@ -91,9 +91,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         layer_scale_init_value: float | None = None,
         with_post_beta: bool = False,
         drop_path_rate: float = 0.0,
-        init_cfg: dict | None = dict(
-            type='TruncNormal', layer='Linear', std=0.02
-        ),
+        init_cfg: dict | None = TRUNC_NORMAL,
     ):
         super().__init__(init_cfg)
         sizes = settings_of(arch, self.arch_zoo, SIZES)

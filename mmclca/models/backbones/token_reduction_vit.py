@@ -9,11 +9,11 @@ from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
-from torch.nn.init import trunc_normal_
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
+from ..layers.deit_init import trunc_normal
 from ..layers.parallel import ParallelLayer
 from ..reduction.tokens import Tokens, featmap
 from ..stems import build_stem
@@ -39,8 +39,8 @@ class ViTEmbedding:
         """
         self.dist_token = None
         if dist_token:
-            drawn = torch.zeros(1, 1, self.embed_dims)
-            self.dist_token = self._embedding(trunc_normal_(drawn, std=0.02))
+            drawn = trunc_normal(1, 1, self.embed_dims)
+            self.dist_token = self._embedding(drawn)
         self.with_cls_pos = with_cls_pos
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
+from ..layers.deit_init import TRUNC_NORMAL, trunc_normal
 from .layer_heads import SizedHead
 
 
@@ -66,9 +67,7 @@ class DistilledHead(SizedHead):
         num_classes: int,
         in_channels: int,
         fusion: str = 'logits',
-        init_cfg: dict | None = dict(
-            type='TruncNormal', layer='Linear', std=0.02
-        ),
+        init_cfg: dict | None = TRUNC_NORMAL,
         **head,
     ):
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
@@ -157,8 +156,7 @@ class PerClassHead(SizedHead):
 
     def __init__(self, num_classes: int, in_channels: int, **head):
         super().__init__(num_classes, in_channels, **head)
-        drawn = torch.zeros(num_classes, in_channels)
-        self.weight = nn.Parameter(nn.init.trunc_normal_(drawn, std=0.02))
+        self.weight = nn.Parameter(trunc_normal(num_classes, in_channels))
         self.bias = nn.Parameter(torch.zeros(num_classes))
         self._register_load_state_dict_pre_hook(self._load_hook)
 

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import torch
 from mmengine.model import BaseModule
 from mmpretrain.models.utils import build_norm_layer
 from torch import Tensor, nn
@@ -8,6 +7,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
 from .class_attention import ClassLayer
+from .deit_init import TRUNC_NORMAL, trunc_normal
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
 
@@ -58,16 +58,14 @@ class AttentionPool(BaseModule):
         qkv_bias: bool = True,
         norm_cfg: dict = LAYER_NORM,
         layer_scale_init_value: float = 1e-4,
-        init_cfg: dict | None = dict(
-            type='TruncNormal', layer='Linear', std=0.02
-        ),
+        init_cfg: dict | None = TRUNC_NORMAL,
     ):
         super().__init__(init_cfg)
         if multiclass is not False:
             integer(multiclass=multiclass)
         self.in_channels, self.multiclass = in_channels, multiclass
-        drawn = torch.zeros(1, int(multiclass) or 1, in_channels)
-        self.cls_token = nn.Parameter(nn.init.trunc_normal_(drawn, std=0.02))
+        queries = trunc_normal(1, int(multiclass) or 1, in_channels)
+        self.cls_token = nn.Parameter(queries)
         self.layer = ClassLayer(
             in_channels,
             num_heads,

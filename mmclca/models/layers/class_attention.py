@@ -119,16 +119,14 @@ class ClassLayer(nn.Module):
         cls = cls + self.gamma1(update)
         return self.ffn(self.ln2(cls), identity=cls)
 
-    def weights(
-        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
-    ) -> Tensor:
+    def weights(self, *tokens) -> Tensor:
         """Compute the weight of each key for each class token.
 
         Returns:
             Tensor: (B, H, K, K + N), the class tokens first where they are
             among the keys, else (B, H, K, N).
         """
-        return self.attn.weights(*self._read(cls, patches, key_bias))
+        return self.attn.weights(*self._read(*tokens))
 
     def _read(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None
@@ -147,21 +145,17 @@ class ClassLayer(nn.Module):
 class ClassLayers(ModuleList):
     """Class layers in turn, of patches that none of them changes."""
 
-    def forward(
-        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, cls: Tensor, *patches: Tensor | None) -> Tensor:
         """Return the class tokens after all layers; see
         :class:`ClassLayer`."""
         for layer in self:
-            cls = layer(cls, patches, key_bias)
+            cls = layer(cls, *patches)
         return cls
 
-    def weights(
-        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
-    ) -> list[Tensor]:
+    def weights(self, cls: Tensor, *patches: Tensor | None) -> list[Tensor]:
         """Return those of each layer; see :meth:`ClassLayer.weights`."""
         weights = []
         for layer in self:
-            weights.append(layer.weights(cls, patches, key_bias))
-            cls = layer(cls, patches, key_bias)
+            weights.append(layer.weights(cls, *patches))
+            cls = layer(cls, *patches)
         return weights

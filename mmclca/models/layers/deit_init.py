@@ -1,12 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
 from mmpretrain.models.backbones.vision_transformer import (
     TransformerEncoderLayer,
 )
-from torch import nn
+from torch import Tensor, nn
 
 from mmclca.registry import WEIGHT_INITIALIZERS
 
 from .class_attention import ClassLayer
+
+# config of the initialization of linear layers
+TRUNC_NORMAL = dict(type='TruncNormal', layer='Linear', std=0.02)
+
+
+def trunc_normal(*shape: int) -> Tensor:
+    """Sample the initial values of tokens, positions or class weights."""
+    return nn.init.trunc_normal_(torch.zeros(shape), std=0.02)
 
 
 def scale_of_depth(num_layers: int) -> float:

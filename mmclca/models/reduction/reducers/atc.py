@@ -2,7 +2,6 @@
 from dataclasses import replace
 
 import torch.nn.functional as F
-from torch import Tensor
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
@@ -62,6 +61,3 @@ class ATC(CountedReducer):
         label = agglomerate(metric, num_clusters, self.linkage)
         merged = tokens.merge_body(label, num_clusters)
         return merged if self.prop_attn else replace(merged, weight=None)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight

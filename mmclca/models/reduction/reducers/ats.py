@@ -74,6 +74,7 @@ class ATS(CountedReducer):
 
     needs_cls_token = True
     keeps_places = True
+    prop_attn = True
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
@@ -104,6 +105,3 @@ class ATS(CountedReducer):
         # padding comes first: no point is nearest to it
         padding = tokens.weight[:, tokens.num_prefix :] == 0
         return sample(cdf.masked_fill(padding, -torch.inf), num_tokens)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight

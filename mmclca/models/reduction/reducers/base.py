@@ -51,6 +51,7 @@ class TokenReducer(BaseModule):
     can_protect = False  # whether it keeps ``tokens.num_protected``
     needs_attention = False  # whether it has an ``ahead``
     keeps_places = False  # whether tokens that it leaves are patches as before
+    prop_attn = False  # whether sizes of tokens act on the attention
     needs_teacher = False  # whether its loss compares tokens with a teacher's
 
     def __init__(
@@ -100,11 +101,12 @@ class TokenReducer(BaseModule):
         return tokens
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        """Return what is added to the logits of each key in every layer.
+        """Return the bias of the logits of each key in every layer.
 
-        (B, 1, 1, N); None: nothing.
+        (B, 1, 1, N), the logarithms of the sizes with ``prop_attn``; None: no
+        bias.
         """
-        return None
+        return tokens.log_weight if self.prop_attn else None
 
     def softmax(self, tokens: Tokens) -> Callable | None:
         """Return what makes weights of the logits of a layer, (B, H, N, N).
@@ -257,7 +259,7 @@ class HalvingReducer(CountedReducer):
     """Base of the methods that merge at most half of the tokens a stage."""
 
     least = 0  # of the patches; half of the tokens stay in any case
-    prop_attn = True  # whether sizes act on the attention
+    prop_attn = True
 
     def __init__(self, keep_rate=None, num_tokens=None, **backbone):
         super().__init__(keep_rate, num_tokens, **backbone)
@@ -273,9 +275,6 @@ class HalvingReducer(CountedReducer):
     def num_merged(self, tokens: Tokens, stage: int) -> int:
         """Count the tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight if self.prop_attn else None
 
 
 def check_list(
