@@ -14,13 +14,16 @@ from mmclca.utils.messages import one_of, say
 
 from .inferencer import TokenReductionInferencer, check_finite
 
+# outputs of readable images, and reasons by position of unreadable ones
+Outputs = tuple[Tensor, dict[int, str]]
+
 
 def extract_features(
     inferencer: TokenReductionInferencer,
     paths: Sequence[str],
     stage: str = 'pre_logits',
     batch_size: int = 32,
-) -> tuple[Tensor, dict[int, str]]:
+) -> Outputs:
     """Compute one feature per image.
 
     Args:
@@ -47,7 +50,7 @@ def extract_logits(
     inferencer: TokenReductionInferencer,
     paths: Sequence[str],
     batch_size: int = 32,
-) -> tuple[Tensor, dict[int, str]]:
+) -> Outputs:
     """Class scores of images before softmax.
 
     Args:
@@ -68,9 +71,7 @@ def _of_readable(inferencer, paths, *how):
     return found, unread
 
 
-def outputs_of(
-    inferencer: TokenReductionInferencer, paths: Sequence[str], *how
-) -> tuple[Tensor, dict[int, str]]:
+def outputs_of(inferencer, paths: Sequence[str], *how) -> Outputs:
     """Join the batches of :func:`feature_batches`.
 
     ``how`` are its ``function`` and ``batch_size``.
@@ -89,7 +90,7 @@ def feature_batches(
     function: Callable[[Tensor], Tensor],
     batch_size: int,
     zoom: float = 1.0,
-) -> Iterator[tuple[Tensor, dict[int, str]]]:
+) -> Iterator[Outputs]:
     """Yield what a function of the model makes of images, batch by batch.
 
     Features (n, C) of the images that can be read, on the CPU, and by

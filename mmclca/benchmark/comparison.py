@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from mmclca.evaluation.cost import Cost
-from mmclca.utils.messages import track
+from mmclca.utils.messages import say, track
 
 from .candidates import Candidate
 from .memory import peak_memory
@@ -141,6 +141,4 @@ def _groups(plan: Plan) -> Iterator[list[Candidate]]:
 def _leave_out(candidate: Candidate, missing: list[str]) -> None:
     place = f'{candidate.title}, {candidate.size.pixels} px'
     missing.append(f'{candidate.label} ({place})')
-    print(
-        f'\nWarning: out of memory: {missing[-1]}', file=sys.stderr, flush=True
-    )
+    say(f'Warning: out of memory: {missing[-1]}', file=sys.stderr)

@@ -21,14 +21,6 @@ def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
     return 2 * prod(x_shape) * (weight_shape is not None and not of_maps)
 
 
-def _affine_flops(_, x_shape, *__, **___) -> int:
-    return 2 * prod(x_shape)
-
-
-def _attention_flops(q_shape, k_shape, v_shape, *_, **__) -> int:
-    return sdpa_flop_count(q_shape, k_shape, v_shape)
-
-
 def _distance_flops(x_shape, y_shape, *_, **__) -> int:
     return 2 * prod(x_shape) * y_shape[-2]
 
@@ -38,8 +30,10 @@ def _distance_flops(x_shape, y_shape, *_, **__) -> int:
 ATEN = torch.ops.aten
 MORE_FLOPS = {
     ATEN.native_layer_norm: _layer_norm_flops,
-    ATEN.addcmul: _affine_flops,
-    ATEN._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+    ATEN.addcmul: lambda _, x_shape, *__, **___: 2 * prod(x_shape),
+    ATEN._scaled_dot_product_flash_attention_for_cpu: (
+        lambda *shapes, **_: sdpa_flop_count(*shapes[:3])
+    ),
 }
 # of torch.cdist: few tokens and many
 DISTANCE_FLOPS = {

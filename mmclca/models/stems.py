@@ -151,16 +151,13 @@ class HMLPStem(Stem):
     def sequence(self, in_channels: int, embed_dims: int, norm_cfg) -> list:
         """Return the layers, in their order."""
         width = embed_dims // 4
-        return [
-            nn.Conv2d(in_channels, width, 4, stride=4),
-            norm_of_maps(norm_cfg, width),
-            nn.GELU(),
-            nn.Conv2d(width, width, 2, stride=2),
-            norm_of_maps(norm_cfg, width),
-            nn.GELU(),
-            nn.Conv2d(width, embed_dims, 2, stride=2),
-            norm_of_maps(norm_cfg, embed_dims),
-        ]
+        widths, layers = (in_channels, width, width, embed_dims), []
+        for (made_of, wide), side in zip(
+            pairwise(widths), (4, 2, 2), strict=True
+        ):
+            conv = nn.Conv2d(made_of, wide, side, stride=side)
+            layers += [conv, norm_of_maps(norm_cfg, wide), nn.GELU()]
+        return layers[:-1]
 
     def visible(self, x: Tensor, index: Tensor) -> Tensor:
         """Tokens of some patches, at the cost of these.

@@ -26,7 +26,7 @@ from mmclca.models.heads import (
 )
 from mmclca.utils.files import read_bytes, replace_bytes
 
-from ..features import feature_batches, read_ones, refuse_none_read
+from ..features import Outputs, feature_batches, read_ones, refuse_none_read
 from ..inferencer import TokenReductionInferencer
 from ..loading import (
     config_and_weights,
@@ -175,9 +175,7 @@ class Probe:
             name = f'{key}-{zoom:.3f}'
             self._caches[zoom] = FeatureCache(features_dir, name, width)
 
-    def features(
-        self, paths: Sequence[str | PathLike]
-    ) -> tuple[Tensor, dict[int, str]]:
+    def features(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract what the last layer is to read, of image files.
 
         With a progress bar, but for images whose features are kept.
@@ -194,9 +192,7 @@ class Probe:
         """
         return self._view(*self._with_digests(paths), 1.0)
 
-    def views(
-        self, paths: Sequence[str | PathLike]
-    ) -> tuple[Tensor, dict[int, str]]:
+    def views(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Do as :meth:`features` for all views of images to learn from.
 
         Features are (N, V, D), those of the whole image first.
@@ -209,7 +205,7 @@ class Probe:
         paths, known = [str(path) for path in paths], self._unopened
         return paths, [known.get(x) or digest_of_file(x) for x in paths]
 
-    def _view(self, paths, digests, zoom) -> tuple[Tensor, dict[int, str]]:
+    def _view(self, paths, digests, zoom) -> Outputs:
         cache = self._caches[zoom]
         new = [i for i in range(len(paths)) if digests[i] not in cache]
         if lost := [paths[i] for i in new if paths[i] in self._unopened]:

@@ -129,7 +129,7 @@ class ClassLayer(nn.Module):
         return self.attn.weights(*self._read(*tokens))
 
     def _read(
-        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Queries, keys and their bias."""
         num_cls = cls.size(1)

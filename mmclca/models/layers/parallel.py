@@ -15,6 +15,7 @@ from mmpretrain.models.backbones.vision_transformer import (
 from torch import Tensor, nn
 
 from ..reduction.attention import SideBySide, attend
+from .resmlp_layer import split_affine
 
 
 class Half(NamedTuple):
@@ -93,7 +94,8 @@ def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
         affine.
     """
     layer = deepcopy(branches[0])
-    layer.ln1, layer.ln2 = _bare(layer.ln1), _bare(layer.ln2)
+    layer.ln1, _, _ = split_affine(layer.ln1)
+    layer.ln2, _, _ = split_affine(layer.ln2)
     attn, ffn = layer.attn, layer.ffn
     attn.qkv, attn.proj = _linear_layers(map(attention_half, branches))
     attn.num_heads *= len(branches)
@@ -103,12 +105,6 @@ def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
     ffn.feedforward_channels *= len(branches)
     ffn.gamma2 = nn.Identity()
     return layer
-
-
-def _bare(norm: nn.LayerNorm) -> nn.LayerNorm:
-    return nn.LayerNorm(
-        norm.normalized_shape, norm.eps, elementwise_affine=False
-    ).train(norm.training)
 
 
 def _linear_layers(halves) -> tuple[nn.Linear, nn.Linear]:

@@ -54,10 +54,9 @@ def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
         return nn.Identity(), part.alpha, part.beta
     if isinstance(part, LayerScale):
         return nn.Identity(), part.weight, torch.zeros_like(part.weight)
-    bare = nn.LayerNorm(
-        part.normalized_shape, part.eps, elementwise_affine=False
-    )
-    return bare, part.weight, part.bias
+    shape = part.normalized_shape
+    bare = nn.LayerNorm(shape, part.eps, elementwise_affine=False)
+    return bare.train(part.training), part.weight, part.bias
 
 
 class PatchLinear(nn.Linear):
