@@ -18,7 +18,8 @@ from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import first_of, printable
 
 from .error import CheckpointError
-from .families import BARE, CLASSIFIER, FAMILIES, Family
+from .families import FAMILIES, Family
+from .families.vit import BARE, CLASSIFIER
 
 pretraining = lazy('mmclca.checkpoints.families.pretraining')
 

@@ -4,25 +4,14 @@
 A new family is a table here and a place in ``FAMILIES``.
 """
 
-from .deit import CAIT, PARALLEL_VIT, PATCH_CONVNET, RESMLP
+from . import deit, vit
 from .family import Family
-from .vit import (
-    BARE,
-    CLASSIFIER,
-    CLCA,
-    CLIP,
-    HF_CLIP,
-    HF_VIT,
-    TOKEN_REDUCTION,
-    TORCHVISION,
-    TRANSFG,
-    VIT,
-)
 
 __all__ = ['Family']
 
 # in this order: those with names of others come before them
 FAMILIES = (
-    *(CLASSIFIER, TRANSFG, CLIP, HF_CLIP, HF_VIT, TORCHVISION, CLCA),
-    *(TOKEN_REDUCTION, PARALLEL_VIT, PATCH_CONVNET, CAIT, RESMLP, VIT, BARE),
+    *(vit.CLASSIFIER, vit.TRANSFG, vit.CLIP, vit.HF_CLIP, vit.HF_VIT),
+    *(vit.TORCHVISION, vit.CLCA, vit.TOKEN_REDUCTION, deit.PARALLEL_VIT),
+    *(deit.PATCH_CONVNET, deit.CAIT, deit.RESMLP, vit.VIT, vit.BARE),
 )
