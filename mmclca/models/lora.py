@@ -125,9 +125,8 @@ def _without_prefix(model, state_dict, prefix, metadata) -> None:
 
 def _with_prefix(state_dict, prefix, *_) -> None:
     for key in [k for k in state_dict if k.startswith(prefix)]:
-        state_dict[f'{prefix}module.{key[len(prefix) :]}'] = state_dict.pop(
-            key
-        )
+        name = f'{prefix}module.{key[len(prefix) :]}'
+        state_dict[name] = state_dict.pop(key)
 
 
 def _to_original(state_dict, prefix, *_) -> None:

@@ -195,15 +195,8 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         if pooling == 'average':
             self.pool = AveragePool(dims, norm_cfg)
         else:
-            self.pool = AttentionPool(
-                dims,
-                num_heads,
-                multiclass,
-                class_mlp_ratio,
-                qkv_bias,
-                norm_cfg,
-                scale,
-            )
+            read = num_heads, multiclass, class_mlp_ratio, qkv_bias
+            self.pool = AttentionPool(dims, *read, norm_cfg, scale)
         if frozen_stages > 0:
             self._freeze_stages()
         self.rename_on_load()

@@ -45,7 +45,11 @@ class ViTEmbedding:
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
-        self.register_tokens = self._build_registers(num_registers)
+        integer(least=0, num_registers=num_registers)
+        self.register_tokens = None
+        if num_registers:  # equal ones would get equal gradients
+            drawn = torch.randn(1, num_registers, self.embed_dims)
+            self.register_tokens = self._embedding(1e-6 * drawn)
 
     @property
     def is_distilled(self) -> bool:
@@ -63,15 +67,6 @@ class ViTEmbedding:
         """Return a parameter that is frozen with the embedding, with any
         stage."""
         return nn.Parameter(values, requires_grad=self.frozen_stages <= 0)
-
-    def _build_registers(self, num_registers: int) -> nn.Parameter | None:
-        integer(least=0, num_registers=num_registers)
-        if not num_registers:
-            return None
-        # equal ones would get equal gradients
-        return self._embedding(
-            1e-6 * torch.randn(1, num_registers, self.embed_dims)
-        )
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""

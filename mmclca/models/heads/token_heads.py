@@ -73,12 +73,9 @@ class DistilledHead(SizedHead):
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
         one_of(FUSIONS, fusion=fusion)
         self.fusion = fusion
-        self.layers = nn.ModuleDict(
-            dict(
-                head=nn.Linear(in_channels, num_classes),
-                head_dist=nn.Linear(in_channels, num_classes),
-            )
-        )
+        self.layers = nn.ModuleDict()
+        for name in ('head', 'head_dist'):
+            self.layers[name] = nn.Linear(in_channels, num_classes)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
         """See :class:`SizedHead`."""

@@ -66,15 +66,9 @@ class AttentionPool(BaseModule):
         self.in_channels, self.multiclass = in_channels, multiclass
         queries = trunc_normal(1, int(multiclass) or 1, in_channels)
         self.cls_token = nn.Parameter(queries)
-        self.layer = ClassLayer(
-            in_channels,
-            num_heads,
-            int(mlp_ratio * in_channels),
-            qkv_bias,
-            norm_cfg,
-            layer_scale_init_value,
-            with_cls_key=not multiclass,
-        )
+        sizes = in_channels, num_heads, int(mlp_ratio * in_channels)
+        parts = qkv_bias, norm_cfg, layer_scale_init_value
+        self.layer = ClassLayer(*sizes, *parts, with_cls_key=not multiclass)
         self.ln = build_norm_layer(norm_cfg, in_channels)
         self._register_load_state_dict_pre_hook(self._load_hook)
 
