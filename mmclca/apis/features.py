@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Features and class scores of image files, by a trained classifier."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.models.classifiers import STAGES, feature_of
-from mmclca.utils.messages import one_of, say
+from mmclca.utils.messages import one_of, warn
 
 from .inferencer import TokenReductionInferencer, check_finite
 
@@ -122,6 +121,5 @@ def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
         unread (dict[int, str]): Reason by position of unreadable images.
     """
     for position, reason in unread.items():
-        line = f'Warning: cannot read {images.paths[position]}: {reason}'
-        say(line, file=sys.stderr)
+        warn(f'cannot read {images.paths[position]}: {reason}')
     return images.select([i for i in range(len(images)) if i not in unread])

@@ -2,7 +2,6 @@
 """Choosing the threshold of a model on images, and measuring it."""
 
 import math
-import sys
 from collections.abc import Sequence
 from os.path import realpath
 
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.open_set import measure_scores, noting_scores, scores_of
-from mmclca.utils.messages import one_of, say
+from mmclca.utils.messages import one_of, warn
 
 from .features import extract_logits, read_ones
 from .inferencer import TokenReductionInferencer
@@ -109,20 +108,18 @@ def _check(images, classes) -> None:
 def _warn_of_shared(known, test) -> None:
     both = shared(known, test)
     if both:
-        say(
-            f'Warning: {len(both)} of {len(test.paths)} test images '
-            f'({test.source}) are also used to choose the threshold, so '
-            'known_lost may be too low; use others for --known or --test',
-            file=sys.stderr,
+        warn(
+            f'{len(both)} of {len(test.paths)} test images ({test.source}) '
+            'are also used to choose the threshold, so known_lost may be too '
+            'low; use others for --known or --test'
         )
 
 
 def _warn_of_few(number: int, accept: float) -> None:
     """Warn if every known image has to be accepted."""
     if accept < 1 and number * (1 - accept) < 1 - 1e-9:
-        say(
-            f'Warning: with only {number} known images, the threshold is '
-            f'their lowest score; for --accept {accept:g}, use '
-            f'{math.ceil(1 / (1 - accept) - 1e-9)} or more',
-            file=sys.stderr,
+        least = math.ceil(1 / (1 - accept) - 1e-9)
+        warn(
+            f'with only {number} known images, the threshold is their lowest '
+            f'score; for --accept {accept:g}, use {least} or more'
         )

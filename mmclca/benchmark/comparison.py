@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +8,7 @@ import numpy as np
 import torch
 
 from mmclca.evaluation.cost import Cost
-from mmclca.utils.messages import say, track
+from mmclca.utils.messages import track, warn
 
 from .candidates import Candidate
 from .memory import peak_memory
@@ -141,4 +140,4 @@ def _groups(plan: Plan) -> Iterator[list[Candidate]]:
 def _leave_out(candidate: Candidate, missing: list[str]) -> None:
     place = f'{candidate.title}, {candidate.size.pixels} px'
     missing.append(f'{candidate.label} ({place})')
-    say(f'Warning: out of memory: {missing[-1]}', file=sys.stderr)
+    warn(f'out of memory: {missing[-1]}')

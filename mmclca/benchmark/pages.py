@@ -201,15 +201,9 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
         lines[_of_line(one, several)].append((place, *one.speed_up))
     for i, (name, points) in enumerate(lines.items()):
         places, low, middle, high = np.transpose(points)
-        axis.errorbar(
-            places,
-            middle,
-            (middle - low, high - middle),
-            color=matplotlib.colormaps['tab20'](i % 20),
-            marker=MARKERS[i % 10],
-            linewidth=0.7,
-            label=name,
-        )
+        look = dict(marker=MARKERS[i % 10], linewidth=0.7, label=name)
+        look['color'] = matplotlib.colormaps['tab20'](i % 20)
+        axis.errorbar(places, middle, (middle - low, high - middle), **look)
     axis.set_ylabel(f'speed / speed of {baseline}')
     axis.grid(alpha=0.25)
     axis.spines[['top', 'right']].set_visible(False)

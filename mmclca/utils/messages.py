@@ -42,6 +42,11 @@ def say(*lines, file: TextIO | None = None) -> None:
         print(printable(str(line)), file=file or sys.stdout, flush=True)
 
 
+def warn(text: str) -> None:
+    """Print a warning in one line to standard error."""
+    say(f'Warning: {text}', file=sys.stderr)
+
+
 def track(
     sequence: Iterable, description: str = '', total: float | None = None
 ) -> Iterable:

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Features of images as points of a plane."""
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 
 import matplotlib
@@ -12,18 +11,13 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.classifiers import feature_of
-from mmclca.utils.messages import say
+from mmclca.utils.messages import warn
 
 from .figures import save
 
 COLOURS = matplotlib.color_sequences['petroff10']
-NAME = dict(
-    fontsize=9,
-    ha='center',
-    va='center',
-    bbox=dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5),
-    zorder=100,
-)
+BOX = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
+NAME = dict(fontsize=9, ha='center', va='center', bbox=BOX, zorder=100)
 MARKERS = 'o^sDvPX*<>'
 
 
@@ -86,7 +80,7 @@ def tsne(features: Tensor, **options) -> np.ndarray:
     few = max(1, (len(features) - 1) / 3)
     if options.get('perplexity', 30) >= len(features):
         options['perplexity'] = few
-        say(f'Warning: perplexity reduced to {few:.3g}', file=sys.stderr)
+        warn(f'perplexity reduced to {few:.3g}')
     return TSNE(**options).fit_transform(features.numpy())
 
 

@@ -25,25 +25,19 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
 
     Source: Touvron's thesis (2022), section 3.7, after `Talking-Heads
     Attention`.
+
+    Args:
+        *sizes (int): ``embed_dims`` and ``num_heads``.
+        drop_path_rate (float): Rate of stochastic depth. Defaults to 0.
+        **attention: ``qkv_bias`` and ``layer_scale_init_value`` of
+            ``MultiheadAttention``.
     """
 
-    def __init__(
-        self,
-        embed_dims: int,
-        num_heads: int,
-        qkv_bias: bool = True,
-        drop_path_rate: float = 0.0,
-        layer_scale_init_value: float = 0.0,
-    ):
-        super().__init__(
-            embed_dims,
-            num_heads,
-            dropout_layer=dict(type='DropPath', drop_prob=drop_path_rate),
-            qkv_bias=qkv_bias,
-            layer_scale_init_value=layer_scale_init_value,
-        )
-        self.mix_logits = nn.Linear(num_heads, num_heads)
-        self.mix_weights = nn.Linear(num_heads, num_heads)
+    def __init__(self, *sizes: int, drop_path_rate: float = 0.0, **attention):
+        drop_path = dict(type='DropPath', drop_prob=drop_path_rate)
+        super().__init__(*sizes, dropout_layer=drop_path, **attention)
+        self.mix_logits = nn.Linear(self.num_heads, self.num_heads)
+        self.mix_weights = nn.Linear(self.num_heads, self.num_heads)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalized tokens (B, N, C) to the update of the residual."""
@@ -124,15 +118,9 @@ def _mix(
 class TalkingHeadsLayer(TransformerEncoderLayer):
     """mmpretrain's layer of a vision transformer, with talking heads."""
 
-    def __init__(
-        self,
-        embed_dims: int,
-        num_heads: int,
-        feedforward_channels: int,
-        **layer,
-    ):
-        super().__init__(embed_dims, num_heads, feedforward_channels, **layer)
-        of_attn = layer.keys() - {'norm_cfg'}
+    def __init__(self, embed_dims: int, num_heads: int, **layer):
+        super().__init__(embed_dims, num_heads, **layer)
+        shared = layer.keys() - {'feedforward_channels', 'norm_cfg'}
         self.attn = TalkingHeadsAttention(
-            embed_dims, num_heads, **{key: layer[key] for key in of_attn}
+            embed_dims, num_heads, **{key: layer[key] for key in shared}
         )

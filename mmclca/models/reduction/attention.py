@@ -158,12 +158,9 @@ def attend(
         x = attn.read(attended)
     else:
         dropout = attn.attn_drop if attn.training else 0.0
+        qkv = attended.q, attended.k, attended.v
         x = attn.scaled_dot_product_attention(
-            attended.q,
-            attended.k,
-            attended.v,
-            attn_mask=key_bias,
-            dropout_p=dropout,
+            *qkv, attn_mask=key_bias, dropout_p=dropout
         )
     x = attn.proj(x.transpose(1, 2).flatten(2))
     x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))
