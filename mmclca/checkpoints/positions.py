@@ -9,10 +9,7 @@ from math import isqrt, prod
 
 import torch
 import torch.nn.functional as F
-from timm.layers import (
-    resample_abs_pos_embed,
-    resize_rel_pos_bias_table_simple,
-)
+from timm import layers
 from torch import Tensor
 
 from .families.family import POS_EMBED
@@ -75,7 +72,7 @@ def _fit_tables(backbone, own: dict, weights: dict) -> list[str]:
             continue
         side = isqrt(max(len(table) - 3, 0))
         if side**2 == len(table) - 3 and table.size(1) == shape[1]:
-            weights[name] = resize_rel_pos_bias_table_simple(
+            weights[name] = layers.resize_rel_pos_bias_table_simple(
                 table, backbone.patch_resolution, shape
             )
             sides.add(side // 2 + 1)
@@ -119,7 +116,7 @@ def _fit_pos_embed(
         no_rows = torch.zeros_like(weights[CLR])
         weights[CLR_POS] = clr_rows if num_cls else no_rows
     if old != grid:
-        patches = resample_abs_pos_embed(patches, grid, old, 0)
+        patches = layers.resample_abs_pos_embed(patches, grid, old, 0)
     if own_cls_rows:
         rows = F.pad(cls_rows, (0, 0, 0, own_cls_rows))[:, :own_cls_rows]
         patches = torch.cat((rows, patches), dim=1)

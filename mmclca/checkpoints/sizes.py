@@ -6,10 +6,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
-from torch.nn.modules.module import (
-    register_module_buffer_registration_hook,
-    register_module_parameter_registration_hook,
-)
+from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
 
 from .error import CheckpointError
@@ -52,8 +49,8 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
             )
 
     handles = [
-        register_module_parameter_registration_hook(count),
-        register_module_buffer_registration_hook(count),
+        registration.register_module_parameter_registration_hook(count),
+        registration.register_module_buffer_registration_hook(count),
     ]
     try:
         with torch.device('meta'), _ReadableSteps():

@@ -173,11 +173,10 @@ def _survivors(backbone: nn.Module, one: View) -> Survivors:
     weights = [stage[0].cpu() for stage in looking.stage_weights(tokens)]
     cached = [stage[0] for stage in looking.cached_by_stage(tokens)]
     cached = cached or [None] * len(weights)
+    parts = zip(backbone.reduce_at, weights, cached, strict=True)
     stages = [
         Stage(f'after layer {layer}', of, paint(one.image, of, hw), put_back)
-        for layer, of, put_back in zip(
-            backbone.reduce_at, weights, cached, strict=True
-        )
+        for layer, of, put_back in parts
     ]
     return Survivors(one.title, one.image, hw, stages)
 

@@ -24,8 +24,7 @@ class ATC(CountedReducer):
     patches and come on top of the count. At keep rate 1 nothing happens.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         linkage (str): Distance of two clusters: the 'average' of all pairs
             of their tokens, the largest ('complete') or the smallest
             ('single'). Defaults to 'average'.

@@ -42,8 +42,7 @@ class DPCKNN(CountedReducer):
     by noise in training only, so that evaluation is deterministic.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         num_neighbors (int): Neighbors that the density of a token looks at,
             itself among them. Defaults to 5.
         equal_weight (bool): Whether all tokens of a cluster count alike,

@@ -79,8 +79,7 @@ class DynamicViT(CountedReducer):
     sees, but not in training, as in the CLCA authors' models.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         loss_weight (float): Weight of the ratio loss. Defaults to 2.
         **backbone: See :class:`CountedReducer`.
 

@@ -36,9 +36,8 @@ class EViT(TopK):
     [prefix | kept | fused].
 
     Args:
-        keep_rate (float | Sequence[float], optional): See :class:`TopK`.
-        num_tokens (Sequence[int], optional): See there; the fused token
-            comes on top.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`TopK`; the fused
+            token comes on top.
         normalize (bool): Whether the weights of a fused token are divided by
             their sum, so that it is an average. Defaults to False: they sum
             to the attention that CLS gives to the dropped tokens, as in the

@@ -19,8 +19,7 @@ class KMedoids(CountedReducer):
     members of a cluster, which the survey's code misses.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         num_iterations (int): Updates of the medoids. Defaults to 3.
         attention_of_all (bool): Whether tokens weigh as much as all tokens
             attend to them, the survey's way; a few queries of the map at a

@@ -68,8 +68,7 @@ class MCTF(HalvingReducer):
     Sizes act on the attention as in :class:`ToMe`, whose limit holds too.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         tau (Sequence[float]): Temperatures of similarity, information (the
             less a token is attended to, the sooner it is fused) and size; 0
             leaves one out. Defaults to (1, 20, 40).

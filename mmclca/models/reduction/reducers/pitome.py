@@ -61,8 +61,7 @@ class PiToMe(HalvingReducer):
     Averages and sizes as in :class:`ToMe`, whose limit holds too.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         bsm (Sequence[bool], optional): Whether the most similar pairs of all
             tokens merge, one a stage; else all of the largest energy.
             Defaults to None, before the middle layer.

@@ -32,8 +32,7 @@ class PPT(HalvingReducer):
     :class:`ToMe`. Either way as many are left. Sizes as in :class:`ToMe`.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         threshold (float): Variance of the scores from which on tokens are
             dropped. Defaults to 3.
         relative (bool): Whether it is that of scores divided by their mean,

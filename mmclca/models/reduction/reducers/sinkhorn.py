@@ -45,8 +45,7 @@ class Sinkhorn(CountedReducer):
     patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         eps (float): Weight of the entropy. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
         **backbone: See :class:`CountedReducer`.

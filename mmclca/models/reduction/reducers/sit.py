@@ -41,8 +41,7 @@ class SiT(CountedReducer):
     are added up with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         recalibrate (bool): Whether token distillation compares the teacher's
             patches with as many that a reverse slimming module makes of the
             last tokens (feature recalibration distillation, section 3.3 of

@@ -94,8 +94,7 @@ class ToMe(HalvingReducer):
     Token Pruning and Token Merging` (ToFu).
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of
-            :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         early (str): What becomes of the first token of a pair up to the
             middle layer: 'merge', or 'prune', it is dropped. Defaults to
             'merge'.
