@@ -4,7 +4,6 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from math import prod
 
 import torch
@@ -12,7 +11,8 @@ from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from mmclca.models import LoRAModel, as_reducible, shallow_copy
+from mmclca.models import LoRAModel, as_reducible
+from mmclca.models.looking import recording
 from mmclca.registry import MODELS
 
 
@@ -95,32 +95,24 @@ class _Meter:
 
     def metered(self, model: nn.Module) -> nn.Module:
         """Return a copy of a classifier whose parts report to the meter."""
-        model = shallow_copy(model)
+        model = recording(model)
         backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(PARTS, 0))
-        backbone.embed = partial(self._embed, backbone.embed)
-        backbone.attend = partial(self._attend, backbone.attend)
-        backbone.feed = partial(self._feed, backbone.feed)
+        backbone.embed = self._booked('embedding', backbone.embed)
+        backbone.attend = self._booked('attention', backbone.attend)
+        backbone.feed = self._booked('FFN', backbone.feed)
         return model
 
-    def _embed(self, embed: Callable, x):
-        embedded = embed(x)
-        self.book('embedding')
-        return embedded
+    def _booked(self, part: str, function: Callable) -> Callable:
+        """Return a function whose calls are booked on a part."""
 
-    def _attend(self, attend: Callable, layer, tokens, key_bias, softmax):
-        self.book('reduction')
-        self.cost.attended.append(tokens.x.size(1))
-        attended = attend(layer, tokens, key_bias, softmax)
-        self.book('attention')
-        return attended
+        def run(*given):
+            self.book('reduction')
+            found = function(*given)
+            self.book(part)
+            return found
 
-    def _feed(self, feed: Callable, layer, x):
-        self.book('reduction')
-        self.cost.tokens.append(x.size(1))
-        x = feed(layer, x)
-        self.book('FFN')
-        return x
+        return run
 
     def book(self, part: str) -> None:
         """Book what was counted since the last call on a part."""
@@ -158,6 +150,9 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
             counted(image)
         if followed:
             meter.book('head')
+            layers = counted.backbone.recorder.layers
+            cost.attended = [layer.entered.x.size(1) for layer in layers]
+            cost.tokens = [layer.left.x.size(1) for layer in layers]
     finally:
         model.train(training)
     cost.flops = counter.others()
