@@ -24,7 +24,9 @@ class ATC(CountedReducer):
     patches and come on top of the count. At keep rate 1 nothing happens.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         linkage (str): Distance of two clusters: the 'average' of all pairs
             of their tokens, the largest ('complete') or the smallest
             ('single'). Defaults to 'average'.
@@ -38,12 +40,13 @@ class ATC(CountedReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate=None,
+        num_tokens=None,
         linkage: str = 'average',
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         one_of(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn

@@ -42,7 +42,9 @@ class DPCKNN(CountedReducer):
     by noise in training only, so that evaluation is deterministic.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         num_neighbors (int): Neighbors that the density of a token looks at,
             itself among them. Defaults to 5.
         equal_weight (bool): Whether all tokens of a cluster count alike,
@@ -58,12 +60,13 @@ class DPCKNN(CountedReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate=None,
+        num_tokens=None,
         num_neighbors: int = 5,
         equal_weight: bool = False,
         **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         integer(most=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None

@@ -45,8 +45,14 @@ class EViT(TopK):
         **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(self, *counts, normalize: bool = False, **backbone):
-        super().__init__(*counts, **backbone)
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        normalize: bool = False,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
         self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:

@@ -19,7 +19,9 @@ class KMedoids(CountedReducer):
     members of a cluster, which the survey's code misses.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         num_iterations (int): Updates of the medoids. Defaults to 3.
         attention_of_all (bool): Whether tokens weigh as much as all tokens
             attend to them, the survey's way; a few queries of the map at a
@@ -32,12 +34,13 @@ class KMedoids(CountedReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate=None,
+        num_tokens=None,
         num_iterations: int = 3,
         attention_of_all: bool = False,
         **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         integer(least=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all

@@ -61,7 +61,9 @@ class PiToMe(HalvingReducer):
     Averages and sizes as in :class:`ToMe`, whose limit holds too.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         bsm (Sequence[bool], optional): Whether the most similar pairs of all
             tokens merge, one a stage; else all of the largest energy.
             Defaults to None, before the middle layer.
@@ -78,13 +80,14 @@ class PiToMe(HalvingReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate=None,
+        num_tokens=None,
         bsm: Sequence[bool] | None = None,
         margin: Sequence[float] | None = None,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         if bsm is None:
             bsm = [depth < 0.5 for depth in self.depths]
         if margin is None:

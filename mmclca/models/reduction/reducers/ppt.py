@@ -32,7 +32,9 @@ class PPT(HalvingReducer):
     :class:`ToMe`. Either way as many are left. Sizes as in :class:`ToMe`.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         threshold (float): Variance of the scores from which on tokens are
             dropped. Defaults to 3.
         relative (bool): Whether it is that of scores divided by their mean,
@@ -51,13 +53,14 @@ class PPT(HalvingReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate=None,
+        num_tokens=None,
         threshold: float = 3.0,
         relative: bool = True,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         number(threshold=threshold)
         self.threshold = threshold
         self.relative = relative

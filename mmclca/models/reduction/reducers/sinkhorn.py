@@ -45,7 +45,9 @@ class Sinkhorn(CountedReducer):
     patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         eps (float): Weight of the entropy. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
         **backbone: See :class:`CountedReducer`.
@@ -56,9 +58,14 @@ class Sinkhorn(CountedReducer):
     """
 
     def __init__(
-        self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        eps: float = 1.0,
+        num_iterations: int = 3,
+        **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         number(least=1e-6, eps=eps)
         integer(num_iterations=num_iterations)
         self.eps = eps

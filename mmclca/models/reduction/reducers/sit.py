@@ -41,7 +41,9 @@ class SiT(CountedReducer):
     are added up with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         recalibrate (bool): Whether token distillation compares the teacher's
             patches with as many that a reverse slimming module makes of the
             last tokens (feature recalibration distillation, section 3.3 of
@@ -50,8 +52,14 @@ class SiT(CountedReducer):
         **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(self, *counts, recalibrate: bool = False, **backbone):
-        super().__init__(*counts, **backbone)
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        recalibrate: bool = False,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
         self.stages = nn.ModuleList(
             Slimming(self.embed_dims, self.count(stage))
             for stage in range(self.num_stages)

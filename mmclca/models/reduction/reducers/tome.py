@@ -94,7 +94,9 @@ class ToMe(HalvingReducer):
     Token Pruning and Token Merging` (ToFu).
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
         early (str): What becomes of the first token of a pair up to the
             middle layer: 'merge', or 'prune', it is dropped. Defaults to
             'merge'.
@@ -108,9 +110,14 @@ class ToMe(HalvingReducer):
     """
 
     def __init__(
-        self, *counts, early: str = 'merge', fuse: str = 'average', **backbone
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        early: str = 'merge',
+        fuse: str = 'average',
+        **backbone,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(keep_rate, num_tokens, **backbone)
         one_of(('merge', 'prune'), early=early)
         one_of(('average', 'mlerp'), fuse=fuse)
         self.early = early
