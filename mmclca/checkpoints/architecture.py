@@ -19,7 +19,6 @@ from mmclca.utils.messages import first_of
 from .error import CheckpointError
 from .loading import compare_weights, wrong_parameters
 from .releases import (
-    WeightSource,
     heads_of_release,
     rename_to_backbone,
     source_of,
@@ -36,6 +35,7 @@ VIT = 'mmclca.TokenReductionViT'
 RESMLP = 'mmclca.ResMLP'
 # encoders of pre-training, and of their settings those of a classifier's
 PRETRAINED = ('MoCoV3ViT', 'mmclca.SegmentedMAEViT')
+WITH_HEADS = ('VisionTransformer', VIT, *PRETRAINED)
 SHARED = ('arch', 'img_size', 'patch_size', 'norm_cfg', 'stem')
 # in what its images and head leave no choice
 FIXED = ('in_channels', 'multiclass')
@@ -68,7 +68,7 @@ def backbone_of(checkpoint: dict) -> dict:
     kind, read = next((KINDS[key] for key in KINDS if key in own), PLAIN)
     try:
         settings = _stored(checkpoint, kind) or dict(
-            _with_heads(read(own), source_of(named)), type=kind
+            _with_heads(read(own), checkpoint), type=kind
         )
     except KeyError as error:
         raise _refusal(kind, [f'{error.args[0]} is missing'], name) from error
@@ -155,8 +155,7 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
     """
     source, arch = source_of(weights_of(checkpoint)), backbone['arch']
     width = arch['embed_dims']
-    known = heads_of_release(source.keys, width, source.arch)
-    if known or backbone['type'] != VIT or _stored(checkpoint, VIT):
+    if backbone['type'] != VIT or _known_heads(checkpoint, width):
         return ''
     return (
         f'{source.name} does not store its number of attention heads; '
@@ -165,13 +164,29 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
     )
 
 
-def _with_heads(settings: dict, source: WeightSource) -> dict:
-    """Correct the heads, where the names in the file tell them."""
+def _with_heads(settings: dict, checkpoint: dict) -> dict:
+    """Correct the number of heads if the file tells it."""
     arch = settings['arch']
-    heads = heads_of_release(source.keys, arch['embed_dims'], source.arch)
-    if heads:
+    heads = _known_heads(checkpoint, arch.get('embed_dims'))
+    if heads and 'num_heads' in arch:
         arch['num_heads'] = heads
     return settings
+
+
+def _known_heads(checkpoint: dict, width: int) -> int | None:
+    """Number of heads by the names in the file or its stored config."""
+    source = source_of(weights_of(checkpoint))
+    known = heads_of_release(source.keys, width, source.arch)
+    try:
+        stored = stored_backbone(checkpoint) or {}
+    except ValueError:
+        return known  # the config of another network
+    arch = stored.get('arch')
+    if known or arch is None or stored.get('type') not in WITH_HEADS:
+        return known
+    if isinstance(arch, str):
+        arch = MODELS.get(stored['type']).arch_zoo.get(arch.lower(), {})
+    return arch.get('num_heads')
 
 
 def _heads(width: int) -> int:

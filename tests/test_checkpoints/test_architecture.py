@@ -5,7 +5,7 @@ import pytest
 import timm
 import torch
 
-from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.architecture import assumed_heads, backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
 from mmclca.registry import MODELS
@@ -74,3 +74,20 @@ REFUSED = [
 def test_other_models_are_refused(name, changes, said):
     with pytest.raises(CheckpointError, match=said):
         backbone_of(released(name, **changes))
+
+
+def test_heads_are_those_of_the_stored_config():
+    arch = dict(embed_dims=128, num_layers=1, feedforward_channels=64)
+    backbone = dict(
+        type='mmclca.TokenReductionViT',
+        arch=dict(arch, num_heads=4),
+        img_size=32,
+    )
+    weights = MODELS.build(backbone).state_dict()
+    named = {f'backbone.{key}': value for key, value in weights.items()}
+    config = f'model = {dict(type="ImageClassifier", backbone=backbone)}'
+    file = dict(state_dict=named, meta=dict(cfg=config))
+    found = backbone_of(file)
+    assert found['arch']['num_heads'] == 4
+    assert not assumed_heads(file, found)
+    assert assumed_heads(dict(state_dict=named), found)
