@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmclca.utils.files import read_lines, replace_text
+from mmclca.utils.messages import integer
 
 from .photographs import PARTS, Photographs
 
@@ -197,11 +198,7 @@ def hold_out_classes(
         ValueError: If ``number`` is out of range.
     """
     given = len(photographs.classes)
-    if not 1 <= number <= given - 2:
-        raise ValueError(
-            f'--num {number}: expected 1 to {given - 2} of {given} classes, '
-            'as two must remain'
-        )
+    integer(1, given - 2, num=number)  # two must remain
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())
     left = [label for label in range(given) if label not in drawn]
