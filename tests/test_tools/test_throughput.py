@@ -223,7 +223,7 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         ('--methods Topk', "--methods: no 'Topk' (do you mean TopK?)"),
         ('--arch b16', "--arch: no 'b16'"),
         ('--compile fast', "invalid choice: 'fast'"),
-        ('--device nowhere', '--device nowhere: '),
+        ('--device nowhere', '--device: nowhere'),
         ('--out /proc/x/y', '--out: /proc/x/y.md: '),
         ('--configs none.py', 'error: none.py: '),
         ('--configs mine.py mine.py', 'mine TopK 0.5 + CLC'),
@@ -245,8 +245,8 @@ def test_refused_before_anything_is_measured(
 @pytest.mark.parametrize(
     'content, message',
     [
-        ('x = 1', 'the config has no model'),
-        ("model = dict(type='ImageClassifier')", 'no model.backbone'),
+        ('x = 1', 'model.backbone'),
+        ("model = dict(type='ImageClassifier')", 'model.backbone'),
         ('model = dict(', 'was never closed'),
         (f"{CONFIG}\nmodel['teacher'] = dict(config='x')", 'model.teacher'),
         (
