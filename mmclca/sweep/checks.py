@@ -12,19 +12,9 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import CheckpointLoader
 
-from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.error import WRONG_INPUT
 from mmclca.datasets import UltraFGVC, match_by_name
 from mmclca.registry import DATASETS, MODELS
-
-# what data sets, models and checkpoints raise at bad input
-BAD_INPUT = (
-    AssertionError,
-    CheckpointError,
-    KeyError,
-    OSError,
-    TypeError,
-    ValueError,
-)
 
 
 def check_inputs(configs: list[Config]) -> None:
@@ -62,7 +52,7 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
     for text, thing in {repr(thing): thing for thing in things}.items():
         try:
             attempt(thing)
-        except BAD_INPUT as error:
+        except WRONG_INPUT as error:
             yield f'{error} (used {counts[text]} times)'
 
 
