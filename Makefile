@@ -5,11 +5,12 @@ DISK_GB ?= 10
 JOBS ?= 2
 VENV ?= .venv
 VERSIONS ?= $(if $(LATEST),latest)
-export PYTHON DISK_GB VENV VERSIONS
+TORCH_INDEX ?=
+export PYTHON DISK_GB VENV VERSIONS TORCH_INDEX
 
 VENV_PYTHON = $(VENV)/bin/python
-# models of the tests are small: a second thread only waits, a second process
-# does not; the tests of a file share what was made for them
+# The models of the tests are small, so processes help and threads do not. The
+# tests of a file share fixtures.
 PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -rs --durations=10 \
 	--randomly-dont-reset-seed
 PARALLEL = -n $(JOBS) --dist loadfile
@@ -19,21 +20,23 @@ QUICK = not slow and not gpu and not alone
 	test-latest lint docs clean
 
 help:
-	@echo 'make demo         train, test and draw a small model on drawn leaves'
+	@echo 'make demo         train, test and draw a small model on synthetic leaves'
 	@echo 'make test         lint and the quick tests'
-	@echo 'make test-first   the slow tests of what users do first'
-	@echo 'make test-slow    all slow tests; run before a change is called done'
-	@echo 'make test-all     every test there is'
+	@echo 'make test-first   the slow tests of the first commands that users run'
+	@echo 'make test-slow    all slow tests'
+	@echo 'make test-all     all tests that need no GPU'
 	@echo 'make test-oldest  the same with the oldest versions, in .venv-oldest'
 	@echo 'make test-latest  the same with the newest versions, in .venv-latest'
 	@echo 'make lint         ruff, codespell and a search for duplicated code'
-	@echo 'make docs         the documentation as a site, in docs/_build/html'
-	@echo 'make install      what all of the above do first: fills .venv'
+	@echo 'make docs         the documentation site, in docs/_build/html'
+	@echo 'make install      the environment .venv, which all of the above create first'
 	@echo 'make clean        remove .venv, build output and caches'
-	@echo 'make install takes the versions of requirements/tested.txt, make'
-	@echo 'install LATEST=1 the newest; VERSIONS=tested goes back.'
-	@echo 'JOBS=4 runs tests in four processes, where there are cores (default 2).'
-	@echo 'PYTHON=/path/to/python3 names the interpreter that .venv is made of.'
+	@echo 'Variables of make install:'
+	@echo '  LATEST=1          newest versions (default: requirements/tested.txt)'
+	@echo '  PYTHON=PATH       interpreter (default: the first suitable one)'
+	@echo '  TORCH_INDEX=URL   additional index, such as that of CPU-only PyTorch'
+	@echo 'Variable of the tests:'
+	@echo '  JOBS=4            number of processes (default: 2)'
 
 install:
 	@sh tools/dev/install.sh

@@ -59,7 +59,7 @@ def _named_config(name):
     close = get_close_matches(Path(name).stem, list_models(), n=1)
     hint = f' (do you mean {close[0]}?)' if close else ''
     raise FileNotFoundError(
-        f'no config file or config of this name{hint}; for all names, call '
+        f'no config file or config named {name!r}{hint}; for all names, call '
         "mmpretrain.list_models('*clca*')"
     )
 

@@ -259,10 +259,10 @@ def test_unreadable_images_in_the_middle(folder, tmp_path):
     assert all(len(results[i]) == 2 for i in range(1, 5))
     (alone,) = inferencer(inputs[-1])
     assert_allclose(results[5]['pred_scores'], alone['pred_scores'], atol=1e-6)
-    with pytest.warns(UserWarning, match='not read'):
+    with pytest.warns(UserWarning, match='unreadable'):
         nothing = inferencer([odd, odd])
     assert [one['image'] for one in nothing] == [0, 1]
-    with pytest.warns(UserWarning, match='not read'):
+    with pytest.warns(UserWarning, match='unreadable'):
         samples = inferencer([odd, good], return_datasamples=True)
     assert 'error' in samples[0] and samples[1].pred_score.shape == (4,)
 

@@ -83,7 +83,7 @@ def test_predict(fitted, tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match='^1$'):
         main()
     out, error = capsys.readouterr()
-    assert r'=b\x1b.png is unreadable: no image' in error
+    assert r'=b\x1b.png is unreadable' in error
     assert r'./-a\x1b\n.png  ' in out
     assert not CONTROLS.search(out)
     cells = cells_in(tmp_path / 'a.csv')

@@ -196,7 +196,7 @@ def test_foreign_folder_is_refused(run, tmp_path, capsys):
     [
         (('--per-class', '1'), 'per_class=1'),
         (('--size', '8'), 'size=8'),
-        (('--val-fraction', '0'), 'must be above 0'),
+        (('--val-fraction', '0'), 'val above 0'),
         (('--test-fraction', '0.8'), 'their sum below 1'),
         (('--classes', '0'), 'num_classes=0'),
     ],

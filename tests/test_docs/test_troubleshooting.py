@@ -17,13 +17,8 @@ MESSAGES = [
 OTHERS = (
     "ModuleNotFoundError: No module named 'mmengine'",
     'ImportError: libGL',
-    'train.py: error: ...: Please run "pip install wandb"',
-    'train.py: error: ...: failed to load image',
     'train.py: error: ...: ``AmpOptimizerWrapper``',
-    'ValueError: SyncBatchNorm',
-    'ValueError: Expected more than 1 value per channel',
     'torch.OutOfMemoryError',
-    'DefaultCPUAllocator',
     'ERROR: Unexpected bus error',
     'DistNetworkError',
 )

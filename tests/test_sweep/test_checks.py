@@ -50,7 +50,7 @@ def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
         check_inputs(configs_of(*CELLS, weights=tmp_path / 'none.pth'))
     lines = str(error.value).splitlines()[1:]
     assert len(lines) == 3
-    assert 'none.pth' in lines[0] and '2 times' in lines[0]
+    assert 'used 2 times' in lines[0]
     assert 'train_3shot.txt' in lines[1] and '2 times' in lines[1]
     assert '1 of 1 images missing' in lines[2]
     assert lines[2].endswith('test.png (used 2 times)')

@@ -58,7 +58,7 @@ def test_best_and_worst(analyze, tmp_path, capsys):
         ('tiny.py few.pkl', '15 predictions'),
         ('tiny.py bad.pkl', 'gt_label, pred_label, pred_score, s'),
         ('tiny.py gone.pkl', 'gone.pkl'),
-        ('gone.py r.pkl', 'gone.py: No such'),
+        ('gone.py r.pkl', 'gone.py: no config'),
         ('tiny.py r.pkl --topk 0', '--topk: 0: expected at least 1'),
     ],
 )

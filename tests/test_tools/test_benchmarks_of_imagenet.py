@@ -80,5 +80,5 @@ def test_predictions_of_several_have_no_place(test, monkeypatch):
 
 
 def test_a_config_of_other_images_is_refused(test):
-    with pytest.raises(SystemExit, match='tests on CustomDataset, not on Im'):
+    with pytest.raises(SystemExit, match='CustomDataset'):
         test('tiny.pth', config='tiny.py')

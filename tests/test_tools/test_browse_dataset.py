@@ -90,7 +90,7 @@ def test_samples(config, repeated):
 @pytest.mark.parametrize(
     'words, says',
     [
-        ('-o a -p val --cfg-options val_dataloader=None', 'no val_dataloader'),
+        ('-o a -p val --cfg-options val_dataloader=None', 'val_dataloader'),
         ('-o a --cfg-options train_dataloader.dataset.data_root=no', 'no'),
         ('--not-show', '--output-dir FOLDER'),
         ('-n 0', '--show-number: 0'),

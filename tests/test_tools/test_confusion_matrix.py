@@ -89,7 +89,7 @@ def test_without_the_test_set(config, results, main, capsys):
         (
             'results.pkl',
             ['--cfg-options', 'test_dataloader=None'],
-            'the config has no test_dataloader',
+            'test_dataloader',
         ),
         ('results.pkl', ['--out', 'a.txt'], 'ending in .pkl or .json'),
     ],

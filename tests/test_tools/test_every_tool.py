@@ -210,11 +210,16 @@ ELSEWHERE = {
     ),
     'research/ats_batches.py': 'test_research/test_ats_batches.py',
     'research/long_tail.py': 'test_research/test_long_tail.py',
+    'research/benchmarks.py': 'test_research/test_tables.py',
     'research/pages.py': 'test_research/test_pages.py',
+    'research/tables.py': 'test_research/test_tables.py',
     'research/plot_sweep.py': 'test_research/test_pages.py',
     'dev/count_lines.py': 'test_package/test_rooms.py',
     'dev/screenshot_page.py': 'test_page/test_page_in_browser.py',
     'dev/write_metafile.py': 'test_configs/test_write_costs.py',
+    'dev/write_command_reference.py': (
+        'test_tools/test_write_command_reference.py'
+    ),
     'dev/write_method_tables.py': 'test_tools/test_write_method_tables.py',
     'dev/write_model_zoo.py': 'test_tools/test_write_model_zoo.py',
 }

@@ -68,8 +68,8 @@ def test_shape_and_options(config, run):
 @pytest.mark.parametrize(
     'text, words, says',
     [
-        (None, '', 'No such file'),
-        ('a = 1', '', 'the config has no model'),
+        (None, '', 'no config file'),
+        ('a = 1', '', 'model'),
         (CONFIG, '--shape 0', '--shape: 0'),
         (CONFIG, '--shape 1 2 3', '--shape'),
         (CONFIG, '--shape 33', '48'),

@@ -139,7 +139,7 @@ def test_tsne(draw):
         ('vis_rollout', '0.pth gone.png text.png', 'gone.*text'),
         ('vis_rollout', 'tiny.py a.png', '0 checkpoints .* 1 configs'),
         ('vis_rollout', '0.pth 1.pth a.png', '2 checkpoints'),
-        ('vis_rollout', f'gone.py 0.pth {IMAGE}', 'No such'),
+        ('vis_rollout', f'gone.py 0.pth {IMAGE}', 'gone.py'),
         ('vis_rollout', f'{CAM} --out gone/a.png', 'folder gone'),
         ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png'),
         ('vis_cka', 'tiny.py 0.pth --batch-size 17', '16 images'),

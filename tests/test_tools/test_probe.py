@@ -108,11 +108,11 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
         (['--images', 'gone'], 'folder .*gone does not exist'),
         (
             ['--images', 'data', '--test', 'new/oak'],
-            'no classes to measure with',
+            'needs labels',
         ),
         (
             ['--images', 'data', '--test', 'data'],
-            '16 of the test images are also fitted to',
+            '16 test images',
         ),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
         (['--classifier', 'knn'], "no 'knn'; choose from ridge"),

@@ -122,7 +122,7 @@ def test_sheet_of_photographs_without_a_class(
     [
         (['--gallery', '.'], 'has no image'),
         (['--gallery', 'gone'], 'gone does not exist'),
-        (['--index', 'gone'], 'there is no gallery gone'),
+        (['--index', 'gone'], 'gallery gone'),
         (['--sheet', 's.doc'], 's.doc'),
         (['--topk', '0'], '--topk: 0'),
         (['--sheet-queries', '0'], '--sheet-queries: 0'),

@@ -7,6 +7,7 @@
 #   VERSIONS  tested: requirements/tested.txt; oldest: requirements/oldest.txt;
 #             latest: newest versions that pyproject.toml allows (default: the
 #             versions of an existing VENV, else tested)
+#   TORCH_INDEX  additional package index, such as that of PyTorch's CPU wheels
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -113,7 +114,8 @@ install_packages() {
     export TMPDIR
     "$VENV/bin/python" -m pip install 'pip>=23'
     # shellcheck disable=SC2086 # options are words
-    "$VENV/bin/python" -m pip install $limits -e '.[dev]'
+    "$VENV/bin/python" -m pip install $limits \
+        ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -e '.[dev]'
     rm -rf "$VENV/tmp"
     echo "$VERSIONS" >"$CHOSEN"
     if made_here; then

@@ -71,9 +71,14 @@ SECTIONS = {
         'tools/visualization/vis_reconstruction.py': 'pretraining',
     },
 }
-# tools of MMPretrain, whose help texts do not state their purpose
+# for help texts that do not begin with the purpose
 PURPOSES = {
     'analyze_logs': 'Plot losses and metrics, or print the training speed',
+    'draw_reduction': 'Draw the patches that remain after each stage',
+    'vis_cam': 'Draw class activation maps, such as Grad-CAM',
+    'vis_pooling': 'Draw the weights of attention pooling',
+    'vis_reconstruction': 'Draw masked images and their reconstructions',
+    'vis_rollout': 'Draw the attention rollout over the patches',
     'vis_scheduler': 'Plot the learning-rate schedule',
 }
 

@@ -95,18 +95,15 @@ def write_table(costs):
     before, begin, rest = PAGE.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise cli.Mistake(
-            f'{page} lacks the marks of the tables: add the lines '
-            f'{BEGIN.strip()} and {END}'
-        )
-    counted = '\n'.join(tables(page.stem)).lstrip('\n')
-    page.write_text(f'{before}{begin}{counted}\n{end}{after}')
+        raise cli.Mistake(f'{PAGE}: add the lines {BEGIN.strip()} and {END}')
+    lines = '\n'.join(shown(costs))
+    PAGE.write_text(f'{before}{begin}{lines}\n{end}{after}')
 
 
 def main():
     parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add('pages', 'pages to update (default: all)', nargs='*', type=Path)
-    pages = parser.parse_args().pages
+    parser.add('methods', 'default: all', nargs='*')
+    methods = parser.parse_args().methods
     from mmengine.registry import init_default_scope
 
     from mmclca.utils.files import write_rows

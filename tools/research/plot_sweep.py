@@ -29,7 +29,7 @@ SETTING = [*WHERE, 'method', 'size', 'keep_rate']
 def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
     """Draw a panel for each group of rows, with one legend below."""
     if table.empty:
-        print(f'no {file.name}: results are missing')
+        print(f'Skipped    {file.name} (no results)')
         return
     groups = list(table.groupby(by))
     columns = 2 if len(groups) == 4 else min(3, len(groups))

@@ -236,6 +236,6 @@ def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
         if found:
             break
     raise ValueError(
-        f'no column for the {kind} recognized among '
-        f'{", ".join(map(repr, cells))}; rename it to {first!r}'
+        f'cannot identify the column of {kind} among '
+        f'{", ".join(map(repr, cells))}; name it {first!r}'
     )

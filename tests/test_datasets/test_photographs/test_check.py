@@ -212,7 +212,7 @@ def test_less_than_two_classes_are_left(check, paint, tmp_path):
     with pytest.raises(ValueError) as error:
         check()
     assert 'found 1 of 2' in str(error.value)
-    assert '1 unreadable (tulip/1.png: not an im' in str(error.value)
+    assert '1 unreadable (tulip/1.png' in str(error.value)
 
 
 def test_left_out_files_are_told_by_kind(check, paint, tmp_path):

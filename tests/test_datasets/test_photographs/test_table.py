@@ -140,9 +140,9 @@ def test_missing_files(place):
 @pytest.mark.parametrize(
     'titles, what',
     [
-        ('file,a,b', "classes recognized among 'file', 'a', 'b'"),
-        ('file,species,label', 'for the classes'),
-        ('file,class,class', 'for the classes'),
+        ('file,a,b', "classes among 'file', 'a', 'b'"),
+        ('file,species,label', 'of classes'),
+        ('file,class,class', 'of classes'),
     ],
 )
 def test_columns_that_are_not_clear(place, titles, what):
@@ -154,7 +154,7 @@ def test_columns_that_are_not_clear(place, titles, what):
 
 def test_two_columns_of_files(place):
     text = 'front,back,class\na.jpg,b.jpg,rose\nc.jpg,a.jpg,tulip\n'
-    assert "files recognized among 'front', 'back'" in refusal(place, text)
+    assert "files among 'front', 'back'" in refusal(place, text)
     found = read(place, text.replace('front', 'File'))
     assert list(named(found, place)) == ['a.jpg', 'c.jpg']
 
@@ -165,7 +165,7 @@ def test_what_is_no_table(place):
     assert 'empty' in refusal(place, '')
     assert 'line 2' in refusal(place, 'file,class\na.jpg,rose,red\n')
     text = refusal(place, 'file,class\n')
-    assert text.endswith("found nothing in the column 'class'")
+    assert text.endswith("found none in the column 'class'")
     with pytest.raises(FileNotFoundError, match='table .*gone'):
         read_photographs(place, labels=place / 'gone.csv')
 

@@ -176,7 +176,7 @@ def test_where_cls_comes_late_no_layer_has_it(run):
     model = MODELS.build(Config.fromfile(config).model).eval()
     with pytest.raises(ValueError, match="feature='cls': CaiT adds CLS"):
         gram_matrices(model, [])
-    with pytest.raises(ValueError, match='needs CLS: CLS enters a CaiT'):
+    with pytest.raises(ValueError, match='needs CLS: CaiT'):
         rollout(model, images())
 
 

@@ -30,7 +30,7 @@ SIZES = dict(num_patches=16, num_stages=2)
         ('PPT', dict(threshold='3'), "threshold='3' must be a number"),
         ('PiToMe', dict(bsm=[True]), r'bsm=\[True\] must be 2 True or False'),
         ('PiToMe', dict(bsm=[1, 0]), r'bsm=\[1, 0\] must be 2 True or False'),
-        ('PiToMe', dict(margin=0.5), 'margin=0.5 must be 2 numbers, one for'),
+        ('PiToMe', dict(margin=0.5), 'margin=0.5 must be 2 numbers'),
         (
             'ToMe',
             dict(fuse='sum'),
