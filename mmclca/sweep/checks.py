@@ -13,7 +13,7 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import CheckpointLoader
 
 from mmclca.checkpoints.error import WRONG_INPUT
-from mmclca.datasets import UltraFGVC, match_by_name
+from mmclca.datasets import match_by_name
 from mmclca.registry import DATASETS, MODELS
 
 
@@ -61,8 +61,6 @@ def _open_images(dataset: dict) -> None:
     while isinstance(dataset.get('dataset'), dict):  # that repeats another
         dataset = dataset['dataset']
     opened = DATASETS.build(match_by_name(dict(dataset, pipeline=[])))
-    if isinstance(opened, UltraFGVC):  # it has looked for itself
-        return
     images = map(opened.get_data_info, range(len(opened)))
     paths = [image['img_path'] for image in images if 'img_path' in image]
     missing = [path for path in paths if not Path(path).is_file()]
