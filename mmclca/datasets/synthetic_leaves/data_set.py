@@ -4,15 +4,15 @@
 import json
 from dataclasses import replace
 from functools import partial
-from multiprocessing import Pool
 from pathlib import Path
 
 import cv2
 import numpy as np
+from mmengine.utils import track_parallel_progress, track_progress
 
 from mmclca.utils.files import write_rows
 from mmclca.utils.folders import remove_folder
-from mmclca.utils.messages import integer, track
+from mmclca.utils.messages import integer
 
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
@@ -54,10 +54,10 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
         )
     ]
     task = partial(_draw, size=options['size'])
-    with Pool(jobs) as pool:
-        drawn = pool.imap(task, tasks, chunksize=16)
-        for _ in track(drawn, 'Images', len(tasks)):
-            pass
+    if jobs == 1:
+        track_progress(task, tasks)
+    else:
+        track_parallel_progress(task, tasks, jobs, chunksize=16)
     write_lists(lines_of_lists(images, out, PARTS), force=True)
     return images
 
