@@ -4,6 +4,7 @@
 import argparse
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import NoReturn
 
@@ -113,21 +114,20 @@ DICTS = re.compile(r'\s*([\[(].*)?(\{|dict\()', re.DOTALL)
 SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
 
-def keep_rate(text: str) -> float:
-    """Parse a keep rate."""
-    rate = float(text)
-    if not 0 < rate <= 1:
-        raise argparse.ArgumentTypeError(
-            f'{text}: expected a number above 0 and at most 1'
-        )
-    return rate
+def above_zero(most: float = inf) -> Callable[[str], float]:
+    """Create the type of a number above 0."""
+
+    def number(text):
+        if not 0 < float(text) <= most:
+            top = '' if most == inf else f' and at most {most}'
+            problem = f'{text}: expected a number above 0{top}'
+            raise argparse.ArgumentTypeError(problem)
+        return float(text)
+
+    return number
 
 
-def factor(text: str) -> float:
-    """Parse a number above 0."""
-    if float(text) <= 0:
-        raise argparse.ArgumentTypeError(f'{text}: expected a number above 0')
-    return float(text)
+keep_rate, factor = above_zero(1), above_zero()
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:

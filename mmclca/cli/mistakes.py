@@ -7,22 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import extract_tb
 
-from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.error import WRONG_INPUT, CheckpointError
 from mmclca.utils.messages import did_you_mean
 
-# errors of mmengine, mmpretrain and mmclca about settings and files
-WRONG_INPUT = (
-    AssertionError,
-    CheckpointError,
-    FloatingPointError,
-    ImportError,
-    IndexError,
-    KeyError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
 # user errors even after the start: full disk, numbers, files
 LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
 # messages of torch, mmcv and mmpretrain about wrong settings and files

@@ -1,26 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Packages that take seconds to import; ``--help`` does not need them."""
+"""Packages that take seconds to import; ``--help`` does not need them.
+
+Every name stands for a package of mmclca, or for one of ``OTHERS``.
+"""
 
 from mmclca.utils.lazy import lazy
 
-apis = lazy('mmclca.apis')
-benchmark = lazy('mmclca.benchmark')
-checkpoints = lazy('mmclca.checkpoints')
-configs = lazy('mmclca.configs')
-datasets = lazy('mmclca.datasets')
-deployment = lazy('mmclca.deployment')
-engine = lazy('mmclca.engine')
-evaluation = lazy('mmclca.evaluation')
-fitting = lazy('mmclca.fitting')
-model_index = lazy('mmclca.model_index')
-models = lazy('mmclca.models')
-page = lazy('mmclca.page')
-sweep = lazy('mmclca.sweep')
-visualization = lazy('mmclca.visualization')
-mmcv = lazy('mmcv')
-mmengine = lazy('mmengine')
-mmpretrain = lazy('mmpretrain')
-np = lazy('numpy')
-pd = lazy('pandas')
-rich = lazy('rich')
-torch = lazy('torch')
+OTHERS = dict(np='numpy', pd='pandas') | {
+    name: name for name in ('mmcv', 'mmengine', 'mmpretrain', 'rich', 'torch')
+}
+
+
+def __getattr__(name: str) -> lazy:
+    """Return a package that is imported when a command first uses it."""
+    if name.startswith('__'):  # asked for by the import system
+        raise AttributeError(name)
+    return lazy(OTHERS.get(name, f'mmclca.{name}'))

@@ -129,11 +129,8 @@ def _what_is_new(before: dict, after: dict) -> dict:
     Raises:
         ValueError: If there is no image.
     """
-    new = {
-        name: value
-        for name, value in after.items()
-        if name not in before or before[name] is not value
-    }
+    # `before` is in no sample, so it stands for a missing value
+    new = {k: v for k, v in after.items() if before.get(k, before) is not v}
     if not isinstance(new.get('img'), np.ndarray):
         raise ValueError(
             'CacheImages: the transforms must end with an image (`img`), but '

@@ -7,7 +7,7 @@ from .onnx_file import (
     write_onnx,
 )
 from .preprocessing import Preprocessing, metadata_of, preprocessing_of
-from .program import export_pt2, remove_partial_exports
+from .program import export_pt2
 
 __all__ = [
     'Preprocessing',
@@ -18,6 +18,5 @@ __all__ = [
     'onnx_session',
     'preprocessing_of',
     'quantize',
-    'remove_partial_exports',
     'write_onnx',
 ]

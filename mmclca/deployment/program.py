@@ -6,7 +6,6 @@ An exported model answers as the model does, or it is not kept.
 
 from collections.abc import Callable
 from copy import deepcopy
-from glob import escape
 from pathlib import Path
 
 import torch
@@ -86,13 +85,6 @@ def classifier_program(
         for node in part.graph.nodes if isinstance(part, GraphModule) else ():
             node.meta.pop('stack_trace', None)  # paths on this machine
     return program
-
-
-def remove_partial_exports(path: Path) -> None:
-    """Remove what exports of the same file left that were killed."""
-    pattern = f'.{escape(path.stem)}.{"[0-9a-f]" * 32}{escape(path.suffix)}'
-    for partial in path.parent.glob(pattern):
-        partial.unlink(missing_ok=True)
 
 
 def export_pt2(

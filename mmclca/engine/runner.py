@@ -62,7 +62,7 @@ def use_hook(cfg, name):
         cfg.custom_hooks = [*hooks, dict(type=f'mmclca.{name}')]
 
 
-def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):
+def set_loader_defaults(cfg, no_pin_memory=False, no_persistent_workers=False):
     """Fill in what the data loaders of a config leave open."""
     loaders = [f'{name}_dataloader' for name in ('train', 'val', 'test')]
     for loader in filter(None, map(cfg.get, loaders)):
@@ -105,6 +105,7 @@ def build_runner(cfg):
     Returns:
         mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.
     """
+    set_loader_defaults(cfg)
     use_atomic_checkpoints(cfg)
     use_class_count(cfg)
     build = RUNNERS.build if 'runner_type' in cfg else Runner.from_cfg

@@ -5,6 +5,7 @@ from mmengine.optim import _ParamScheduler
 from mmengine.optim.scheduler.param_scheduler import INF
 
 from mmclca.registry import PARAM_SCHEDULERS
+from mmclca.utils.messages import integer, number
 
 
 @PARAM_SCHEDULERS.register_module()
@@ -46,17 +47,8 @@ class WarmupCosineLR(_ParamScheduler):
         eta_min_ratio: float = 0.0,
         **kwargs,
     ):
-        if not all(0 <= part <= 1 for part in (start_factor, eta_min_ratio)):
-            raise ValueError(
-                f'start_factor={start_factor} and '
-                f'eta_min_ratio={eta_min_ratio} must be within 0 and 1, as '
-                'fractions of the base learning rate'
-            )
-        if not 0 <= warmup < T_max:
-            raise ValueError(
-                f'warmup={warmup} must be at least 0 and below T_max={T_max}, '
-                'because the cosine schedule includes the warm-up'
-            )
+        number(0, 1, start_factor=start_factor, eta_min_ratio=eta_min_ratio)
+        integer(0, T_max - 1, warmup=warmup)  # the cosine includes it
         self.T_max = T_max
         self.warmup = warmup
         self.start_factor = start_factor

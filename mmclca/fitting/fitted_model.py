@@ -22,24 +22,11 @@ from mmclca.datasets.photographs import (
 )
 from mmclca.utils.messages import first_of, integer, one_of
 
+from . import screen
 from .model import Plan, cost_of, make_plan, parse_budget, time_of
 from .probing import coarse_line, measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
-from .screen import (
-    Log,
-    class_lines,
-    cost_line,
-    explain_lines,
-    probe_lines,
-    result_lines,
-    row,
-    saved_lines,
-    series_lines,
-    start_lines,
-    time_lines,
-    tuning_line,
-)
 from .training import improve
 
 
@@ -127,7 +114,7 @@ def fit(
         pixels=pixels,
     )
     files = ModelFolder(out)
-    with Log() as log:
+    with screen.Log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)
         checked = check_photographs(found)
         if not overwrite:
@@ -143,8 +130,8 @@ def fit(
         if coarse:
             log.tell_user(coarse_line(plan, coarse_of))
         if explain:
-            log.tell_user(*explain_lines(plan, record))
-        log.tell_user(*saved_lines(files.path, exports))
+            log.tell_user(*screen.explain_lines(plan, record))
+        log.tell_user(*screen.saved_lines(files.path, exports))
     return FittedModel(out, device)
 
 
@@ -153,7 +140,7 @@ def do_steps(
     record: FitRecord,
     checked: Checked,
     device: str | None,
-    log: Log,
+    log: screen.Log,
     overwrite: bool = False,
     probe_only: bool = True,
 ) -> tuple[Plan, FitRecord]:
@@ -170,25 +157,25 @@ def do_steps(
     files.begin(record)
     log.open(files.log)
     began, before = time.perf_counter(), record.seconds
-    log.tell_user(*start_lines(plan, record))
+    log.tell_user(*screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=cost_of(plan))
-    log.tell_user(cost_line(plan, record.cost))
+    log.tell_user(screen.cost_line(plan, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
-    log.tell_user(*probe_lines(record))
+    log.tell_user(*screen.probe_lines(record))
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.series is None or checked.unopened:
         found = series_of(plan, record.series)
         record = files.publish(record, series=found)
-    log.tell_user(*series_lines(record))
+    log.tell_user(*screen.series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
-    log.tell_user(*time_lines(plan, record.cost))
+    log.tell_user(*screen.time_lines(plan, record.cost))
     if record.training:
-        log.tell_user(tuning_line(record))
+        log.tell_user(screen.tuning_line(record))
     elif not probe_only:
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
@@ -201,7 +188,7 @@ def do_steps(
         write_report(files.path, checked.digests.keys() - checked.unopened)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    log.tell_user(*result_lines(record))
+    log.tell_user(*screen.result_lines(record))
     return plan, record
 
 
@@ -288,7 +275,7 @@ class FittedModel:
         place = Path(os.path.abspath(place))
         if name is None:
             _check_one_class(place)
-        with Log() as log, files.locked():
+        with screen.Log() as log, files.locked():
             had, name = files.read(), name or place.name
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):
@@ -307,13 +294,13 @@ class FittedModel:
                 record = replace(record, training=training, **fresh)
             else:
                 known = f'no new photos: the model has all photos of {name}'
-                log.tell_user(row('Warning', known))
+                log.tell_user(screen.row('Warning', known))
             files.discard_draft()
             given = files, record, checked, self._device, log
             exports = files.exports()
             _, record = do_steps(*given)
-            log.tell_user(*class_lines(had, record, name))
-            log.tell_user(*saved_lines(files.path, exports))
+            log.tell_user(*screen.class_lines(had, record, name))
+            log.tell_user(*screen.saved_lines(files.path, exports))
         self._read()
 
 

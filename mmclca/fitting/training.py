@@ -27,7 +27,7 @@ from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.datasets.units import Units
 from mmclca.engine.hooks import ProgressHook
-from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
+from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import nearest_of_others
 
@@ -259,7 +259,6 @@ def train(
     resume(config, 'auto')
     if amp is not None:
         use_amp(config, amp)
-    set_loader_defaults(config, no_pin_memory=False)
     runner = build_runner(config)
     shown = log.bars, log.tell_user, title, later
     runner.register_hook(ProgressHook(*shown))

@@ -12,19 +12,9 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import CheckpointLoader
 
-from mmclca.checkpoints.error import CheckpointError
-from mmclca.datasets import UltraFGVC, match_by_name
+from mmclca.checkpoints.error import WRONG_INPUT
+from mmclca.datasets import match_by_name
 from mmclca.registry import DATASETS, MODELS
-
-# what data sets, models and checkpoints raise at bad input
-BAD_INPUT = (
-    AssertionError,
-    CheckpointError,
-    KeyError,
-    OSError,
-    TypeError,
-    ValueError,
-)
 
 
 def check_inputs(configs: list[Config]) -> None:
@@ -62,7 +52,7 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
     for text, thing in {repr(thing): thing for thing in things}.items():
         try:
             attempt(thing)
-        except BAD_INPUT as error:
+        except WRONG_INPUT as error:
             yield f'{error} (used {counts[text]} times)'
 
 
@@ -71,8 +61,6 @@ def _open_images(dataset: dict) -> None:
     while isinstance(dataset.get('dataset'), dict):  # that repeats another
         dataset = dataset['dataset']
     opened = DATASETS.build(match_by_name(dict(dataset, pipeline=[])))
-    if isinstance(opened, UltraFGVC):  # it has looked for itself
-        return
     images = map(opened.get_data_info, range(len(opened)))
     paths = [image['img_path'] for image in images if 'img_path' in image]
     missing = [path for path in paths if not Path(path).is_file()]

@@ -70,8 +70,6 @@ def read_grid(path: str | Path) -> Grid:
             and what there is.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f'grid file {path} not found: check the path')
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
     whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}

@@ -193,10 +193,11 @@ def gains_to_markdown(gained: pd.DataFrame) -> str:
     kinds = [kind for kind in CLCA if (gained.clca == kind).any()]
     titles = {('text', kind): CLCA[kind] for kind in kinds}
     titles |= {('ratio', k): f'gradient, {CLCA[k]}' for k in kinds}
-    page = cells.pivot(index=shared, columns='clca', values=['text', 'ratio'])
+    page = cells.pivot_table(
+        ['text', 'ratio'], shared, 'clca', 'first', sort=False
+    )
     page = page[list(titles)].set_axis(titles.values(), axis=1).fillna('')
-    in_order = pd.MultiIndex.from_frame(cells[shared].drop_duplicates())
-    page = page.loc[in_order].reset_index().astype(str)
+    page = page.reset_index().astype(str)
     if not gained.variant.any():
         page = page.drop(columns='variant')
     return markdown(page, ('dataset', 'backbone', 'method', 'variant'))

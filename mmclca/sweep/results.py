@@ -100,17 +100,3 @@ def set_aside(path: Path) -> None:
     """
     names = (path.with_name(f'{path.name}.bad-{n}') for n in count(1))
     path.rename(next(name for name in names if not name.exists()))
-
-
-def read_results(folder: str | Path) -> list[dict]:
-    """Read all results in a folder, by name.
-
-    Raises:
-        FileNotFoundError: If there is no such folder.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise FileNotFoundError(f'results folder {folder} not found')
-    # a writer that was killed may have left what begins with a dot
-    read = map(read_result, sorted(folder.glob('[!.]*.json')))
-    return [result for result in read if result is not None]

@@ -18,7 +18,7 @@ from submitit.helpers import DelayedSubmission
 
 from mmclca.benchmark.memory import peak_so_far
 from mmclca.checkpoints.resuming import newest_checkpoint
-from mmclca.engine.runner import build_runner, set_loader_defaults
+from mmclca.engine.runner import build_runner
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.files import replace_text
 from mmclca.utils.folders import refuse_links
@@ -114,7 +114,6 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
     latest, num_iters = newest_checkpoint(work_dir)
     cfg.work_dir = str(work_dir)
     cfg.load_from, cfg.resume = latest or cfg.load_from, latest is not None
-    set_loader_defaults(cfg, no_pin_memory=False)
     runner = build_runner(cfg)
     began = time.process_time()
     runner.train()

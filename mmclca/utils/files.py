@@ -24,8 +24,8 @@ fileio = lazy('mmengine.fileio')
 
 MIB = 2**20
 Written = TypeVar('Written')
-# what a writer that was killed leaves, as named below
-PARTIAL = '.*.' + '[0-9a-f]' * 32 + '*'
+# name of a file that is being written: a stem, a number and a suffix
+PARTIAL = '.{}.' + '[0-9a-f]' * 32 + '{}'
 
 
 def replace_file(
@@ -99,13 +99,15 @@ def replace_text(path: Path, text: str) -> None:
     replace_bytes(path, text.encode())
 
 
-def remove_partial_files(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder.
+def remove_partial_files(folder: Path, stem='*', suffix='*') -> None:
+    """Remove the files that killed writers left in a folder.
 
     Args:
         folder (Path): The folder, to which no process is writing.
+        stem (str): Pattern of the names without suffix. Defaults to '*'.
+        suffix (str): Pattern of the suffixes. Defaults to '*'.
     """
-    for partial in folder.glob(PARTIAL):
+    for partial in folder.glob(PARTIAL.format(stem, suffix)):
         partial.unlink(missing_ok=True)
 
 

@@ -46,7 +46,7 @@ MISTAKES = [
     (('fit', 'photographs', '--weights', 'x.pth'), 'x.pth', 'checkpoint'),
     ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'cheapest needs 0\.\d+'),
     ((*FIT, '--budget', 'cheap'), 'cheap', '0.5GMACs or 20ms'),
-    ((*FIT, '--best', '--budget', '20ms'), '--best', 'give one'),
+    ((*FIT, '--best', '--budget', '20ms'), '--best', 'not allowed'),
     ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
     ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
     ((*FIT, '--groups', '('), 'groups', 'regular expression'),

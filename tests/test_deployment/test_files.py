@@ -16,11 +16,11 @@ from mmclca.deployment import (
     onnx_logits,
     onnx_session,
     quantize,
-    remove_partial_exports,
 )
 from mmclca.deployment.program import classifier_program
 from mmclca.models import TokenReducer, fuse
 from mmclca.registry import MODELS
+from mmclca.utils.files import remove_partial_files
 
 SIZE = (48, 48)
 METADATA = dict(classes='["äsh", "oak"]', method='EViT')
@@ -189,6 +189,6 @@ def test_export_removes_its_partial_files_only(tmp_path):
     names = [f'.model.{digits}.onnx', f'.other.{digits}.onnx', 'model.onnx']
     for name in (*names, f'.model.{digits}.pth'):
         (tmp_path / name).touch()
-    remove_partial_exports(tmp_path / 'model.onnx')
+    remove_partial_files(tmp_path, 'model', '.onnx')
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {*names[1:], f'.model.{digits}.pth'}

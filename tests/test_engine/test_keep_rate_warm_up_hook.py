@@ -87,7 +87,7 @@ def test_warm_up_of_a_rate():
 
 @pytest.mark.parametrize('options', [dict(epochs=0), dict(epochs=2, start=-1)])
 def test_impossible_epochs_are_refused(options):
-    with pytest.raises(ValueError, match='epochs=.* must be above 0'):
+    with pytest.raises(ValueError, match='epochs=0|start=-1'):
         HOOKS.build(dict(type='mmclca.KeepRateWarmUpHook', **options))
 
 

@@ -91,10 +91,10 @@ def test_without_warmup_it_starts_at_the_base_rate():
 @pytest.mark.parametrize(
     'options, message',
     [
-        (dict(start_factor=1.5), 'start_factor=1.5 .* within 0 and 1'),
-        (dict(eta_min_ratio=-1), 'eta_min_ratio=-1 .* within 0 and 1'),
-        (dict(warmup=45), 'warmup=45 must be at least 0 and below T_max=45'),
-        (dict(warmup=-1), 'warmup=-1 must be at least 0 and below T_max=45'),
+        (dict(start_factor=1.5), 'start_factor=1.5 .* 0 to 1'),
+        (dict(eta_min_ratio=-1), 'eta_min_ratio=-1 .* 0 to 1'),
+        (dict(warmup=45), 'warmup=45 .* 0 to 44'),
+        (dict(warmup=-1), 'warmup=-1 .* 0 to 44'),
     ],
 )
 def test_what_is_not_allowed(options, message):

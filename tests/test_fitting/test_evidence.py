@@ -21,9 +21,6 @@ CHECKED = Checked(
     conflicts=[('/a/4.jpg', '/b/4.jpg')],
     leaks=[('/b/5.jpg', '/b/1.jpg')],
     untrained={},
-    single=[],
-    alike=[],
-    split_groups=[],
     digests={'/a/0.jpg': 'd0'},
 )
 

@@ -66,7 +66,8 @@ def imported(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == 'lazy':
-            yield node.args[0].value
+            # mmclca.cli, above all packages, computes the names
+            yield from (x.value for x in node.args if hasattr(x, 'value'))
         if isinstance(node, ast.ImportFrom):
             start = package[: len(package) + 1 - node.level]
             source = '.'.join(start) if node.level else ''

@@ -10,8 +10,6 @@ import tables
 from sweep_results import result
 from tiny_run import ROOT, run_tool
 
-from mmclca.sweep.results import read_results
-
 TOOL = ROOT / 'tools/research/tables.py'
 
 
@@ -39,7 +37,7 @@ def test_a_sweep_resumes_from_a_table(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     run_tool(monkeypatch, TOOL, 'baselines', tmp_path, '--unpack')
     stored = tables.read_sweep(ROOT / 'docs/results/baselines.csv')
-    assert read_results(tmp_path) == stored
+    assert tables.read_results(tmp_path) == stored
 
 
 def test_rows_are_measured_once(folder):

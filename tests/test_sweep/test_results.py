@@ -8,14 +8,10 @@ from multiprocessing import get_context
 import pytest
 from mmengine.config import Config
 from sweep_results import result_of
+from tables import read_results
 
 from mmclca.sweep.compose import Cell, compose
-from mmclca.sweep.results import (
-    config_hash,
-    read_result,
-    read_results,
-    set_aside,
-)
+from mmclca.sweep.results import config_hash, read_result, set_aside
 from mmclca.utils.files import replace_text
 
 WHOLE = json.dumps(result_of())

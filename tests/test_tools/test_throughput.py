@@ -224,7 +224,7 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         ('--methods Topk', "--methods: no 'Topk' (do you mean TopK?)"),
         ('--arch b16', "--arch: no 'b16'"),
         ('--compile fast', "invalid choice: 'fast'"),
-        ('--device nowhere', '--device nowhere: '),
+        ('--device nowhere', '--device: nowhere'),
         ('--out /proc/x/y', '--out: /proc/x/y.md: '),
         ('--configs none.py', 'error: none.py: '),
         ('--configs mine.py mine.py', 'mine TopK 0.5 + CLC'),

@@ -13,11 +13,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
-from tables import read_sweep
+from tables import read_results, read_sweep
 
 from mmclca import cli
 from mmclca.sweep.report import CLCA, summarize, to_table
-from mmclca.sweep.results import read_results
 from mmclca.utils.files import replace_file
 
 STYLE = Path(__file__).with_name('paper.mplstyle')

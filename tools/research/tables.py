@@ -14,7 +14,7 @@ import pandas as pd
 
 from mmclca import cli
 from mmclca.sweep.compose import Cell
-from mmclca.sweep.results import read_results
+from mmclca.sweep.results import read_result
 from mmclca.utils.files import replace_text
 from mmclca.utils.provenance import provenance
 
@@ -64,6 +64,22 @@ def flat(result):
             is_text = isinstance(one, str)
             row[column] = one if is_text else json.dumps(one, separators=SHORT)
     return {k: '' if v == 'null' else v for k, v in row.items()}
+
+
+def read_results(folder):
+    """Read the JSON files of a folder, by name.
+
+    Args:
+        folder (Path): Folder of a sweep.
+
+    Raises:
+        FileNotFoundError: If the folder does not exist.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f'results folder {folder} not found')
+    # files of killed writers begin with a dot
+    found = map(read_result, sorted(folder.glob('[!.]*.json')))
+    return [result for result in found if result is not None]
 
 
 def read_files(folder):

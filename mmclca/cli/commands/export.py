@@ -10,12 +10,13 @@ its logits match PyTorch; int8 files are made from a file that passed.
 import sys
 from dataclasses import asdict
 from functools import partial
+from glob import escape
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.files import replace_file
+from mmclca.utils.files import remove_partial_files, replace_file
 from mmclca.utils.messages import say, spinner
 
 from .. import Parser, model_files, plain_errors
@@ -95,7 +96,7 @@ def export(args, out):
         cfg, model, preprocessing, inferencer.classes, threshold
     )
     size = preprocessing.size
-    deployment.remove_partial_exports(out)
+    remove_partial_files(out.parent, *map(escape, (out.stem, out.suffix)))
     if args.format == 'pt2':
         return deployment.export_pt2(model, size, out, metadata), []
     settings = dict(metadata=metadata, opset=args.opset)

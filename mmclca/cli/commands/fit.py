@@ -22,11 +22,15 @@ def parse_args():
     )
     out = 'model folder to write'
     parser.add('--out MODEL', out, Path('model'), type=Path)
-    parser.add(
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument(
         '--budget',
-        'maximum cost per photo, e.g. 0.5GMACs, 20ms or best (default: half '
-        'the full ViT)',
+        help='maximum cost per photo, e.g. 0.5GMACs, 20ms or best (default: '
+        'half the full ViT)',
     )
+    most = 'most accurate model, same as --budget best'
+    best = dict(action='store_const', const='best', dest='budget')
+    budget.add_argument('--best', help=most, **best)
     parser.add(
         '--runtime',
         'runtime for latency (default: onnx if installed, pytorch on a GPU)',
@@ -54,7 +58,6 @@ def parse_args():
     folds = 'cross-validation folds'
     parser.add('--folds', folds, 5, type=whole_number(2))
     parser.share('--class-weights')
-    parser.flag('--best', 'most accurate model, same as --budget best')
     parser.add(
         '--coarse TABLE',
         'table of classes and coarse classes, .csv with column titles',
@@ -66,13 +69,7 @@ def parse_args():
     parser.flag('--probe-only', 'linear probe without fine-tuning')
     parser.flag('--overwrite', 'replacement of an existing model')
     parser.share('--device')
-    args = parser.parse_args()
-    if args.best and args.budget:
-        parser.error('--best and --budget exclude each other; give one')
-    if args.best:
-        args.budget = 'best'
-    del args.best
-    return args
+    return parser.parse_args()
 
 
 def main(args):

@@ -20,7 +20,7 @@ from mmclca.utils.extras import require
 from mmclca.utils.messages import not_one_of, say
 
 from .. import Parser, plain_errors
-from ..arguments import check_file, keep_rate, positive, whole
+from ..arguments import check_file, device, keep_rate, positive, whole
 from ..packages import benchmark, configs, mmengine, mmpretrain, torch
 
 CLCA = dict(no=[False], yes=[True], both=[False, True])
@@ -79,7 +79,8 @@ def add_models(parser):
 
 
 def add_setting(parser):
-    parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
+    device_names = 'cpu, cuda or cuda:1 (default: cpu)'
+    parser.add('--device', device_names, type=device)
     parser.add('--threads', 'CPU threads', 1, type=positive)
     parser.add('--batch', 'batch sizes', [8], type=positive, nargs='+')
     parser.add(
@@ -132,6 +133,7 @@ def fill_in(args):
         names = [*known.PLAINS, *([] if args.configs else known.METHODS)]
         args.methods = [] if args.baseline else names
     args.batch = list(dict.fromkeys(args.batch))
+    args.device = args.device or 'cpu'
 
 
 def refused_names(args):
@@ -146,10 +148,6 @@ def refused_names(args):
     for size in args.img_size:
         if size % patch:
             yield f'--img-size {size}: expected a multiple of {patch}'
-    try:
-        torch.empty(0, device=args.device)
-    except (AssertionError, RuntimeError) as error:
-        yield f'--device {args.device}: {str(error).splitlines()[0]}'
 
 
 def refused_together(args):

@@ -51,11 +51,6 @@ class Checked:
             validation or a test, which shows the same.
         untrained (dict[str, int]): Classes of which nothing is left to train
             with, and their photographs, which are left out.
-        single (list[str]): Classes with one photograph to train with.
-        alike (list[tuple[str, ...]]): Names of classes that differ in
-            capitals, spaces or characters that look the same.
-        split_groups (list[str]): Groups that are trained on and also kept
-            for validation or a test.
         digests (dict[str, str]): SHA-256 of the files that were read, by path.
         unopened (dict[str, str]): SHA-256 of files that must not be opened,
             by path.
@@ -67,11 +62,30 @@ class Checked:
     conflicts: list[tuple[str, ...]]
     leaks: list[tuple[str, str]]
     untrained: dict[str, int]
-    single: list[str]
-    alike: list[tuple[str, ...]]
-    split_groups: list[str]
     digests: dict[str, str] = field(default_factory=dict)
     unopened: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def single(self) -> list[str]:
+        """Classes with one photo to train with."""
+        found = self.photographs
+        counts = found.select(found.to_train()).counts()
+        return [name for name, n in counts.items() if n == 1]
+
+    @property
+    def alike(self) -> list[tuple[str, ...]]:
+        """Class names that differ only in capitals, spaces or characters that
+        look the same."""
+        names = {name: look(name) for name in self.photographs.classes}
+        return [(*x,) for x in keys_by(names).values() if len(x) > 1]
+
+    @property
+    def split_groups(self) -> list[str]:
+        """Groups in training that are also in validation or test."""
+        found = self.photographs
+        trained = found.select(found.to_train())
+        others = found.without({*trained.paths})
+        return sorted({*(trained.groups or ())} & {*(others.groups or ())})
 
     def lines(self) -> list[str]:
         """Describe the problems, one line each, each with a label."""
@@ -105,15 +119,7 @@ def check_photographs(
     out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
     used, untrained = _trainable(photographs.without(out))
     checked = Checked(
-        used,
-        unread,
-        doubled,
-        conflicts,
-        leaks,
-        untrained,
-        single=_single(used),
-        alike=_alike(used.classes),
-        split_groups=_split_groups(used),
+        *(used, unread, doubled, conflicts, leaks, untrained),
         digests={path: x.digest for path, x in read.items()},
         unopened=unopened,
     )
@@ -152,24 +158,6 @@ def _trainable(photographs: Photographs) -> tuple[Photographs, dict[str, int]]:
     counts = photographs.counts().items()
     untrained = {x: n for x, n in counts if x not in names}
     return photographs.of_classes(sorted(trained)), untrained
-
-
-def _single(photographs: Photographs) -> list[str]:
-    counts = photographs.select(photographs.to_train()).counts()
-    return [name for name, n in counts.items() if n == 1]
-
-
-def _alike(names: list[str]) -> list[tuple[str, ...]]:
-    found = map(tuple, keys_by({name: look(name) for name in names}).values())
-    return [same for same in found if len(same) > 1]
-
-
-def _split_groups(photographs: Photographs) -> list[str]:
-    if photographs.groups is None:
-        return []
-    trained = photographs.select(photographs.to_train())
-    others = photographs.without({*trained.paths})
-    return sorted({*trained.groups} & {*others.groups})
 
 
 def _lines_of(checked: Checked) -> Iterator[str]:

@@ -3,55 +3,61 @@
 
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from mmclca.utils.files import read_lines, replace_text
+from mmclca.utils.messages import integer
 
 from .photographs import PARTS, Photographs
 
 ALL = range(10**9)  # labels of a list without class names
 
 
-def read_pairs(file: str | os.PathLike) -> list[tuple[str, str | None]]:
-    """Read paths and labels of a list, None where there is no label."""
-    pairs = []
-    for line in filter(None, map(str.strip, read_lines(file))):
-        path, *label = line.rsplit(maxsplit=1)
-        given = label and label[0].isdecimal()
-        pairs.append((path, label[0]) if given else (line, None))
-    return pairs
-
-
 def read_labels(
-    file: str | os.PathLike, classes: Sequence[str] | None
-) -> list[tuple[str, int]]:
+    file: str | os.PathLike,
+    classes: Sequence[str] | None = None,
+    optional: bool = False,
+    lines_of: Callable = read_lines,
+) -> list[tuple[str, int | None]]:
     """Read a list of paths and labels.
 
     Args:
         file (str | Path): The list.
-        classes (Sequence[str], optional): Class names; None allows any
-            label.
+        classes (Sequence[str], optional): Class names. Defaults to None,
+            which allows any label.
+        optional (bool): Whether a line may be a path alone, whose label is
+            None. Defaults to False.
+        lines_of (Callable): Reads the lines "path label" of the file.
+            Defaults to ``read_lines``.
 
     Raises:
         ValueError: Names the first lines without a valid label.
     """
-    parsed = read_pairs(file)
-    wrong = [
-        f'\n  {number}: {path} {label or ""}'.rstrip()
-        for number, (path, label) in enumerate(parsed, 1)
-        if label is None or int(label) >= len(classes or ALL)
-    ]
+    rows, wrong = [], []
+    lines = enumerate(map(str.strip, lines_of(file)), 1)
+    for number, line in (pair for pair in lines if pair[1]):
+        path, label = _path_and_label(line)
+        known = optional if label is None else label < len(classes or ALL)
+        if not known:
+            wrong.append(f'\n  {number}: {line}')
+        rows.append((path, label))
     if wrong:
         most = f' to {len(classes) - 1}' if classes else ''
         raise ValueError(
             f'{file}: expected lines "path label", with labels from 0{most}; '
             f'{len(wrong)} lines differ:{"".join(wrong[:10])}'
         )
-    return [(path, int(label)) for path, label in parsed]
+    return rows
+
+
+def _path_and_label(line: str) -> tuple[str, int | None]:
+    path, *label = line.rsplit(maxsplit=1)
+    given = label and label[0].isdecimal()
+    return (path, int(label[0])) if given else (line, None)
 
 
 def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
@@ -197,11 +203,7 @@ def hold_out_classes(
         ValueError: If ``number`` is out of range.
     """
     given = len(photographs.classes)
-    if not 1 <= number <= given - 2:
-        raise ValueError(
-            f'--num {number}: expected 1 to {given - 2} of {given} classes, '
-            'as two must remain'
-        )
+    integer(1, given - 2, num=number)  # two must remain
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())
     left = [label for label in range(given) if label not in drawn]

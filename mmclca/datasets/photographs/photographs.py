@@ -102,17 +102,10 @@ class Photographs:
 
     def select(self, indices: Sequence[int]) -> 'Photographs':
         """Some of them, by position; the classes stay as they are."""
-
-        def chosen(values):
-            return [values[i] for i in indices]
-
-        return replace(
-            self,
-            paths=chosen(self.paths),
-            labels=chosen(self.labels),
-            groups=None if self.groups is None else chosen(self.groups),
-            splits=chosen(self.splits),
-        )
+        listed = 'paths', 'labels', 'groups', 'splits'
+        values = {name: vars(self)[name] for name in listed}
+        chosen = {k: v and [v[i] for i in indices] for k, v in values.items()}
+        return replace(self, **chosen)
 
     def of_classes(self, labels: Sequence[int]) -> 'Photographs':
         """Return those of some classes, numbered anew in this order."""

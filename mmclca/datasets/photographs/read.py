@@ -15,7 +15,7 @@ from ..batches import dataset_of
 from ..image_files import files_below, find_images
 from .cells import TABLES
 from .layout import find_levels
-from .lists import read_pairs
+from .lists import read_labels
 from .photographs import PARTS, Photographs, split_named
 from .spellings import clean
 from .table import read_table
@@ -230,16 +230,9 @@ def _in_list(file: str) -> Photographs:
     folder = os.path.dirname(file)
     classes_file = os.path.join(folder, 'classes.txt')
     classes = read_lines(classes_file) if os.path.isfile(classes_file) else []
-    rows = read_pairs(file)
-    names = [label for _, label in rows]
-    if classes:
-        wrong = [x for x in names if x and int(x) >= len(classes)]
-        if wrong:
-            raise ValueError(
-                f'{file}: label {wrong[0]} is out of range; classes.txt in '
-                f'the same folder allows 0 to {len(classes) - 1}'
-            )
-        names = [x and classes[int(x)] for x in names]
+    rows = read_labels(file, classes, optional=True)
+    name_of = classes.__getitem__ if classes else str
+    names = [None if label is None else name_of(label) for _, label in rows]
     paths = [os.path.join(folder, path) for path, _ in rows]
     return Photographs.named(paths, names, file, classes)
 

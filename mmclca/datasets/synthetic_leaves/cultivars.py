@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, number
 
 from .painting import paint_leaf
 from .shape import grow_leaf
@@ -85,8 +85,7 @@ def make_cultivars(num_classes, seed=0, difference=1.0, plant=None):
         ValueError: If ``num_classes`` or ``difference`` is out of range.
     """
     integer(num_classes=num_classes)
-    if not 0 <= difference <= 2:
-        raise ValueError(f'difference={difference} must be within 0 and 2')
+    number(0, 2, difference=difference)
     rng = np.random.default_rng([seed, num_classes])
     deals = (_latin_hypercube(num_classes, rng) for _ in range(200))
     best = max(deals, key=_smallest_distance)
@@ -115,10 +114,10 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
     inside = difference / 3 if num_species > 1 else difference
     owners = [i * num_species // num_classes for i in range(num_classes)]
     return [
-        (number, cultivar)
-        for number, plant in enumerate(species)
+        (owner, cultivar)
+        for owner, plant in enumerate(species)
         for cultivar in make_cultivars(
-            owners.count(number), seed + number, inside, plant
+            owners.count(owner), seed + owner, inside, plant
         )
     ]
 
@@ -168,6 +167,6 @@ def drawn_leaves(
     """
     rng = np.random.default_rng(seed)
     cultivars = make_cultivars(num_leaves, seed) if num_leaves else []
-    for number, cultivar in enumerate(cultivars, start=1):
+    for n, cultivar in enumerate(cultivars, start=1):
         image = draw_leaf(cultivar, rng, size=448)
-        yield f'leaf {number}', np.ascontiguousarray(image[..., ::-1])
+        yield f'leaf {n}', np.ascontiguousarray(image[..., ::-1])

@@ -20,9 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmclca.utils.extras import require
-from mmclca.utils.files import read_bytes, read_rows
+from mmclca.utils.files import read_lines, read_rows
 
 from ..image_files import IMAGE_SUFFIXES
+from ..photographs.lists import read_labels
 from .info import LeafImage, canonical, stage_of
 
 _COLUMNS = 'label', 'class_name', 'split'
@@ -33,7 +34,7 @@ _BATCH_ROWS = 16
 def read_released(root, info):
     """Read ``anno/*.txt`` and ``images/``."""
     files = {split: root / f'anno/{split}.txt' for split in _LISTED}
-    return _read_lists(root, _existing(files), _rows_of_text, 1, info)
+    return _read_lists(root, _existing(files), read_lines, 1, info)
 
 
 def read_csv(root, info):
@@ -51,7 +52,7 @@ def read_csv(root, info):
     whole = 'trainval' in files and not {'train', 'val'} <= files.keys()
     for unused in ('train', 'val') if whole else ('trainval',):
         files.pop(unused, None)
-    return _read_lists(root, files, _rows_of_csv, 0, info)
+    return _read_lists(root, files, _lines_of_csv, 0, info)
 
 
 def read_folders(root, info):
@@ -139,50 +140,28 @@ def _existing(files):
     return {split: file for split, file in files.items() if file.is_file()}
 
 
-def _read_lists(root, files, rows_of, base, info):
+def _read_lists(root, files, lines_of, base, info):
     """Read list files, whose labels count from ``base``, by split."""
     rows = [
-        (split, name.strip(), label)
+        (split, name, str(label))
         for split, file in files.items()
-        for name, label in _checked(rows_of(file), file)
+        for name, label in read_labels(file, lines_of=lines_of)
     ]
     folder = _image_folder(root, [name for _, name, _ in rows])
     rows = [(split, f'{folder}/{name}', label) for split, name, label in rows]
     return _images(rows, info, base)
 
 
-def _rows_of_text(file):
-    """Yield numbers of lines, with file name and label."""
-    lines = read_bytes(file).decode('utf-8-sig').splitlines()
-    for number, line in enumerate(lines, start=1):
-        name, _, label = line.strip().rpartition(' ')
-        yield number, name, label
-
-
-def _rows_of_csv(file):
-    rows = read_rows(file)
-    names = [*rows[0]] if rows else []
-    _check_names(file, 'columns', names, ('class_id', 'dir'))
-    for number, row in enumerate(rows, start=2):
-        yield number, row['dir'], row['class_id']
+def _lines_of_csv(file):
+    rows = read_rows(file, 'class_id', 'dir')
+    lines = [f'{row["dir"] or ""} {row["class_id"] or ""}' for row in rows]
+    return ['', *lines]  # the line of the titles
 
 
 def _check_names(file, kind, found, needed):
     missing = [name for name in needed if name not in found]
     if missing:
         raise ValueError(f'{file}: missing {kind} {missing}, found {[*found]}')
-
-
-def _checked(rows, file):
-    """Return names and labels without empty rows."""
-    rows = [row for row in rows if row[1] or row[2]]
-    bad = [row for row in rows if not (row[1] and (row[2] or '').isdecimal())]
-    if bad:
-        raise ValueError(
-            f'{file}: {len(bad)} lines are not an image and a label:'
-            + '; '.join(f'line {i}: {name} {x}' for i, name, x in bad[:3])
-        )
-    return [row[1:] for row in rows]
 
 
 def _image_folder(root, names):

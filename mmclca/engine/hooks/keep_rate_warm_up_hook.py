@@ -6,6 +6,7 @@ from mmengine.hooks import Hook
 from mmclca.models import TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
+from mmclca.utils.messages import integer
 from mmclca.utils.wrappers import inner_model
 
 
@@ -22,16 +23,13 @@ class KeepRateWarmUpHook(Hook):
         start (int): Epochs at keep rate 1 before them. Defaults to 0.
 
     Raises:
-        ValueError: If ``epochs`` is not above 0 or ``start`` is negative; at
-            the start of training, if the reducer is no EViT or Top-K.
+        ValueError: If ``epochs`` is below 1 or ``start`` is negative; at the
+            start of training, if the reducer is not EViT or Top-K.
     """
 
     def __init__(self, epochs: int, start: int = 0):
-        if epochs <= 0 or start < 0:
-            raise ValueError(
-                f'epochs={epochs} must be above 0, and start={start} at least '
-                '0'
-            )
+        integer(epochs=epochs)
+        integer(0, start=start)
         self.epochs = epochs
         self.start = start
         self.reducer = None
