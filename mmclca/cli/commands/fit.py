@@ -28,7 +28,7 @@ def parse_args():
         help='maximum cost per photo, e.g. 0.5GMACs, 20ms or best (default: '
         'half the full ViT)',
     )
-    most = 'most accurate model, same as --budget best'
+    most = 'full ViT without a cost limit, same as --budget best'
     best = dict(action='store_const', const='best', dest='budget')
     budget.add_argument('--best', help=most, **best)
     parser.add(
@@ -38,11 +38,13 @@ def parse_args():
     )
     parser.add(
         '--weights FILE',
-        'ViT, DeiT or DINOv2 weights, or timm://NAME (default: DeiT-Tiny)',
+        'pretrained weights (.pth, .safetensors, .npz) or timm://NAME '
+        '(default: DeiT-Tiny)',
     )
     parser.add(
         '--pixels',
-        'normalization used in pre-training (default: from timm)',
+        'normalization used in pre-training: that of ImageNet, or mean and '
+        'standard deviation 0.5 (default: from timm)',
         choices=['imagenet', 'half'],
     )
     parser.add(
@@ -51,7 +53,7 @@ def parse_args():
         type=Path,
     )
     parser.add(
-        '--groups',
+        '--groups REGEX',
         'photos kept in one fold, e.g. per plant: regex for paths, or table '
         'column',
     )
@@ -64,10 +66,10 @@ def parse_args():
     )
     parser.flag(
         '--explain',
-        'table of the candidate models, and a comparison with the full ViT',
+        'table of candidate models, compared with the full ViT on your photos',
     )
     parser.flag('--probe-only', 'linear probe without fine-tuning')
-    parser.flag('--overwrite', 'replacement of an existing model')
+    parser.flag('--overwrite', 'replace an existing model')
     parser.share('--device')
     return parser.parse_args()
 

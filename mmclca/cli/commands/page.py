@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Serve a page on this computer that classifies photos and shows the remaining
-patches after each stage and the cost.
+"""Serve a local web page that classifies photos and shows the cost and the
+remaining patches after each stage.
 
 ``python -m mmclca page MODEL``
 """

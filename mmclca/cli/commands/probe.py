@@ -66,8 +66,8 @@ def add_images(parser):
 def add_variant(parser):
     parser.add(
         '--layers N',
-        'layers, from 0 (default: input of the head, or with --out-type '
-        'first three quarters)',
+        'layers, counted from 0 (default: those of the head; with '
+        '--out-type the first three quarters)',
         nargs='+',
         type=whole,
     )

@@ -32,7 +32,7 @@ def parse_args(argv=None):
     parser.add('--test-fraction', 'test share (default: no test list)', 0.0)
     parser.add('--seed', 'random seed', 0)
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
-    parser.flag('--force', 'replacement of existing lists')
+    parser.flag('--force', 'replace existing lists')
     return parser.parse_args(argv)
 
 

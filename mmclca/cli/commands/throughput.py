@@ -63,8 +63,8 @@ def add_models(parser):
     )
     parser.add(
         '--methods NAME',
-        'reducers, mmpretrain (plain ViT) or none (default: all; these two '
-        'with --configs; empty with --baseline)',
+        'reducers, mmpretrain (its ViT) or none (no reducer) (default: all; '
+        'with --configs mmpretrain and none, with --baseline nothing)',
         nargs='*',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]

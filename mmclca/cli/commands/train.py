@@ -19,13 +19,14 @@ def parse_args():
     add_run_arguments(parser)
     parser.add(
         '--resume CHECKPOINT',
-        'checkpoint to resume from (default: newest in the work dir)',
+        'checkpoint to resume from; write --resume after CONFIG (default: '
+        'newest in the work dir)',
         nargs='?',
         const='auto',
     )
     parser.flag('--no-validate', 'no validation')
     parser.flag('--auto-scale-lr', 'learning rate scaled to the batch size')
-    parser.flag('--no-persistent-workers', 'new workers in each epoch')
+    parser.flag('--no-persistent-workers', 'restart the workers in each epoch')
     parser.flag(
         '--save-trainable', 'trained parameters only in the checkpoints'
     )
