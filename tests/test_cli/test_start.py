@@ -16,7 +16,7 @@ TOOLS = sorted(
     # stand alone, are MMPretrain's, are no part of the product
     if path.name
     not in ('infer_onnx.py', 'analyze_logs.py', 'vis_scheduler.py')
-    and 'research' not in path.parts
+    and not {'research', 'dev'} & {*path.parts}
 )
 # runs programs one after the other: what one of them imports, none may
 CODE = """
@@ -39,7 +39,7 @@ for name in sys.argv[1:]:
 
 @pytest.mark.parametrize('names', [TOOLS, VERBS], ids=['tools', 'verbs'])
 def test_help_and_wrong_options_import_nothing_heavy(names):
-    assert len(names) > 30 or names is VERBS
+    assert len(names) > 25
     done = subprocess.run(
         [sys.executable, '-c', CODE, *names],
         cwd=ROOT,

@@ -126,8 +126,8 @@ def test_groups_are_not_parted():
         ((100, 99), 0.85, 'above 85% accuracy with fewer than 200'),
         ((100, 99), 0.84, ''),
         ((8,) * 25, 0.9, ''),
-        ((7,) * 30, 0.1, 'median class has fewer than 8'),
-        ((300, 3, 3), 0.1, 'median class has fewer than 8'),
+        ((7,) * 30, 0.1, 'median class has 7 photos'),
+        ((300, 3, 3), 0.1, 'median class has 3 photos'),
     ],
 )
 def test_when_it_is_trained(counts, accuracy, why):

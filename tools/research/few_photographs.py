@@ -13,7 +13,6 @@ from scipy.stats import t
 from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
-from mmclca.apis.probe.classifiers import rotate
 from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
@@ -81,6 +80,13 @@ def facts_of(one):
     return {key: vars(one)[key] for key in FACTS}
 
 
+def in_span(features):
+    """Return features (N, D) in the span of their rows, (N, min(N, D))."""
+    if features.shape[1] <= len(features):
+        return features
+    return torch.linalg.qr(features.T)[1].T
+
+
 def measured(one, name, own, counts):
     """Return accuracies of all training subsets in percent, by way."""
     features = one.views(name)
@@ -88,7 +94,7 @@ def measured(one, name, own, counts):
     found, which = {}, (one.method, one.img_size, one.row)
     for name in VIEWED if one.again else READINGS:
         read = read_of(features, name).double()
-        read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
+        read = in_span(read.flatten(0, 1)).unflatten(0, read.shape[:2])
         several = which in COMPARED and name in GRID['compared']
         number = len(CLASSIFIERS) if several else 1
         kinds = [*CLASSIFIERS][:number]
