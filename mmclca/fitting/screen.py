@@ -188,7 +188,9 @@ def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
         again = f'{program} export {place}{" --int8" * (".int8." in name)}'
         yield row('Removed', f'outdated {name}; run: {again}')
     yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
-    yield row('Next', f'{program} predict {place} NEW_PHOTOS')
+    yield row(
+        'Next', f'{program} predict {place} NEW_PHOTOS --out results.csv'
+    )
     yield row('', f'open {place}/report.html')
 
 
@@ -243,7 +245,8 @@ def _unknown(found: dict) -> str:
     return (
         f'similarity < {found["threshold"]:.3f} to all training photos is '
         f'flagged; expect {found["false_alarms"]:.1%} of photos of known '
-        f'classes to be flagged by mistake{_interval(found)}'
+        f'classes to be flagged by mistake{_interval(found)}; similar new '
+        'classes are often not flagged'
     )
 
 

@@ -18,6 +18,7 @@ from ..arguments import check_file, positive
 from ..packages import apis, visualization
 
 SHOWN = 0.001  # minimum score of further classes on the screen
+UNSURE = 0.6  # below it, more than 4 of 10 names are wrong
 
 
 def parse_args():
@@ -111,6 +112,9 @@ def summary(results, out):
     read = [result for result in results if 'error' not in result]
     parts = {
         'flagged as unknown': sum(x['known'] is False for x in read),
+        f'with a score below {UNSURE:.0%}': sum(
+            x['pred_score'] < UNSURE for x in read
+        ),
         'unreadable': len(results) - len(read),
     }
     words = [f'Classified {len(read)} of {len(results)} photos']
