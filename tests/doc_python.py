@@ -130,7 +130,8 @@ def check_types(settings, place):
     if isinstance(name, str) and name[0] != '.':  # LoRA: an expression
         found = [r.get(name) for r in REGISTRIES if r.get(name)]
         assert found, f'{place}: no {name} in any registry'
-        names = settings.keys() - {'type', '_delete_', 'convert_to_iter_based'}
+        others = {'type', '_delete_', '_scope_', 'convert_to_iter_based'}
+        names = settings.keys() - others
         inspect.signature(found[0]).bind_partial(**dict.fromkeys(names))
     for part in settings.values():
         check_types(part, place)

@@ -125,7 +125,7 @@ class Stage:
             number = token[kind == k].unique().numel()
             if number or k == KEPT:
                 counts.append(f'{number} {word}')
-        return f': {", ".join(counts)}'
+        return f'\n{", ".join(counts)}'
 
 
 @dataclass(frozen=True)

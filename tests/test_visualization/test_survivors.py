@@ -58,14 +58,14 @@ MIX = torch.full((2, 4), 0.25)
 @pytest.mark.parametrize(
     'weights, kept, contents, left, texts',
     [
-        (ALONE, 1, '5 tokens: 4 kept', '', ['kept']),
-        (ALONE[:3], 0.5, '3 tokens: 2 kept', '2 of 4 patches kept',
+        (ALONE, 1, '5 tokens\n4 kept', '', ['kept']),
+        (ALONE[:3], 0.5, '3 tokens\n2 kept', '2 of 4 patches kept',
          ['kept', 'dropped']),
-        (MERGE, 0.25, '4 tokens: 1 kept, 1 merged', '4 patches in 2 tokens',
+        (MERGE, 0.25, '4 tokens\n1 kept, 1 merged', '4 patches in 2 tokens',
          ['kept', 'merged', 'dropped']),
-        (FUSE, 0.25, '3 tokens: 1 kept, 1 fused', '1 of 4 patches kept',
+        (FUSE, 0.25, '3 tokens\n1 kept, 1 fused', '1 of 4 patches kept',
          ['kept', 'fused', 'dropped']),
-        (MIX[:1], 0, '1 token: 0 kept, 1 merged', '4 patches in 1 token',
+        (MIX[:1], 0, '1 token\n0 kept, 1 merged', '4 patches in 1 token',
          ['merged']),
         (MIX, None, '2 tokens\nweights 0.25 to 0.25', '4 patches in 2 tokens',
          ['mixed']),
@@ -117,9 +117,9 @@ def test_mixtures_and_maps_are_drawn_as_heat():
     'cache, said',
     [
         # an average and a CLR token a layer, of layer 0, then of 1 and 2
-        (CACHE, ['18 tokens: 16 kept\n1 cached, 2 restored',
-                 '20 tokens: 16 kept\n3 cached, 4 restored']),
-        (None, ['17 tokens: 16 kept'] * 2),
+        (CACHE, ['18 tokens\n16 kept\n1 cached, 2 restored',
+                 '20 tokens\n16 kept\n3 cached, 4 restored']),
+        (None, ['17 tokens\n16 kept'] * 2),
     ],
 )  # fmt: skip
 def test_each_stage_is_drawn_even_where_nothing_is_reduced(cache, said):

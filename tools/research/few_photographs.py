@@ -80,21 +80,13 @@ def facts_of(one):
     return {key: vars(one)[key] for key in FACTS}
 
 
-def in_span(features):
-    """Return features (N, D) in the span of their rows, (N, min(N, D))."""
-    if features.shape[1] <= len(features):
-        return features
-    return torch.linalg.qr(features.T)[1].T
-
-
 def measured(one, name, own, counts):
     """Return accuracies of all training subsets in percent, by way."""
     features = one.views(name)
     labels, tested = labels_of(own)
     found, which = {}, (one.method, one.img_size, one.row)
     for name in VIEWED if one.again else READINGS:
-        read = read_of(features, name).double()
-        read = in_span(read.flatten(0, 1)).unflatten(0, read.shape[:2])
+        read = in_span(read_of(features, name).double())
         several = which in COMPARED and name in GRID['compared']
         number = len(CLASSIFIERS) if several else 1
         kinds = [*CLASSIFIERS][:number]
@@ -118,6 +110,15 @@ def read_of(features, reading):
     parts = [PARTS.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
     return features[:, :, layers][:, :, :, parts].flatten(2)
+
+
+def in_span(features):
+    """Return features (V, N, D) as coordinates in the span of all images, if
+    this has fewer dimensions."""
+    rows = features.flatten(0, 1)
+    if rows.shape[1] <= len(rows):
+        return features
+    return torch.linalg.qr(rows.T).R.T.unflatten(0, features.shape[:2])
 
 
 def draws(labels, known, count):

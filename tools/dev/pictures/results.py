@@ -93,7 +93,7 @@ def accuracy_cost():
         offset, style = SIDES[side]
         style = dict(style, weight='bold' if label == 'fit' else None)
         axis.annotate(
-            f'{label}: {accuracy:.1f}%',
+            f'{label}: {accuracy:.1f} %',
             (gmacs, accuracy),
             offset,
             textcoords='offset points',
