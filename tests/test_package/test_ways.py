@@ -49,10 +49,10 @@ def test_fit_and_predict(tmp_path, files_of):
 
     model = fit('model').folder
     entered = files_of(lambda: fit('another'))
-    assert len(entered) <= 60, entered
+    assert len(entered) <= 68, entered
     image = photographs / 'ash/0.png'
     entered = files_of(lambda: FittedModel(model).predict(image))
-    assert len(entered) <= 29, entered  # one tells strangers
+    assert len(entered) <= 34, entered
 
 
 def test_an_image_through_clca_in_training(files_of):
