@@ -11,6 +11,7 @@ from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helpers here
 sys.path.append(str(Path(__file__).parents[1] / 'tools/research'))
+sys.path.append(str(Path(__file__).parents[1] / 'tools/dev'))
 
 from process_state import kept, register_all, seed_all
 from quick_runs import make_quick

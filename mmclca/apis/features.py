@@ -64,19 +64,22 @@ def extract_logits(
     return _of_readable(inferencer, paths, inferencer.model, batch_size)
 
 
-def _of_readable(inferencer, paths, *how):
-    found, unread = outputs_of(inferencer, paths, *how)
+def _of_readable(inferencer, paths, function, batch_size):
+    found, unread = outputs_of(inferencer, paths, function, batch_size)
     refuse_none_read(paths, unread)
     return found, unread
 
 
-def outputs_of(inferencer, paths: Sequence[str], *how) -> Outputs:
-    """Join the batches of :func:`feature_batches`.
-
-    ``how`` are its ``function`` and ``batch_size``.
-    """
+def outputs_of(
+    inferencer: TokenReductionInferencer,
+    paths: Sequence[str],
+    function: Callable[[Tensor], Tensor],
+    batch_size: int,
+) -> Outputs:
+    """Join the batches of :func:`feature_batches`."""
     found, unread = [], {}
-    for features, reasons in feature_batches(inferencer, paths, *how):
+    batches = feature_batches(inferencer, paths, function, batch_size)
+    for features, reasons in batches:
         unread |= reasons
         found.append(features)
     return torch.cat(found), unread

@@ -167,7 +167,7 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
 def _with_heads(settings: dict, checkpoint: dict) -> dict:
     """Correct the number of heads if the file tells it."""
     arch = settings['arch']
-    heads = _known_heads(checkpoint, arch.get('embed_dims'))
+    heads = _known_heads(checkpoint, arch['embed_dims'])
     if heads and 'num_heads' in arch:
         arch['num_heads'] = heads
     return settings

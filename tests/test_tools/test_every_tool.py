@@ -216,7 +216,6 @@ ELSEWHERE = {
     'research/plot_sweep.py': 'test_research/test_pages.py',
     'dev/count_lines.py': 'test_package/test_rooms.py',
     'dev/pictures/__main__.py': 'test_tools/test_pictures_of_docs.py',
-    'dev/screenshot_page.py': 'test_page/test_page_in_browser.py',
     'dev/write_metafile.py': 'test_configs/test_write_costs.py',
     'dev/write_command_reference.py': (
         'test_tools/test_write_command_reference.py'

@@ -1,34 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Take a screenshot of the page: ``screenshot_page.py CKPT OUT``."""
+"""Drive the web page in a headless browser, and take screenshots of it."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from mmclca import cli
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT = 1280, 900
 COLOURS = 160  # of the palette: no difference to be seen, a third of the size
-
-
-def parse_args():
-    parser = cli.Parser(
-        description='Open the page of a trained model in a headless browser, '
-        'upload a synthetic leaf, and save a screenshot'
-    )
-    parser.add('checkpoint', 'checkpoint of the model')
-    parser.add('out', 'screenshot to write (.png)', type=Path)
-    parser.add('--leaf', 'number of the synthetic leaf, 1 to 8', 2)
-    return parser.parse_args()
 
 
 @contextmanager
@@ -80,27 +66,3 @@ def write_picture(page: Page, out: str | Path) -> None:
             COLOURS, Image.Quantize.MEDIANCUT
         )
     small.save(out, optimize=True)
-
-
-def main():
-    args = parse_args()
-    from mmclca.apis import TokenReductionInferencer
-    from mmclca.page.leaves import draw_examples
-    from mmclca.page.server import served
-
-    inferencer = TokenReductionInferencer(args.checkpoint, device='cpu')
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served(inferencer, name=Path(args.checkpoint).name) as (address, _),
-        browser() as chromium,
-    ):
-        page = chromium.new_page()
-        open_page(page, address)
-        drop(page, draw_examples(folder)[args.leaf - 1])
-        wait_for_costs(page, '')
-        write_picture(page, args.out)
-    print(f'Saved      {args.out} ({args.out.stat().st_size // 1000} kB)')
-
-
-if __name__ == '__main__':
-    cli.run(main)

@@ -9,6 +9,8 @@ them with ``--help``.
 import re
 from pathlib import Path
 
+from marked_text import write_between
+
 from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,13 +126,8 @@ def tables():
 
 def write():
     """Replace the text between the marks of the page."""
-    before, begin, rest = PAGE.read_text(encoding='utf-8').partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise cli.Mistake(f'{PAGE}: add the lines {BEGIN.strip()} and {END}')
     lines = '\n'.join(tables())
-    text = f'{before}{begin}{lines}\n\n{end}{after}'
-    PAGE.write_text(text, encoding='utf-8')
+    write_between(PAGE, BEGIN, END, f'{lines}\n\n')
 
 
 def main():

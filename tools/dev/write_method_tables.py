@@ -9,6 +9,8 @@
 from itertools import product
 from pathlib import Path
 
+from marked_text import write_between
+
 from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,12 +94,8 @@ def shown(costs):
 
 def write_table(costs):
     """Replace the table between the marks of the page."""
-    before, begin, rest = PAGE.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise cli.Mistake(f'{PAGE}: add the lines {BEGIN.strip()} and {END}')
     lines = '\n'.join(shown(costs))
-    PAGE.write_text(f'{before}{begin}{lines}\n{end}{after}')
+    write_between(PAGE, BEGIN, END, f'{lines}\n')
 
 
 def main():

@@ -6,8 +6,9 @@ configs for 224 px and 1000 classes, and writes the tables between the marks.
 ``docs/weights.csv`` lists all released weights.
 """
 
-import re
 from pathlib import Path
+
+from marked_text import write_between
 
 from mmclca import cli
 
@@ -122,22 +123,13 @@ def tables():
     )
 
 
-def with_table(page, word, table):
-    """Return the page with the table between the marks of ``word``."""
-    begin = re.escape(BEGIN.format(word))
-    old = re.compile(f'({begin}).*?({END})', re.DOTALL)
-    return old.sub(lambda marks: f'{marks[1]}\n{table}\n\n{marks[2]}', page)
-
-
 def main():
     cli.Parser(description=__doc__.partition('\n')[0]).parse_args()
     from mmengine.registry import init_default_scope
 
     init_default_scope('mmpretrain')
-    page = PAGE.read_text()
     for word, table in tables().items():
-        page = with_table(page, word, table)
-    PAGE.write_text(page)
+        write_between(PAGE, BEGIN.format(word), END, f'\n{table}\n\n')
 
 
 if __name__ == '__main__':

@@ -13,6 +13,7 @@ from scipy.stats import t
 from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe.classifiers import rotate
 from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
@@ -86,7 +87,8 @@ def measured(one, name, own, counts):
     labels, tested = labels_of(own)
     found, which = {}, (one.method, one.img_size, one.row)
     for name in VIEWED if one.again else READINGS:
-        read = in_span(read_of(features, name).double())
+        read = read_of(features, name).double()
+        read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
         several = which in COMPARED and name in GRID['compared']
         number = len(CLASSIFIERS) if several else 1
         kinds = [*CLASSIFIERS][:number]
@@ -110,15 +112,6 @@ def read_of(features, reading):
     parts = [PARTS.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
     return features[:, :, layers][:, :, :, parts].flatten(2)
-
-
-def in_span(features):
-    """Return features (V, N, D) as coordinates in the span of all images, if
-    this has fewer dimensions."""
-    rows = features.flatten(0, 1)
-    if rows.shape[1] <= len(rows):
-        return features
-    return torch.linalg.qr(rows.T).R.T.unflatten(0, features.shape[:2])
 
 
 def draws(labels, known, count):

@@ -202,12 +202,9 @@ class Task:
         ``basis`` are the axes of the span (D, N); None if the features do not
         have more dimensions than there are images.
         """
-        rows = self.features.flatten(0, 1)
-        if rows.shape[1] <= len(rows):
-            return replace(self, basis=None)
-        basis, coordinates = torch.linalg.qr(rows.T)
-        features = coordinates.T.unflatten(0, self.features.shape[:2])
-        return replace(self, features=features, basis=basis)
+        rotated, basis = rotate(self.features.flatten(0, 1))
+        rotated = rotated.unflatten(0, self.features.shape[:2])
+        return replace(self, features=rotated, basis=basis)
 
     def fit(self, *strengths: float) -> list[Linear]:
         """Fit the classifier to all images with each of some strengths."""
@@ -257,6 +254,18 @@ def best(right: Tensor) -> int:
     error = gain.std(1) / right.shape[1] ** 0.5
     clear = torch.where(gain.mean(1) > 2 * error, gain.mean(1), -1)
     return int(clear.argmax()) if clear.max() > 0 else middle
+
+
+def rotate(features: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Features (N, min(N, D)) in the span of the images, and its axes (D, N).
+
+    The axes are None if the features do not have more dimensions than there
+    are images.
+    """
+    if features.shape[1] <= len(features):
+        return features, None
+    basis, coordinates = torch.linalg.qr(features.T)
+    return coordinates.T, basis
 
 
 def fit_linear(

@@ -55,7 +55,7 @@ def fitted():
     """
     checkpoint = demo()
     draw_photos()
-    store_weights(checkpoint, WORK / 'vit_mini.pth')
+    shutil.copy(checkpoint, WORK / 'vit_mini.pth')
     words = [sys.executable, '-m', 'mmclca', *COMMAND, '--overwrite']
     found = subprocess.run(
         words, cwd=WORK, check=True, capture_output=True, text=True
@@ -63,26 +63,6 @@ def fitted():
     lines = found.stdout.splitlines()
     # the load on this computer is irrelevant to readers
     return [line for line in lines if 'machine busy' not in line]
-
-
-def store_weights(checkpoint, file):
-    """Write a checkpoint with a plain ViT config.
-
-    From this type, fit reads the number of heads.
-    """
-    import torch
-    from mmengine.config import Config
-
-    from mmclca.checkpoints.opening import open_checkpoint
-
-    known = open_checkpoint(str(checkpoint))
-    model = Config.fromstring(known['meta']['cfg'], '.py').model
-    backbone = dict(type='MoCoV3ViT')
-    for name in ('arch', 'img_size', 'patch_size'):
-        backbone[name] = model.backbone[name]
-    cfg = Config(dict(model=dict(model.to_dict(), backbone=backbone)))
-    meta = dict(cfg=cfg.pretty_text)
-    torch.save(dict(meta=meta, state_dict=dict(known['state_dict'])), file)
 
 
 def screenshot(page, file, **options):
@@ -141,7 +121,8 @@ def page():
         tool.drop(view, leaf)
         tool.wait_for_costs(view, '')
         view.locator('#costs').evaluate(HIDE)
-        return screenshot(view, WORK / 'page.png', full_page=True)
+        tool.write_picture(view, WORK / 'page.png')
+    return WORK / 'page.png'
 
 
 PICTURES = dict(terminal=terminal, report=report, page=page)

@@ -1,0 +1,19 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Generated parts of pages, between two marks."""
+
+from pathlib import Path
+
+from mmclca import cli
+
+
+def write_between(page: Path, begin: str, end: str, text: str) -> None:
+    """Replace the text between two marks in a page.
+
+    Raises:
+        cli.Mistake: If the page lacks a mark.
+    """
+    before, start, rest = page.read_text(encoding='utf-8').partition(begin)
+    _, stop, after = rest.partition(end)
+    if not (start and stop):
+        raise cli.Mistake(f'{page}: add the lines {begin.strip()} and {end}')
+    page.write_text(f'{before}{begin}{text}{end}{after}', encoding='utf-8')
