@@ -46,8 +46,8 @@ def run(command, *words):
 
 @cache
 def demo():
-    """Return the ``make demo`` checkpoint; train it if missing."""
-    if not list(DEMO.glob('best_*.pth')):
+    """Return the ``make demo`` checkpoint; train it if it is not complete."""
+    if not (DEMO / 'survivors.png').exists():  # written after the training
         run('demo', '--work-dir', DEMO)
     WORK.mkdir(parents=True, exist_ok=True)
     return max(DEMO.glob('best_*.pth'), key=lambda path: path.stat().st_mtime)
@@ -122,12 +122,13 @@ def cka():
 
 
 def resmlp():
-    """Return a ResMLP checkpoint; train it if missing."""
+    """Return a ResMLP checkpoint; train it if it is not complete."""
     from mmengine.config import Config
 
     demo()  # draws the images
-    if not list(WORK.glob('resmlp/best_*.pth')):
-        config = Config.fromfile(CONFIG)
+    config = Config.fromfile(CONFIG)
+    last = f'epoch_{config.train_cfg.max_epochs}.pth'
+    if not (WORK / 'resmlp' / last).exists():
         config.model = RESMLP
         config.dump(WORK / 'resmlp.py')
         run('train', WORK / 'resmlp.py', '--work-dir', WORK / 'resmlp')
