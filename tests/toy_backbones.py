@@ -45,12 +45,12 @@ class ToyReducible(Reducible, BaseBackbone):
     def normalize(self, layer, x):
         return self.norm(x)
 
-    def attend(self, layer, tokens, key_bias, softmax):
+    def attention_block(self, layer, tokens, key_bias, softmax):
         x = self.normalize(layer, tokens.x)
         update, attended = attend(layer, x, key_bias, softmax)
         return tokens.x + update, attended
 
-    def feed(self, layer, x):
+    def ffn_block(self, layer, x):
         return x
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.classifiers import STAGES, feature_of
 from mmclca.utils.messages import one_of, warn
 
@@ -66,7 +66,7 @@ def extract_logits(
 
 def _of_readable(inferencer, paths, function, batch_size):
     found, unread = outputs_of(inferencer, paths, function, batch_size)
-    refuse_none_read(paths, unread)
+    require_readable(paths, unread)
     return found, unread
 
 
@@ -109,18 +109,20 @@ def feature_batches(
         yield found, batch.unread
 
 
-def refuse_none_read(paths: Sequence[str], unread: dict[int, str]) -> None:
+def require_readable(paths: Sequence[str], unread: dict[int, str]) -> None:
     """Raise a ValueError with the reasons if no image can be read."""
     if len(unread) == len(paths):
         reasons = '; '.join(sorted(set(unread.values())))
         raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
 
 
-def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
+def drop_unreadable(
+    images: LabeledImages, unread: dict[int, str]
+) -> LabeledImages:
     """Drop unreadable images, and print each with the reason to stderr.
 
     Args:
-        images (Photographs): All images.
+        images (LabeledImages): All images.
         unread (dict[int, str]): Reason by position of unreadable images.
     """
     for position, reason in unread.items():

@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.levels import coarse_labels
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models import retrievers
 from mmclca.models.selfsup.grafit import ranked_similarity
@@ -34,13 +34,13 @@ class Gallery:
     """Images that others are looked up in.
 
     Args:
-        images (Photographs): The images.
+        images (LabeledImages): The images.
         features (Tensor): Their features (M, C).
         model (str): ``fingerprint`` of the model that made them.
         stage (str): Where it made them, see ``extract_features``.
     """
 
-    images: Photographs
+    images: LabeledImages
     features: Tensor
     model: str
     stage: str
@@ -89,7 +89,7 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
         with safe_open(path, 'pt') as file:
             facts, features = file.metadata(), file.get_tensor('features')
         paths, names = (json.loads(facts[x]) for x in ('paths', 'names'))
-        images = Photographs.named(paths, names, facts['source'])
+        images = LabeledImages.named(paths, names, facts['source'])
         found = Gallery(images, features, facts['model'], facts['stage'])
         _check_file(found)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:
@@ -123,7 +123,7 @@ def _check_file(gallery: Gallery) -> None:
 
 def look_up(
     gallery: Gallery,
-    queries: Photographs,
+    queries: LabeledImages,
     features: Tensor,
     topk: int = 10,
     neighbours: int = 5,
@@ -136,7 +136,7 @@ def look_up(
 
     Args:
         gallery (Gallery): The gallery.
-        queries (Photographs): The queries.
+        queries (LabeledImages): The queries.
         features (Tensor): Their features (N, C).
         topk (int): Gallery images to name for each. Defaults to 10.
         neighbours (int): How many vote on the class; 0: as many as

@@ -8,17 +8,17 @@ from os.path import realpath
 import torch
 from torch import Tensor
 
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.evaluation.open_set import measure_scores, noting_scores, scores_of
 from mmclca.utils.messages import one_of, warn
 
-from .features import extract_logits, read_ones
+from .features import drop_unreadable, extract_logits
 from .inferencer import TokenReductionInferencer
 
 
 def choose_threshold(
     inferencer: TokenReductionInferencer,
-    images: dict[str, Photographs],
+    images: dict[str, LabeledImages],
     score: str | None = None,
     accept: float = 0.95,
     batch_size: int = 32,
@@ -27,7 +27,7 @@ def choose_threshold(
 
     Args:
         inferencer (TokenReductionInferencer): The model.
-        images (dict[str, Photographs]): ``known`` ones to choose it on,
+        images (dict[str, LabeledImages]): ``known`` ones to choose it on,
             and to measure with ``unknown`` ones and known ones, ``test``.
         score (str, optional): One of :func:`scores_of` the model's head.
             Defaults to None, the first of them.
@@ -51,7 +51,7 @@ def choose_threshold(
             found = extract_logits(inferencer, some.paths, batch_size)
         logits[part], unread = found
         scores[part] = {x: torch.cat([y[x] for y in seen]) for x in names}
-        images[part] = read_ones(some, unread)
+        images[part] = drop_unreadable(some, unread)
     _warn_of_few(len(images['known'].paths), accept)
     rows = measure_scores(scores, accept)
     counts = {name: len(some.paths) for name, some in images.items()}
@@ -65,7 +65,7 @@ def choose_threshold(
     return notes
 
 
-def check_known(images: Photographs, classes: Sequence[str]) -> None:
+def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
     """Refuse images of classes that the model does not know."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
@@ -77,13 +77,13 @@ def check_known(images: Photographs, classes: Sequence[str]) -> None:
         )
 
 
-def shared(one: Photographs, other: Photographs) -> set[str]:
+def shared(one: LabeledImages, other: LabeledImages) -> set[str]:
     """Find the files that are in both."""
     return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
 
 
 def share_right(
-    images: Photographs, logits: Tensor, classes: Sequence[str]
+    images: LabeledImages, logits: Tensor, classes: Sequence[str]
 ) -> float | None:
     """Tell the share of images that are named rightly, None without names."""
     pairs = zip(images.names, logits.argmax(dim=1).tolist(), strict=True)

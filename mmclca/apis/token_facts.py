@@ -6,19 +6,19 @@ import torch.nn.functional as F
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
-from mmclca.evaluation.cost import Counter
-from mmclca.models import as_reducible, looking
+from mmclca.evaluation.cost import MacCounter
+from mmclca.models import as_reducible, recording
 from mmclca.models.reduction.tokens import Tokens
 
 
-class LastLayerRecorder(looking.Recorder):
+class LastLayerRecorder(recording.Recorder):
     """Records the tokens of each layer, features of the last one only."""
 
-    def enter(self, tokens, softmax):
+    def observe(self, tokens, softmax):
         for layer in self.layers[-1:]:
             layer.entered = _bare(layer.entered)
             layer.left = _bare(layer.left)
-        return super().enter(tokens, softmax)
+        return super().observe(tokens, softmax)
 
 
 def _bare(tokens: Tokens) -> Tokens:
@@ -43,7 +43,7 @@ class MacCounts:
         """
         key = (*image.shape, *tokens)
         if key not in self.counted:
-            counter = Counter()
+            counter = MacCounter()
             with counter:
                 self.model(image[None])
             self.counted[key] = counter.others()
@@ -60,7 +60,7 @@ def check_tokens(model: nn.Module) -> None:
     backbone = as_reducible(model.backbone)
     if not backbone.has_cls:
         raise ValueError(
-            f'return_tokens needs the attention of CLS: {backbone.no_cls}'
+            f'return_tokens needs the attention of CLS: {backbone.why_no_cls}'
         )
 
 
@@ -78,12 +78,12 @@ def predict_with_facts(
         list[DataSample]: Predictions, with what :func:`token_facts` says and
         ``gmacs``.
     """
-    copied = looking.recording(model, LastLayerRecorder)
+    copied = recording.recording_copy(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.recorder.layers
     read = backbone.read_by_cls(images, layers[-1].entered)
-    facts = token_facts(layers, read, looking.grid_of(backbone, images))
+    facts = token_facts(layers, read, recording.grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):
         gmacs = count(image, fact['tokens']) / 1e9
         sample.set_data(dict(fact, gmacs=gmacs))
@@ -91,7 +91,7 @@ def predict_with_facts(
 
 
 def token_facts(
-    layers: list[looking.Recorded],
+    layers: list[recording.Recorded],
     read: tuple[Tensor, Tokens],
     hw: tuple[int, int],
 ) -> list[dict]:
@@ -107,7 +107,7 @@ def token_facts(
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     counts = torch.stack(counts, dim=1).tolist()
     kept = [
-        stage.cpu().numpy() for stage in looking.survivor_maps(left[-1], hw)
+        stage.cpu().numpy() for stage in recording.survivor_maps(left[-1], hw)
     ]
     attribution, painted = (
         spread(attention, weights).unflatten(1, hw).cpu().numpy()
@@ -138,7 +138,7 @@ def attribute(attention: Tensor, weights: Tensor) -> Tensor:
     Returns:
         Tensor: (B, P); all zero where no token stands for a patch.
     """
-    patches = looking.share_out(attention, weights)
+    patches = recording.share_out(attention, weights)
     return F.normalize(patches, p=1, dim=-1)
 
 
@@ -152,5 +152,5 @@ def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:
     Returns:
         Tensor: (B, P); 0 where a patch was dropped.
     """
-    token = looking.assigned(weights)
+    token = recording.assigned(weights)
     return attention.gather(1, token.clamp(min=0)) * (token >= 0)

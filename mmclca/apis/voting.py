@@ -4,8 +4,8 @@
 import torch
 from torch import Tensor
 
-from mmclca.datasets.photographs import Photographs
-from mmclca.datasets.units import Units
+from mmclca.datasets.grouped_splits import GroupedSplits
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
 
 ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
@@ -15,7 +15,7 @@ SIGMA = 0.05
 
 
 def choose_voters(
-    images: Photographs, features: Tensor, folds: int = 5
+    images: LabeledImages, features: Tensor, folds: int = 5
 ) -> tuple[int, float]:
     """Choose how many images vote by folds of a gallery.
 
@@ -23,7 +23,7 @@ def choose_voters(
     0.05.
 
     Args:
-        images (Photographs): Those of the gallery.
+        images (LabeledImages): Those of the gallery.
         features (Tensor): Their features (M, C).
         folds (int): Parts that it is cut into. Defaults to 5.
 
@@ -34,7 +34,7 @@ def choose_voters(
     named = [i for i, x in enumerate(images.labels) if x is not None]
     labels = torch.tensor([images.labels[i] for i in named])
     features, number = features[named], len(images.classes)
-    for known, tested in Units(labels).folds(folds, seed=0):
+    for known, tested in GroupedSplits(labels).folds(folds, seed=0):
         for rows in torch.as_tensor(tested).split(1 + ENTRIES // len(known)):
             similar = cosine_similarity(features[rows], features[known])
             for k in VOTERS:

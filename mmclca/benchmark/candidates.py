@@ -27,7 +27,7 @@ TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
 PLAIN = 'none'
 ONNX, INT8 = 'ONNX', 'ONNX int8'
-METHODS = list_methods()
+REDUCERS = list_methods()
 PLAINS = (MMPRETRAIN, PLAIN)
 KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 ANY_SIZE = 224  # of images for models that take any
@@ -260,7 +260,7 @@ def varied_candidates(
 
     Args:
         model (Candidate): The model. ``MMPRETRAIN`` is a ViT of its size.
-        methods (Iterable[str]): Of ``METHODS``, ``MMPRETRAIN`` and ``PLAIN``.
+        methods (Iterable[str]): Of ``REDUCERS``, ``MMPRETRAIN`` and ``PLAIN``.
         keep_rates (Iterable[float]): Keep rates of the reducers.
         clca (Iterable[bool]): Without CLCA (False), with it (True), or both.
     """

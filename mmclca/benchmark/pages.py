@@ -141,7 +141,7 @@ def write_comparison(
         results (list[Result]): What was measured.
         missing (list[str]): Models out of memory.
     """
-    words, fitted = setting.words(batches), exponents(results)
+    words, fitted = setting.describe(batches), exponents(results)
     lines = [
         *(f'# {title}', '', f'{words[0].upper()}{words[1:]}.', ''),
         *(*machine_lines(facts), '', *results_head()),

@@ -70,7 +70,7 @@ class Setting:
         device = torch.device(self.device).type
         return torch.autocast(device, AMP.get(self.amp), self.amp is not None)
 
-    def words(self, batches: Sequence[int] = ()) -> str:
+    def describe(self, batches: Sequence[int] = ()) -> str:
         """Return the setting in words.
 
         Args:

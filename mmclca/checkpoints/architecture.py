@@ -65,7 +65,7 @@ def backbone_of(checkpoint: dict) -> dict:
         for key, value in weights.items()
         if isinstance(value, Tensor)
     }
-    kind, read = next((KINDS[key] for key in KINDS if key in own), PLAIN)
+    kind, read = next((READERS[key] for key in READERS if key in own), PLAIN)
     try:
         settings = _stored(checkpoint, kind) or dict(
             _with_heads(read(own), checkpoint), type=kind
@@ -92,7 +92,7 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
         return None  # of another network, whose config is not needed
     if stored.get('type') in PRETRAINED:
         return {k: stored[k] for k in SHARED if k in stored} | dict(type=VIT)
-    kinds = [kind for kind, _ in KINDS.values()]
+    kinds = [kind for kind, _ in READERS.values()]
     return stored if stored.get('type') in kinds else None
 
 
@@ -237,7 +237,7 @@ def _sizes(own: dict, token: str) -> dict:
 
 
 # types and readers, by parameters that no other network has
-KINDS = {
+READERS = {
     'class_layers.0.attn.q.weight': ('mmclca.CaiT', _cait),
     'layers.0.attn.mix_logits.weight': ('mmclca.CaiT', _cait),
     'layers.0.mix.weight': (RESMLP, _resmlp),

@@ -20,7 +20,7 @@ DOWNLOAD = (
 UNPACK = 'unpack it and use the weight file inside'
 SAVE = "save the model's state dict with torch.save and use that file"
 # first bytes, a kind of file that has them, and what to do
-KINDS = (
+OTHER_FORMATS = (
     (rb'version https://git-lfs', 'a Git LFS pointer', DOWNLOAD),
     (rb'[./]*(git/)?annex/', 'a git-annex pointer', DOWNLOAD),
     (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'a web page or XML text', DOWNLOAD),
@@ -56,7 +56,7 @@ def format_of(path: str, name: str) -> str:
         return 'safetensors'
     if head.startswith(b'PK') and zipfile.is_zipfile(path):
         return _format_of_zip(path, name)
-    for start, kind, remedy in KINDS:
+    for start, kind, remedy in OTHER_FORMATS:
         if re.match(start, head, re.DOTALL):
             raise CheckpointError(f'{name} is {kind}: {remedy}')
     return 'pickle'

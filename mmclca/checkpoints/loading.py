@@ -54,7 +54,7 @@ def load_into_backbone(
     """
     left_out = rename_to_backbone(state_dict, prefix)
     resized, new = fit_positions(backbone, state_dict, prefix)
-    resized += backbone.fit_weights(state_dict, prefix)
+    resized += backbone.adapt_state_dict(state_dict, prefix)
     if 'source' not in metadata:  # plain torch, as strict as ever
         return
     source, own = metadata['source'], backbone.state_dict()
@@ -162,7 +162,7 @@ def load_trained(
     """
     if isinstance(checkpoint, str):
         checkpoint = open_checkpoint(checkpoint)
-    fitted, report = fit_weights(model, checkpoint, may_be_new)
+    fitted, report = load_copy(model, checkpoint, may_be_new)
     refuse_broken(fitted, report.source)
     weights = fitted.state_dict()
     with torch.no_grad():
@@ -172,7 +172,7 @@ def load_trained(
     return report
 
 
-def fit_weights(
+def load_copy(
     model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
 ) -> tuple[nn.Module, Report]:
     """Return a copy of a model whose parameters are the tensors of a

@@ -7,13 +7,13 @@ answer immediately.
 """
 
 from .arguments import Parser
-from .mistakes import Mistake, plain_errors
+from .errors import UsageError, usage_errors
 from .verbs import run, run_command, upstream, vis_scheduler
 
 __all__ = [
-    'Mistake',
+    'UsageError',
     'Parser',
-    'plain_errors',
+    'usage_errors',
     'run',
     'run_command',
     'upstream',

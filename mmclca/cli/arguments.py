@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from mmclca.utils.messages import printable
 
-from .mistakes import Mistake
+from .errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
@@ -247,4 +247,4 @@ def check_file(path: Path) -> None:
         reason = error.strerror
         if path.parent.is_file():
             reason = f'{path.parent} is a file, not a folder'
-        raise Mistake(f'--out: {path}: {reason}') from error
+        raise UsageError(f'--out: {path}: {reason}') from error

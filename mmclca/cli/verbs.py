@@ -60,17 +60,17 @@ from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 from mmclca.version import __version__
 
-from .mistakes import Mistake, mistake, plain_errors
-from .pictures import KINDS
+from .errors import UsageError, mistake, usage_errors
+from .pictures import PICTURES
 
 # exit codes; Ctrl-C has the code of shells
 WRONG, INTERRUPTED = 2, 130
 FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
-NAMES = [*KINDS, *(path.stem for path in COMMANDS)]
+NAMES = [*PICTURES, *(path.stem for path in COMMANDS)]
 VERBS = sorted(name.replace('_', '-') for name in NAMES)
 
 
@@ -121,7 +121,7 @@ def main_of(name: str) -> Callable[[], int | None]:
 
 def command_named(name: str):
     """Find a picture command, or the module of another command."""
-    return KINDS.get(name) or import_module(f'mmclca.cli.commands.{name}')
+    return PICTURES.get(name) or import_module(f'mmclca.cli.commands.{name}')
 
 
 def upstream(name: str, **names) -> Callable[[], None]:
@@ -134,7 +134,7 @@ def upstream(name: str, **names) -> Callable[[], None]:
 
     def main():
         package = Path(find_spec('mmpretrain').origin).parent
-        with plain_errors():
+        with usage_errors():
             tool = runpy.run_path(str(package / '.mim/tools' / name))['main']
             tool.__globals__.update(names)
             tool()
@@ -157,7 +157,7 @@ def _schedule(work_dir: str, name: str):
     from mmclca.configs import read_config, require_settings
 
     needed = ('optim_wrapper.optimizer', 'train_cfg', 'train_dataloader')
-    with plain_errors(name):
+    with usage_errors(name):
         cfg = read_config(name)
         require_settings(cfg, *needed)
     cfg.work_dir = work_dir
@@ -206,12 +206,12 @@ def run(main: Callable[[], int | None]) -> None:
     prepare_process()
     try:
         code = main()
-    except Mistake as error:
+    except UsageError as error:
         if debug:
             raise (error.__cause__ or error) from None
         sys.stdout.flush()
         program = Path(sys.argv[0]).name
-        say(f'{program}: error: {error}', file=sys.stderr)
+        print_safe(f'{program}: error: {error}', file=sys.stderr)
         code = WRONG
     except CalledProcessError as error:  # its message is on the screen
         code = error.returncode
@@ -219,7 +219,7 @@ def run(main: Callable[[], int | None]) -> None:
         if debug:
             raise
         print(file=sys.stderr)  # the terminal has shown ^C
-        say(f'Stopped. {error}'.strip(), file=sys.stderr)
+        print_safe(f'Stopped. {error}'.strip(), file=sys.stderr)
         code = INTERRUPTED
     if code:
         sys.exit(code)

@@ -11,8 +11,8 @@ from mmclca.utils.files import read_lines
 from mmclca.utils.messages import first_of
 
 from .image_files import is_system
+from .photographs.labeled_images import split_named
 from .photographs.lists import read_labels
-from .photographs.photographs import split_named
 from .photographs.spellings import clean
 
 

@@ -13,10 +13,10 @@ from mmpretrain.datasets.base_dataset import BaseDataset
 
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes
-from mmclca.utils.messages import one_of, printable, say
+from mmclca.utils.messages import one_of, print_safe, printable
 
 from .class_folders import ClassFolders
-from .photographs import Photographs
+from .photographs import LabeledImages
 from .photographs.cells import read_cells
 from .photographs.spellings import clean
 
@@ -38,7 +38,7 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
             coarse classes.
     """
     cells, notes = read_cells(Path(table))
-    say(*notes)
+    print_safe(*notes)
     _, *levels = cells
     if not levels:
         raise ValueError(
@@ -106,7 +106,9 @@ def coarse_labels(
     return [number[coarse_of[name]] for name in names], coarse
 
 
-def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
+def at_level(
+    images: LabeledImages, coarse_of: dict[str, str]
+) -> LabeledImages:
     """Give images the coarse classes of theirs; see :func:`coarse_labels`."""
     labels, names = coarse_labels(images.classes, coarse_of)
     found = [x if x is None else labels[x] for x in images.labels]

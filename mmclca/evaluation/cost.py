@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from mmclca.models import LoRAModel, as_reducible
-from mmclca.models.looking import recording
+from mmclca.models.recording import recording_copy
 from mmclca.registry import MODELS
 
 
@@ -41,7 +41,7 @@ DISTANCE_FLOPS = {
     ATEN._euclidean_dist: _distance_flops,
 }
 # attention and FFN with the LayerNorm before them, head with the last one
-PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
+COST_PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 
 
 @dataclass
@@ -67,7 +67,7 @@ class _NoModules(nullcontext):
     parents = ('Global',)
 
 
-class Counter(FlopCounterMode):
+class MacCounter(FlopCounterMode):
     """torch's counter, with what it leaves out; the total alone."""
 
     def __init__(self):
@@ -88,19 +88,21 @@ class Counter(FlopCounterMode):
 class _Meter:
     """Splits a running count of FLOPs where parts of a model begin and end."""
 
-    def __init__(self, counter: Counter, cost: Cost):
+    def __init__(self, counter: MacCounter, cost: Cost):
         self.counter = counter
         self.cost = cost
         self.last = 0
 
     def metered(self, model: nn.Module) -> nn.Module:
         """Return a copy of a classifier whose parts report to the meter."""
-        model = recording(model)
+        model = recording_copy(model)
         backbone = model.backbone
-        self.cost.parts.update(dict.fromkeys(PARTS, 0))
+        self.cost.parts.update(dict.fromkeys(COST_PARTS, 0))
         backbone.embed = self._booked('embedding', backbone.embed)
-        backbone.attend = self._booked('attention', backbone.attend)
-        backbone.feed = self._booked('FFN', backbone.feed)
+        backbone.attention_block = self._booked(
+            'attention', backbone.attention_block
+        )
+        backbone.ffn_block = self._booked('FFN', backbone.ffn_block)
         return model
 
     def _booked(self, part: str, function: Callable) -> Callable:
@@ -139,7 +141,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     cost = Cost(shape or _own_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
-    counter = Counter()
+    counter = MacCounter()
     meter = _Meter(counter, cost)
     followed = _can_be_followed(model)
     counted = meter.metered(model) if followed else model

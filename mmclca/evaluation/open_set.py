@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from mmclca.checkpoints import identity
 from mmclca.checkpoints.stored import without_training
 from mmclca.datasets.batches import without_cache
-from mmclca.datasets.units import Units
+from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.models.heads import NearestHead
 from mmclca.utils.files import replace_text
 from mmclca.utils.messages import one_of
@@ -157,7 +157,7 @@ def threshold_by_folds(
     scored = torch.where(~known.isnan().all(0))[0].tolist()
     known, groups = known[:, scored], groups and [groups[i] for i in scored]
     one_class = torch.zeros(len(scored), dtype=torch.long)
-    units, rejected = Units(one_class, groups), known.clone()
+    units, rejected = GroupedSplits(one_class, groups), known.clone()
     if not units.tested:
         return {}
     for rest, own in units.folds(folds, seed=0):

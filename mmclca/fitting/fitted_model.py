@@ -16,7 +16,7 @@ from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
     Checked,
-    Photographs,
+    LabeledImages,
     check_photographs,
     read_photographs,
 )
@@ -128,10 +128,10 @@ def fit(
             )
             plan, record = do_steps(files, record, checked, *given)
         if coarse:
-            log.tell_user(coarse_line(plan, coarse_of))
+            log.print(coarse_line(plan, coarse_of))
         if explain:
-            log.tell_user(*screen.explain_lines(plan, record))
-        log.tell_user(*screen.saved_lines(files.path, exports))
+            log.print(*screen.explain_lines(plan, record))
+        log.print(*screen.saved_lines(files.path, exports))
     return FittedModel(out, device)
 
 
@@ -157,25 +157,25 @@ def do_steps(
     files.begin(record)
     log.open(files.log)
     began, before = time.perf_counter(), record.seconds
-    log.tell_user(*screen.start_lines(plan, record))
+    log.print(*screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=cost_of(plan))
-    log.tell_user(screen.cost_line(plan, record.cost))
+    log.print(screen.cost_line(plan, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
-    log.tell_user(*screen.probe_lines(record))
+    log.print(*screen.probe_lines(record))
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.series is None or checked.unopened:
         found = series_of(plan, record.series)
         record = files.publish(record, series=found)
-    log.tell_user(*screen.series_lines(record))
+    log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
-    log.tell_user(*screen.time_lines(plan, record.cost))
+    log.print(*screen.time_lines(plan, record.cost))
     if record.training:
-        log.tell_user(screen.tuning_line(record))
+        log.print(screen.tuning_line(record))
     elif not probe_only:
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
@@ -188,7 +188,7 @@ def do_steps(
         write_report(files.path, checked.digests.keys() - checked.unopened)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    log.tell_user(*screen.result_lines(record))
+    log.print(*screen.result_lines(record))
     return plan, record
 
 
@@ -294,19 +294,19 @@ class FittedModel:
                 record = replace(record, training=training, **fresh)
             else:
                 known = f'no new photos: the model has all photos of {name}'
-                log.tell_user(screen.row('Warning', known))
+                log.print(screen.row('Warning', known))
             files.discard_draft()
             given = files, record, checked, self._device, log
             exports = files.exports()
             _, record = do_steps(*given)
-            log.tell_user(*screen.class_lines(had, record, name))
-            log.tell_user(*screen.saved_lines(files.path, exports))
+            log.print(*screen.class_lines(had, record, name))
+            log.print(*screen.saved_lines(files.path, exports))
         self._read()
 
 
 def _joined(
     rows: list[dict], record: FitRecord, place: Path, name: str
-) -> Photographs:
+) -> LabeledImages:
     """Join the photos of a model with a folder of photos of one class."""
     advice = 'give a folder of photos of one class'
     if not place.is_dir():
@@ -324,7 +324,7 @@ def _joined(
     if rows[0]['group']:  # each new one is another
         groups = [row['group'] for row in rows] + new
     paths, source = known + new, record.source
-    joined = Photographs.named(paths, names, source, record.classes)
+    joined = LabeledImages.named(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
 
 

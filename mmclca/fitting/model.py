@@ -14,7 +14,7 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import Checked, LabeledImages
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
@@ -66,7 +66,7 @@ class Plan:
     device: str
 
     @cached_property
-    def training(self) -> Photographs:
+    def training(self) -> LabeledImages:
         """Select the photographs to learn from."""
         photographs = self.checked.photographs
         return photographs.select(photographs.to_train())
@@ -200,7 +200,7 @@ def accuracies_of(found: Pretrained) -> dict[Variant, float]:
     }
 
 
-def words(variant: Variant) -> str:
+def describe(variant: Variant) -> str:
     """Describe a candidate: its reduction method and image size."""
     kind = 'full ViT' if variant.out_type else 'full network'
     if variant.method:
@@ -297,5 +297,5 @@ def choose(
     enough = ceil(1000 * seen[cheapest]) / 1000
     raise ValueError(
         f'budget {amount:g}{unit}: no model fits; the cheapest needs '
-        f'{enough:g} {unit} ({words(cheapest)}){note}'
+        f'{enough:g} {unit} ({describe(cheapest)}){note}'
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, forecast, learning_curve
-from mmclca.datasets.photographs import Checked, Photographs, find_series
+from mmclca.datasets.photographs import Checked, LabeledImages, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.models.heads import (
     drop_references,
@@ -72,7 +72,7 @@ def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
 
 
 def fit_classifier(
-    plan: Plan, probe: Probe, some: Photographs, views: Tensor
+    plan: Plan, probe: Probe, some: LabeledImages, views: Tensor
 ) -> OutOfFold:
     """Fit the last layer to views (N, V, D); gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
@@ -126,7 +126,7 @@ def write_model(
     return facts
 
 
-def measure(probe: Probe, photographs: Photographs) -> tuple[dict, Tensor]:
+def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
     """Measure a model on photographs that it has not seen.
 
     Gives ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``; and
@@ -217,7 +217,7 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     return [COLUMNS, *rows]
 
 
-def _named(found: Photographs, i: int, probabilities: Tensor) -> list:
+def _named(found: LabeledImages, i: int, probabilities: Tensor) -> list:
     """Return what a photograph was taken for, and how likely classes are."""
     if probabilities.isnan().any():
         return [''] * 3

@@ -16,9 +16,9 @@ from rich.live import Live
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
-from mmclca.utils.messages import first_of, printable, say, spinner
+from mmclca.utils.messages import first_of, print_safe, printable, spinner
 
-from .model import Plan, accuracies_of, classifier_config, words
+from .model import Plan, accuracies_of, classifier_config, describe
 from .probing import best_probe
 from .record import FitRecord
 
@@ -69,10 +69,10 @@ class Log(TextIOBase):
         """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
         return spinner(title, self.bars)
 
-    def tell_user(self, *lines: str) -> None:
+    def print(self, *lines: str) -> None:
         """Print lines on the screen and to the file."""
         for file in (self.screen, self):
-            say(*lines, file=file)
+            print_safe(*lines, file=file)
 
 
 def move_loggers(before: TextIO, after: TextIO) -> None:
@@ -100,7 +100,7 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     for line in record.problems:
         label, _, text = line.partition(': ')
         yield row('  ' * (label != 'Warning') + label, text)
-    yield row('Weights', plan.pretrained.words())
+    yield row('Weights', plan.pretrained.describe())
     for note in plan.pretrained.notes:
         yield row('Warning', note)
 
@@ -108,7 +108,7 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
 def cost_line(plan: Plan, cost: dict) -> str:
     """Describe the model and its multiply-accumulates."""
     full = _full(plan, f'{cost["gmacs_full"]:.3g}')
-    text = f'{words(plan.variant)}: {cost["gmacs"]:.3g} GMACs{full}'
+    text = f'{describe(plan.variant)}: {cost["gmacs"]:.3g} GMACs{full}'
     return row('Model', text)
 
 
@@ -203,18 +203,18 @@ def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     yield row('Candidates', f'the first within {within} is selected (*)')
     yield '   accuracy  GMACs  model'
     for variant, accuracy in accuracies_of(plan.pretrained).items():
-        mark = '*' if words(variant) == words(plan.variant) else ' '
+        mark = '*' if describe(variant) == describe(plan.variant) else ' '
         gmacs = _gmacs(plan, variant)
-        yield f' {mark} {accuracy:7.1f}%  {gmacs:5.3f}  {words(variant)}'
+        yield f' {mark} {accuracy:7.1f}%  {gmacs:5.3f}  {describe(variant)}'
     yield '   (mean accuracy on nine datasets with 3 photos per class)'
     best, found = best_probe(plan)
     share = float(found.accuracy.mean()) if found.independent else None
     yield row(
         'Compared',
-        f'on your photos: {words(best.variant)} {_share(share)} at '
+        f'on your photos: {describe(best.variant)} {_share(share)} at '
         f'{_gmacs(plan, best.variant):.3g} GMACs, this model '
         f'{_share(record.probe["accuracy"])} at {record.cost["gmacs"]:.3g}; '
-        f'--best selects {words(best.variant)}',
+        f'--best selects {describe(best.variant)}',
     )
 
 

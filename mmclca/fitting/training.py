@@ -22,10 +22,10 @@ from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark.steps import quicker_amp
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.grouped_splits import GroupedSplits
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
-from mmclca.datasets.units import Units
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import home
@@ -37,7 +37,7 @@ from .record import FitRecord
 from .screen import Log, row
 
 LABEL = 'Fine-tune'
-PARTS = 5
+HOLD_OUT_FOLDS = 5
 # minimum photos to fine-tune (median class) and to report an accuracy (all)
 LEAST_A_CLASS, LEAST = 8, 200
 # above this accuracy fine-tuning gained nothing on nine datasets
@@ -57,7 +57,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     """
     why_not = _why_not(plan, record.probe['accuracy'])
     if why_not:
-        log.tell_user(row(LABEL, f'skipped: {why_not}'))
+        log.print(row(LABEL, f'skipped: {why_not}'))
         return {}
     began, files = time.perf_counter(), plan.files
     path, known = files.final_training, plan.training
@@ -66,7 +66,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     epochs, share = config.train_cfg.max_epochs, len(split[1]) / len(known)
     text = f'{epochs} epochs, {share:.0%} of photos held out; '
     text += 'Ctrl-C keeps the current model'
-    log.tell_user(row(LABEL, text))
+    log.print(row(LABEL, text))
     init_default_scope(config.default_scope)
     batch = config.train_dataloader.batch_size
     with log.status('Measuring the training speed'):
@@ -75,7 +75,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     some = _train_without_some(plan, split, amp, log, strength)
     found, temperature, near = some
     better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
-    log.tell_user(row(LABEL, _compared(found, is_kept)))
+    log.print(row(LABEL, _compared(found, is_kept)))
     if is_kept:
         path = train(config, amp, log, 'Fine-tuning on all photos')
         more = temperature, files.features
@@ -124,21 +124,23 @@ def why_untrained(counts: list[int], accuracy: float) -> str:
     return ''
 
 
-def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
+def hold_out(photographs: LabeledImages) -> tuple[list[int], list[int]]:
     """Choose positions to train on, and a fifth or a little more to hold out.
 
     Stratified, with groups kept together. Classes of one photograph, or one
     group, are all trained on.
     """
-    units = Units(photographs.labels, photographs.groups)
-    train, test = next(units.folds(PARTS, seed=0))
+    units = GroupedSplits(photographs.labels, photographs.groups)
+    train, test = next(units.folds(HOLD_OUT_FOLDS, seed=0))
     return train.tolist(), test.tolist()
 
 
-def counts_of(photographs: Photographs) -> list[int]:
+def counts_of(photographs: LabeledImages) -> list[int]:
     """Count the photographs of each class; a group counts once, for it is
     held out as a whole."""
-    return Units(photographs.labels, photographs.groups).per_class.tolist()
+    return GroupedSplits(
+        photographs.labels, photographs.groups
+    ).per_class.tolist()
 
 
 def _train_without_some(
@@ -171,7 +173,7 @@ def _train_without_some(
 def refitted(
     plan: Plan,
     path: Path,
-    some: Photographs,
+    some: LabeledImages,
     strength: float,
     temperature: float = 1.0,
     cache: Path | None = None,
@@ -194,7 +196,7 @@ def read_recipe() -> Config:
 
 
 def training_config(
-    plan: Plan, photographs: Photographs, start: Path, work_dir: Path
+    plan: Plan, photographs: LabeledImages, start: Path, work_dir: Path
 ) -> Config:
     """Make the config of training from the checkpoint of a probe."""
     config = read_recipe()
@@ -214,7 +216,7 @@ def training_config(
     return config
 
 
-def _model(plan: Plan, photographs: Photographs, loss: dict) -> dict:
+def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
     model = plan.config.model.to_dict()
     # the first third, as was measured with EViT: cheaper, and as good
     depth = len(model['backbone']['out_indices'])
@@ -260,7 +262,7 @@ def train(
     if amp is not None:
         use_amp(config, amp)
     runner = build_runner(config)
-    shown = log.bars, log.tell_user, title, later
+    shown = log.bars, log.print, title, later
     runner.register_hook(ProgressHook(*shown))
     runner.train()
     path, _ = newest_checkpoint(Path(config.work_dir))

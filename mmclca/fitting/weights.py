@@ -56,7 +56,7 @@ class Pretrained:
         """Return the class of the backbone."""
         return self.backbone['type'].removeprefix('mmclca.')
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Describe the weights."""
         arch = self.backbone['arch']
         patch = self.backbone.get('patch_size', STEM)

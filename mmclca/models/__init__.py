@@ -5,10 +5,10 @@ from .classifiers import *  # noqa: F403
 from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
-from .looking import as_reducible, shallow_copy
 from .lora import LoRAModel, without_lora
 from .losses import ThresholdedBCE
 from .partial_init import PartialInit
+from .recording import as_reducible, shallow_copy
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403

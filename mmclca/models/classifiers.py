@@ -12,7 +12,7 @@ from mmclca.utils.messages import one_of
 
 from .backbones import Reducible
 from .distillation import EncoderTeacher, Teacher
-from .distillation.layers import Layers
+from .distillation.layers import LayerFeatures
 from .heads import (
     CLAHead,
     DistilledHead,
@@ -20,7 +20,7 @@ from .heads import (
     check_channels,
     has_class_loss,
 )
-from .looking import recording
+from .recording import recording_copy
 
 STAGES = ('backbone', 'pre_logits')
 # heads that a backbone with a distillation token may have
@@ -243,11 +243,11 @@ class TokenReductionClassifier(DistilledClassifier):
         """
         self._check_teacher()
         follows = self.teacher is not None and self.teacher.compares_layers
-        model = recording(self) if follows else self
+        model = recording_copy(self) if follows else self
         feats, tokens = model.look(inputs)
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
-            layers = Layers.recorded(model.backbone, tokens.x)
+            layers = LayerFeatures.recorded(model.backbone, tokens.x)
             losses |= self.teacher.teach(inputs, self, ours=layers)
         return losses | self.backbone.reducer.loss(tokens)
 

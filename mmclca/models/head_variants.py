@@ -72,7 +72,7 @@ def _reason(kind: type) -> str:
     if issubclass(kind, VisionTransformer):
         return ' (its forward pass differs from VisionTransformer)'
     if issubclass(kind, ForeignWeights):
-        return f' ({kind.irreducible})'
+        return f' ({kind.why_not_reducible})'
     return ''
 
 
@@ -132,8 +132,8 @@ def remove_cla_head(model: dict) -> None:
 
 
 # vectors that a layer gives
-PARTS = dict(cls_token=1, average=1, std=1)
-PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
+POOLED_PARTS = dict(cls_token=1, average=1, std=1)
+POOLED_PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
 
 
 def with_layer_fusion(
@@ -164,7 +164,7 @@ def with_layer_fusion(
         ValueError: If the backbone is not supported, or has no such layer or
             ``out_type``.
     """
-    one_of(PARTS, out_type=out_type)
+    one_of(POOLED_PARTS, out_type=out_type)
     new = deepcopy(model)
     make_reducible(new)
     backbone = new['backbone']
@@ -190,7 +190,7 @@ def with_layer_fusion(
         type='mmclca.LayerFusionHead',
         in_channels=built.embed_dims,
         num_layers=len(layers),
-        num_parts=PARTS[out_type],
+        num_parts=POOLED_PARTS[out_type],
     )
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
 

@@ -17,7 +17,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery, look_up
 from mmclca.apis.output import ANSWER
 from mmclca.datasets.decoding import MAX_PIXELS
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.classifiers import feature_of
 from mmclca.utils.messages import first_of
 from mmclca.visualization.painting import KEPT, MERGED
@@ -41,7 +41,7 @@ DROP_HERE = (
     '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
     f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
 )
-METHODS = {
+DESCRIPTIONS = {
     'EViT': 'keep the most important patches, fuse the rest into one',
     'TopK': 'keep the most important patches, drop the rest',
     'DiffRate': 'drop some patches, merge others into important ones',
@@ -146,7 +146,7 @@ class Callbacks:
         model = self.variants.trained.model
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
         feature = feature_of(model, data['inputs'], self.gallery.stage)
-        leaf = Photographs.named(['leaf'], [None], 'the page')
+        leaf = LabeledImages.named(['leaf'], [None], 'the page')
         (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), ALIKE)
         return [
             (
@@ -257,7 +257,9 @@ def _controls(variants: Variants):
 
 def _label(method: str, own: str | None) -> str:
     trained = ' (used in training)' if method == own else ''
-    return ': '.join(filter(None, (method, METHODS.get(method)))) + trained
+    return (
+        ': '.join(filter(None, (method, DESCRIPTIONS.get(method)))) + trained
+    )
 
 
 def _results(with_gallery: bool) -> list:

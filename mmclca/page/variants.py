@@ -68,7 +68,8 @@ class Variants:
         self.backbone = backbone = as_reducible(trained.model.backbone)
         if not backbone.has_cls:
             raise ValueError(
-                f'the page needs a model with a CLS token: {backbone.no_cls}'
+                'the page needs a model with a CLS token: '
+                f'{backbone.why_no_cls}'
             )
         self.own, self.rate = _reduction(backbone)
         own, rate = [self.own] if self.own else [], self.rate

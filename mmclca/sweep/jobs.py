@@ -11,7 +11,7 @@ import submitit
 import torch
 from submitit.helpers import as_completed
 
-from mmclca.utils.messages import say, track
+from mmclca.utils.messages import print_safe, track
 
 from .compose import Cell
 from .run import DONE, run_cell
@@ -109,7 +109,7 @@ def _run(
     with closing(_ended(executor, calls, slots)) as ended:
         for call, job in track(ended, 'Cells', len(calls)):
             outcome = 'failed' if job.exception() else job.result()
-            say(f'{call[0].name}: {outcome}')
+            print_safe(f'{call[0].name}: {outcome}')
             if outcome != DONE:
                 yield call, job
 

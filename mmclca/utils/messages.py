@@ -31,7 +31,7 @@ def printable(text: str) -> str:
     )
 
 
-def say(*lines, file: TextIO | None = None) -> None:
+def print_safe(*lines, file: TextIO | None = None) -> None:
     """Print lines without control characters, see :func:`printable`.
 
     Args:
@@ -44,7 +44,7 @@ def say(*lines, file: TextIO | None = None) -> None:
 
 def warn(text: str) -> None:
     """Print a warning in one line to standard error."""
-    say(f'Warning: {text}', file=sys.stderr)
+    print_safe(f'Warning: {text}', file=sys.stderr)
 
 
 def track(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cam import class_activation_maps
-from .figures import Heated, contact_sheet, draw_heat_maps
+from .figures import HeatMapRow, contact_sheet, draw_heat_maps
 from .pooling import class_attention, pooled, pooling_maps
 from .reconstructions import reconstruction_figure, reconstructions
 from .rollout import rollout
@@ -14,7 +14,7 @@ from .survivors import (
 )
 
 __all__ = [
-    'Heated',
+    'HeatMapRow',
     'Survivors',
     'check_reduces',
     'class_activation_maps',

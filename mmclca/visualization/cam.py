@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.models import Reducible
-from mmclca.models.looking import grid_of, recording, share_out
+from mmclca.models.recording import grid_of, recording_copy, share_out
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.utils.messages import integer, one_of
 
@@ -46,7 +46,7 @@ def class_activation_maps(
         categories (Sequence[int], optional): The class to explain of each
             image. Defaults to None: the one that the model predicts.
         layer (int): Layer from 0, or from the last, -1. Defaults to -1.
-        method (str): One of ``METHODS``, in any case. Defaults to
+        method (str): One of ``CAM_METHODS``, in any case. Defaults to
             'gradcam'.
         eigen_smooth (bool): Whether to take the first principal component
             of what channels add in place of its sum. Defaults to False.
@@ -60,8 +60,8 @@ def class_activation_maps(
             given.
     """
     method = method.lower()
-    one_of(METHODS, method=method)
-    copied = recording(model)
+    one_of(CAM_METHODS, method=method)
+    copied = recording_copy(model)
     backbone, layers = copied.backbone, copied.backbone.layers
     integer(-len(layers), len(layers) - 1, layer=layer)
     normalized = _kept_of(backbone, layers[layer])
@@ -106,7 +106,7 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 @torch.inference_mode()
 def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
     """Find the weights (B, N, P) of the patches in what each layer reads."""
-    copied = recording(model)
+    copied = recording_copy(model)
     copied(images, mode='tensor')
     layers = copied.backbone.recorder.layers
     return [layer.entered.patch_weights for layer in layers]
@@ -121,7 +121,7 @@ def map_of(
     total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
     stands = (total > 0).to(x)
     number = stands.sum(dim=1, keepdim=True).clamp(min=1)
-    parts = METHODS[method](stands * x, stands * grad, number)
+    parts = CAM_METHODS[method](stands * x, stands * grad, number)
     if eigen_smooth or method in OF_COMPONENT:
         cam = first_component(parts, stands)
     else:
@@ -164,7 +164,7 @@ def x_grad_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
     return (grad * x).sum(dim=1, keepdim=True) / (total + EPS) * x
 
 
-METHODS = {
+CAM_METHODS = {
     # `Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     # Localization`, section 3: the weight of a channel is its mean gradient
     'gradcam': lambda x, grad, number: grad.sum(1, keepdim=True) / number * x,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
-from mmclca.models.looking import as_reducible, layer_outputs
+from mmclca.models.recording import as_reducible, layer_outputs
 from mmclca.models.reduction.tokens import Tokens
 
 from .figures import save
@@ -40,7 +40,7 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
     backbone = as_reducible(model.backbone)
     if feature == 'cls' and not backbone.num_prefix:
         raise ValueError(
-            f"feature='cls': {backbone.no_cls}; use 'mean' or 'all'"
+            f"feature='cls': {backbone.why_no_cls}; use 'mean' or 'all'"
         )
 
     def read(x: Tensor, left: Tokens) -> Tensor:

@@ -163,7 +163,7 @@ def contact_sheet(
 
 
 @dataclass
-class Heated:
+class HeatMapRow:
     """Hold an image, and some maps of how much its patches count.
 
     Args:
@@ -178,11 +178,11 @@ class Heated:
     maps: dict[str, Tensor]
 
 
-def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> str:
+def draw_heat_maps(images: Sequence[HeatMapRow], out: str, label: str) -> str:
     """Draw maps over images, one row an image, with a colour bar.
 
     Args:
-        images (Sequence[Heated]): The images.
+        images (Sequence[HeatMapRow]): The images.
         out (str): Picture to write; its ending gives the format.
         label (str): What the colours mean.
 

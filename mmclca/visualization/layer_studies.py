@@ -17,7 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
-from mmclca.models.looking import AttentionRecorder, layer_outputs, recording
+from mmclca.models.recording import (
+    AttentionRecorder,
+    layer_outputs,
+    recording_copy,
+)
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
 from mmclca.utils.random_state import same_random_state
@@ -47,7 +51,7 @@ def _mean(batches: Iterable[Batch], look: Callable) -> Tensor:
 
 def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
     """Stack what is made of the attention of each layer, (L, B, ...)."""
-    backbone = recording(model, AttentionRecorder).backbone
+    backbone = recording_copy(model, AttentionRecorder).backbone
     backbone.recorder.summary = summary
     backbone.forward_tokens(images)
     return torch.stack([layer.attn for layer in backbone.recorder.layers])
@@ -165,7 +169,7 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
         images whose five nearest others, by the cosine of the backbone's
         features, vote for their class.
     """
-    number = len(recording(model).backbone.layers)
+    number = len(recording_copy(model).backbone.layers)
     found = []
     for k in range(number + 1):
         ends = range(k), range(number - k, number)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmclca.models.looking import assigned
+from mmclca.models.recording import assigned
 
 GREY = 205
 INK = np.array([25.0, 25.0, 25.0])

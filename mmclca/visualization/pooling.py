@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
 
-from .figures import Heated
+from .figures import HeatMapRow
 
 TOP = 3  # predicted classes to draw, unless some are named
 
@@ -99,7 +99,7 @@ def has_query_a_class(model: nn.Module) -> bool:
 @torch.no_grad()
 def pooled(
     model: nn.Module, one: View, names: Sequence[str], labels: Sequence[int]
-) -> list[Heated]:
+) -> list[HeatMapRow]:
     """Map an image, a row for each class layer.
 
     Args:
@@ -128,11 +128,11 @@ def pooled(
         title = f'{one.title}\nclass layer {number}'
         title = title if len(maps) > 1 else one.title
         by_head = zip(titles, heads[:, 0], strict=True)
-        rows.append(Heated(title, one.image, dict(by_head)))
+        rows.append(HeatMapRow(title, one.image, dict(by_head)))
     return rows
 
 
-def _of_classes(model, one: View, maps: Tensor, names, labels) -> Heated:
+def _of_classes(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
     """Name maps (K, h, w) of some classes, with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
@@ -141,4 +141,4 @@ def _of_classes(model, one: View, maps: Tensor, names, labels) -> Heated:
         for label in labels or best
     }
     found = {title: maps[label] for label, title in titles.items()}
-    return Heated(one.title, one.image, found)
+    return HeatMapRow(one.title, one.image, found)

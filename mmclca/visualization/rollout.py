@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmclca.models import looking
+from mmclca.models import recording
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Appended
 
@@ -39,22 +39,24 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
         ValueError: If the tokens of the backbone cannot be followed, or
             there is no CLS among them.
     """
-    backbone = looking.recording(model, looking.AttentionRecorder).backbone
+    backbone = recording.recording_copy(
+        model, recording.AttentionRecorder
+    ).backbone
     if not backbone.num_prefix:
-        raise ValueError(f'rollout needs CLS: {backbone.no_cls}')
+        raise ValueError(f'rollout needs CLS: {backbone.why_no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.recorder.layers
     rows = roll(layers, backbone.cache)
-    hw = looking.grid_of(backbone, images)
+    hw = recording.grid_of(backbone, images)
     first = layers[0].entered.num_prefix
     return rows[:, 0, first : first + hw[0] * hw[1]].unflatten(1, hw)
 
 
-def roll(layers: list[looking.Recorded], cache: nn.Module | None) -> Tensor:
+def roll(layers: list[recording.Recorded], cache: nn.Module | None) -> Tensor:
     """Compute rows of the final over the input tokens; see :func:`rollout`.
 
     Args:
-        layers (list[looking.Recorded]): Each layer, with its attention.
+        layers (list[recording.Recorded]): Each layer, with its attention.
         cache (CrossLayerCache, optional): That of the backbone.
 
     Returns:
@@ -72,7 +74,7 @@ def roll(layers: list[looking.Recorded], cache: nn.Module | None) -> Tensor:
     return flow.x
 
 
-def _inputs(first: looking.Recorded) -> Tokens:
+def _inputs(first: recording.Recorded) -> Tokens:
     """Make the sequence after the embedding, with a row of its own a token."""
     tokens = first.entered
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))

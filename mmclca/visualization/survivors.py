@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
-from mmclca.models import looking, reduces
+from mmclca.models import recording, reduces
 
 from .figures import Panel, add_heat_bar, picture_grid, save
 from .painting import (
@@ -119,7 +119,7 @@ class Stage:
         if self.mixed:
             return f'\nweights {most.min():.3g} to {most.max():.3g}'
         kind = kinds(self.weights)
-        (token,) = looking.assigned(self.weights[None])
+        (token,) = recording.assigned(self.weights[None])
         counts = []
         for word, k in dict(kept=KEPT, merged=MERGED, fused=FUSED).items():
             number = token[kind == k].unique().numel()
@@ -169,9 +169,9 @@ def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
 
 def _survivors(backbone: nn.Module, one: View) -> Survivors:
     _, tokens = backbone.forward_tokens(one.batch)
-    hw = looking.grid_of(backbone, one.batch)
-    weights = [stage[0].cpu() for stage in looking.stage_weights(tokens)]
-    cached = [stage[0] for stage in looking.cached_by_stage(tokens)]
+    hw = recording.grid_of(backbone, one.batch)
+    weights = [stage[0].cpu() for stage in recording.stage_weights(tokens)]
+    cached = [stage[0] for stage in recording.cached_by_stage(tokens)]
     cached = cached or [None] * len(weights)
     parts = zip(backbone.reduce_at, weights, cached, strict=True)
     stages = [

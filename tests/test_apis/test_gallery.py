@@ -15,7 +15,11 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
 from mmclca.apis.voting import VOTERS, choose_voters
-from mmclca.datasets.photographs import Photographs, images_at, images_of_split
+from mmclca.datasets.photographs import (
+    LabeledImages,
+    images_at,
+    images_of_split,
+)
 from mmclca.models.selfsup.grafit import ranking_scores
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # of features, in degrees
@@ -29,7 +33,7 @@ def features_at(*degrees):
 def gallery_of(names=None):
     paths = [f'{name}.png' for name in ANGLES]
     names = names or [name[0] for name in ANGLES]
-    images = Photographs.named(paths, names, 'here')
+    images = LabeledImages.named(paths, names, 'here')
     return Gallery(images, features_at(*ANGLES.values()), 'model', 'backbone')
 
 
@@ -52,7 +56,7 @@ def test_others_are_found_and_never_the_image_itself():
 
 
 def test_new_images_with_and_without_classes():
-    queries = Photographs.named(['x', 'y', 'z'], ['a', 'b', None], 'new')
+    queries = LabeledImages.named(['x', 'y', 'z'], ['a', 'b', None], 'new')
     entries, found = look_up(gallery_of(), queries, features_at(50, 60, 170))
     assert [len(entry['neighbours']) for entry in entries] == [5] * 3
     # 50 degrees: b0, b1, a1, a0, c0; 60: b1, b0, ...
@@ -70,7 +74,7 @@ def test_new_images_with_and_without_classes():
 def test_links_to_an_image_are_the_image(tmp_path):
     (tmp_path / 'a.png').touch()
     (tmp_path / 'b.png').symlink_to('a.png')
-    images = Photographs.named([str(tmp_path / 'a.png')], ['a'], 'here')
+    images = LabeledImages.named([str(tmp_path / 'a.png')], ['a'], 'here')
     gallery = Gallery(images, features_at(0), 'model', 'backbone')
     link = [str(tmp_path / 'b.png')]
     assert gallery.similarity(link, features_at(0)).isneginf().all()
@@ -78,10 +82,10 @@ def test_links_to_an_image_are_the_image(tmp_path):
 
 def test_no_classes_no_numbers():
     names = [None] * 5
-    queries = Photographs.named(['x'], ['a'], 'new')
+    queries = LabeledImages.named(['x'], ['a'], 'new')
     with pytest.warns(UserWarning, match='no other image'):
         look_up(gallery_of(names), queries, features_at(0))
-    queries = Photographs.named(['x'], [None], 'new')
+    queries = LabeledImages.named(['x'], [None], 'new')
     entries, found = look_up(gallery_of(names), queries, features_at(0))
     assert found == {} and 'knn_class' not in entries[0]
     assert entries[0]['neighbours'][0]['image'] == 'a0.png'
@@ -89,7 +93,7 @@ def test_no_classes_no_numbers():
 
 def test_images_without_a_class_do_not_vote():
     gallery = gallery_of(['a', None, 'b', 'b', 'c'])
-    queries = Photographs.named(['x', 'y'], ['a', 'b'], 'new')
+    queries = LabeledImages.named(['x', 'y'], ['a', 'b'], 'new')
     entries, found = look_up(gallery, queries, features_at(9, 60), 1, 1)
     assert entries[0]['neighbours'][0]['image'] == 'a1.png'
     assert [entry['knn_class'] for entry in entries] == ['a', 'b']
@@ -97,7 +101,7 @@ def test_images_without_a_class_do_not_vote():
 
 
 def test_classes_that_are_not_in_the_gallery():
-    queries = Photographs.named(['x', 'y'], ['oak', 'elm'], 'new')
+    queries = LabeledImages.named(['x', 'y'], ['oak', 'elm'], 'new')
     with pytest.warns(UserWarning, match=r'\(elm, oak, ...\)'):
         entries, found = look_up(gallery_of(), queries, features_at(0, 1))
     assert found == dict(queries=0, unmatched=2)
@@ -223,7 +227,7 @@ LEVELS = dict(a='x', b='y', c='x')
 
 @pytest.mark.parametrize('ranking', ['cosine', 'conditional', 'oracle'])
 def test_rankings_some_queries_at_a_time(monkeypatch, ranking):
-    queries = Photographs.named(['p', 'q', 'r'], ['a', 'b', 'c'], 'new')
+    queries = LabeledImages.named(['p', 'q', 'r'], ['a', 'b', 'c'], 'new')
     features = features_at(50, 60, 170)
     how = gallery_of(), queries, features, 5, 2, ranking, LEVELS
     entries, found = look_up(*how)
@@ -250,7 +254,7 @@ def test_folds_choose_how_many_vote():
     features = features_at(*(60.0 * torch.tensor(labels)))
     features += 0.6 * torch.randn(80, 2)
     names = [f'class {label}' for label in labels]
-    images = Photographs.named([f'{i}' for i in range(80)], names, 'here')
+    images = LabeledImages.named([f'{i}' for i in range(80)], names, 'here')
     gallery = Gallery(images, features, 'model', 'backbone')
     k, _ = choose_voters(images, features)
     assert choose_voters(images, features) == (k, 0.05)
@@ -267,7 +271,7 @@ def test_a_ranking_needs_a_level_for_each_class():
     how = gallery, gallery.images, gallery.features, 1, 1, 'conditional'
     with pytest.raises(ValueError, match='no row for 1 classes, such as c'):
         look_up(*how, dict(a='x', b='y'))
-    queries = Photographs.named(['x'], [None], 'new')
+    queries = LabeledImages.named(['x'], [None], 'new')
     how = gallery, queries, features_at(0), 1, 1, 'oracle', LEVELS
     with pytest.raises(ValueError, match='oracle .* classes, but 1 images'):
         look_up(*how)

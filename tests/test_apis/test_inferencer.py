@@ -16,7 +16,7 @@ from tiny_run import CLASSES
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.token_facts import attribute, paint_attention
 from mmclca.evaluation.cost import count
-from mmclca.models.looking import recording
+from mmclca.models.recording import recording_copy
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import TRANSFORMS
 
@@ -138,7 +138,7 @@ def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
     assert len({tuple(result['tokens']) for result in results}) > 1
     C, hidden, classes = 24, 48, 4
     for image, result in zip(images, results, strict=True):
-        copied = recording(model)
+        copied = recording_copy(model)
         copied.backbone.forward_tokens(batch(model, [image]))
         layers = copied.backbone.recorder.layers
         entered = [seen.entered.x.size(1) for seen in layers]

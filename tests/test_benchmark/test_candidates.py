@@ -5,7 +5,7 @@ from small_models import CACHE, classifier, vit
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmclca.benchmark.candidates import (
-    METHODS,
+    REDUCERS,
     Size,
     mmpretrain_vit,
     of_config,
@@ -80,7 +80,7 @@ def test_models_of_methods():
         ),
     ]
     assert len(set(found)) == len(found)
-    assert 'EViT' in METHODS and 'TokenReducer' not in METHODS
+    assert 'EViT' in REDUCERS and 'TokenReducer' not in REDUCERS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
 from mmclca.benchmark import Setting, Size, interleaved_seconds
-from mmclca.benchmark.candidates import METHODS, mmpretrain_vit, varied
+from mmclca.benchmark.candidates import REDUCERS, mmpretrain_vit, varied
 from mmclca.benchmark.steps import step_of
 from mmclca.models import Variant
 from mmclca.registry import MODELS
@@ -40,7 +40,7 @@ def ratios(slow):
     """
     vit = mmpretrain_vit(SIZE)
     candidates = {'plain': varied(vit, Variant())}
-    for name in (*METHODS, *SLOW):
+    for name in (*REDUCERS, *SLOW):
         candidate = varied(vit, Variant(name, 0.98))
         candidate.config['backbone']['reduce_at'] = (0,)
         candidates[name] = candidate
@@ -51,7 +51,7 @@ def ratios(slow):
     return {name: own / fastest['plain'] for name, own in fastest.items()}
 
 
-@pytest.mark.parametrize('name', METHODS)
+@pytest.mark.parametrize('name', REDUCERS)
 def test_attention_stays_fused(ratios, name):
     assert ratios[name] < BOUND
 

@@ -118,14 +118,14 @@ def test_compiled_as_eager(one, train, monkeypatch):
 
 
 def test_setting_in_words():
-    assert Setting().words() == (
+    assert Setting().describe() == (
         'inference, batch 8, float32, eager, CPU, 1 thread'
     )
-    assert Setting().words([1, 4]) == (
+    assert Setting().describe([1, 4]) == (
         'inference, batch 1/4, float32, eager, CPU, 1 thread'
     )
     setting = Setting('cuda', 2, 128, 'bf16', 'default', True)
-    assert setting.words() == (
+    assert setting.describe() == (
         'training step, batch 128, bf16, torch.compile (default), GPU'
     )
 

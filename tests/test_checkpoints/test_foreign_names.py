@@ -186,7 +186,9 @@ def renamed(weights, table, qkv, prefix):
     return found
 
 
-PARTS = [f'attention.attention.{part}' for part in ('query', 'key', 'value')]
+QKV_NAMES = [
+    f'attention.attention.{part}' for part in ('query', 'key', 'value')
+]
 
 
 @pytest.mark.parametrize('prefix', ['', 'vit.', 'model.dinov2.'])
@@ -196,7 +198,7 @@ def test_vit_of_hugging_face_computes_the_same(
 ):
     there = theirs(style)
     table = {name: both[column] for name, both in VIT.items()}
-    weights = renamed(there.state_dict(), table, PARTS, prefix)
+    weights = renamed(there.state_dict(), table, QKV_NAMES, prefix)
     weights[f'{prefix}embeddings.mask_token'] = torch.ones(1)
     weights[f'{prefix}pooler.dense.weight'] = torch.ones(1)
     assert computes_the_same(ours(style), there, weights, tmp_path)

@@ -14,7 +14,7 @@ import mmclca
 from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
-from mmclca.fitting.model import SIDES, candidates_of, words
+from mmclca.fitting.model import SIDES, candidates_of, describe
 from mmclca.registry import MODELS
 
 SIZES = dict(embed_dims=16, num_layers=3)
@@ -79,7 +79,7 @@ def test_models_to_choose_from():
     assert tuple(one.img_size for one in cait) == SIDES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
     (resmlp,) = candidates_of(SimpleNamespace(backbone=backbone))
-    assert words(resmlp) == 'full network, 96 px'
+    assert describe(resmlp) == 'full network, 96 px'
     model = dict(backbone=backbone)
     assert resmlp.apply(model) == model
 

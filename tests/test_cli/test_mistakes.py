@@ -12,7 +12,7 @@ from mmengine.runner import CheckpointLoader
 from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code, load_tool
 
-from mmclca.cli.mistakes import explained
+from mmclca.cli.errors import explained
 from mmclca.utils.messages import did_you_mean
 
 OPTIONS = '--cfg-options'

@@ -3,7 +3,7 @@ import pytest
 from mmengine.config import Config
 from tiny_run import ROOT, run_python, write_run
 
-from mmclca.cli import plain_errors
+from mmclca.cli import usage_errors
 from mmclca.configs import check_patches, read_config, require_settings
 
 NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
@@ -72,9 +72,9 @@ def test_images_that_patches_fill_or_nobody_knows():
 def test_wrong_input_is_one_line(tmp_path):
     broken = tmp_path / 'broken.py'
     broken.write_text('a = (1,\n')
-    with pytest.raises(SystemExit) as end, plain_errors(broken):
+    with pytest.raises(SystemExit) as end, usage_errors(broken):
         read_config(broken)
     assert str(end.value).startswith(f'{broken}: ')
     assert '\n' not in str(end.value)
-    with pytest.raises(ZeroDivisionError), plain_errors(broken):
+    with pytest.raises(ZeroDivisionError), usage_errors(broken):
         1 / 0  # noqa: B018

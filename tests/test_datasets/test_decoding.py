@@ -14,7 +14,7 @@ from mmclca.datasets import decoding
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import UndecodedError, decode
 from mmclca.datasets.image_files import check_headers, find_problem
-from mmclca.datasets.photographs.check import look_at
+from mmclca.datasets.photographs.check import summarize_images
 from mmclca.registry import TRANSFORMS
 
 LOAD = dict(type='mmclca.LoadPhotograph')
@@ -231,7 +231,7 @@ def test_every_reader_is_bounded_by_decoded_bytes(kind, monkeypatch, tmp_path):
     path = tmp_path / 'a'
     path.write_bytes(content)
     problem = 'MB when decoded'
-    assert problem in look_at([str(path)])[str(path)].problem
+    assert problem in summarize_images([str(path)])[str(path)].problem
     assert problem in check_headers([str(path)])[str(path)]
     for source in (str(path), content, Image.open(BytesIO(content))):
         with pytest.raises(ValueError, match=problem):

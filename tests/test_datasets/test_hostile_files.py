@@ -18,7 +18,7 @@ from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem
 from mmclca.datasets.photographs import images_at
-from mmclca.datasets.photographs.check import look_at
+from mmclca.datasets.photographs.check import summarize_images
 from mmclca.fitting.pictures import Pictures
 from mmclca.page import read_leaf
 from mmclca.utils.files import read_lines
@@ -71,7 +71,7 @@ COPIES = Pictures(Path('copies'), {'a.jpg': 'a'}, opened=['a.jpg'])
 READERS = dict(
     find_problem=find_problem,
     check_headers=lambda path: check_headers([path])[path],
-    look_at=lambda path: look_at([path])[path].problem,
+    summarize_images=lambda path: summarize_images([path])[path].problem,
     read_bgr=refused(read_bgr),
     read_image=refused(read_image, ValueError),
     read_leaf=refused(read_leaf, ValueError),

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.datasets.photographs.lists import (
     lines_of_lists,
     read_lists,
@@ -15,7 +15,7 @@ from mmclca.datasets.photographs.lists import (
 
 
 def test_lists_are_read_as_written(tmp_path):
-    images = Photographs(
+    images = LabeledImages(
         [str(tmp_path / 'images/a b.png'), str(tmp_path / 'c.png')],
         [1, 0],
         ['ash', 'elm'],

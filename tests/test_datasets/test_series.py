@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmclca.datasets.photographs import Photographs, find_series
+from mmclca.datasets.photographs import LabeledImages, find_series
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def photographs(tmp_path):
         all_names = names + ['ash'] * len(files)
         files = [*(f'{i}.png' for i in range(4)), *files]
         paths = [str(tmp_path / file) for file in files]
-        found = Photographs.named(paths, all_names, '.')
+        found = LabeledImages.named(paths, all_names, '.')
         return replace(found, groups=groups)
 
     return photographs

@@ -2,7 +2,7 @@
 import pytest
 import torch
 
-from mmclca.evaluation.cost import PARTS, Counter, count, count_config
+from mmclca.evaluation.cost import COST_PARTS, MacCounter, count, count_config
 from mmclca.models.reduction.reducers import TopK
 from mmclca.registry import MODELS
 
@@ -121,13 +121,13 @@ class KeepsPositive(TopK):
 def test_counts_on_the_cpu_what_depends_on_the_image():
     cost = count_config(tiny(reducer=dict(type=KeepsPositive)))
     assert cost.tokens[2:4] == [18, 17]
-    assert list(cost.parts) == list(PARTS)
+    assert list(cost.parts) == list(COST_PARTS)
 
 
 def test_modules_that_read_views_of_parameters():
     """As class attention reads CLS."""
     read = torch.nn.Linear(4, 5, device='meta')
     row = torch.nn.Parameter(torch.zeros(1, 4, device='meta'))
-    with torch.no_grad(), Counter() as counter:
+    with torch.no_grad(), MacCounter() as counter:
         read(row.expand(3, -1))
     assert counter.others() == 3 * 4 * 5

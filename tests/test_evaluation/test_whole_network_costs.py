@@ -13,7 +13,7 @@ import pytest
 import torch
 from every_config import piece
 
-from mmclca.evaluation.cost import ATEN, Counter
+from mmclca.evaluation.cost import ATEN, MacCounter
 from mmclca.registry import MODELS
 from mmclca.utils.files import read_rows
 
@@ -42,7 +42,7 @@ def parameters(model):
 def macs(model, size):
     """What our counter counts of one image, without single elements."""
     image = torch.zeros(1, 3, size, size, device='meta')
-    with torch.no_grad(), Counter() as counter:
+    with torch.no_grad(), MacCounter() as counter:
         model(image)
     counts = counter.get_flop_counts()['Global']
     return sum(n for op, n in counts.items() if op not in ELEMENTWISE) // 2

@@ -6,7 +6,7 @@ import pytest
 from tables import select
 from tiny_run import ROOT
 
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.fitting.model import (
     BEST,
     DEIT,
@@ -14,8 +14,8 @@ from mmclca.fitting.model import (
     VIT_TINY,
     choose,
     choose_model,
+    describe,
     parse_budget,
-    words,
 )
 from mmclca.fitting.training import counts_of, hold_out, why_untrained
 from mmclca.fitting.weights import PIXELS, VIT, Pretrained
@@ -92,7 +92,7 @@ def test_tables_are_of_the_results(backbone, table):
 def test_what_is_chosen(pixels, budget, chosen):
     pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], ())
     found = choose_model(pretrained, 40, budget, None, 'cpu')
-    assert words(found) == chosen
+    assert describe(found) == chosen
     assert found.layers == (None if found.method else (*range(12),))
 
 
@@ -100,7 +100,9 @@ def photographs(*counts, groups=None):
     labels = [i for i, n in enumerate(counts) for _ in range(n)]
     paths = [f'{n}.jpg' for n in range(len(labels))]
     classes = [f'class {i}' for i in range(len(counts))]
-    return Photographs(paths, labels, classes, groups, [''] * len(paths), '.')
+    return LabeledImages(
+        paths, labels, classes, groups, [''] * len(paths), '.'
+    )
 
 
 def test_a_fifth_of_each_class():

@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
 
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import Checked, LabeledImages
 from mmclca.fitting.probing import table_of
 from mmclca.utils.files import write_rows
 
-PHOTOGRAPHS = Photographs(
+PHOTOGRAPHS = LabeledImages(
     paths=['/a/0.jpg', '/a/1.jpg', '/b/0.jpg', '/b/1.jpg'],
     labels=[0, 0, 1, 1],
     classes=['ash', 'elm, the'],

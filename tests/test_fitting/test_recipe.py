@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.fitting.model import ATC, classifier_config
 from mmclca.fitting.training import num_steps, read_recipe, training_config
 from mmclca.fitting.weights import PIXELS, VIT, Pretrained
@@ -31,7 +31,7 @@ def config_of(work_dir, class_weights=None):
         variant=MODEL,
         config=classifier_config(DEIT, MODEL, 40),
     )
-    found = Photographs(paths, labels, classes, None, [''] * 81, '.')
+    found = LabeledImages(paths, labels, classes, None, [''] * 81, '.')
     return training_config(plan, found, 'probe.pth', work_dir)
 
 

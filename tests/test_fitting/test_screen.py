@@ -18,13 +18,13 @@ def test_libraries_write_to_the_file_and_the_user_sees_lines(tmp_path, capsys):
         log.open(path)
         print_log('of mmengine', logger=logger, level=logging.INFO)
         print('an error', file=sys.stderr)
-        log.tell_user('of fit')
+        log.print('of fit')
     print('after it')
     logger.info('after it, too')
     said, errors = capsys.readouterr()
     with Log() as log:
         log.open(path)
-        log.tell_user('of a second call')
+        log.print('of a second call')
     lines = path.read_text().splitlines()
     assert lines[0] == 'before there is a file'
     assert lines[1].endswith('of mmengine')

@@ -11,7 +11,7 @@ from tiny_run import CLASSES
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 
 pytest.importorskip('gradio', reason='extra demo: pip install gradio')
 
@@ -58,7 +58,7 @@ def test_images_that_are_alike(callbacks):
         str(sent(callbacks.uploads, f'{seed}.png', seed=seed)['path'])
         for seed in range(3)
     ]
-    images = Photographs.named([*paths, 'gone.png'], CLASSES, 'here')
+    images = LabeledImages.named([*paths, 'gone.png'], CLASSES, 'here')
     model = callbacks.variants.trained
     features, _ = extract_features(model, paths)
     features = torch.cat((features, -features[:1]))

@@ -17,7 +17,7 @@ from tiny_run import (
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.cli.commands import probe as command
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.utils.files import write_rows
 
 TOOLS = ROOT / 'tools'
@@ -132,7 +132,7 @@ def test_a_network_that_was_trained_on_the_images(tmp_path, capsys, final):
     rows = [('path', 'class', 'used'), *rows]
     write_rows(tmp_path / 'photographs.csv', rows)
     paths = [str(path), str(tmp_path / 'new.png')]
-    images = Photographs.named(paths, ['ash', 'elm'], '.')
+    images = LabeledImages.named(paths, ['ash', 'elm'], '.')
     command.warn_of_known(tmp_path, images)
     told = 'trained on 1 of these 2 images' in capsys.readouterr().err
     assert told is (final == 'trained')

@@ -10,7 +10,7 @@ from mmcv import imread
 from tiny_run import CONFIG, ROOT, exit_code, load_tool
 
 from mmclca.benchmark import comparison as results
-from mmclca.benchmark.candidates import METHODS
+from mmclca.benchmark.candidates import REDUCERS
 from mmclca.benchmark.steps import build
 
 TOOL = ROOT / 'tools/benchmark/throughput.py'
@@ -132,7 +132,7 @@ def test_defaults(plan_of, config):
     plan = plan_of('--img-size', '224', '448', '--clca', 'yes')
     sizes = [(one.size.name, one.size.pixels) for one in plan]
     assert sizes == [('deit-small', '224'), ('deit-small', '448')]
-    number = 2 + 5 * len(METHODS)
+    number = 2 + 5 * len(REDUCERS)
     assert [len(found) for found in plan.values()] == [number] * 2
     plan = plan_of('--configs', config, '--arch', 'base', '--methods', 'none')
     assert [[one.label for one in found] for found in plan.values()] == [

@@ -8,12 +8,12 @@ from small_models import CACHE, CACHES, REDUCERS, reduced_model
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.models.looking import recording
+from mmclca.models.recording import recording_copy
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.visualization import class_activation_maps
 from mmclca.visualization.cam import (
+    CAM_METHODS,
     EPS,
-    METHODS,
     OF_COMPONENT,
     first_component,
     smoothed_maps,
@@ -52,7 +52,7 @@ def test_equals_small_steps_and_a_slow_loop(layer=4):
     model, x = model_of('EViT', CACHE), noise(1).double()
     (found,) = class_activation_maps(model, x, [2], layer)
     features, slope = slopes(model, x, layer, 2)
-    copied = recording(model)
+    copied = recording_copy(model)
     with torch.no_grad():
         copied(x, mode='tensor')
     trace = copied.backbone.recorder.layers[layer].entered.trace
@@ -129,12 +129,12 @@ def slow(method, x, grad):
     return parts
 
 
-@pytest.mark.parametrize('method', METHODS)
+@pytest.mark.parametrize('method', CAM_METHODS)
 def test_methods_equal_a_slow_loop(method):
     x, grad = torch.randn(2, 2, 7, 3).double()
     stands = torch.tensor([1, 1, 0, 1, 1, 1, 0]).double().view(1, 7, 1)
     number = stands.sum(dim=1, keepdim=True)
-    found = METHODS[method](stands * x, stands * grad, number)
+    found = CAM_METHODS[method](stands * x, stands * grad, number)
     for image in range(2):
         rows = stands[0, :, 0] > 0
         wanted = slow(method, x[image, rows], grad[image, rows])
@@ -157,7 +157,7 @@ def test_first_component_is_that_of_a_covariance():
     assert not found[:, 3].any()
 
 
-@pytest.mark.parametrize('method', ['GradCAM', *METHODS])
+@pytest.mark.parametrize('method', ['GradCAM', *CAM_METHODS])
 def test_every_way_of_weighing_channels(method):
     model, x = model_of('EViT', CACHE), noise(2).double()
     maps = class_activation_maps(model, x, [1, 2], method=method)

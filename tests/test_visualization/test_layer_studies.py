@@ -9,7 +9,7 @@ from small_models import images as noise
 from torch.testing import assert_close
 
 from mmclca.datasets.batches import Batch
-from mmclca.models.looking import layer_outputs
+from mmclca.models.recording import layer_outputs
 from mmclca.visualization import layer_figures
 from mmclca.visualization import layer_studies as study
 

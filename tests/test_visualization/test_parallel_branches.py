@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from mmclca.apis.token_facts import LastLayerRecorder, token_facts
 from mmclca.models import fuse
-from mmclca.models.looking import recording
+from mmclca.models.recording import recording_copy
 from mmclca.visualization import class_activation_maps, rollout
 
 
@@ -37,7 +37,7 @@ def test_maps(models, maps):
 def test_facts_about_tokens(models):
     x, facts = images().double(), []
     for model in models:
-        copied = recording(model, LastLayerRecorder)
+        copied = recording_copy(model, LastLayerRecorder)
         copied(x, mode='tensor')
         layers = copied.backbone.recorder.layers
         read = model.backbone.read_by_cls(x, layers[-1].entered)

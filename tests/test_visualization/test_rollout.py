@@ -13,7 +13,7 @@ from small_models import (
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.models.looking import AttentionRecorder, recording
+from mmclca.models.recording import AttentionRecorder, recording_copy
 from mmclca.models.reduction.attention import attend, logits_of
 from mmclca.visualization import rollout
 from mmclca.visualization.rollout import roll
@@ -46,7 +46,7 @@ def test_equals_the_paper_where_nothing_is_reduced():
 
 
 def final_rows(model, x):
-    copied = recording(model, AttentionRecorder)
+    copied = recording_copy(model, AttentionRecorder)
     with torch.no_grad():
         copied(x, mode='tensor')
         layers = copied.backbone.recorder.layers

@@ -10,10 +10,12 @@ def write_between(page: Path, begin: str, end: str, text: str) -> None:
     """Replace the text between two marks in a page.
 
     Raises:
-        cli.Mistake: If the page lacks a mark.
+        cli.UsageError: If the page lacks a mark.
     """
     before, start, rest = page.read_text(encoding='utf-8').partition(begin)
     _, stop, after = rest.partition(end)
     if not (start and stop):
-        raise cli.Mistake(f'{page}: add the lines {begin.strip()} and {end}')
+        raise cli.UsageError(
+            f'{page}: add the lines {begin.strip()} and {end}'
+        )
     page.write_text(f'{before}{begin}{text}{end}{after}', encoding='utf-8')

@@ -45,7 +45,7 @@ def main():
     parser.add('study', 'name of the table, such as reducers or gpu')
     parser.add('files', 'files of --out (.json)', nargs='+', type=Path)
     args = parser.parse_args()
-    with cli.plain_errors():
+    with cli.usage_errors():
         for file in args.files:
             merge(args.study, file)
 

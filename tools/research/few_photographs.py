@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import FILES, PARTS, Frozen, photographs
+from frozen import FEATURES, FILES, Frozen, photographs
 from mmengine.config import Config
 from scipy.stats import t
 from tables import kept, machine_of, select
@@ -109,7 +109,7 @@ def labels_of(own):
 def read_of(features, reading):
     """Return the features of all views, (V, N, D)."""
     layers, parts = READINGS[reading]
-    parts = [PARTS.index(x) for x in parts]
+    parts = [FEATURES.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
     return features[:, :, layers][:, :, :, parts].flatten(2)
 

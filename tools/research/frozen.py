@@ -35,7 +35,7 @@ FILES = {
 }
 DEPTH = 12
 # features of a layer
-PARTS = ('cls', 'average', 'weighted', 'last', 'std')
+FEATURES = ('cls', 'average', 'weighted', 'last', 'std')
 
 
 @dataclass(frozen=True)

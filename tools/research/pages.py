@@ -11,10 +11,10 @@ import few_photographs
 import jinja2
 import pandas as pd
 import reducers
-import strangers
+import reported_accuracy
 import tables
-import told
 import trained
+import unknown_classes
 
 from mmclca import cli
 from mmclca.utils.files import replace_text
@@ -24,7 +24,11 @@ RESULTS = Path('docs/results')
 
 def of_few_photographs():
     """Return what the template of a few photographs asks for."""
-    more = told.values() | strangers.values() | trained.values()
+    more = (
+        reported_accuracy.values()
+        | unknown_classes.values()
+        | trained.values()
+    )
     return few_photographs.values() | more
 
 
@@ -91,7 +95,7 @@ def main():
     parser.add('pages', which, nargs='*', choices=[*pages, []])
     parser.add('--out', 'folder to write to', Path('docs'), type=Path)
     args = parser.parse_args()
-    with cli.plain_errors():
+    with cli.usage_errors():
         for page in args.pages or pages:
             print(write(page, args.out))
 

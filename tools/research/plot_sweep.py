@@ -145,7 +145,7 @@ def main():
     parser.add('--out', 'folder to write to', type=Path, required=True)
     parser.add('--variant', 'take these cells only', nargs='+')
     args = parser.parse_args()
-    with cli.plain_errors():
+    with cli.usage_errors():
         results = [r for path in args.results for r in read(path)]
         if args.variant:
             kept = args.variant

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
-from mmclca.apis.probe.classifiers import Task
+from mmclca.apis.probe.classifiers import ProbeData
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.provenance import provenance
@@ -97,7 +97,7 @@ def probe(x, own):
     labels = torch.tensor(own.label.to_numpy())
     known = torch.tensor((own.split == 'train').to_numpy())
     given = x[known], labels[known], 1 + int(labels.max()), 'ridge'
-    task = Task.of(*given)
+    task = ProbeData.of(*given)
     strength = task.strengths[task.choose(3, seed=0)]
     found = fit_linear(*given, strength).scores(x[~known]).argmax(1)
     return round(100 * float((found == labels[~known]).float().mean()), 4)

@@ -175,7 +175,7 @@ def main():
     parser.flag('--unpack', 'write the files from the table')
     args = parser.parse_args()
     file = RESULTS / f'{args.study}.csv'
-    with cli.plain_errors():
+    with cli.usage_errors():
         if args.unpack:
             unpack(read_sweep(file), args.folder)
         else:

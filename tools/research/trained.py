@@ -16,7 +16,7 @@ from tables import kept, select
 
 import mmclca
 from mmclca.apis import Probe
-from mmclca.datasets.photographs import Photographs, check_photographs
+from mmclca.datasets.photographs import LabeledImages, check_photographs
 from mmclca.fitting import model
 from mmclca.fitting.model import make_plan, plain_model
 from mmclca.fitting.probing import fit_classifier, measure
@@ -152,7 +152,7 @@ def planned(backbone, name):
 def named(rows):
     """Return the photos listed in a table."""
     classes = [f'{label:02}' for label in rows.label]
-    found = Photographs.named([*rows.path], classes, 'set')
+    found = LabeledImages.named([*rows.path], classes, 'set')
     found.splits[:] = ['train'] * len(classes)
     return found
 

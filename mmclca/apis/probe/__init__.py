@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .classifiers import Linear, fit_linear
+from .classifiers import LinearClassifier, fit_linear
 from .folds import OutOfFold, forecast, learning_curve, out_of_fold
 from .probe import FeatureCache, Probe
 
 __all__ = [
     'FeatureCache',
-    'Linear',
+    'LinearClassifier',
     'OutOfFold',
     'Probe',
     'fit_linear',

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Linear classifiers, fitted to features in closed form, or nearly.
 
-Solvers take features (N, D) in float64, one-hot labels (N, K), the weights of
-the images (N, 1) and strengths, and give a :class:`Linear` for each strength,
-at the cost of one. Strengths are without a scale: the same ones do for any
-backbone, any number of layers and any number of images.
+Solvers take features (N, D) in float64, one-hot labels (N, K), image weights
+(N, 1) and regularization strengths. They return a :class:`LinearClassifier`
+per strength, at the cost of one. Strengths have no scale: the same values suit
+any backbone, any number of layers and any number of images.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmclca.datasets.units import Units
+from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.utils.messages import one_of
 
 
-class Linear(NamedTuple):
+class LinearClassifier(NamedTuple):
     """Class scores by a linear layer, weight (K, D) and bias (K,)."""
 
     weight: Tensor
@@ -32,7 +32,7 @@ class Linear(NamedTuple):
         return F.linear(features.to(self.weight), self.weight, self.bias)
 
 
-def ridge(features, one_hot, weights, strengths) -> list[Linear]:
+def ridge(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     """Fit ridge regression to one-hot labels, the intercept free."""
     mean, target = _mean(features, weights), _mean(one_hot, weights)
     root = weights.sqrt()
@@ -41,10 +41,10 @@ def ridge(features, one_hot, weights, strengths) -> list[Linear]:
     found = _solve(
         centred, centred.T @ (root * one_hot), [s * scale for s in strengths]
     )
-    return [Linear(w, target - w @ mean) for w in found]
+    return [LinearClassifier(w, target - w @ mean) for w in found]
 
 
-def lda(features, one_hot, weights, strengths) -> list[Linear]:
+def lda(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     """Fit linear discriminant analysis with a shrunk covariance."""
     of_class = (weights * one_hot).sum(0)
     means = (weights * one_hot).T @ features / of_class[:, None]
@@ -58,7 +58,9 @@ def lda(features, one_hot, weights, strengths) -> list[Linear]:
     fitted = []
     for share, weight in zip(strengths, found, strict=True):
         weight = weight * weights.sum() / (1 - share)
-        fitted.append(Linear(weight, prior - (weight * means).sum(1) / 2))
+        fitted.append(
+            LinearClassifier(weight, prior - (weight * means).sum(1) / 2)
+        )
     return fitted
 
 
@@ -73,7 +75,7 @@ def _solve(rows: Tensor, right: Tensor, ridges) -> list[Tensor]:
     return [(vectors @ (right / (values + r))).T for r in ridges]
 
 
-def logistic(features, one_hot, weights, strengths) -> list[Linear]:
+def logistic(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     """Fit multinomial logistic regression with scikit-learn."""
     from sklearn.linear_model import LogisticRegression
 
@@ -90,14 +92,16 @@ def logistic(features, one_hot, weights, strengths) -> list[Linear]:
         if len(coef) == 1:  # two classes, as the logit of the second
             coef, bias = (torch.cat([-x, x]) / 2 for x in (coef, bias))
         coef = coef / scale
-        fitted.append(Linear(coef, bias - coef @ mean))
+        fitted.append(LinearClassifier(coef, bias - coef @ mean))
     return fitted
 
 
-def ncm(features, one_hot, weights, strengths) -> list[Linear]:
+def ncm(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     """Find the class means, of which the nearest is the answer."""
     means = one_hot.T @ features / one_hot.sum(0)[:, None]
-    return [Linear(means, -means.square().sum(1) / 2) for _ in strengths]
+    return [
+        LinearClassifier(means, -means.square().sum(1) / 2) for _ in strengths
+    ]
 
 
 def _mean(values: Tensor, weights: Tensor) -> Tensor:
@@ -135,7 +139,7 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
 
 
 @dataclass
-class Task:
+class ProbeData:
     """V views of images (N, V, D) with labels (N,), and the classifier to
     fit to all of them; the first view of each is what is tested."""
 
@@ -156,7 +160,7 @@ class Task:
         classifier: str,
         groups: Sequence | None = None,
         class_weights: str | None = None,
-    ) -> 'Task':
+    ) -> 'ProbeData':
         """Check the arguments of :func:`mmclca.apis.probe.out_of_fold`."""
         labels = torch.as_tensor(labels)
         check_classifier(classifier)
@@ -182,11 +186,11 @@ class Task:
         return self.strengths[len(self.strengths) // 2]
 
     @cached_property
-    def units(self) -> Units:
+    def units(self) -> GroupedSplits:
         """The images in groups, which are not split."""
-        return Units(self.labels, self.groups)
+        return GroupedSplits(self.labels, self.groups)
 
-    def part(self, chosen: np.ndarray) -> 'Task':
+    def part(self, chosen: np.ndarray) -> 'ProbeData':
         """Return the same for some of the images."""
         groups = None if self.groups is None else self.groups[chosen]
         return replace(
@@ -196,7 +200,7 @@ class Task:
             groups=groups,
         )
 
-    def in_span(self) -> 'Task':
+    def in_span(self) -> 'ProbeData':
         """Return the task with features in the span of its images.
 
         ``basis`` are the axes of the span (D, N); None if the features do not
@@ -206,7 +210,7 @@ class Task:
         rotated = rotated.unflatten(0, self.features.shape[:2])
         return replace(self, features=rotated, basis=basis)
 
-    def fit(self, *strengths: float) -> list[Linear]:
+    def fit(self, *strengths: float) -> list[LinearClassifier]:
         """Fit the classifier to all images with each of some strengths."""
         views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
@@ -275,7 +279,7 @@ def fit_linear(
     classifier: str = 'ridge',
     strength: float | None = None,
     class_weights: str | None = None,
-) -> Linear:
+) -> LinearClassifier:
     """Fit a classifier.
 
     - 'ridge': ridge regression to one-hot labels, the intercept free. Its
@@ -305,10 +309,10 @@ def fit_linear(
     Raises:
         ValueError: If there is no such classifier, or a class has no image.
     """
-    task = Task.of(
+    task = ProbeData.of(
         features, labels, num_classes, classifier, None, class_weights
     )
     (fitted,) = task.fit(task.default if strength is None else strength)
     weight = fitted.weight
     weight = weight if task.basis is None else weight @ task.basis.T
-    return Linear(weight.float(), fitted.bias.float())
+    return LinearClassifier(weight.float(), fitted.bias.float())

@@ -12,7 +12,7 @@ from torch import Tensor
 from mmclca.datasets.levels import coarse_labels
 from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
-from .classifiers import Linear, Task, best, fit_linear
+from .classifiers import LinearClassifier, ProbeData, best, fit_linear
 
 MOST_SCORES = 2**25  # of all repeats together: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
@@ -151,7 +151,7 @@ def out_of_fold(
         ValueError: If there is no such classifier, a class has no image, or
             there is not one group for each image.
     """
-    task = Task.of(
+    task = ProbeData.of(
         features, labels, num_classes, classifier, groups, class_weights
     )
     labels = task.labels
@@ -191,7 +191,7 @@ def fit_chosen(
     *,
     class_weights: str | None = None,
     **folds,
-) -> tuple[OutOfFold, Linear]:
+) -> tuple[OutOfFold, LinearClassifier]:
     """Fit a classifier with the strength that folds of the images choose.
 
     The settings are those of :func:`out_of_fold`; scores of the classifier
@@ -240,7 +240,7 @@ def learning_curve(
         ValueError: See :func:`out_of_fold`.
     """
     number = found.logits.shape[-1], classifier
-    task = Task.of(features, found.labels, *number, groups, class_weights)
+    task = ProbeData.of(features, found.labels, *number, groups, class_weights)
     if not found.independent:
         return []
     usual = np.median(task.units.per_class)
@@ -253,7 +253,7 @@ def learning_curve(
     return [dict(zip(POINT, point, strict=True)) for point in points]
 
 
-def _subset(found: OutOfFold, task: Task, share: float) -> float:
+def _subset(found: OutOfFold, task: ProbeData, share: float) -> float:
     """Cross-validate with a share of each class, at least one unit."""
     numbers = np.rint(share * task.units.per_class).clip(1)
     logits = torch.full_like(found.logits, torch.nan)

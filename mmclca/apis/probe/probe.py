@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs import LabeledImages
 from mmclca.evaluation.open_set import image_settings, model_digest
 from mmclca.models.classifiers import feature_of
 from mmclca.models.heads import (
@@ -26,7 +26,12 @@ from mmclca.models.heads import (
 )
 from mmclca.utils.files import read_bytes, replace_bytes
 
-from ..features import Outputs, feature_batches, read_ones, refuse_none_read
+from ..features import (
+    Outputs,
+    drop_unreadable,
+    feature_batches,
+    require_readable,
+)
 from ..inferencer import TokenReductionInferencer
 from ..loading import (
     config_and_weights,
@@ -35,10 +40,10 @@ from ..loading import (
     save_classifier,
 )
 from ..threshold_choice import check_known, share_right, shared
-from .classifiers import Linear
+from .classifiers import LinearClassifier
 from .folds import OutOfFold, fit_chosen
 
-PARTS = ('backbone', 'neck', 'head')
+MODEL_PARTS = ('backbone', 'neck', 'head')
 # settings that say nothing of what the last layer reads
 OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
 
@@ -214,7 +219,7 @@ class Probe:
                 f'{lost[0]}; run fit again with --overwrite'
             )
         unread = self._keep_features(paths, digests, new, zoom) if new else {}
-        refuse_none_read(paths, unread)
+        require_readable(paths, unread)
         found = [cache[x] for i, x in enumerate(digests) if i not in unread]
         return torch.stack(found), unread
 
@@ -289,7 +294,9 @@ class Probe:
             Tensor: Scores before softmax (N, K).
         """
         last = last_linear(self.model.head)
-        last = Linear(last.weight.detach().flatten(1), last.bias.detach())
+        last = LinearClassifier(
+            last.weight.detach().flatten(1), last.bias.detach()
+        )
         return last.scores(features).cpu()
 
     def save(self, path: str | PathLike) -> None:
@@ -305,7 +312,7 @@ def feature_key(model: BaseModel) -> str:
     """Digest all of a model but its last layer: the same for any classes."""
     parts = model._config.model.to_dict()
     settings = image_settings(model)
-    settings.update({name: parts.get(name) for name in PARTS})
+    settings.update({name: parts.get(name) for name in MODEL_PARTS})
     for name in ('head', 'preprocessor'):
         part = (settings[name] or {}).items()
         settings[name] = {k: v for k, v in part if k not in OF_LAST}
@@ -316,7 +323,7 @@ def feature_key(model: BaseModel) -> str:
 
 def put_classifier(
     model: BaseModel,
-    fitted: Linear,
+    fitted: LinearClassifier,
     temperature: float,
     classes: Sequence[str],
 ) -> None:
@@ -339,15 +346,15 @@ def _set_number_of_classes(model: BaseModel, number: int) -> None:
 
 
 def fit_to_images(
-    probe: Probe, images: Photographs, **options
-) -> tuple[Photographs, int, OutOfFold]:
+    probe: Probe, images: LabeledImages, **options
+) -> tuple[LabeledImages, int, OutOfFold]:
     """Fit a probe to labeled images, with the options of ``Probe.fit``.
 
     Returns the readable images, the dimension of their features, and the
     cross-validated predictions.
     """
     features, unread = probe.views(images.paths)
-    images = read_ones(images, unread)
+    images = drop_unreadable(images, unread)
     if None in images.labels:
         nameless = images.paths[images.labels.index(None)]
         raise ValueError(
@@ -361,7 +368,7 @@ def fit_to_images(
 
 
 def accuracy_on(
-    probe: Probe, images: Photographs, fitted: Photographs
+    probe: Probe, images: LabeledImages, fitted: LabeledImages
 ) -> tuple[int, float]:
     """Return the number of readable test images and the accuracy."""
     check_known(images, probe.classes)
@@ -372,7 +379,7 @@ def accuracy_on(
             f'{min(both)}; remove them from one of the sets'
         )
     features, unread = probe.features(images.paths)
-    images = read_ones(images, unread)
+    images = drop_unreadable(images, unread)
     right = share_right(images, probe.scores(features), probe.classes)
     if right is None:
         raise ValueError(f'accuracy needs labels; {images.source} has none')

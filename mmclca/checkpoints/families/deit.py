@@ -2,7 +2,7 @@
 """Other networks of DeiT's releases, of which timm has some by other names."""
 
 from .family import Family
-from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYERS, layer_renames
+from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYER_RENAMES, layer_renames
 
 # CaiT, in timm by the same names
 CLASS_LAYERS = layer_renames(
@@ -14,7 +14,7 @@ CAIT = Family(
         *EMBEDDING,
         (rf'{BLOCK}\.attn\.proj_l\.', rf'{LAYER}.attn.mix_logits.'),
         (rf'{BLOCK}\.attn\.proj_w\.', rf'{LAYER}.attn.mix_weights.'),
-        *LAYERS,
+        *LAYER_RENAMES,
         *CLASS_LAYERS,
         (r'norm\.', 'backbone.ln1.'),
         (r'head\.', 'head.fc.'),

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..releases import DECODED, renamed
 from .family import Family
-from .vit import EMBEDDING, LAYERS, layer_renames
+from .vit import EMBEDDING, LAYER_RENAMES, layer_renames
 
 DECODER = r'neck.decoders.\1'
 BLOCK, LAYER = r'decoder_blocks(\d+)\.(\d+)', rf'{DECODER}.layers.\2'
@@ -31,7 +31,7 @@ MIRL = (
     (r'decoder_norm(\d+)\.', rf'{DECODER}.ln.'),
     (r'decoder_pred(\d+)\.(weight|bias)(_v)?$', rf'{DECODER}.pred.\2'),
 )
-ENCODER = (*EMBEDDING, *LAYERS, (r'norm\.', 'backbone.ln1.'))
+ENCODER = (*EMBEDDING, *LAYER_RENAMES, (r'norm\.', 'backbone.ln1.'))
 PRETRAINING = Family(
     mark=DECODED.pattern,
     renames=(*MIRL, *MAE, *ENCODER, ('', '')),  # others keep their names

@@ -36,7 +36,7 @@ def stacked_qkv(block: str) -> tuple[tuple[str, str], ...]:
     return ((rf'({block}\.attn\.){part}', r'\1qkv.\g<kind>'),)
 
 
-LAYERS = layer_renames(BLOCK, LAYER)
+LAYER_RENAMES = layer_renames(BLOCK, LAYER)
 HEAD = (
     (r'norm\.', 'backbone.ln1.'),
     (r'fc_norm\.', 'backbone.ln2.'),
@@ -44,7 +44,7 @@ HEAD = (
     (r'head_dist\.', 'head.layers.head_dist.'),
     (r'(head|fc|classifier)\.', 'head.layers.head.'),
 )
-RENAMES = (*EMBEDDING, *LAYERS, *HEAD)
+RENAMES = (*EMBEDDING, *LAYER_RENAMES, *HEAD)
 VIT = Family(
     mark=r'blocks\.\d+\.|patch_embed\.proj\.',
     renames=RENAMES,
@@ -145,7 +145,7 @@ TRANSFG = Family(
     ),
     renames=(
         *EMBEDDING,
-        *LAYERS,
+        *LAYER_RENAMES,
         *layer_renames('last', 'backbone.last_layers.0'),
         (r'part_structure\.gcn\.(gc\d)\.weight$', r'backbone.structure.\1'),
         (r'norm\.', 'backbone.ln1.'),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import model_file
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..packages import fitting
 
 
@@ -24,7 +24,7 @@ def parse_args():
 
 
 def main(args):
-    with plain_errors():
+    with usage_errors():
         model_files.check_order(str(args.folder), [str(args.photographs)])
         model_file(args.folder)
         with model_files.loading():

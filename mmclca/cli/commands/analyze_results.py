@@ -7,9 +7,9 @@
 
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import positive
 from ..packages import (
     configs,
@@ -60,7 +60,7 @@ def save(chosen, dataset, folder, rescale_factor):
             out_file=str(folder / f'{rank:03}_{name}.png'),
         )
     mmengine.dump(chosen, folder / f'{folder.name}.json')
-    say(f'Saved      {folder} ({len(chosen)} pictures)')
+    print_safe(f'Saved      {folder} ({len(chosen)} pictures)')
 
 
 def analyze(args):
@@ -83,5 +83,5 @@ def analyze(args):
 
 
 def main(args):
-    with plain_errors(args.config):
+    with usage_errors(args.config):
         analyze(args)

@@ -4,9 +4,9 @@
 import sys
 from pathlib import Path
 
-from mmclca.utils.messages import say, track
+from mmclca.utils.messages import print_safe, track
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import positive
 from ..packages import (
     configs,
@@ -162,7 +162,7 @@ def browse(args):
 
 
 def main(args):
-    with plain_errors(args.config):
+    with usage_errors(args.config):
         browse(args)
     if args.output_dir:
-        say(f'Saved      {args.output_dir}')
+        print_safe(f'Saved      {args.output_dir}')

@@ -8,9 +8,9 @@ columns are predicted classes.
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import file_named
 from ..packages import (
     configs,
@@ -69,7 +69,9 @@ def classes_of(cfg):
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
-        say(f'Warning: class numbers instead of names, test set: {error}')
+        print_safe(
+            f'Warning: class numbers instead of names, test set: {error}'
+        )
         return None
     return dataset.metainfo.get('classes')
 
@@ -105,7 +107,7 @@ def write(matrix, out):
 
 def main(args):
     source = args.ckpt_or_result
-    with plain_errors(f'{args.config}, {source}'):
+    with usage_errors(f'{args.config}, {source}'):
         if args.show_path:
             visualization.figures.check_picture(args.show_path)
         cfg = configs.read_config(args.config, args.cfg_options)
@@ -113,11 +115,11 @@ def main(args):
         if is_checkpoint(source):
             count = matrix_of_checkpoint
         matrix, classes = count(args, cfg)
-        say(*describe(matrix, classes))
+        print_safe(*describe(matrix, classes))
         if args.out:
             write(matrix, args.out)
-            say(f'Saved      {args.out}')
+            print_safe(f'Saved      {args.out}')
         if args.show_path:
             figure = draw(matrix, classes, args.include_values, args.cmap)
             figure.savefig(args.show_path, bbox_inches='tight')
-            say(f'Saved      {args.show_path}')
+            print_safe(f'Saved      {args.show_path}')

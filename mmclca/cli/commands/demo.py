@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mmclca.utils.files import read_lines
 
-from .. import Mistake, Parser
+from .. import Parser, UsageError
 from ..packages import mmengine, model_index
 
 CONFIG = (
@@ -48,7 +48,7 @@ def make_empty(folder):
     """Remove what an earlier demo left; refuse to touch other files."""
     mark = folder / 'made_by_demo'
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
-        raise Mistake(
+        raise UsageError(
             f'{folder} is not empty and not from an earlier demo; choose '
             'another --work-dir'
         )

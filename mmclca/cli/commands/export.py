@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.files import remove_partial_files, replace_file
-from mmclca.utils.messages import say, spinner
+from mmclca.utils.messages import print_safe, spinner
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import CHECKPOINT, check_file, whole_number
 from ..packages import benchmark, deployment
 
@@ -111,16 +111,18 @@ def export(args, out):
 
 
 def main(args):
-    with plain_errors():
+    with usage_errors():
         check(args)
     names = ', '.join(filter(None, (args.config, args.checkpoint)))
-    with plain_errors(names), model_files.quiet():
+    with usage_errors(names), model_files.quiet():
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
         with spinner('Exporting, about 10 s', sys.stderr):
             error, compared = export(args, out)
     when = 'before quantization' if args.int8 else 'float32'
-    say(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
-    say(*compared, f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)')
+    print_safe(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
+    print_safe(
+        *compared, f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)'
+    )
     if args.format == 'onnx':
         tool = 'python tools/deployment/infer_onnx.py'
-        say(f'Next       {tool} {quote(str(out))} PHOTOS')
+        print_safe(f'Next       {tool} {quote(str(out))} PHOTOS')

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import whole_number
 from ..packages import fitting
 
@@ -77,5 +77,5 @@ def parse_args():
 def main(args):
     with model_files.loading():
         fit = fitting.fit
-    with plain_errors():
+    with usage_errors():
         fit(**vars(args))

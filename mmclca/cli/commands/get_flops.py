@@ -10,7 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import positive
 from ..packages import apis, configs, evaluation
 
@@ -62,7 +62,7 @@ def rows(cost):
 
 
 def main(args):
-    with plain_errors(args.config):
+    with usage_errors(args.config):
         cost = measure(args.config, args.cfg_options, args.shape)
     if args.json:
         print(json.dumps(asdict(cost)))

@@ -10,9 +10,9 @@ Images are not copied; lists are written for train.py and open_set.py.
 from dataclasses import replace
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..packages import datasets
 
 # split_folder.py writes a test list on request only
@@ -53,10 +53,10 @@ def run(args):
     lists = lists_of.lines_of_lists(known, args.out, given)
     lists |= held_out
     lists_of.write_lists(lists, REFUSAL)
-    say(f'Held out   {", ".join(unknown.classes)}')
-    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
+    print_safe(f'Held out   {", ".join(unknown.classes)}')
+    print_safe(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
 
 
 def main(args):
-    with plain_errors(args.folder):
+    with usage_errors(args.folder):
         run(args)

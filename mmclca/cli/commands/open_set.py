@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, file_named
 from ..packages import apis, evaluation, pd, torch
 
@@ -89,7 +89,7 @@ def run(args):
 
 def main(args):
     torch.manual_seed(0)
-    with plain_errors(), redirect_stdout(sys.stderr):
+    with usage_errors(), redirect_stdout(sys.stderr):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
     rows = pd.DataFrame(notes['scores']).rename(columns=TITLES)
@@ -100,4 +100,4 @@ def main(args):
     in_folder = is_fitted(args.checkpoint) and not args.out
     words = ['PHOTOS', *['--reject', str(out)] * (not in_folder)]
     command = shlex.join(['predict', args.checkpoint, *words])
-    say(f'Saved      {out}', f'Next       python -m mmclca {command}')
+    print_safe(f'Saved      {out}', f'Next       python -m mmclca {command}')

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmclca.utils.extras import require
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import CHECKPOINT, whole_number
 from ..packages import apis, evaluation, model_index, page
 
@@ -65,7 +65,7 @@ def read_gallery(path, model):
 def main(args):
     # ended by its system, it removes what was uploaded as with Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with plain_errors():
+    with usage_errors():
         require('gradio', extra='demo')
         with model_files.quiet():
             model, name = trained(args)

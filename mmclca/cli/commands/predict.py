@@ -11,9 +11,9 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, positive
 from ..packages import apis, visualization
 
@@ -52,7 +52,7 @@ def check(args):
         check_file(args.out)
 
 
-@plain_errors()
+@usage_errors()
 def prepare(args):
     """Load the model, find the images and name their pictures."""
     check(args)
@@ -78,7 +78,7 @@ def prepare(args):
     return found, paths, pictures
 
 
-@plain_errors()
+@usage_errors()
 def predict(args, inferencer, paths, pictures, results):
     """Append to ``results``, so that an interrupted run keeps them."""
     answers = inferencer.stream(paths, args.batch_size, args.tokens)
@@ -104,7 +104,7 @@ def finish(args, classes, results):
         words = [f'{one["name"]} {one["score"]:.1%}' for one in shown]
         if result['known'] is False:
             words.append(f'unknown? (score {result["known_score"]:.3f})')
-        say('  '.join([result['image'], *words]))
+        print_safe('  '.join([result['image'], *words]))
 
 
 def summary(results, out):
@@ -138,7 +138,7 @@ def main(args):
     unread = [result for result in results if 'error' in result]
     for one in unread:
         line = f'Warning    {one["image"]} is unreadable: {one["error"]}'
-        say(line, file=sys.stderr)
-    say(summary(results, args.out), file=sys.stderr)
+        print_safe(line, file=sys.stderr)
+    print_safe(summary(results, args.out), file=sys.stderr)
     if unread:
         sys.exit(1)

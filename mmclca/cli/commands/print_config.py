@@ -7,7 +7,7 @@
 import sys
 from contextlib import redirect_stdout
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..packages import configs, rich
 
 
@@ -19,7 +19,7 @@ def parse_args():
 
 
 def main(args):
-    with plain_errors(args.config), redirect_stdout(sys.stderr):
+    with usage_errors(args.config), redirect_stdout(sys.stderr):
         text = configs.read_config(args.config, args.cfg_options).pretty_text
     # wrapped lines would not be valid Python
     rich.console.Console(soft_wrap=True).print(text, markup=False)

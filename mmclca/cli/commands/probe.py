@@ -13,9 +13,9 @@ from pathlib import Path
 from shlex import quote
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.messages import first_of, say, track
+from mmclca.utils.messages import first_of, print_safe, track
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import (
     check_file,
     file_named,
@@ -134,7 +134,7 @@ def warn_of_known(model, images):
         rows = {row['path'] for row in files.used_rows()}
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
-            say(
+            print_safe(
                 'Warning: cross-validation is optimistic, as the backbone '
                 f'of {model} was trained on {len(known)} of these '
                 f'{len(images)} images',
@@ -196,7 +196,9 @@ def run(args):
 
 
 def main(args):
-    with plain_errors(), redirect_stdout(sys.stderr):
+    with usage_errors(), redirect_stdout(sys.stderr):
         lines = run(args)
-    say(*lines, f'Saved      {args.out}')
-    say(f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS')
+    print_safe(*lines, f'Saved      {args.out}')
+    print_safe(
+        f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS'
+    )

@@ -10,9 +10,9 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.messages import did_you_mean, say
+from mmclca.utils.messages import did_you_mean, print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
 NO_CONFIG = 'Warning: no config stored; add --config CONFIG'
@@ -72,8 +72,10 @@ def publish(args):
 
 
 def main(args):
-    with plain_errors(args.in_file), redirect_stdout(sys.stderr):
+    with usage_errors(args.in_file), redirect_stdout(sys.stderr):
         paths = publish(args)
     labels = dict.fromkeys(paths, 'Saved') | {Path(args.in_file): 'Input'}
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):
-        say(f'{labels[path]:10} {path} ({path.stat().st_size / 1e6:.2f} MB)')
+        print_safe(
+            f'{labels[path]:10} {path} ({path.stat().st_size / 1e6:.2f} MB)'
+        )

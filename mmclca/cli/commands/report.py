@@ -6,7 +6,7 @@
 
 from mmclca.checkpoints.fitted import model_file
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..packages import fitting
 
 
@@ -17,7 +17,7 @@ def parse_args():
 
 
 def main(args):
-    with plain_errors():
+    with usage_errors():
         model_file(args.folder)
         with model_files.quiet():
             print(f'Saved      {fitting.report.write_report(args.folder)}')

@@ -11,9 +11,9 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, plain_errors
+from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, file_named, positive, whole
 from ..packages import apis, datasets, evaluation, visualization
 
@@ -107,7 +107,7 @@ def embed(args, inferencer, place, split):
     found, unread = apis.features.extract_features(
         inferencer, images.paths, args.stage, args.batch_size
     )
-    return apis.features.read_ones(images, unread), found
+    return apis.features.drop_unreadable(images, unread), found
 
 
 def make_gallery(args, inferencer):
@@ -153,10 +153,10 @@ def show(entries, metrics):
         vote = ''
         if 'knn_class' in entry:
             vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '
-        say(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
+        print_safe(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
-        say(
+        print_safe(
             f'{name:10} ' + (f'{value:.2f}%' if is_rate else f'{value} images')
         )
 
@@ -164,11 +164,11 @@ def show(entries, metrics):
 def show_files(args):
     """Name the files, and the command that uses the index."""
     files = args.out, args.save_index, args.sheet
-    say(*(f'Saved      {file}' for file in filter(None, files)))
+    print_safe(*(f'Saved      {file}' for file in filter(None, files)))
     if args.save_index:
         words = args.checkpoint, '--index', str(args.save_index)
         tool = 'python -m mmclca retrieval'
-        say(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
+        print_safe(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
 
 
 def title(neighbour):
@@ -178,7 +178,7 @@ def title(neighbour):
 
 
 def main(args):
-    with plain_errors(), redirect_stdout(sys.stderr):
+    with usage_errors(), redirect_stdout(sys.stderr):
         entries, metrics = run(args)
     show(entries, metrics)
     show_files(args)

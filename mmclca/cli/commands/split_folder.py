@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..packages import datasets
 
 CONFIG = (
@@ -46,10 +46,10 @@ def images_in(place):
         raise ValueError(
             f'{place} is split ({splits}): expected one folder per class'
         )
-    say(f'Data       {len(found)} images, {len(found.classes)} classes')
+    print_safe(f'Data       {len(found)} images, {len(found.classes)} classes')
     checked = datasets.photographs.check_photographs(found)
     for line in checked.lines():
-        say(line)
+        print_safe(line)
     return checked.photographs
 
 
@@ -58,7 +58,7 @@ def warn_of_small_classes(images, wanted):
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
-        say(
+        print_safe(
             f'Warning: classes with fewer than {wanted} images are in the '
             f'training list only: {", ".join(small)}'
         )
@@ -67,7 +67,7 @@ def warn_of_small_classes(images, wanted):
 def training_command(out, num_classes, has_test):
     """Write the command that trains with the lists of a folder."""
     options = [f'model.head.num_classes={num_classes}']
-    for name in datasets.photographs.lists.PARTS:
+    for name in datasets.photographs.lists.SPLITS:
         loader = f'{name}_dataloader.dataset'
         options.append(f'{loader}.data_root={out}')
         options.append(f'{loader}.classes={out / "classes.txt"}')
@@ -87,17 +87,19 @@ def run(args):
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
     parts = lists_of.split_photographs(images, *fractions, args.seed)
     lists = lists_of.lines_of_lists(parts, out)
-    old = [out / f'{name}.txt' for name in lists_of.PARTS]
+    old = [out / f'{name}.txt' for name in lists_of.SPLITS]
     lists_of.write_lists(lists, REFUSAL, old, args.force)
-    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
+    print_safe(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
     command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
     print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
-        say(f'Warning: {out} contains spaces or commas: rename the folder')
+        print_safe(
+            f'Warning: {out} contains spaces or commas: rename the folder'
+        )
 
 
 def main(args):
-    with plain_errors(args.folder):
+    with usage_errors(args.folder):
         run(args)

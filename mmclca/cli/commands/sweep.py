@@ -9,9 +9,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import SETTINGS, positive
 from ..packages import sweep
 
@@ -66,9 +66,9 @@ def prepare(args):
 def report(root, results):
     """Write tables of the finished runs."""
     found = list(filter(None, results.values()))
-    say(f'Results    {len(found)} of {len(results)} runs complete')
+    print_safe(f'Results    {len(found)} of {len(results)} runs complete')
     for path in sweep.report.write_tables(found, root / 'report'):
-        say(f'Saved      {path}')
+        print_safe(f'Saved      {path}')
 
 
 def plan(args, root, configs, keep_checkpoints):
@@ -86,7 +86,7 @@ def plan(args, root, configs, keep_checkpoints):
 
 
 def main(args):
-    with plain_errors():
+    with usage_errors():
         root, grid, configs, results = prepare(args)
         if args.report:
             return report(root, results)
@@ -101,7 +101,7 @@ def main(args):
         end = f'failed twice: {error}' if error else sweep.run.TAKEN
         print(f'{cell.name}: {end}')
     done = f'{len(configs) - len(left)} of {len(configs)}'
-    say(f'Results    {done} runs complete', f'Saved      {root}')
+    print_safe(f'Results    {done} runs complete', f'Saved      {root}')
     words = sys.argv[1:] + ['--report'] * (not left)
-    say(f'Next       python -m mmclca sweep {shlex.join(words)}')
+    print_safe(f'Next       python -m mmclca sweep {shlex.join(words)}')
     return int(bool(left))

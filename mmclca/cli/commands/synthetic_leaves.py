@@ -10,9 +10,9 @@ The same options give identical files with any number of jobs.
 from collections import Counter
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import positive
 from ..packages import datasets
 
@@ -35,11 +35,11 @@ def parse_args():
 def main(args):
     options = dict(vars(args))
     out, jobs = options.pop('out'), options.pop('jobs')
-    with plain_errors(out):
+    with usage_errors(out):
         images = datasets.synthetic_leaves.data_set.draw_data_set(
             out, options, jobs
         )
     counts = Counter(images.splits).items()
     listed = ', '.join(f'{number} {split}' for split, number in counts)
-    say(f'Data       {len(images.classes)} classes, images: {listed}')
-    say(f'Saved      {out}')
+    print_safe(f'Data       {len(images.classes)} classes, images: {listed}')
+    print_safe(f'Saved      {out}')

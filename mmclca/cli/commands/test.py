@@ -3,11 +3,11 @@
 
 import shlex
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import add_run_arguments, check_file, file_named
-from ..mistakes import starting
+from ..errors import setup_errors
 from ..packages import configs, engine, mmengine
 
 
@@ -77,7 +77,7 @@ def configure(args, checkpoint):
 def tested(args, checkpoint):
     """Test one checkpoint and return its metrics."""
     source = f'{args.config}, {checkpoint}'
-    with plain_errors(source):
+    with usage_errors(source):
         if args.out_item and not args.out:
             raise ValueError('--out-item needs --out FILE')
         if args.out:
@@ -90,7 +90,7 @@ def tested(args, checkpoint):
         if args.out and args.out_item != 'metrics':
             dump = mmengine.evaluator.DumpResults(str(args.out))
             runner.test_evaluator.metrics.append(dump)
-    with starting(source, runner):
+    with setup_errors(source, runner):
         return runner.test()
 
 
@@ -106,10 +106,10 @@ def main(args):
     for name, value in metrics.items():
         if isinstance(value, float):
             unit = '%' * name.startswith('accuracy/')
-            say(f'Result     {name} {value:.4g}{unit}')
+            print_safe(f'Result     {name} {value:.4g}{unit}')
     if args.out:
-        say(f'Saved      {args.out}')
+        print_safe(f'Saved      {args.out}')
     if args.out and args.out_item != 'metrics':
         words = args.config, str(args.out), '--show-path', 'matrix.png'
         tool = 'python -m mmclca confusion-matrix'
-        say(f'Next       {tool} {shlex.join(words)}')
+        print_safe(f'Next       {tool} {shlex.join(words)}')

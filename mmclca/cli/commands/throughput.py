@@ -17,9 +17,9 @@ from pathlib import Path
 
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
-from mmclca.utils.messages import not_one_of, say
+from mmclca.utils.messages import not_one_of, print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import check_file, device, keep_rate, positive, whole
 from ..packages import benchmark, configs, mmengine, mmpretrain, torch
 
@@ -130,7 +130,7 @@ def fill_in(args):
         args.arch = [] if given else ['deit-small']
     if args.methods is None:
         known = benchmark.candidates
-        names = [*known.PLAINS, *([] if args.configs else known.METHODS)]
+        names = [*known.PLAINS, *([] if args.configs else known.REDUCERS)]
         args.methods = [] if args.baseline else names
     args.batch = list(dict.fromkeys(args.batch))
     args.device = args.device or 'cpu'
@@ -140,7 +140,7 @@ def refused_names(args):
     """Yield what is wrong with names and sizes."""
     known = benchmark.candidates
     archs = mmpretrain.models.backbones.VisionTransformer.arch_zoo
-    methods = [*known.PLAINS, *known.METHODS]
+    methods = [*known.PLAINS, *known.REDUCERS]
     for option, names in dict(arch=sorted(archs), methods=methods).items():
         for name in {*vars(args)[option]} - {*names}:
             yield f'--{option}: {not_one_of(name, names)}'
@@ -188,7 +188,7 @@ def setting_of(args):
 
 def read_config(name, train):
     """Return the classifier of a config file."""
-    with plain_errors(name), redirect_stdout(sys.stderr):
+    with usage_errors(name), redirect_stdout(sys.stderr):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
@@ -214,7 +214,7 @@ def plan(args):
     )
 
 
-@plain_errors()
+@usage_errors()
 def check(args):
     """Refuse what would fail when the measuring has begun, or after it."""
     fill_in(args)
@@ -246,7 +246,7 @@ def main(args):
     facts = benchmark.steps.machine(setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
-    words = setting.words(args.batch)
+    words = setting.describe(args.batch)
     print(words, '', *pages.machine_lines(facts), '', sep='\n')
     title = TITLE
     if args.baseline:
@@ -260,4 +260,4 @@ def main(args):
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
     if args.out and results:  # models out of memory may follow the last one
         pages.write_comparison(args.out, *given)
-        say(f'Saved      {args.out}.md, .csv, .json, .png')
+        print_safe(f'Saved      {args.out}.md, .csv, .json, .png')

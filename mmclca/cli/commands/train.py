@@ -5,9 +5,9 @@ from pathlib import Path
 
 from mmclca.utils.messages import integer
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..arguments import add_run_arguments
-from ..mistakes import starting
+from ..errors import setup_errors
 from ..packages import checkpoints, configs, engine
 
 
@@ -80,9 +80,9 @@ def configure(args):
 
 
 def main(args):
-    with plain_errors(args.config):
+    with usage_errors(args.config):
         runner = engine.runner.build_runner(configure(args))
     if not args.resume:
         warn_of_earlier_run(runner)
-    with starting(args.config, runner):
+    with setup_errors(args.config, runner):
         runner.train()

@@ -9,9 +9,9 @@ python tools/dataset_converters/ultra_fgvc.py check data --dataset cotton80
 
 from collections import Counter
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
-from .. import Parser, plain_errors
+from .. import Parser, usage_errors
 from ..packages import datasets
 
 
@@ -51,7 +51,9 @@ def run_download(dataset, to, revision):
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
     # SoyAgeing consists of its stages, which `all` names too
     for part in {part.name: part for one in sets for part in one.parts}:
-        say(f'Saved      {importing.download(info.SETS[part], to, revision)}')
+        print_safe(
+            f'Saved      {importing.download(info.SETS[part], to, revision)}'
+        )
 
 
 def run_check(folder, dataset, partial, to=None):
@@ -65,10 +67,10 @@ def run_check(folder, dataset, partial, to=None):
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     listed = ', '.join(f'{number} {name}' for name, number in counts.items())
-    say(f'Found      {found}')
-    say(f'Data       {classes} classes, images: {listed}, all readable')
+    print_safe(f'Found      {found}')
+    print_safe(f'Data       {classes} classes, images: {listed}, all readable')
     if to:
-        say(f'Saved      {to}')
+        print_safe(f'Saved      {to}')
 
 
 COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}
@@ -77,5 +79,5 @@ COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}
 def main(args):
     options = dict(vars(args))
     command = options.pop('command')
-    with plain_errors(command):
+    with usage_errors(command):
         COMMANDS[command](**options)

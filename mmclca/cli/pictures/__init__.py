@@ -1,26 +1,32 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Commands that draw pictures of a trained model, one per kind.
 
-The scripts in ``tools/visualization`` and ``mmclca COMMAND`` run ``KINDS``
+The scripts in ``tools/visualization`` and ``mmclca COMMAND`` run ``PICTURES``
 like the modules of ``mmclca.cli.commands``.
 """
 
 from . import comparisons, images, splits
-from .kind import Kind, add_images
+from .command import PictureCommand, add_images
 
-KINDS = {
-    'draw_reduction': Kind(images.add_reduction, images.draw_reduction),
-    'vis_agreement': Kind(
+PICTURES = {
+    'draw_reduction': PictureCommand(
+        images.add_reduction, images.draw_reduction
+    ),
+    'vis_agreement': PictureCommand(
         comparisons.add_agreement, comparisons.draw_agreement
     ),
-    'vis_cam': Kind(images.add_cam, images.draw_cam),
-    'vis_cka': Kind(comparisons.add_cka, comparisons.draw_cka),
-    'vis_confusions': Kind(splits.add_confusions, splits.draw_confusions),
-    'vis_cross_patch': Kind(splits.add_cross_patch, splits.draw_cross_patch),
-    'vis_pooling': Kind(images.add_pooling, images.draw_pooling),
-    'vis_reconstruction': Kind(
+    'vis_cam': PictureCommand(images.add_cam, images.draw_cam),
+    'vis_cka': PictureCommand(comparisons.add_cka, comparisons.draw_cka),
+    'vis_confusions': PictureCommand(
+        splits.add_confusions, splits.draw_confusions
+    ),
+    'vis_cross_patch': PictureCommand(
+        splits.add_cross_patch, splits.draw_cross_patch
+    ),
+    'vis_pooling': PictureCommand(images.add_pooling, images.draw_pooling),
+    'vis_reconstruction': PictureCommand(
         images.add_reconstruction, images.draw_reconstruction
     ),
-    'vis_rollout': Kind(add_images, images.draw_rollout),
-    'vis_tsne': Kind(splits.add_tsne, splits.draw_tsne),
+    'vis_rollout': PictureCommand(add_images, images.draw_rollout),
+    'vis_tsne': PictureCommand(splits.add_tsne, splits.draw_tsne),
 }

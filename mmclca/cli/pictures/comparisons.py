@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..arguments import positive
 from ..packages import apis, datasets, models, torch, visualization
-from .kind import add_split, load
+from .command import add_split, load
 
 FEATURES = ('cls', 'mean', 'all')  # of visualization.cka
 # studies of layers: what the colours of a matrix, or some curves, are

@@ -8,9 +8,9 @@ import sys
 from mmclca.utils.messages import not_one_of
 
 from .. import model_files
-from ..mistakes import plain_errors
+from ..errors import usage_errors
 from ..packages import apis, checkpoints, datasets, torch, visualization
-from . import kind
+from . import command
 
 # of visualization.cam
 CAM_METHODS = (
@@ -25,18 +25,18 @@ def draw_rollout(args):
     contribution of each patch to the last CLS token, through kept, fused,
     merged and cached tokens.
     """
-    inferencer, found = kind.load_with_views(args)
+    inferencer, found = command.load_with_views(args)
     rows = []
     for one in found:
         (drawn,) = visualization.rollout(inferencer.model, one.batch)
         maps = dict(rollout=drawn)
-        rows.append(visualization.Heated(one.title, one.image, maps))
+        rows.append(visualization.HeatMapRow(one.title, one.image, maps))
     label = 'share of the patch in the last CLS'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
 def add_pooling(parser):
-    kind.add_images(parser)
+    command.add_images(parser)
     parser.add(
         '--classes',
         'classes to draw (default: three highest scores)',
@@ -51,7 +51,7 @@ def draw_pooling(args):
     AttentionPool), one map with one query; for CaiT one row per class layer
     and one map per head.
     """
-    inferencer, found = kind.load_with_views(args)
+    inferencer, found = command.load_with_views(args)
     names = list(inferencer.classes)
     labels = [label_of(text, names) for text in args.classes or ()]
     draw, model = visualization.pooled, inferencer.model
@@ -73,7 +73,7 @@ def label_of(text, names):
 
 
 def add_reconstruction(parser):
-    kind.add_images(parser)
+    command.add_images(parser)
     parser.add('--seed', 'random seed of leaves and masks', 0)
 
 
@@ -83,7 +83,7 @@ def draw_reconstruction(args):
     residual and the sum of each pair of segments.
     """
     config, checkpoint, places = model_files.sort_files(args.files)
-    images = kind.images_of(args, places, args.seed)
+    images = command.images_of(args, places, args.seed)
     cfg, opened = apis.loading.config_and_weights(
         config, checkpoint, args.cfg_options
     )
@@ -97,7 +97,7 @@ def draw_reconstruction(args):
 
 
 def add_cam(parser):
-    kind.add_images(parser, '--save-path --out')
+    command.add_images(parser, '--save-path --out')
     parser.add(
         '--target-layers --target-layer',
         'layers, e.g. -1 or backbone.layers[-1].ln1 (default: -1)',
@@ -138,9 +138,9 @@ def draw_cam(args):
     """Draw one row per image: the image and a Grad-CAM heat map per class.
     Gradients of the input tokens of a layer are mapped back to the patches.
     """
-    inferencer, found = kind.load_with_views(args)
+    inferencer, found = command.load_with_views(args)
     labels = args.target_category or ()
-    kind.check_labels('--target-category', labels, len(inferencer.classes))
+    command.check_labels('--target-category', labels, len(inferencer.classes))
     rows = [activations(inferencer, one, args) for one in found]
     label = 'contribution of the patch to the score'
     return visualization.draw_heat_maps(rows, args.out, label)
@@ -165,7 +165,7 @@ def activations(inferencer, one, args):
         maps[title] = torch.stack(scaled).mean(dim=0)
     left = left_in_layers(model, one.batch, args.target_layers)
     maps = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
-    return visualization.Heated(one.title, one.image, maps)
+    return visualization.HeatMapRow(one.title, one.image, maps)
 
 
 def left_in_layers(model, batch, layers):
@@ -178,7 +178,7 @@ def left_in_layers(model, batch, layers):
 
 
 def add_reduction(parser):
-    kind.add_images(parser, files='[CONFIG] [CHECKPOINT] IMAGE')
+    command.add_images(parser, files='[CONFIG] [CHECKPOINT] IMAGE')
     parser.add('--pretrained FILE', 'weights instead of a CHECKPOINT')
     parser.add('--seed', 'random seed of leaves and weights', 0)
 
@@ -190,8 +190,8 @@ def draw_reduction(args):
     config, checkpoint, places = model_files.sort_files(args.files, True)
     if checkpoint and args.pretrained:
         raise ValueError('--pretrained excludes a checkpoint: omit one')
-    images = kind.images_of(args, places, args.seed)
-    with plain_errors(config):
+    images = command.images_of(args, places, args.seed)
+    with usage_errors(config):
         cfg, opened = apis.loading.config_and_weights(
             config, checkpoint, args.cfg_options
         )
@@ -199,7 +199,9 @@ def draw_reduction(args):
     gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
     model = build(cfg, opened, args.pretrained).to(args.device or gpu)
     pipeline = datasets.batches.Preparation(cfg, model.backbone.img_size)
-    found = visualization.survivors(model, kind.views(model, pipeline, images))
+    found = visualization.survivors(
+        model, command.views(model, pipeline, images)
+    )
     return visualization.draw_survivors(found, args.out)
 
 

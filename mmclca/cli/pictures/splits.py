@@ -6,7 +6,7 @@ from pathlib import Path
 from .. import model_files
 from ..arguments import positive
 from ..packages import configs, datasets, torch, visualization
-from .kind import add_model, add_split, check_labels, load
+from .command import add_model, add_split, check_labels, load
 
 # of models whose features are drawn
 STAGES = ('backbone', 'neck', 'pre_logits')

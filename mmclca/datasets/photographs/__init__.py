@@ -2,13 +2,13 @@
 """Photographs as people have them: a folder a class, a table, a list."""
 
 from .check import Checked, check_photographs
-from .photographs import Photographs
+from .labeled_images import LabeledImages
 from .read import images_at, images_of_split, read_photographs
 from .series import find_series
 
 __all__ = [
     'Checked',
-    'Photographs',
+    'LabeledImages',
     'check_photographs',
     'find_series',
     'images_at',

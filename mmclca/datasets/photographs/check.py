@@ -20,7 +20,7 @@ from mmclca.utils.messages import first_of, track
 
 from ..decoding import by_pillow, decode, open_image, reserved
 from ..image_files import find_problem
-from .photographs import Photographs
+from .labeled_images import LabeledImages
 from .spellings import look
 
 _some = partial(first_of, most=3, between='; ')
@@ -41,7 +41,7 @@ class Checked:
     """Photographs that can be used, and what became of the others.
 
     Args:
-        photographs (Photographs): What is used.
+        photographs (LabeledImages): What is used.
         unread (dict[str, str]): By path why one cannot be read.
         doubled (list[tuple[str, str]]): Left out, and the one that is kept,
             of the same picture, class and split.
@@ -56,7 +56,7 @@ class Checked:
             by path.
     """
 
-    photographs: Photographs
+    photographs: LabeledImages
     unread: dict[str, str]
     doubled: list[tuple[str, str]]
     conflicts: list[tuple[str, ...]]
@@ -93,12 +93,12 @@ class Checked:
 
 
 def check_photographs(
-    photographs: Photographs, unopened: dict[str, str] | None = None
+    photographs: LabeledImages, unopened: dict[str, str] | None = None
 ) -> Checked:
     """Open photos, and skip unreadable files, duplicates and conflicts.
 
     Args:
-        photographs (Photographs): All photos.
+        photographs (LabeledImages): All photos.
         unopened (dict[str, str], optional): SHA-256 by path of files that
             were checked before and are not opened. Defaults to None.
 
@@ -110,9 +110,11 @@ def check_photographs(
         ValueError: If fewer than two classes have training photos.
     """
     unopened = unopened or {}
-    looks = {path: Look('', digest) for path, digest in unopened.items()}
+    looks = {
+        path: ImageSummary('', digest) for path, digest in unopened.items()
+    }
     new = [path for path in photographs.paths if path not in unopened]
-    looks |= look_at(new)
+    looks |= summarize_images(new)
     unread = {path: x.problem for path, x in looks.items() if x.problem}
     read = {path: x for path, x in looks.items() if not x.problem}
     doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
@@ -133,7 +135,7 @@ def check_photographs(
     return checked
 
 
-def _compare(photographs: Photographs, pictures: list[list[str]]):
+def _compare(photographs: LabeledImages, pictures: list[list[str]]):
     """Return the files to leave out of those that show the same."""
     facts = zip(photographs.labels, photographs.splits, strict=True)
     facts = dict(zip(photographs.paths, facts, strict=True))
@@ -150,7 +152,9 @@ def _compare(photographs: Photographs, pictures: list[list[str]]):
     return doubled, conflicts, leaks
 
 
-def _trainable(photographs: Photographs) -> tuple[Photographs, dict[str, int]]:
+def _trainable(
+    photographs: LabeledImages,
+) -> tuple[LabeledImages, dict[str, int]]:
     """Return photographs of trainable classes, and how many others there
     are."""
     trained = {photographs.labels[i] for i in photographs.to_train()}
@@ -211,7 +215,7 @@ def _lines_of(checked: Checked) -> Iterator[str]:
 
 
 @dataclass
-class Look:
+class ImageSummary:
     """The size and hashes of an image file."""
 
     problem: str
@@ -220,7 +224,7 @@ class Look:
     small: np.ndarray | None = None
 
 
-def look_at(paths: Sequence[str]) -> dict[str, Look]:
+def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
     """Read size and hashes of files in several threads.
 
     JPEG files are decoded at an eighth of their size, which is faster.
@@ -233,7 +237,7 @@ def look_at(paths: Sequence[str]) -> dict[str, Look]:
         return dict(zip(paths, looks, strict=True))
 
 
-def same_pictures(looks: dict[str, Look]) -> list[list[str]]:
+def same_pictures(looks: dict[str, ImageSummary]) -> list[list[str]]:
     """Find files with the same bytes, or the same pixels once decoded.
 
     Returns:
@@ -259,17 +263,17 @@ def same_pictures(looks: dict[str, Look]) -> list[list[str]]:
     return [paths for paths in keys_by(pictures).values() if len(paths) > 1]
 
 
-def _look(path: str) -> Look:
+def _look(path: str) -> ImageSummary:
     problem = _problem_of_name(path)
     if problem:
-        return Look(problem)
+        return ImageSummary(problem)
     try:
         content = read_bytes(path)
         size, small = _small(content)
     except Exception as error:  # a decoder may raise anything
         problem = find_problem(path, quick=True)
-        return Look(problem or f'{type(error).__name__}: {error}')
-    return Look('', sha256(content).hexdigest(), size, small)
+        return ImageSummary(problem or f'{type(error).__name__}: {error}')
+    return ImageSummary('', sha256(content).hexdigest(), size, small)
 
 
 def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
@@ -320,7 +324,7 @@ def keys_by(values: dict) -> dict:
     return keys
 
 
-def _close(paths: list[str], looks: dict[str, Look]) -> list[str]:
+def _close(paths: list[str], looks: dict[str, ImageSummary]) -> list[str]:
     """Return the files that are much like another one."""
     small = np.stack([looks[path].small for path in paths]).astype(np.int16)
     means = small.mean(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmclca.utils.messages import first_of
 
-from .photographs import PARTS, split_named, words_of
+from .labeled_images import SPLITS, split_named, words_of
 from .spellings import clean
 
 Parts = Sequence[tuple[str, ...]]
@@ -52,9 +52,9 @@ def find_levels(parts: Parts, folder: Path) -> tuple:
         (1, 0, _are_splits(swapped)),
     ):
         if found:
-            names = {x[split] for x in deep if split_named(x[split]) in PARTS}
+            names = {x[split] for x in deep if split_named(x[split]) in SPLITS}
             read = ', '.join(f'{x} as {split_named(x)}' for x in sorted(names))
-            is_new = (split, label) != (0, 1) or names - {*PARTS}
+            is_new = (split, label) != (0, 1) or names - {*SPLITS}
             return split, label, [f'splits: {read}'] if is_new else []
     _check_mixed(deep, folder)
     return None, 0, _check_variants(deep, folder)
@@ -68,7 +68,7 @@ def _check_mixed(parts: Parts, folder: Path) -> None:
     classes = {clean(name) for name in held}
     for name, inner in held.items():
         kind = split_named(name)
-        if kind and (inner & classes or not (inner or kind in PARTS)):
+        if kind and (inner & classes or not (inner or kind in SPLITS)):
             raise ValueError(
                 f'{folder}: {name} looks like a split or like photos without '
                 'a class, but is next to class folders; move it elsewhere, or '

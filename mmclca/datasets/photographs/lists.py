@@ -12,7 +12,7 @@ import numpy as np
 from mmclca.utils.files import read_lines, replace_text
 from mmclca.utils.messages import integer
 
-from .photographs import PARTS, Photographs
+from .labeled_images import SPLITS, LabeledImages
 
 ALL = range(10**9)  # labels of a list without class names
 
@@ -60,7 +60,7 @@ def _path_and_label(line: str) -> tuple[str, int | None]:
     return (path, int(label[0])) if given else (line, None)
 
 
-def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
+def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:
     """Photographs of the lists of a data set, each in one split.
 
     Args:
@@ -77,11 +77,11 @@ def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
         for path, label in read_labels(folder / name, classes):
             rows.setdefault(str(folder / path), (label, split))
     labels, splits = ([row[i] for row in rows.values()] for i in (0, 1))
-    return Photographs([*rows], labels, classes, None, splits, str(folder))
+    return LabeledImages([*rows], labels, classes, None, splits, str(folder))
 
 
 def lines_of_lists(
-    photographs: Photographs,
+    photographs: LabeledImages,
     folder: Path,
     names: Iterable[str] = (),
     relative: bool = True,
@@ -89,7 +89,7 @@ def lines_of_lists(
     """Make the lines of ``classes.txt`` and of a list for each split.
 
     Args:
-        photographs (Photographs): Those of no split go to ``train.txt``.
+        photographs (LabeledImages): Those of no split go to ``train.txt``.
         folder (Path): Where the lists go.
         names (Iterable[str]): Lists that there are to be, even without an
             image. Defaults to ().
@@ -161,17 +161,17 @@ def split_sizes(
 
 
 def split_photographs(
-    photographs: Photographs,
+    photographs: LabeledImages,
     val_fraction: float,
     test_fraction: float,
     seed: int,
-) -> Photographs:
+) -> LabeledImages:
     """Split each class at random, on its own.
 
     A class keeps its split when others come or go.
 
     Args:
-        photographs (Photographs): Images with classes.
+        photographs (LabeledImages): Images with classes.
         val_fraction (float): Share for validation.
         test_fraction (float): Share for the test.
         seed (int): Of the draw.
@@ -182,22 +182,22 @@ def split_photographs(
         own = np.flatnonzero(labels == label)
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         sizes = split_sizes(len(own), val_fraction, test_fraction)
-        splits[own] = rng.permutation(np.repeat(PARTS, sizes))
+        splits[own] = rng.permutation(np.repeat(SPLITS, sizes))
     return replace(photographs, splits=splits.tolist())
 
 
 def hold_out_classes(
-    photographs: Photographs, number: int, seed: int
-) -> tuple[Photographs, Photographs]:
+    photographs: LabeledImages, number: int, seed: int
+) -> tuple[LabeledImages, LabeledImages]:
     """Hold out the images of randomly selected classes.
 
     Args:
-        photographs (Photographs): Images with classes.
+        photographs (LabeledImages): Images with classes.
         number (int): Classes to hold out; at least two must remain.
         seed (int): Seed of the selection.
 
     Returns:
-        tuple[Photographs, Photographs]: Remaining and held-out images.
+        tuple[LabeledImages, LabeledImages]: Remaining and held-out images.
 
     Raises:
         ValueError: If ``number`` is out of range.

@@ -14,9 +14,9 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from ..batches import dataset_of
 from ..image_files import files_below, find_images
 from .cells import TABLES
+from .labeled_images import SPLITS, LabeledImages, split_named
 from .layout import find_levels
 from .lists import read_labels
-from .photographs import PARTS, Photographs, split_named
 from .spellings import clean
 from .table import read_table
 
@@ -27,7 +27,7 @@ def read_photographs(
     place: str | os.PathLike,
     labels: str | os.PathLike | None = None,
     groups: str | None = None,
-) -> Photographs:
+) -> LabeledImages:
     """Find photographs and their classes; none of them is opened.
 
     Args:
@@ -76,7 +76,7 @@ def _check_place(place: Path) -> None:
         )
 
 
-def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
+def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
     """Group the photos by a regular expression, if there is one."""
     if groups is None:
         return photographs
@@ -102,7 +102,7 @@ def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
 
 def read_folder(
     folder: Path, suffixes: tuple[str, ...] = PHOTOGRAPH_SUFFIXES
-) -> Photographs:
+) -> LabeledImages:
     """Read a folder with one folder per class.
 
     The first level below it, or below its folders ``train``, ``val`` and
@@ -139,7 +139,7 @@ def read_folder(
     names = [clean(name) or name for _, name in taken.values()]
     classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
-    found = Photographs.named([*taken], names, str(folder), classes)
+    found = LabeledImages.named([*taken], names, str(folder), classes)
     splits = [name for name, _ in taken.values()]
     facts = dict(left_out=left_out, skipped=skipped, notes=notes)
     return replace(found, splits=splits, **facts)
@@ -153,7 +153,7 @@ def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
             left_out[path] = 'not in a class folder'
         elif split is None:
             taken[path] = '', part[label]
-        elif (name := split_named(part[split])) in PARTS:
+        elif (name := split_named(part[split])) in SPLITS:
             taken[path] = name, part[label]
         else:
             left_out[path] = 'not in train, val or test'
@@ -189,7 +189,7 @@ def _check_classes(classes, parts, folder: Path) -> None:
     )
 
 
-def images_at(place: str | os.PathLike) -> Photographs:
+def images_at(place: str | os.PathLike) -> LabeledImages:
     """Return the images of a folder or list; classes are optional.
 
     Args:
@@ -219,14 +219,14 @@ def images_at(place: str | os.PathLike) -> Photographs:
     return found
 
 
-def _in_folder(folder: str) -> Photographs:
+def _in_folder(folder: str) -> LabeledImages:
     paths = find_images([folder])
     parts = [Path(path).relative_to(folder).parts for path in paths]
     names = [part[0] if len(part) > 1 else None for part in parts]
-    return Photographs.named(paths, names, folder)
+    return LabeledImages.named(paths, names, folder)
 
 
-def _in_list(file: str) -> Photographs:
+def _in_list(file: str) -> LabeledImages:
     folder = os.path.dirname(file)
     classes_file = os.path.join(folder, 'classes.txt')
     classes = read_lines(classes_file) if os.path.isfile(classes_file) else []
@@ -234,10 +234,10 @@ def _in_list(file: str) -> Photographs:
     name_of = classes.__getitem__ if classes else str
     names = [None if label is None else name_of(label) for _, label in rows]
     paths = [os.path.join(folder, path) for path, _ in rows]
-    return Photographs.named(paths, names, file, classes)
+    return LabeledImages.named(paths, names, file, classes)
 
 
-def images_of_split(cfg: Config, split: str) -> Photographs:
+def images_of_split(cfg: Config, split: str) -> LabeledImages:
     """Return the images of a dataset of a config.
 
     Args:
@@ -257,4 +257,4 @@ def images_of_split(cfg: Config, split: str) -> Photographs:
     labels = [int(info['gt_label']) for info in infos]
     names = [classes[i] if classes else str(i) for i in labels]
     paths = [info['img_path'] for info in infos]
-    return Photographs.named(paths, names, f'{split} split', classes)
+    return LabeledImages.named(paths, names, f'{split} split', classes)

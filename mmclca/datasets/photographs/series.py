@@ -19,7 +19,7 @@ from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import track
 
 from ..decoding import open_image
-from .photographs import Photographs
+from .labeled_images import LabeledImages
 
 SIDE = 320  # pixels of the longer side
 BORDER = 31  # that corners keep from the edges, and thin pictures need
@@ -30,11 +30,13 @@ NEAREST, MOST_PAIRS = 2, 500
 CORNERS, SHARE = 70, 0.25
 
 
-def find_series(photographs: Photographs, features: Tensor) -> dict[str, int]:
+def find_series(
+    photographs: LabeledImages, features: Tensor
+) -> dict[str, int]:
     """Count near-duplicates in each class.
 
     Args:
-        photographs (Photographs): The photos. Photos of the same group are
+        photographs (LabeledImages): The photos. Photos of the same group are
             not compared.
         features (Tensor): Features of each photo, (N, D). Corners are
             compared for at most 500 pairs with the most similar features.
@@ -53,7 +55,7 @@ def find_series(photographs: Photographs, features: Tensor) -> dict[str, int]:
     return dict(Counter(names[i] for i in sorted(found)))
 
 
-def _alike(photographs: Photographs, features: Tensor) -> list[tuple]:
+def _alike(photographs: LabeledImages, features: Tensor) -> list[tuple]:
     """Pair each photograph with the nearest of its class, nearest first."""
     features = features - features.mean(0)
     features = F.normalize(features / (features.std(0) + 1e-6), dim=1)

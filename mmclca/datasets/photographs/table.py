@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..image_files import files_below
 from .cells import is_image, read_cells
-from .photographs import PARTS, Photographs, split_named, words_of
+from .labeled_images import SPLITS, LabeledImages, split_named, words_of
 from .spellings import clean
 
 FILE, LABEL = 'file', 'class'  # these win over all others
@@ -75,7 +75,7 @@ class FileNames:
 
 def read_table(
     table: Path, place: Path, groups: str | None = None
-) -> Photographs:
+) -> LabeledImages:
     """Read a table with one row per photo.
 
     Args:
@@ -117,7 +117,7 @@ def read_table(
         notes.append(f'column {title!r} is not used; only split is read')
     shown = cells.get(groups)
     return replace(
-        Photographs.named(taken, named, str(table), classes),
+        LabeledImages.named(taken, named, str(table), classes),
         # a photo without a group forms its own group
         groups=shown and [shown[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
@@ -150,7 +150,7 @@ def _splits(cells: dict, column: str | None) -> list[str]:
         named = {'': '', True: split, False: other}
         return [named[_FLAGS[cell.lower()]] for cell in cells[column]]
     named = {name: name and split_named(name) for name in cells[column]}
-    wrong = [name for name in named if named[name] not in ('', *PARTS)]
+    wrong = [name for name in named if named[name] not in ('', *SPLITS)]
     if wrong:
         raise ValueError(
             f'column {column!r}: {wrong[0]!r} is not a split; write train, '

@@ -14,15 +14,20 @@ from mmclca.utils.files import write_rows
 from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import integer
 
-from ..photographs import Photographs
-from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
+from ..photographs import LabeledImages
+from ..photographs.lists import (
+    SPLITS,
+    lines_of_lists,
+    split_sizes,
+    write_lists,
+)
 from .cultivars import draw_leaf, make_species
 
 LEVELS = 'levels.csv'  # the species of each class
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
 
 
-def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
+def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
     """Draw all images of a data set and write their lists.
 
     Args:
@@ -58,11 +63,11 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
         track_progress(task, tasks)
     else:
         track_parallel_progress(task, tasks, jobs, chunksize=16)
-    write_lists(lines_of_lists(images, out, PARTS), force=True)
+    write_lists(lines_of_lists(images, out, SPLITS), force=True)
     return images
 
 
-def _plan(out: Path, options: dict) -> Photographs:
+def _plan(out: Path, options: dict) -> LabeledImages:
     """List the images of a data set, class by class."""
     number, names = options['per_class'], range(1, options['classes'] + 1)
     names = [f'cultivar_{name:02d}' for name in names]
@@ -74,8 +79,10 @@ def _plan(out: Path, options: dict) -> Photographs:
         for index in range(1, number + 1)
     ]
     classes = np.repeat(names, number).tolist()
-    found = Photographs.named(paths, classes, str(out), names)
-    return replace(found, splits=np.repeat(PARTS, sizes).tolist() * len(names))
+    found = LabeledImages.named(paths, classes, str(out), names)
+    return replace(
+        found, splits=np.repeat(SPLITS, sizes).tolist() * len(names)
+    )
 
 
 def _take_over(out: Path, options: dict) -> None:

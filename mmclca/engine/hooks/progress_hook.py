@@ -20,7 +20,7 @@ class ProgressHook(Hook):
 
     Args:
         screen (TextIO): Terminal of the progress bar.
-        tell_user (Callable): Prints a line.
+        show (Callable): Prints a line.
         title (str): Title of the progress bar.
         later (int): Steps of a training that follows.
     """
@@ -30,12 +30,12 @@ class ProgressHook(Hook):
     def __init__(
         self,
         screen: TextIO,
-        tell_user: Callable[[str], None],
+        show: Callable[[str], None],
         title: str,
         later: int,
     ):
         console = Console(file=screen)
-        self.tell_user, self.later, self.ends = tell_user, later, []
+        self.show, self.later, self.ends = show, later, []
         self.title, hidden = title, not console.is_terminal
         self.bar = Progress(console=console, disable=hidden, **PLAIN)
 
@@ -57,7 +57,7 @@ class ProgressHook(Hook):
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
             self.bar.stop()  # the line would be appended to it
-            self.tell_user(f'Fine-tune  about {seconds / 60:.1f} min left')
+            self.show(f'Fine-tune  about {seconds / 60:.1f} min left')
             self.bar.start()
 
     def after_run(self, runner) -> None:

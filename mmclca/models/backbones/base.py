@@ -80,7 +80,7 @@ class ForeignWeights:
     may_have_position = ('cls_token', 'dist_token')
     # for messages: its settings, and why its tokens cannot be reduced
     shaped_by = 'arch, img_size and patch_size'
-    irreducible = ''
+    why_not_reducible = ''
     # for layer-wise learning rates: what names of parameters before the
     # layers begin with, and its lists of layers, in their order
     embedding = ('patch_embed.', 'pos_embed', 'cls_token')
@@ -91,7 +91,7 @@ class ForeignWeights:
         """Take weights by the names of releases from now on."""
         self._register_load_state_dict_pre_hook(self._load_hook)
 
-    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """Bring weights into the form of the backbone, in place.
 
         Args:

@@ -202,13 +202,13 @@ class CaiT(Reducible, BaseBackbone):
         return tokens, hw
 
     @property
-    def no_cls(self) -> str:
+    def why_no_cls(self) -> str:
         """See :class:`Reducible`."""
         if self.num_prefix:
             return 'CaiT mixes the heads of CLS, so they do not score patches'
         return 'CaiT adds CLS after the layers that reduce tokens'
 
-    def enter(self, i: int, tokens: Tokens) -> Tokens:
+    def before_layer(self, i: int, tokens: Tokens) -> Tokens:
         """See :class:`Reducible`: CLS may join here."""
         late = i == self.cls_at and not tokens.num_prefix
         return self.with_cls(tokens) if late else tokens

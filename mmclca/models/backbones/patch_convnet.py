@@ -148,7 +148,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         for depth in depths
     }
     shaped_by = 'arch, multiclass, pooling and stem'
-    irreducible = 'its convolutions need the complete grid of patches'
+    why_not_reducible = 'its convolutions need the complete grid of patches'
     stride = (SIDE, SIDE)  # height and width of a patch in pixels
 
     def __init__(
@@ -227,9 +227,9 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         """
         return self.pool.class_attention((self.extract_maps(images),))
 
-    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`: one query becomes one a class."""
-        return self.pool.fit_weights(state_dict, f'{prefix}pool.')
+        return self.pool.adapt_state_dict(state_dict, f'{prefix}pool.')
 
     def _build_stem(self, stem: dict | None, in_channels: int) -> nn.Module:
         if stem is not None:

@@ -21,10 +21,10 @@ class Reducible(ForeignWeights):
     """Mixin over mmpretrain's ``BaseBackbone``: the loop over the layers.
 
     A backbone says what its parts are, :meth:`embed` at least; unless it
-    overrides :meth:`normalize`, :meth:`attend` and :meth:`feed`, its layers
-    are those of a ViT: mmpretrain's ``TransformerEncoderLayer``, or what has
-    the same parts, ``ln1``, ``attn``, ``ln2`` and ``ffn``. It may override
-    :meth:`finish` and :meth:`format_tokens`, too. It has ``layers``,
+    overrides :meth:`normalize`, :meth:`attention_block` and
+    :meth:`ffn_block`, its layers are those of a ViT: mmpretrain's
+    ``TransformerEncoderLayer``, or modules with the same parts, ``ln1``, ``attn``, ``ln2`` and ``ffn``. It may override
+    :meth:`apply_final_norm` and :meth:`format_tokens`, too. It has ``layers``,
     ``embed_dims``, ``img_size`` and ``patch_resolution`` (height and width of
     an image in pixels and in patches), ``num_prefix`` (tokens before the
     patches, the first of which is CLS, see :class:`Tokens`) and
@@ -35,13 +35,13 @@ class Reducible(ForeignWeights):
     """
 
     with_cp = False
-    final_norm = False  # whether ``finish`` normalizes
+    final_norm = False  # whether ``apply_final_norm`` normalizes
     rel_pos_bias = False  # whether there is a ``position_bias``
-    recorder = None  # see ``looking.recording``
+    recorder = None  # see :func:`.recording.recording_copy`
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
     # reason shown to users when the backbone has no CLS token
-    no_cls = 'with_cls_token=False is not allowed'
+    why_no_cls = 'with_cls_token=False is not allowed'
 
     @property
     def stride(self) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class Reducible(ForeignWeights):
         """
         raise NotImplementedError
 
-    def enter(self, i: int, tokens: Tokens) -> Tokens:
+    def before_layer(self, i: int, tokens: Tokens) -> Tokens:
         """Return the input of layer i: the output of the last, or the cache.
 
         Args:
@@ -70,7 +70,7 @@ class Reducible(ForeignWeights):
         """Normalize the tokens (B, N, C) for the attention of a layer."""
         return layer.ln1(x)
 
-    def attend(
+    def attention_block(
         self,
         layer: nn.Module,
         tokens: Tokens,
@@ -127,14 +127,16 @@ class Reducible(ForeignWeights):
         """
         layer = self.layers[-1]
         key_bias = self.key_bias(layer, entered)
-        _, attended = self.attend(layer, entered, key_bias, softmax=None)
+        _, attended = self.attention_block(
+            layer, entered, key_bias, softmax=None
+        )
         return attended.cls_attn().float().mean(dim=1), entered
 
-    def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
+    def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
         """Run the second half of a layer, tokens (B, N, C) to tokens."""
         return layer.ffn(layer.ln2(x), identity=x)
 
-    def finish(self, x: Tensor) -> Tensor:
+    def apply_final_norm(self, x: Tensor) -> Tensor:
         """Normalize all tokens (B, N, C) after the last layer."""
         return x
 
@@ -222,7 +224,8 @@ class Reducible(ForeignWeights):
         """
         if reducer.needs_cls_token and not self.ranks_by_cls:
             raise ValueError(
-                f'{type(reducer).__name__} needs a CLS token: {self.no_cls}'
+                f'{type(reducer).__name__} needs a CLS token: '
+                f'{self.why_no_cls}'
             )
 
     def _build_cache(self, cache: dict | None, sizes) -> nn.Module | None:
@@ -231,7 +234,7 @@ class Reducible(ForeignWeights):
         cache = MODELS.build(cache, default_args=sizes)
         if cache.num_tokens and not self.num_prefix:
             raise ValueError(
-                f'CLR tokens start as copies of CLS: {self.no_cls}; set '
+                f'CLR tokens start as copies of CLS: {self.why_no_cls}; set '
                 'num_tokens=0'
             )
         if cache.num_protected and not self.reducer.can_protect:
@@ -255,12 +258,12 @@ class Reducible(ForeignWeights):
         tokens, hw = self.embed(x)
         outs, cached, last = [], [], len(self.layers) - 1
         for i, layer in enumerate(self.layers):
-            tokens = self.enter(i, tokens)
+            tokens = self.before_layer(i, tokens)
             tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
             if self.cache is not None:
                 tokens = self.cache(i, tokens, cached)
             if i == last:
-                tokens = tokens.with_x(self.finish(tokens.x))
+                tokens = tokens.with_x(self.apply_final_norm(tokens.x))
             if i in self.out_indices:
                 outs.append(self.format_tokens(tokens, hw))
         return tuple(outs), tokens
@@ -275,7 +278,7 @@ class Reducible(ForeignWeights):
 
     def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         tokens = self._attend(layer, tokens, stage)
-        return tokens.with_x(self.feed(layer, tokens.x))
+        return tokens.with_x(self.ffn_block(layer, tokens.x))
 
     def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """Run the first half of a layer; free what it made before the FFN."""
@@ -286,9 +289,9 @@ class Reducible(ForeignWeights):
                 tokens = self._reduce_ahead(layer, tokens, stage)
         softmax = reducer.softmax(tokens)
         if self.recorder is not None:
-            softmax = self.recorder.enter(tokens, softmax)
+            softmax = self.recorder.observe(tokens, softmax)
         key_bias = self.key_bias(layer, tokens)
-        x, attended = self.attend(layer, tokens, key_bias, softmax)
+        x, attended = self.attention_block(layer, tokens, key_bias, softmax)
         tokens = tokens.with_x(x)
         if stage is not None:
             tokens = reducer.between(tokens, attended, stage)
@@ -300,8 +303,10 @@ class Reducible(ForeignWeights):
         """Reduce before a layer by what its attention would see."""
         with torch.no_grad():
             key_bias = self.key_bias(layer, tokens)
-            if type(self).attend is not Reducible.attend:
-                ahead = self.attend(layer, tokens, key_bias, softmax=None)[1]
+            if type(self).attention_block is not Reducible.attention_block:
+                ahead = self.attention_block(
+                    layer, tokens, key_bias, softmax=None
+                )[1]
             else:  # leaves out what it reads
                 x = self.normalize(layer, tokens.x)
                 ahead = project_qkv(layer.attn, x, key_bias)

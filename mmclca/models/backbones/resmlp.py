@@ -76,7 +76,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
     may_be_new = ('class_layers.',)
     stacks = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and communication'
-    irreducible = 'its layers mix all patches of an image, by position'
+    why_not_reducible = 'its layers mix all patches of an image, by position'
 
     def __init__(
         self,

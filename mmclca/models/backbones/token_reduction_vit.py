@@ -308,7 +308,7 @@ class TokenReductionViT(
         )
         return self
 
-    def finish(self, x: Tensor) -> Tensor:
+    def apply_final_norm(self, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
         return self.ln1(x) if self.final_norm else x
 

@@ -131,7 +131,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
         return (self.ln1(x[:, 0]),)
 
-    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`: the last block of plain ViT weights.
 
         If the weights lack the selection block, it may be new, and the last

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..backbones import Reducible
 from ..heads import DistilledHead
 from ..heads.token_heads import FUSIONS
-from ..looking import layer_outputs
+from ..recording import layer_outputs
 
 READ = dict(cls='CLS', dist='distillation token', logits='both')
 

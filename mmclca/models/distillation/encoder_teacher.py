@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
-from .layers import Layers, follow
+from .layers import LayerFeatures, follow
 from .teacher import Teacher
 
 MASKED, WHOLE = 'mmclca.SegmentedMAEViT', 'mmclca.TokenReductionViT'
-KINDS = ('MAEViT', 'VisionTransformer', MASKED, WHOLE)
+ENCODERS = ('MAEViT', 'VisionTransformer', MASKED, WHOLE)
 # of a teacher's own training
 OTHERS = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
 
@@ -72,13 +72,17 @@ class EncoderTeacher(Teacher):
     def _check_answer(self, *_) -> None:
         """Nothing to check: the student's images have its size."""
 
-    def _losses(self, inputs: Tensor, student, ours: Layers) -> list[dict]:
+    def _losses(
+        self, inputs: Tensor, student, ours: LayerFeatures
+    ) -> list[dict]:
         """Compare with what the student made of images, ``ours``."""
         with torch.no_grad():
             theirs = self.look(inputs, ours.ids_shuffle)
         return [loss(ours, theirs) for loss in student.distill]
 
-    def look(self, inputs: Tensor, ids_shuffle: Tensor | None) -> Layers:
+    def look(
+        self, inputs: Tensor, ids_shuffle: Tensor | None
+    ) -> LayerFeatures:
         """Run the encoder on what the student sees of images."""
         model = self.like(inputs)
         if ids_shuffle is None:
@@ -91,7 +95,7 @@ def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
     kind = backbone.get('type') if isinstance(backbone, dict) else backbone
-    one_of(KINDS, **{'type of the teacher': kind})
+    one_of(ENCODERS, **{'type of the teacher': kind})
     settings = {k: v for k, v in backbone.items() if k not in OTHERS}
     settings.update(type=WHOLE, img_size=student.img_size)
     if hasattr(student, 'mask_ratio'):

@@ -15,20 +15,20 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number
 
-from ..looking import recording
+from ..recording import recording_copy
 from ..reduction.attention import logits_of, project_qkv
 
 
 @dataclass
-class Layers:
+class LayerFeatures:
     """Hold what a vision transformer makes of images, layer by layer.
 
     Attention stays fused: what is asked for is computed anew.
 
     Args:
         backbone (nn.Module): It has ``layers`` and ``normalize``.
-        borders (list[Tensor]): Tokens that enter each layer, (B, N, C).
-        left (Tensor): Those that leave the last one, normalized where the
+        inputs (list[Tensor]): Tokens that enter each layer, (B, N, C).
+        output (Tensor): Those that leave the last one, normalized where the
             backbone does that.
         ids_shuffle (Tensor, optional): Order of the patches of each image,
             (B, P), of which the tokens are the first. Defaults to None, they
@@ -36,23 +36,23 @@ class Layers:
     """
 
     backbone: nn.Module
-    borders: list[Tensor]
-    left: Tensor
+    inputs: list[Tensor]
+    output: Tensor
     ids_shuffle: Tensor | None = None
 
     @classmethod
-    def recorded(cls, backbone: nn.Module, left: Tensor) -> 'Layers':
-        """Read what a backbone of :func:`.looking.recording` has seen."""
+    def recorded(cls, backbone: nn.Module, output: Tensor) -> 'LayerFeatures':
+        """Collect the features that a ``recording_copy`` recorded."""
         seen = backbone.recorder.layers
-        return cls(backbone, [layer.entered.x for layer in seen], left)
+        return cls(backbone, [layer.entered.x for layer in seen], output)
 
     def hidden(self, place: int) -> Tensor:
         """Return the tokens that the attention of a layer reads, from 0; of
         the place after the last layer those that leave it."""
         if place == len(self.backbone.layers):
-            return self.left
+            return self.output
         layer = self.backbone.layers[place]
-        return self.backbone.normalize(layer, self.borders[place])
+        return self.backbone.normalize(layer, self.inputs[place])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Compute those of a layer, counted from 1, (B, H, N, C / H)."""
@@ -61,11 +61,11 @@ class Layers:
         return attended.q, attended.k
 
 
-def follow(model: nn.Module, images: Tensor) -> Layers:
+def follow(model: nn.Module, images: Tensor) -> LayerFeatures:
     """Run a classifier on images and record what enters its layers."""
-    backbone = recording(model).backbone
+    backbone = recording_copy(model).backbone
     _, tokens = backbone.forward_tokens(images)
-    return Layers.recorded(backbone, tokens.x)
+    return LayerFeatures.recorded(backbone, tokens.x)
 
 
 def attention_distillation(
@@ -153,7 +153,9 @@ class LayerDistillation(nn.Module):
                 f'teacher {theirs}; set adapter=True'
             )
 
-    def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:
+    def forward(
+        self, ours: LayerFeatures, theirs: LayerFeatures
+    ) -> dict[str, Tensor]:
         """Add up the losses of all layers, by one name."""
         found = [self.compare(one, ours, theirs) for one in self.layers]
         kind = type(self).__name__.removesuffix('Distillation').lower()
@@ -186,7 +188,9 @@ class AttentionDistillation(LayerDistillation):
     def build(self, ours: int, theirs: int) -> nn.Module:
         return nn.Conv2d(ours, theirs, 1, bias=False)
 
-    def compare(self, layer: int, ours: Layers, theirs: Layers) -> Tensor:
+    def compare(
+        self, layer: int, ours: LayerFeatures, theirs: LayerFeatures
+    ) -> Tensor:
         pairs = (one.queries_and_keys(layer) for one in (ours, theirs))
         adapter = None
         if self.adapter:
@@ -223,7 +227,9 @@ class HiddenDistillation(LayerDistillation):
     def build(self, ours: int, theirs: int) -> nn.Module:
         return nn.Linear(ours, theirs, bias=False)
 
-    def compare(self, layer: int, ours: Layers, theirs: Layers) -> Tensor:
+    def compare(
+        self, layer: int, ours: LayerFeatures, theirs: LayerFeatures
+    ) -> Tensor:
         x = ours.hidden(layer)
         x = self.adapters[str(layer)](x) if self.adapter else x
         return F.mse_loss(x, theirs.hidden(layer))

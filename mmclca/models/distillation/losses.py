@@ -57,7 +57,7 @@ def soft_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
     return tau**2 * divergence / count
 
 
-KINDS = dict(hard=hard_term, soft=soft_term)
+TERMS = dict(hard=hard_term, soft=soft_term)
 REDUCTIONS = ('mean', 'batchmean')
 LEAST_TAU = 1e-3
 
@@ -136,12 +136,12 @@ class DeiTDistillation(nn.Module):
         reduction: str = 'mean',
     ):
         super().__init__()
-        one_of(KINDS, kind=kind)
+        one_of(TERMS, kind=kind)
         one_of(REDUCTIONS, reduction=reduction)
         number(most=1, alpha=alpha)
         number(least=LEAST_TAU, tau=tau)
         self.alpha = alpha
-        self.term, self.options = KINDS[kind], (tau, reduction)
+        self.term, self.options = TERMS[kind], (tau, reduction)
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
         """Share the loss between the labels and the teacher."""

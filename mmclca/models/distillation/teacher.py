@@ -13,7 +13,7 @@ from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
-from mmclca.checkpoints.loading import fit_weights, refuse_broken
+from mmclca.checkpoints.loading import load_copy, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import name_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config
@@ -21,7 +21,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, not_one_of
 from mmclca.utils.random_state import same_random_state
 
-from ..looking import as_reducible
+from ..recording import as_reducible
 from ..reduction.attention import at_least_float32
 from .layers import LayerDistillation
 from .losses import Compared, standardize
@@ -109,7 +109,7 @@ class Teacher:
             with same_random_state():  # a run with it is one without it
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
-            model, _ = fit_weights(model, weights)
+            model, _ = load_copy(model, weights)
         self.classes = stored_classes(checkpoint)
         self.model = model.eval().requires_grad_(False)
 
@@ -187,7 +187,7 @@ class Teacher:
             inputs (Tensor): Images (B, 3, H, W), as the student sees them.
             student (DistilledClassifier): The student.
             **answers: What it makes of them: see :class:`Compared`, or
-                :class:`Layers`, as ``ours``.
+                :class:`LayerFeatures`, as ``ours``.
 
         Raises:
             ValueError: See :meth:`prepare`; with the first batch, if weights

@@ -88,7 +88,7 @@ class AttentionPool(BaseModule):
         """
         return [self.layer.weights(*self._read(maps[-1]))]
 
-    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """Copy the single query of a state dict to each class, in place.
 
         Args:
@@ -107,7 +107,7 @@ class AttentionPool(BaseModule):
         return [f'{name} from one query to one for each of {K} classes']
 
     def _load_hook(self, state_dict, prefix, *_):
-        self.fit_weights(state_dict, prefix)
+        self.adapt_state_dict(state_dict, prefix)
 
     def _pool(self, x: Tensor) -> Tensor:
         x = self.ln(self.layer(*self._read(x)))
@@ -141,6 +141,6 @@ class AveragePool(BaseModule):
         """Return None: each place counts the same."""
         return []
 
-    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """There is no query: nothing to do."""
         return []

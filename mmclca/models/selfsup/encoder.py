@@ -134,10 +134,10 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         """
         if ids_shuffle is None:
             ids_shuffle = self.draw_shuffle(x)
-        borders = [self.embed_visible(x, ids_shuffle[:, : self.num_visible])]
+        inputs = [self.embed_visible(x, ids_shuffle[:, : self.num_visible])]
         for layer in self.layers:
-            borders.append(self._run(layer, borders[-1]))
-        return Encoded(self, borders, self.ln1(borders[-1]), ids_shuffle)
+            inputs.append(self._run(layer, inputs[-1]))
+        return Encoded(self, inputs, self.ln1(inputs[-1]), ids_shuffle)
 
     def draw_shuffle(self, x: Tensor) -> Tensor:
         """Draw the order of the patches of images, or take the fixed one."""
@@ -165,7 +165,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
     def segments(self, seen: Encoded) -> list[Tensor]:
         """Return z_0 to z_G, what enters the first segment and leaves
         each."""
-        return seen.borders[:: self.num_layers // self.num_segments]
+        return seen.inputs[:: self.num_layers // self.num_segments]
 
     def _load_hook(self, state_dict, prefix, metadata, *_):
         if 'source' in metadata:

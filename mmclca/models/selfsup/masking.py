@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from mmclca.utils.messages import number
 
-from ..distillation.layers import Layers
+from ..distillation.layers import LayerFeatures
 
 
-class Encoded(Layers):
+class Encoded(LayerFeatures):
     """Hold what an encoder makes of the visible patches of images.
 
-    ``borders`` are CLS and visible patches, with positions, before the first
+    ``inputs`` are CLS and visible patches, with positions, before the first
     layer and after each, (B, 1 + V, C); ``ids_shuffle`` the patches of an
     image in the order in which they were drawn, (B, N): the first V are
     visible.
@@ -28,7 +28,7 @@ class Encoded(Layers):
     @property
     def mask(self) -> Tensor:
         """1 for a patch that is masked, else 0, (B, N)."""
-        num_visible = self.borders[0].size(1) - 1
+        num_visible = self.inputs[0].size(1) - 1
         return (self.ids_restore >= num_visible).float()
 
 

@@ -13,7 +13,7 @@ from mmclca.apis.probe import (
 )
 from mmclca.apis.probe.classifiers import CLASSIFIERS, best
 from mmclca.apis.probe.folds import fit_temperature
-from mmclca.datasets.units import Units
+from mmclca.datasets.grouped_splits import GroupedSplits
 
 
 def drawn(counts, noise=1.0, channels=8):
@@ -26,7 +26,7 @@ def drawn(counts, noise=1.0, channels=8):
 def test_scores_are_of_classifiers_that_did_not_see_the_image():
     features, labels = drawn([4, 5, 6])
     found = out_of_fold(features, labels, 3, 'ncm', repeats=1, folds=4)
-    for train, test in Units(labels).folds(4, 0):
+    for train, test in GroupedSplits(labels).folds(4, 0):
         fitted = fit_linear(features[train], labels[train], 3, 'ncm')
         expected = fitted.scores(features[test]) / found.temperature
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
@@ -164,7 +164,7 @@ def test_learning_curve_tests_the_same_images_at_each_size():
     assert [point['photographs'] for point in curve] == [2, 5, 6]
     right = []
     for i, (train, test) in enumerate(found.splits):
-        units = Units(labels[train])
+        units = GroupedSplits(labels[train])
         some = train[units.draw(np.full(6, 2), i)]
         strength = found.strengths[i]
         given = features[some], labels[some], 6, 'ridge', strength

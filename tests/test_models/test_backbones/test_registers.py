@@ -15,7 +15,7 @@ from small_models import (
     vit,
 )
 
-from mmclca.models.looking import survivor_maps
+from mmclca.models.recording import survivor_maps
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 

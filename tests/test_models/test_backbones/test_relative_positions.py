@@ -102,7 +102,7 @@ def test_training_and_scores_of_cls():
     assert all(table.grad.abs().sum() > 0 for table in tables)
     layer = model.layers[0]
     tokens, _ = model.embed(images())
-    _, attended = model.attend(
+    _, attended = model.attention_block(
         layer, tokens, model.key_bias(layer, tokens), None
     )
     whole = attended.weights(attended.q)

@@ -12,7 +12,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from mmclca.models import list_methods
-from mmclca.models.looking import assignment_maps, stage_weights, survivor_maps
+from mmclca.models.recording import (
+    assignment_maps,
+    stage_weights,
+    survivor_maps,
+)
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights

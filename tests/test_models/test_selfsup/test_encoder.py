@@ -44,10 +44,10 @@ def test_a_stem_sees_visible_patches_alone(norm):
     masked = seen.mask.view(2, 1, 4, 4).bool()
     masked = masked.repeat_interleave(16, 2).repeat_interleave(16, 3)
     again = model.encode(images.masked_fill(masked, 7.0), order)
-    assert torch.equal(seen.borders[-1], again.borders[-1])
+    assert torch.equal(seen.inputs[-1], again.inputs[-1])
     tokens = model.patch_embed(images)[0] + model.pos_embed[:, 1:]
     index = order[:, :4, None].expand(-1, -1, tokens.size(-1))
-    visible = seen.borders[0][:, 1:]
+    visible = seen.inputs[0][:, 1:]
     torch.testing.assert_close(visible, tokens.gather(1, index))
 
 
@@ -58,12 +58,12 @@ def test_segments_checkpointing_and_fixed_masks():
     assert torch.equal(seen.ids_shuffle, shuffle(2))
     assert not torch.equal(model.encode(IMAGES).ids_shuffle, shuffle(2))
     z = model.segments(seen)
-    assert [x is seen.borders[i] for x, i in zip(z, (0, 2, 4), strict=True)]
-    seen.borders[-1].sum().backward()
+    assert [x is seen.inputs[i] for x, i in zip(z, (0, 2, 4), strict=True)]
+    seen.inputs[-1].sum().backward()
     gradient = model.layers[0].attn.qkv.weight.grad.clone()
     model.zero_grad()
     model.with_cp = False
-    model.encode(IMAGES, shuffle(2)).borders[-1].sum().backward()
+    model.encode(IMAGES, shuffle(2)).inputs[-1].sum().backward()
     assert torch.equal(model.layers[0].attn.qkv.weight.grad, gradient)
 
 

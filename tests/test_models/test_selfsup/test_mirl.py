@@ -6,7 +6,7 @@ import torch
 from small_models import arch, build
 from small_selfsup import DECODERS, MAE, SIDE, encoder, mirl, shuffle
 
-from mmclca.evaluation.cost import Counter
+from mmclca.evaluation.cost import MacCounter
 from mmclca.models.selfsup import fixed_masks
 from mmclca.models.selfsup.mirl import add_residuals
 from mmclca.registry import MODELS
@@ -155,7 +155,7 @@ def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
     with torch.device('meta'):
         model = MODELS.build(config)
         image = torch.zeros(1, 3, 224, 224)
-    counter = Counter()
+    counter = MacCounter()
     with torch.no_grad(), counter:
         model.predict_pixels(image)
     trained = [p for p in model.neck.parameters() if p.requires_grad]

@@ -35,7 +35,7 @@ def test_masked_autoencoders(case, tmp_path):
     if 'mask' in expect:  # masked autoencoders alone
         rows = [''.join(f'{x:.0f}' for x in row) for row in seen.mask]
         assert rows == expect['mask']
-    assert seen.borders[0].size(1) == expect['visible'] + 1
+    assert seen.inputs[0].size(1) == expect['visible'] + 1
 
 
 @each('mirl')

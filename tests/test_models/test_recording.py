@@ -5,7 +5,7 @@ import torch
 from small_models import traced
 from torch.testing import assert_close
 
-from mmclca.models.looking import (
+from mmclca.models.recording import (
     assignment_maps,
     cached_by_stage,
     survivor_maps,

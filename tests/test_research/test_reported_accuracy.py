@@ -3,10 +3,10 @@
 
 import pandas as pd
 import pytest
-import strangers
-import told
+import reported_accuracy
 import torch
 import trained
+import unknown_classes
 from test_frozen import few_of_leaf40
 
 WHICH = 'deit-tiny-p16', 3  # weights and crops
@@ -27,29 +27,33 @@ def features(monkeypatch):
     found = dict(near=noise + near[:, None, None], far=noise)
     found['far'][..., 6:] += 3
     sets = dict(near=TABLE, far=TABLE)
-    for module in (told, strangers):
+    for module in (reported_accuracy, unknown_classes):
         monkeypatch.setattr(module, 'photographs', lambda: sets)
-    monkeypatch.setattr(told.Frozen, 'views', lambda _, x: found[x][None])
-    strangers.read.cache_clear()
+    monkeypatch.setattr(
+        reported_accuracy.Frozen, 'views', lambda _, x: found[x][None]
+    )
+    unknown_classes.read.cache_clear()
     yield
-    strangers.read.cache_clear()
+    unknown_classes.read.cache_clear()
 
 
 def test_what_fit_tells(features):
-    (settings, *_) = told.GRID['defaults'].values()
-    rows = [*told.told('near', TABLE, 3, **settings)]
+    (settings, *_) = reported_accuracy.GRID['defaults'].values()
+    rows = [*reported_accuracy.measured('near', TABLE, 3, **settings)]
     assert len(rows) == 5
     for row in rows:
         assert 0.5 < row['low'] < row['accuracy'] <= row['high'] <= 1
         assert row['true'] > 0.9
     rows = [dict(row, default='a', set='near', count=3) for row in rows]
     rows = pd.DataFrame(rows)
-    (row,) = told.means(rows.assign(inside=[100, 0, 100, 100, 100]))
+    (row,) = reported_accuracy.means(
+        rows.assign(inside=[100, 0, 100, 100, 100])
+    )
     assert row['inside'] == 80 and row['count'] == 3
 
 
 def test_strangers(features):
-    rows = [*strangers.told('DeiT-Tiny', 'near', 3)]
+    rows = [*unknown_classes.measured('DeiT-Tiny', 'near', 3)]
     assert len(rows) == 5
     for row in rows:
         assert row['nearest, other sets'] == 1 == row['rejected, other sets']
@@ -57,7 +61,7 @@ def test_strangers(features):
         assert 0 <= row['expected'] <= row['high'] <= 1
     facts = dict(default='DeiT-Tiny', set='near', count=3)
     rows = pd.DataFrame([dict(row, **facts) for row in rows])
-    found = strangers.means(rows, 'DeiT-Tiny', 3)
+    found = unknown_classes.means(rows, 'DeiT-Tiny', 3)
     assert found['nearest, other sets'] == 1
 
 

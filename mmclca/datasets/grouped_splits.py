@@ -12,7 +12,7 @@ import numpy as np
 Split = tuple[np.ndarray, np.ndarray]  # positions: to fit to, to test on
 
 
-class Units:
+class GroupedSplits:
     """The units of some images.
 
     Args:
@@ -70,7 +70,7 @@ class Units:
         return np.where(drawn[self._of_image])[0]
 
     def _shuffled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Units by class, then by chance, and their rank in the class."""
+        """Groups by class, then by chance, and their rank in the class."""
         chance = np.random.default_rng(seed).permutation(len(self._labels))
         order = np.lexsort((chance, self._labels))
         starts = np.cumsum(self.per_class) - self.per_class

@@ -34,11 +34,11 @@ def split_named(name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-PARTS = 'train', 'val', 'test'
+SPLITS = 'train', 'val', 'test'
 
 
 @dataclass(frozen=True)
-class Photographs:
+class LabeledImages:
     """Photographs and their classes.
 
     Args:
@@ -76,7 +76,7 @@ class Photographs:
         names: list[str | None],
         source: str,
         order: Sequence[str] = (),
-    ) -> 'Photographs':
+    ) -> 'LabeledImages':
         """Photographs by the names of their classes, None for no class.
 
         Classes are those that have photographs, in an order that may be
@@ -100,14 +100,14 @@ class Photographs:
         """The name of the class of each, None where it has none."""
         return [None if i is None else self.classes[i] for i in self.labels]
 
-    def select(self, indices: Sequence[int]) -> 'Photographs':
+    def select(self, indices: Sequence[int]) -> 'LabeledImages':
         """Some of them, by position; the classes stay as they are."""
         listed = 'paths', 'labels', 'groups', 'splits'
         values = {name: vars(self)[name] for name in listed}
         chosen = {k: v and [v[i] for i in indices] for k, v in values.items()}
         return replace(self, **chosen)
 
-    def of_classes(self, labels: Sequence[int]) -> 'Photographs':
+    def of_classes(self, labels: Sequence[int]) -> 'LabeledImages':
         """Return those of some classes, numbered anew in this order."""
         number = {label: i for i, label in enumerate(labels)}
         kept = [i for i, label in enumerate(self.labels) if label in number]
@@ -117,7 +117,7 @@ class Photographs:
             classes=[self.classes[label] for label in labels],
         )
 
-    def without(self, paths: Container[str]) -> 'Photographs':
+    def without(self, paths: Container[str]) -> 'LabeledImages':
         """Drop some files; the classes stay as they are."""
         return self.select(
             [i for i, path in enumerate(self.paths) if path not in paths]

@@ -32,7 +32,7 @@ def measure():
         for title in GRID['defaults']
         for count in COUNTS
         for name in photographs()
-        for found in told(title, name, count)
+        for found in measured(title, name, count)
     ]
 
 
@@ -44,7 +44,7 @@ def read(title, name):
     return read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
 
 
-def told(title, name, count):
+def measured(title, name, count):
     """Yield detection results for a held-out third of the classes, and for
     other datasets."""
     found = read(title, name)

@@ -100,7 +100,7 @@ class Recorder:
     def __init__(self):
         self.layers: list[Recorded] = []
 
-    def enter(
+    def observe(
         self, tokens: Tokens, softmax: Callable | None
     ) -> Callable | None:
         """Note the tokens that an attention reads, and return its softmax."""
@@ -124,8 +124,8 @@ class AttentionRecorder(Recorder):
         """Average over heads, (B, N, N)."""
         return weights.mean(dim=1)
 
-    def enter(self, tokens: Tokens, softmax: Callable | None) -> Callable:
-        softmax = super().enter(tokens, softmax) or nn.Softmax(dim=-1)
+    def observe(self, tokens: Tokens, softmax: Callable | None) -> Callable:
+        softmax = super().observe(tokens, softmax) or nn.Softmax(dim=-1)
         recorded = self.layers[-1]
 
         def record(logits: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ class AttentionRecorder(Recorder):
         return record
 
 
-def recording(model: nn.Module, recorder: type = Recorder) -> nn.Module:
+def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:
     """Copy a classifier, parameters shared, with a backbone that records.
 
     ``backbone.recorder.layers`` of the copy gets a :class:`Recorded` a layer.
@@ -159,8 +159,8 @@ def layer_outputs(
         read (Callable): What to take of an output (B, N, C) and of its tokens
             as the reducer left them.
     """
-    backbone, found = recording(model).backbone, []
-    layers, feed = backbone.recorder.layers, backbone.feed
+    backbone, found = recording_copy(model).backbone, []
+    layers, feed = backbone.recorder.layers, backbone.ffn_block
 
     def note(layer, x):
         x = feed(layer, x)
@@ -173,7 +173,7 @@ def layer_outputs(
         backbone.forward_tokens(images)
         return [*found]
 
-    backbone.feed = note
+    backbone.ffn_block = note
     return look
 
 

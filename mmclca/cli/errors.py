@@ -20,7 +20,7 @@ USERS = re.compile(
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 
 
-class Mistake(SystemExit):
+class UsageError(SystemExit):
     """User error: the command exits with one line and exit code 2.
 
     Args:
@@ -29,8 +29,8 @@ class Mistake(SystemExit):
 
 
 @contextmanager
-def plain_errors(source=None) -> Iterator[None]:
-    """Raise a :class:`Mistake` if settings or files are wrong.
+def usage_errors(source=None) -> Iterator[None]:
+    """Raise a :class:`UsageError` if settings or files are wrong.
 
     Args:
         source (str | Path, optional): Start of the line, such as the name of
@@ -49,8 +49,8 @@ def plain_errors(source=None) -> Iterator[None]:
 
 
 @contextmanager
-def starting(source, runner) -> Iterator[None]:
-    """Raise a ``Mistake`` if a ``Runner`` cannot start.
+def setup_errors(source, runner) -> Iterator[None]:
+    """Raise a ``UsageError`` if a ``Runner`` cannot start.
 
     Errors after the start (data and model built, weights loaded) keep their
     traceback, unless they are in ``LATE`` or match ``USERS``.
@@ -78,10 +78,10 @@ def starting(source, runner) -> Iterator[None]:
         raise mistake(source, error) from error
 
 
-def mistake(source, error: Exception) -> Mistake:
-    """Convert one of ``WRONG_INPUT`` to a ``Mistake``."""
+def mistake(source, error: Exception) -> UsageError:
+    """Convert one of ``WRONG_INPUT`` to a ``UsageError``."""
     begin = '' if source is None else f'{source}: '
-    return Mistake(f'{begin}{explained(error)}')
+    return UsageError(f'{begin}{explained(error)}')
 
 
 def explained(error: Exception) -> str:

@@ -2,13 +2,13 @@
 import numpy as np
 import pytest
 
-from mmclca.datasets.units import Units
+from mmclca.datasets.grouped_splits import GroupedSplits
 
 LABELS = np.repeat([0, 1, 2, 3], [1, 2, 5, 12])
 
 
 def test_every_image_is_tested_once_but_of_single_classes():
-    folds = list(Units(LABELS).folds(5, seed=0))
+    folds = list(GroupedSplits(LABELS).folds(5, seed=0))
     tested = np.concatenate([test for _, test in folds])
     assert sorted(tested) == list(range(1, 20))
     for train, test in folds:
@@ -20,7 +20,7 @@ def test_every_image_is_tested_once_but_of_single_classes():
 
 def test_seeds_cut_in_another_way():
     first, again, other = (
-        [test.tolist() for _, test in Units(LABELS).folds(5, seed)]
+        [test.tolist() for _, test in GroupedSplits(LABELS).folds(5, seed)]
         for seed in (0, 0, 1)
     )
     assert first == again != other
@@ -30,14 +30,14 @@ def test_seeds_cut_in_another_way():
 def test_groups_stay_together(seed):
     plants = [f'{label}-{i % 4}' for i, label in enumerate(LABELS)]
     plants[-3:] = ['tray'] * 3
-    for train, test in Units(LABELS, plants).folds(3, seed):
+    for train, test in GroupedSplits(LABELS, plants).folds(3, seed):
         assert not {plants[i] for i in train} & {plants[i] for i in test}
         assert {*LABELS[test]} <= {*LABELS[train]}
 
 
 def test_two_plants_of_a_class_are_never_both_tested():
     labels, plants = [0, 0, 0, 0, 1, 1, 1], list('aabbccc')
-    tested = [test for _, test in Units(labels, plants).folds(5, 0)]
+    tested = [test for _, test in GroupedSplits(labels, plants).folds(5, 0)]
     assert [sorted({*test}) for test in tested] in (
         [[0, 1], [2, 3]],
         [[2, 3], [0, 1]],
@@ -45,20 +45,20 @@ def test_two_plants_of_a_class_are_never_both_tested():
 
 
 def test_fewer_folds_where_no_class_has_so_many():
-    assert len(list(Units([0, 0, 0, 1, 1]).folds(5, 0))) == 3
-    assert not list(Units([0, 1, 2]).folds(5, 0))
+    assert len(list(GroupedSplits([0, 0, 0, 1, 1]).folds(5, 0))) == 3
+    assert not list(GroupedSplits([0, 1, 2]).folds(5, 0))
 
 
 def test_draw_has_so_many_units_of_each_class():
     numbers = np.array([2, 1, 2, 3])
-    drawn = Units(LABELS).draw(numbers, seed=3)
+    drawn = GroupedSplits(LABELS).draw(numbers, seed=3)
     assert np.bincount(LABELS[drawn]).tolist() == [1, 1, 2, 3]
     groups = np.arange(20) // 2
-    units = Units(np.zeros(20, int), groups)
+    units = GroupedSplits(np.zeros(20, int), groups)
     drawn = units.draw(np.array([3]), seed=0)
     assert len(drawn) == 6 and len({*groups[drawn]}) == 3
 
 
 def test_groups_must_be_as_many():
     with pytest.raises(ValueError, match='2 groups for 3 images'):
-        Units([0, 0, 1], ['a', 'b'])
+        GroupedSplits([0, 0, 1], ['a', 'b'])

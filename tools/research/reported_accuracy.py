@@ -11,7 +11,7 @@ from mmclca.fitting.probing import interval_of
 # datasets with test photos from other days than the training photos
 OTHER_DAYS = ('cotton5', 'mangodis8')
 # columns of calibration errors
-KINDS = ['temperature by folds', 'without']
+CALIBRATIONS = ['temperature by folds', 'without']
 WHERE = ['default', 'count']
 
 
@@ -32,11 +32,11 @@ def measure():
         for title, settings in GRID['defaults'].items()
         for name, own in photographs().items()
         for count in GRID['counts'][1:]
-        for found in told(name, own, count, **settings)
+        for found in measured(name, own, count, **settings)
     ]
 
 
-def told(name, own, count, reading, **settings):
+def measured(name, own, count, reading, **settings):
     """Yield reported accuracy and test accuracy per training subset."""
     read = read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
     labels, tested = labels_of(own)
@@ -50,7 +50,9 @@ def told(name, own, count, reading, **settings):
         shares = dict(accuracy=found.accuracy.mean(), low=low, high=high)
         every = scores / found.temperature, scores
         errors = [calibration_error(x.softmax(1), names) for x in every]
-        shares |= dict(true=true, **dict(zip(KINDS, errors, strict=True)))
+        shares |= dict(
+            true=true, **dict(zip(CALIBRATIONS, errors, strict=True))
+        )
         yield {k: round(float(x), 4) for k, x in shares.items()}
 
 
@@ -68,5 +70,5 @@ def means(rows):
     datasets and draws of the share of intervals that hold, of their width in
     points and of the calibration errors."""
     rows = rows.assign(width=100 * (rows.high - rows.low))
-    found = rows.groupby(WHERE)[['inside', 'width', *KINDS]].mean()
+    found = rows.groupby(WHERE)[['inside', 'width', *CALIBRATIONS]].mean()
     return found.reset_index().to_dict('records')

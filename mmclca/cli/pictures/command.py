@@ -5,16 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.utils.messages import print_safe
 
 from .. import model_files
 from ..arguments import Parser, whole
-from ..mistakes import plain_errors
+from ..errors import usage_errors
 from ..packages import apis, datasets, visualization
 
 
 @dataclass(frozen=True)
-class Kind:
+class PictureCommand:
     """Command that draws a picture.
 
     ``options`` adds its options to a parser; ``draw`` draws the picture and
@@ -31,10 +31,10 @@ class Kind:
         parser.share('--device', '--cfg-options')
         return parser.parse_args()
 
-    @plain_errors()
+    @usage_errors()
     def main(self, args):
         if out := self.draw(args):
-            say(f'Saved      {out}')
+            print_safe(f'Saved      {out}')
 
 
 def add_images(parser, out='--out', files='[CONFIG] CHECKPOINT IMAGE'):
