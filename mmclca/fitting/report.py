@@ -278,7 +278,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
     for stage in one.stages:
         text = stage.title
         if not stage.mixed:
-            text += f': {about(stage.kept)} of {stage.kept_as}'
+            text += f': {about(stage.kept)} of patches {stage.kept_as}'
         pictures[text] = stage.picture
     return [
         (text, embedded(Image.fromarray(array), text, LEAF_SIDE))
