@@ -160,7 +160,7 @@ def do_steps(
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=cost_of(plan))
-    log.print(screen.cost_line(plan, record.cost))
+    log.print(screen.cost_line(plan, record.model, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
@@ -173,7 +173,8 @@ def do_steps(
     log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
-    log.print(*screen.time_lines(plan, record.cost))
+    if not checked.unopened:  # else the latency is of the earlier fit
+        log.print(*screen.time_lines(plan, record.cost))
     if record.training:
         log.print(screen.tuning_line(record))
     elif not probe_only:
