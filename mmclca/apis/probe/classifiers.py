@@ -38,41 +38,11 @@ def ridge(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     root = weights.sqrt()
     centred = root * (features - mean)
     scale = centred.square().sum() / weights.sum()
-    found = _solve(
-        centred, centred.T @ (root * one_hot), [s * scale for s in strengths]
-    )
+    values, vectors = torch.linalg.eigh(centred.T @ centred)
+    values = values.clamp(min=0)[:, None]
+    right = vectors.T @ (centred.T @ (root * one_hot))
+    found = [(vectors @ (right / (values + s * scale))).T for s in strengths]
     return [LinearClassifier(w, target - w @ mean) for w in found]
-
-
-def lda(features, one_hot, weights, strengths) -> list[LinearClassifier]:
-    """Fit linear discriminant analysis with a shrunk covariance."""
-    of_class = (weights * one_hot).sum(0)
-    means = (weights * one_hot).T @ features / of_class[:, None]
-    within = weights.sqrt() * (features - one_hot @ means)
-    scale = _mean_square(within)
-    if scale == 0:  # one image per class
-        scale = _mean_square(features - _mean(features, weights))
-    ridges = [share / (1 - share) * scale for share in strengths]
-    found = _solve(within, means.T, ridges)
-    prior = (of_class / weights.sum()).log()
-    fitted = []
-    for share, weight in zip(strengths, found, strict=True):
-        weight = weight * weights.sum() / (1 - share)
-        fitted.append(
-            LinearClassifier(weight, prior - (weight * means).sum(1) / 2)
-        )
-    return fitted
-
-
-def _mean_square(rows: Tensor) -> Tensor:
-    return rows.square().sum() / rows.shape[1]
-
-
-def _solve(rows: Tensor, right: Tensor, ridges) -> list[Tensor]:
-    """(rows' rows + ridge)^-1 right, transposed, for each of some ridges."""
-    values, vectors = torch.linalg.eigh(rows.T @ rows)
-    values, right = values.clamp(min=0)[:, None], vectors.T @ right
-    return [(vectors @ (right / (values + r))).T for r in ridges]
 
 
 def logistic(features, one_hot, weights, strengths) -> list[LinearClassifier]:
@@ -96,25 +66,15 @@ def logistic(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     return fitted
 
 
-def ncm(features, one_hot, weights, strengths) -> list[LinearClassifier]:
-    """Find the class means, of which the nearest is the answer."""
-    means = one_hot.T @ features / one_hot.sum(0)[:, None]
-    return [
-        LinearClassifier(means, -means.square().sum(1) / 2) for _ in strengths
-    ]
-
-
 def _mean(values: Tensor, weights: Tensor) -> Tensor:
     return (weights * values).sum(0) / weights.sum()
 
 
-FITS = dict(ridge=ridge, lda=lda, logistic=logistic, ncm=ncm)
+FITS = dict(ridge=ridge, logistic=logistic)
 # the one in the middle is the default
 CLASSIFIERS = dict(
     ridge=(0.03, 0.1, 0.3, 1.0, 3.0),
-    lda=(0.1, 0.3, 0.5, 0.7, 0.9),
     logistic=(1.0, 10.0, 100.0, 1000.0, 10000.0),
-    ncm=(1.0,),
 )
 
 
@@ -233,10 +193,9 @@ class ProbeData:
     def choose(self, folds: int, seed: int) -> int:
         """Choose the position of a strength by folds of the images."""
         right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
-        if len(self.strengths) > 1:
-            for train, test in self.units.folds(folds, seed):
-                found = self.scores(train, test).argmax(2)
-                right[:, test] = (found == self.labels[test]).float()
+        for train, test in self.units.folds(folds, seed):
+            found = self.scores(train, test).argmax(2)
+            right[:, test] = (found == self.labels[test]).float()
         return best(right)
 
 
@@ -285,11 +244,8 @@ def fit_linear(
     - 'ridge': ridge regression to one-hot labels, the intercept free. Its
       strength is relative to the mean squared distance of the images from
       their mean.
-    - 'lda': linear discriminant analysis, the covariance within the classes
-      shrunk towards a multiple of the identity by a share.
     - 'logistic': multinomial logistic regression; the strength is the C of
       scikit-learn where the mean squared distance from the mean is 1.
-    - 'ncm': the nearest class mean, in Euclidean distance.
 
     Args:
         features (Tensor): (N, D), or (N, V, D) of V views of each image.
@@ -300,8 +256,8 @@ def fit_linear(
             larger ones but with 'logistic'. Defaults to None: the middle one
             of ``CLASSIFIERS``.
         class_weights (str, optional): 'balanced' for classes that count
-            alike whatever their number of images, which is nothing to 'ncm'.
-            Defaults to None: images count alike.
+            alike whatever their number of images. Defaults to
+            None: images count alike.
 
     Returns:
         Linear: What has ``scores(features)``.

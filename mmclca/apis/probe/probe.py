@@ -257,8 +257,8 @@ class Probe:
                 (N, V, D).
             labels (Tensor | Sequence[int]): Their classes (N,), from 0.
             classes (Sequence[str]): Names of the classes.
-            classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
-                :func:`fit_linear`. Defaults to 'ridge'.
+            classifier (str): 'ridge' or 'logistic', see :func:`fit_linear`.
+                Defaults to 'ridge'.
             class_weights (str, optional): See :func:`out_of_fold`. Defaults
                 to None.
             **folds: ``groups``, ``folds``, ``repeats``, ``seed`` and

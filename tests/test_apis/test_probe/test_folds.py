@@ -25,9 +25,11 @@ def drawn(counts, noise=1.0, channels=8):
 
 def test_scores_are_of_classifiers_that_did_not_see_the_image():
     features, labels = drawn([4, 5, 6])
-    found = out_of_fold(features, labels, 3, 'ncm', repeats=1, folds=4)
-    for train, test in GroupedSplits(labels).folds(4, 0):
-        fitted = fit_linear(features[train], labels[train], 3, 'ncm')
+    found = out_of_fold(features, labels, 3, repeats=1, folds=4)
+    folds = GroupedSplits(labels).folds(4, 0)
+    for (train, test), strength in zip(folds, found.strengths, strict=True):
+        given = features[train], labels[train], 3, 'ridge', strength
+        fitted = fit_linear(*given)
         expected = fitted.scores(features[test]) / found.temperature
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
 
@@ -43,7 +45,7 @@ def test_noise_is_no_better_than_chance():
 
 def test_what_is_told():
     features, labels = drawn([1, 2, 20, 30], noise=0.8)
-    found = out_of_fold(features, labels, 4, 'lda', repeats=3)
+    found = out_of_fold(features, labels, 4, repeats=3)
     assert found.untested == [0] and found.independent == 52
     assert found.folds == 5 and found.accuracy.shape == (3,)
     right = found.logits.argmax(2) == labels
@@ -103,9 +105,9 @@ def test_strength_suits_the_noise():
     labels = torch.arange(200) % 2
     features = torch.randn(200, 150)
     features[:, 0] += 2.5 * labels
-    assert out_of_fold(features, labels, 2, 'lda', repeats=2).strength > 0.4
+    assert out_of_fold(features, labels, 2, repeats=2).strength > 0.3
     few = torch.cat([features[:, :1]] * 3, 1)
-    assert out_of_fold(few, labels, 2, 'lda', repeats=2).strength == 0.5
+    assert out_of_fold(few, labels, 2, repeats=2).strength == 0.3
 
 
 def test_temperature_is_the_likeliest():
@@ -225,23 +227,22 @@ def test_unknown_class_weights():
         out_of_fold(*drawn([2, 2]), 2, class_weights='even')
 
 
-@pytest.mark.parametrize('classifier', ['ridge', 'ncm'])
-def test_all_views_are_fitted_to_and_the_first_is_tested(classifier):
+def test_all_views_are_fitted_to_and_the_first_is_tested():
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(12) % 3
     views = torch.randn(12, 2, 40, generator=generator)
     views[:, 0] += F.one_hot(labels, 40)
-    fitted = fit_linear(views, labels, 3, classifier)
+    fitted = fit_linear(views, labels, 3)
     rows = views.flatten(0, 1), labels.repeat_interleave(2)
-    expected = fit_linear(*rows, 3, classifier)
+    expected = fit_linear(*rows, 3)
     for one, other in zip(fitted, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-5)
-    found = out_of_fold(views, labels, 3, classifier, folds=3, repeats=1)
+    found = out_of_fold(views, labels, 3, folds=3, repeats=1)
     train, test = found.splits[0]
     rows = views[train].flatten(0, 1), labels[train].repeat_interleave(2)
     logits = found.logits[0, test] * found.temperature
-    strengths = CLASSIFIERS[classifier]
-    known = [fit_linear(*rows, 3, classifier, s) for s in strengths]
+    strengths = CLASSIFIERS['ridge']
+    known = [fit_linear(*rows, 3, 'ridge', s) for s in strengths]
     scores = [one.scores(views[test, 0]) for one in known]
     assert any(torch.allclose(logits, x, atol=1e-4) for x in scores)
 

@@ -4,9 +4,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import NearestCentroid
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import CLASSIFIERS
@@ -44,24 +42,6 @@ def test_ridge(data, new, balanced):
     assert np.allclose(found.scores(new), ridge.predict(new), atol=1e-4)
 
 
-def test_lda(data, new):
-    features, labels = data
-    if features.shape[1] > len(features):  # one has no scale but in the span
-        features, new = features[:, :20], new[:, :20]
-    found = fit_linear(features, labels, 4, 'lda', 0.3).scores(new)
-    within = features - torch.stack(
-        [features[labels == i].mean(0) for i in labels.tolist()]
-    )
-    covariance = within.T @ within / 36
-    identity = torch.eye(len(covariance)) * covariance.trace()
-    shrunk = 0.7 * covariance + 0.3 * identity / len(covariance)
-    estimator = type('Given', (), {})()
-    estimator.fit = lambda x: setattr(estimator, 'covariance_', shrunk.numpy())
-    lda = LinearDiscriminantAnalysis('lsqr', covariance_estimator=estimator)
-    expected = lda.fit(features, labels).decision_function(new)
-    assert np.allclose(found, expected, atol=1e-3)
-
-
 @pytest.mark.parametrize('classes', [2, 4])
 def test_logistic(data, new, classes):
     features, labels = data
@@ -72,13 +52,6 @@ def test_logistic(data, new, classes):
     model.fit(features / scaled, labels)
     expected = model.predict_proba(new / scaled)
     assert np.allclose(found.scores(new).softmax(1), expected, atol=2e-2)
-
-
-def test_nearest_mean(data, new):
-    features, labels = data
-    found = fit_linear(features, labels, 4, 'ncm').scores(new).argmax(1)
-    expected = NearestCentroid().fit(features, labels).predict(new)
-    assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize('classifier', CLASSIFIERS)

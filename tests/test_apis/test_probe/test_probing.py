@@ -53,7 +53,7 @@ def test_features_are_what_the_last_layer_reads(folder, paths):
     assert torch.equal(found, expected) and unread == {}
 
 
-@pytest.mark.parametrize('classifier', ['ridge', 'lda'])
+@pytest.mark.parametrize('classifier', ['ridge', 'logistic'])
 def test_what_is_saved_predicts_as_what_was_fitted(
     folder, paths, tmp_path, classifier
 ):
