@@ -11,11 +11,14 @@ import numpy as np
 from mmclca.datasets.batches import view_of_input
 from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.visualization import check_reduces, draw_survivors, survivors
+from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
 
 from .inferencer import ANSWER, TokenReductionInferencer, answer_of
+from .neighbours import NEAREST
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
+QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
 WORDS = {True: 'yes', False: 'no', None: ''}
 
 
@@ -188,3 +191,64 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
             'another folder'
         )
     return pictures
+
+
+def write_neighbours(
+    entries: Sequence[dict], metrics: dict[str, float], path: Path
+) -> None:
+    """Write queries with what they find, as .json or as .csv."""
+    if path.suffix == '.csv':
+        write_rows(path, _neighbour_rows(entries))
+    else:
+        dump_json(dict(metrics=metrics, queries=entries), path)
+
+
+def _neighbour_rows(entries: Sequence[dict]) -> Iterator[list]:
+    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
+    yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
+    for entry in entries:
+        near = [one[key] for one in entry['neighbours'] for key in NEAREST]
+        yield [*(entry.get(fact) for fact in QUERY), *near]
+
+
+def draw_neighbours(
+    entries: Sequence[dict],
+    path: Path,
+    number: int = 8,
+    nearest: int = 5,
+    coarse_of: dict[str, str] = {},
+) -> None:
+    """Draw queries in the first row, and what they find below.
+
+    Args:
+        entries (Sequence[dict]): The queries.
+        path (Path): The picture.
+        number (int): How many queries, evenly spread. Defaults to 8.
+        nearest (int): Images below each. Defaults to 5.
+        coarse_of (dict[str, str]): The coarse class of each class, for a
+            colour of its own. Defaults to {}.
+    """
+    number = min(number, len(entries))
+    columns = {}
+    for rank in range(number):
+        entry = entries[rank * len(entries) // number]
+        name = entry['name'] or entry.get('knn_class', '')
+        vote = 'vote: ' if name and not entry['name'] else ''
+        cells = [photograph(entry['image'], note=f'{vote}{name}')]
+        for one in entry['neighbours'][:nearest]:
+            note = f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
+            frame = FRAMES[_same(name, one['name'], coarse_of)]
+            cells.append(photograph(one['image'], note=note, frame=frame))
+        # names of files may repeat
+        columns[f'{rank + 1}: {Path(entry["image"]).name}'] = cells
+    contact_sheet(columns, path)
+
+
+def _same(name: str, other: str | None, coarse_of: dict) -> bool | str | None:
+    """Compare the classes of a query and of an image found; 'coarse' where
+    their coarse class is one, None where there is none."""
+    if not name or other is None:
+        return None
+    if name == other or name not in coarse_of:
+        return name == other
+    return 'coarse' if coarse_of[name] == coarse_of.get(other) else False

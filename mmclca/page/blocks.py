@@ -14,7 +14,8 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.gallery import Gallery, look_up
+from mmclca.apis.gallery import Gallery
+from mmclca.apis.neighbours import look_up
 from mmclca.apis.output import ANSWER
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.datasets.photographs import LabeledImages

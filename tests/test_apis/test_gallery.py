@@ -10,11 +10,10 @@ from safetensors.torch import save_file
 from tiny_model import write_tiny
 from tiny_run import CLASSES, write_images, write_run
 
-import mmclca.apis.gallery
-from mmclca.apis import TokenReductionInferencer
+from mmclca.apis import TokenReductionInferencer, neighbours
 from mmclca.apis.features import extract_features, extract_logits
-from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
-from mmclca.apis.voting import VOTERS, choose_voters
+from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
+from mmclca.apis.neighbours import VOTERS, choose_voters, look_up
 from mmclca.datasets.photographs import (
     LabeledImages,
     images_at,
@@ -241,7 +240,7 @@ def test_rankings_some_queries_at_a_time(monkeypatch, ranking):
         assert images_of(entry) == order
     if ranking == 'oracle':
         assert found['mAP'] == 100
-    monkeypatch.setattr(mmclca.apis.gallery, 'ENTRIES', 1)
+    monkeypatch.setattr(neighbours, 'ENTRIES', 1)
     some, again = look_up(*how)
     assert again == pytest.approx(found)
     for one, other in zip(some, entries, strict=True):
