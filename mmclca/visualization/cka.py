@@ -3,17 +3,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.recording import as_reducible, layer_outputs
 from mmclca.models.reduction.tokens import Tokens
-
-from .figures import save
 
 FEWEST = 4  # images, from which HSIC without bias can be estimated
 
@@ -121,50 +116,3 @@ def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     one = sum(hsic(a, a).diagonal() for a, _ in pairs)
     two = sum(hsic(b, b).diagonal() for _, b in pairs)
     return across / (one[:, None] * two).sqrt()
-
-
-def draw_cka(
-    similarity: Tensor,
-    out: str,
-    names: tuple[str, str] = ('', ''),
-    reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    label: str = 'CKA',
-) -> None:
-    """Draw how much alike layers are.
-
-    Args:
-        similarity (Tensor): Of :func:`cka`, (L, M).
-        out (str): Picture to write; its ending gives the format.
-        names (tuple[str, str]): Of the two models. Defaults to none.
-        reduce_at (tuple): Layers of each that reduce, to be marked.
-            Defaults to none.
-        label (str): What the colours are. Defaults to 'CKA'.
-    """
-    rows, columns = similarity.shape
-    size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
-    figure = Figure(size, layout='constrained')
-    axis = figure.subplots()
-    draw_matrix(axis, similarity, label, origin='lower')
-    _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
-    _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
-    axis.tick_params(axis='x', labelrotation=90)
-    save(figure, out)
-
-
-def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
-    """Draw values from 0 to 1, each with its number."""
-    values = matrix.cpu().numpy()
-    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
-    for (row, column), value in np.ndenumerate(values):
-        style = dict(ha='center', va='center', size=6)
-        style['color'] = 'black' if value > 0.6 else 'white'
-        axis.text(column, row, f'{value:.2f}', **style)
-    bar = axis.figure.colorbar(drawn, ax=axis, shrink=0.8)
-    bar.set_label(label, size=9)
-
-
-def _number_layers(side, number: int, name: str, marked) -> None:
-    labels = [f'{n} ▾' if n in marked else str(n) for n in range(number)]
-    side.set_ticks(range(number), labels, fontsize=8)
-    note = ' (▾ reduces)' if len(marked) else ''
-    side.set_label_text(f'layer{name and f" of {name}"}{note}', size=9)

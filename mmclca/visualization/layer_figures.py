@@ -1,14 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Figures and numbers of studies of layers."""
+"""Charts of layer studies and of models compared, and their numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from mmclca.models.distillation.agreement import disagreement
 from mmclca.utils.files import write_rows
 
 from .figures import save
@@ -62,3 +65,94 @@ def write_numbers(tables: dict[str, Tensor], out: Path) -> None:
     for title, table in tables.items():
         rows += [(title, x, *row) for x, row in enumerate(table.tolist())]
     write_rows(out, rows)
+
+
+def draw_cka(
+    similarity: Tensor,
+    out: str,
+    names: tuple[str, str] = ('', ''),
+    reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    label: str = 'CKA',
+) -> None:
+    """Draw how much alike layers are.
+
+    Args:
+        similarity (Tensor): Of :func:`cka`, (L, M).
+        out (str): Picture to write; its ending gives the format.
+        names (tuple[str, str]): Of the two models. Defaults to none.
+        reduce_at (tuple): Layers of each that reduce, to be marked.
+            Defaults to none.
+        label (str): What the colours are. Defaults to 'CKA'.
+    """
+    rows, columns = similarity.shape
+    size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
+    figure = Figure(size, layout='constrained')
+    axis = figure.subplots()
+    draw_matrix(axis, similarity, label, origin='lower')
+    _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
+    _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
+    axis.tick_params(axis='x', labelrotation=90)
+    save(figure, out)
+
+
+def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
+    """Draw values from 0 to 1, each with its number."""
+    values = matrix.cpu().numpy()
+    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
+    for (row, column), value in np.ndenumerate(values):
+        style = dict(ha='center', va='center', size=6)
+        style['color'] = 'black' if value > 0.6 else 'white'
+        axis.text(column, row, f'{value:.2f}', **style)
+    bar = axis.figure.colorbar(drawn, ax=axis, shrink=0.8)
+    bar.set_label(label, size=9)
+
+
+def _number_layers(side, number: int, name: str, marked) -> None:
+    labels = [f'{n} ▾' if n in marked else str(n) for n in range(number)]
+    side.set_ticks(range(number), labels, fontsize=8)
+    note = ' (▾ reduces)' if len(marked) else ''
+    side.set_label_text(f'layer{name and f" of {name}"}{note}', size=9)
+
+
+def check_classes(names: Sequence[list[str]]) -> None:
+    """Refuse models of other classes, which are compared by labels.
+
+    Args:
+        names (Sequence[list[str]]): Classes of each; labels, where names are
+            not known, are let through.
+
+    Raises:
+        ValueError: If some differ.
+    """
+    known = [one for one in names if one != [*map(str, range(len(one)))]]
+    if any(of_one != known[0] for of_one in known):
+        raise ValueError('the models have different class names or orders')
+
+
+def draw_agreement(
+    rows: dict[str, Tensor], cosines: dict[str, Tensor], out: str
+) -> None:
+    """Draw how often models decide otherwise, and how alike tokens are.
+
+    Args:
+        rows (dict[str, Tensor]): Of :func:`.decisions`, of all models.
+        cosines (dict[str, Tensor]): Of :func:`.token_cosines`, by model; may
+            be empty.
+        out (str): Picture to write; its ending gives the format.
+    """
+    names, parts = list(rows), 1 + bool(cosines)
+    size = parts * (3 + 0.55 * len(names)), 2.2 + 0.55 * len(names)
+    figure = Figure(size, layout='constrained')
+    first, *others = figure.subplots(1, parts, squeeze=False)[0]
+    label = 'share of images with different predictions'
+    draw_matrix(first, disagreement(rows.values()), label)
+    ticks = range(len(names))
+    first.set_yticks(ticks, names, fontsize=8)
+    first.set_xticks(ticks, names, fontsize=8, rotation=90)
+    for axis in others:
+        for name, values in cosines.items():
+            axis.plot(values.tolist(), marker='o', markersize=3, label=name)
+        axis.set_xlabel('layers passed', fontsize=9)
+        axis.set_ylabel('cosine similarity, CLS to distillation token')
+        axis.legend(fontsize=8, frameon=False)
+    save(figure, out)
