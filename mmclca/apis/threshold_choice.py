@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from mmclca.datasets.photographs import LabeledImages
-from mmclca.evaluation.open_set import measure_scores, noting_scores, scores_of
+from mmclca.evaluation.open_set import (
+    auroc,
+    false_positive_rate,
+    fit_threshold,
+    noting_scores,
+    scores_of,
+)
 from mmclca.utils.messages import one_of, warn
 
 from .features import drop_unreadable, extract_logits
@@ -48,12 +54,16 @@ def choose_threshold(
     images, logits, scores = dict(images), {}, {}
     for part, some in images.items():
         with noting_scores(inferencer.model.head, names) as seen:
-            found = extract_logits(inferencer, some.paths, batch_size)
-        logits[part], unread = found
+            logits[part], unread = extract_logits(
+                inferencer, some.paths, batch_size
+            )
         scores[part] = {x: torch.cat([y[x] for y in seen]) for x in names}
         images[part] = drop_unreadable(some, unread)
     _warn_of_few(len(images['known'].paths), accept)
-    rows = measure_scores(scores, accept)
+    rows = [
+        _measured(name, {x: one[name] for x, one in scores.items()}, accept)
+        for name in names
+    ]
     counts = {name: len(some.paths) for name, some in images.items()}
     (value,) = (row['threshold'] for row in rows if row['score'] == score)
     notes = dict(score=score, threshold=value, accept=accept)
@@ -63,6 +73,25 @@ def choose_threshold(
             images['test'], logits['test'], inferencer.classes
         )
     return notes
+
+
+def _measured(name: str, scores: dict[str, Tensor], accept: float) -> dict:
+    """Fit the threshold of a score, and measure the detection."""
+    threshold = fit_threshold(scores['known'], accept)
+    row = dict(score=name, threshold=threshold)
+    if 'unknown' in scores:
+        test, unknown = scores['test'], scores['unknown']
+        row.update(
+            auroc=auroc(test, unknown),
+            fpr95=false_positive_rate(test, unknown),
+            known_lost=_share(test < threshold),
+            unknown_rejected=_share(unknown < threshold),
+        )
+    return row
+
+
+def _share(flags: Tensor) -> float:
+    return float(flags.double().mean())
 
 
 def check_known(images: LabeledImages, classes: Sequence[str]) -> None:

@@ -174,38 +174,6 @@ def _given(scores: Tensor) -> Tensor:
     return scores[~scores.isnan()]
 
 
-def measure_scores(
-    found: dict[str, dict[str, Tensor]], accept: float = 0.95
-) -> list[dict[str, str | float]]:
-    """Tell the threshold of each score, and how well it works.
-
-    Args:
-        found (dict[str, dict[str, Tensor]]): Scores (N,) by their names of
-            ``known`` images, and to measure with of ``unknown`` and other
-            known images, ``test``.
-        accept (float): Share of known images to accept. Defaults to 0.95.
-    """
-    rows = []
-    for name in found['known']:
-        scores = {part: some[name] for part, some in found.items()}
-        threshold = fit_threshold(scores['known'], accept)
-        row = dict(score=name, threshold=threshold)
-        if 'unknown' in scores:
-            test, unknown = scores['test'], scores['unknown']
-            row.update(
-                auroc=auroc(test, unknown),
-                fpr95=false_positive_rate(test, unknown),
-                known_lost=_share(test < threshold),
-                unknown_rejected=_share(unknown < threshold),
-            )
-        rows.append(row)
-    return rows
-
-
-def _share(flags: Tensor) -> float:
-    return float(flags.double().mean())
-
-
 def _check(**scores: Tensor) -> None:
     for name, values in scores.items():
         if len(values) == 0:
