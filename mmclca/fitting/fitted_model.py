@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
+from mmclca.apis.features import digest_of_file
 from mmclca.apis.inferencer import ANSWER
-from mmclca.apis.probe.probe import digest_of_file
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level

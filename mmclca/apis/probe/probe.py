@@ -1,18 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A classifier on a frozen network, whose features are kept on disk."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
-from hashlib import sha256
 from os import PathLike
-from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.photographs import LabeledImages
@@ -24,10 +19,11 @@ from mmclca.models.heads import (
     rebuild_head,
     set_last_linear,
 )
-from mmclca.utils.files import read_bytes, replace_bytes
 
 from ..features import (
+    FeatureCache,
     Outputs,
+    digest_of_file,
     drop_unreadable,
     feature_batches,
     require_readable,
@@ -46,64 +42,6 @@ from .folds import OutOfFold, fit_chosen
 MODEL_PARTS = ('backbone', 'neck', 'head')
 # settings that say nothing of what the last layer reads
 OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
-
-
-class FeatureCache(dict):
-    """Features of one model by the contents of image files.
-
-    A file of the folder holds those of a batch and is written in one step:
-    what was interrupted goes on from there, and several processes may use
-    one folder.
-
-    Args:
-        folder (str | Path, optional): Where to keep them, in a folder of
-            each model. None: in memory alone.
-        model (str): What identifies the model, see
-            :func:`mmclca.evaluation.open_set.model_digest`.
-        width (int): Number of channels of the features.
-
-    Raises:
-        ValueError: If features in the folder are not finite.
-    """
-
-    def __init__(self, folder: str | Path | None, model: str, width: int):
-        super().__init__()
-        self._width = width
-        self._folder = None if folder is None else Path(folder, model)
-        if self._folder is not None:
-            for part in sorted(self._folder.glob('*.safetensors')):
-                self._read(part)
-
-    def add(self, digests: list[str], features: Tensor) -> None:
-        """Keep the features (N, D) of image files, see ``digest_of_file``."""
-        self.update(zip(digests, features, strict=True))
-        if self._folder is None or not digests:
-            return
-        facts = dict(digests=json.dumps(digests))
-        name = sha256(facts['digests'].encode()).hexdigest()[:16]
-        content = save(dict(features=features), facts)
-        replace_bytes(self._folder / f'{name}.safetensors', content, False)
-
-    def _read(self, part: Path) -> None:
-        try:
-            with safe_open(part, 'pt') as file:
-                digests = json.loads(file.metadata()['digests'])
-                features = file.get_tensor('features')
-            if features.shape != (len(digests), self._width):
-                raise ValueError(f'features of shape {features.shape}')
-        except (KeyError, SafetensorError, TypeError, ValueError):
-            return  # not a valid part: compute its features again
-        if not features.isfinite().all():
-            raise ValueError(f'{part} contains NaN or infinity; remove it')
-        self.update(zip(digests, features, strict=True))
-
-
-def digest_of_file(path: str) -> str | None:
-    """SHA-256 of a file, None where it cannot be read."""
-    try:
-        return sha256(read_bytes(path)).hexdigest()
-    except OSError:
-        return None
 
 
 class Probe:
