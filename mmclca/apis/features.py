@@ -48,7 +48,7 @@ def extract_features(
     """
     one_of(STAGES, stage=stage)
     feature = partial(feature_of, inferencer.model, stage=stage)
-    return _of_readable(inferencer, paths, feature, batch_size)
+    return _readable_outputs(inferencer, paths, feature, batch_size)
 
 
 def extract_logits(
@@ -67,10 +67,10 @@ def extract_logits(
         tuple[Tensor, dict[int, str]]: As of :func:`extract_features`, with
         scores (N, classes).
     """
-    return _of_readable(inferencer, paths, inferencer.model, batch_size)
+    return _readable_outputs(inferencer, paths, inferencer.model, batch_size)
 
 
-def _of_readable(inferencer, paths, function, batch_size):
+def _readable_outputs(inferencer, paths, function, batch_size):
     found, unread = outputs_of(inferencer, paths, function, batch_size)
     require_readable(paths, unread)
     return found, unread

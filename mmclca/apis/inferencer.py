@@ -15,16 +15,16 @@ from mmclca.checkpoints.fitted import threshold_file
 from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
 from mmclca.evaluation.open_set import (
-    note_known,
-    noting_scores,
     read_threshold,
+    recording_scores,
+    set_known,
 )
 from mmclca.utils.messages import printable, track
 
 from .loading import check_number, load_classifier
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
-ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
+PREDICTION = ('pred_class', 'pred_score', 'known', 'known_score')
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
@@ -160,7 +160,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         _warn(sample for sample in samples if 'error' in sample)
         if read and visualize:
             shown, answers = zip(*read, strict=True)
-            self.visualize([*map(_shown, shown)], answers, **visualize)
+            self.visualize([*map(_drawable, shown)], answers, **visualize)
         return self.postprocess(samples, None, return_datasamples)
 
     def stream(
@@ -234,14 +234,14 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def _predict(self, data: dict, return_tokens: bool) -> list[DataSample]:
         """Predictions of preprocessed images."""
         names = () if self.threshold is None else (self.threshold.score,)
-        with noting_scores(self.model.head, names) as seen:
+        with recording_scores(self.model.head, names) as seen:
             if return_tokens:
                 samples = predict_with_facts(self.model, self._count, data)
             else:
                 samples = self.model(**data, mode='predict')
         check_finite(torch.stack([one.pred_score for one in samples]))
         if self.threshold is not None:
-            note_known(samples, seen[0], self.threshold)
+            set_known(samples, seen[0], self.threshold)
         return samples
 
     def postprocess(
@@ -265,7 +265,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         return dict(image=sample.image, **result, **facts)
 
 
-def answer_of(result: dict) -> dict:
+def prediction_of(result: dict) -> dict:
     """Return the best class of an image, and whether it is of a known one.
 
     Returns:
@@ -274,7 +274,7 @@ def answer_of(result: dict) -> dict:
         ``known_score``; both are None without one. Empty for an image that
         was not read.
     """
-    return {name: result[name] for name in ANSWER if name in result}
+    return {name: result[name] for name in PREDICTION if name in result}
 
 
 def check_finite(numbers: torch.Tensor) -> None:
@@ -288,7 +288,7 @@ def check_finite(numbers: torch.Tensor) -> None:
         )
 
 
-def _shown(source) -> str | np.ndarray:
+def _drawable(source) -> str | np.ndarray:
     """Return an image that mmpretrain can draw: a path or an array."""
     return source if isinstance(source, str) else read_image(source)
 

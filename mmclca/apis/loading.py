@@ -32,7 +32,7 @@ from mmclca.models import LoRAModel, last_linear, without_lora
 from mmclca.utils.files import read_lines, replace_bytes
 
 # of averaged tokens, which pre-training does not make
-NORM = ('backbone.ln2.weight', 'backbone.ln2.bias')
+MEAN_NORM = ('backbone.ln2.weight', 'backbone.ln2.bias')
 
 
 def load_classifier(
@@ -94,7 +94,7 @@ def load_classifier(
     if weights is not None:
         if not isinstance(weights, dict):
             weights = open_checkpoint(str(weights))
-        new = (*names_of_last(model), *NORM) if new_last_layer else ()
+        new = (*last_layer_names(model), *MEAN_NORM) if new_last_layer else ()
         source = load_trained(model, weights, new).source
         stored = stored_classes(weights)
     if isinstance(model, LoRAModel):
@@ -161,7 +161,7 @@ def save_classifier(
     replace_bytes(Path(path), checkpoint_bytes(weights, text, classes))
 
 
-def names_of_last(model: nn.Module) -> list[str]:
+def last_layer_names(model: nn.Module) -> list[str]:
     """Return the names of the parameters of the last layer, of the whole head
     where that is not known."""
     try:

@@ -19,7 +19,7 @@ from .gallery import Gallery
 
 RECALLS = (1, 5, 10)
 NEAREST = ('image', 'name', 'similarity')  # of an image that is found
-ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
+MAX_ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
 # numbers of images that vote, of which folds choose, and their temperature
 VOTERS = (10, 15, 20, 25, 30)
 SIGMA = 0.05
@@ -71,7 +71,8 @@ def look_up(
     known = {name: label for label, name in enumerate(images.classes)}
     wanted = torch.tensor([known.get(name, -2) for name in queries.names])
     coarse = _coarse(images.names, queries.names, ranking, coarse_of)
-    for rows in torch.arange(len(queries)).split(1 + ENTRIES // len(images)):
+    chunk = 1 + MAX_ENTRIES // len(images)
+    for rows in torch.arange(len(queries)).split(chunk):
         some = queries.select(rows.tolist())
         similarity = gallery.similarity(some.paths, features[rows])
         ours = coarse[len(images) + rows] if ranking == 'oracle' else None
@@ -165,7 +166,8 @@ def choose_voters(
     labels = torch.tensor([images.labels[i] for i in named])
     features, number = features[named], len(images.classes)
     for known, tested in GroupedSplits(labels).folds(folds, seed=0):
-        for rows in torch.as_tensor(tested).split(1 + ENTRIES // len(known)):
+        chunk = 1 + MAX_ENTRIES // len(known)
+        for rows in torch.as_tensor(tested).split(chunk):
             similar = cosine_similarity(features[rows], features[known])
             for k in VOTERS:
                 votes = nearest_votes(similar, labels[known], number, k, SIGMA)

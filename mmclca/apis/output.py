@@ -13,7 +13,7 @@ from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.visualization import check_reduces, draw_survivors, survivors
 from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
 
-from .inferencer import ANSWER, TokenReductionInferencer, answer_of
+from .inferencer import PREDICTION, TokenReductionInferencer, prediction_of
 from .neighbours import NEAREST
 
 MAPS = ('kept', 'attribution', 'cls_attention')
@@ -43,15 +43,15 @@ def best_classes(
     ]
 
 
-def answer_cells(result: dict) -> list:
-    """:func:`answer_of` as it is written and shown, 'yes' or 'no'.
+def prediction_cells(result: dict) -> list:
+    """:func:`prediction_of` as it is written and shown, 'yes' or 'no'.
 
     Returns:
-        list: A cell for each of ``ANSWER``, empty where nothing is known.
+        list: A cell for each of ``PREDICTION``, empty where nothing is known.
     """
     if 'error' in result:
-        return [''] * len(ANSWER)
-    name, score, known, known_score = answer_of(result).values()
+        return [''] * len(PREDICTION)
+    name, score, known, known_score = prediction_of(result).values()
     known_score = '' if known is None else round(known_score, 6)
     return [name, round(score, 6), WORDS[known], known_score]
 
@@ -65,7 +65,7 @@ def write_json(
 ) -> None:
     """Write results as a list, an entry an image.
 
-    An entry has ``image``, what :func:`answer_of` gives, ``classes`` (see
+    An entry has ``image``, what :func:`prediction_of` gives, ``classes`` (see
     :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` where the
     result has them.
 
@@ -81,7 +81,7 @@ def write_json(
     entries = [
         dict(
             image=result['image'],
-            **answer_of(result),
+            **prediction_of(result),
             classes=best_classes(result, classes, topk),
             **{name: result[name] for name in names if name in result},
         )
@@ -118,12 +118,12 @@ def _rows(results, classes, topk) -> Iterator[list]:
     keys = ('label', 'name', 'score')
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
-    yield ['image', *ANSWER, *named, *numbers, 'error']
+    yield ['image', *PREDICTION, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         cells = [one[key] for one in best for key in keys] or [''] * len(named)
         more = [_cell(result.get(name, '')) for name in numbers]
-        begin = [result['image'], *answer_cells(result)]
+        begin = [result['image'], *prediction_cells(result)]
         yield [*begin, *cells, *more, result.get('error', '')]
 
 

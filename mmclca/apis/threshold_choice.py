@@ -13,7 +13,7 @@ from mmclca.evaluation.open_set import (
     auroc,
     false_positive_rate,
     fit_threshold,
-    noting_scores,
+    recording_scores,
     scores_of,
 )
 from mmclca.utils.messages import one_of, warn
@@ -53,7 +53,7 @@ def choose_threshold(
     _check(images, inferencer.classes)
     images, logits, scores = dict(images), {}, {}
     for part, some in images.items():
-        with noting_scores(inferencer.model.head, names) as seen:
+        with recording_scores(inferencer.model.head, names) as seen:
             logits[part], unread = extract_logits(
                 inferencer, some.paths, batch_size
             )
@@ -69,7 +69,7 @@ def choose_threshold(
     notes = dict(score=score, threshold=value, accept=accept)
     notes.update(images=counts, scores=rows)
     if 'unknown' in images:
-        notes['test_accuracy'] = share_right(
+        notes['test_accuracy'] = accuracy_by_name(
             images['test'], logits['test'], inferencer.classes
         )
     return notes
@@ -106,12 +106,12 @@ def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
         )
 
 
-def shared(one: LabeledImages, other: LabeledImages) -> set[str]:
+def common_files(one: LabeledImages, other: LabeledImages) -> set[str]:
     """Find the files that are in both."""
     return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
 
 
-def share_right(
+def accuracy_by_name(
     images: LabeledImages, logits: Tensor, classes: Sequence[str]
 ) -> float | None:
     """Tell the share of images that are named rightly, None without names."""
@@ -123,7 +123,7 @@ def share_right(
 def _check(images, classes) -> None:
     for name in images.keys() - {'unknown'}:
         some = images[name]
-        both = 'unknown' in images and shared(some, images['unknown'])
+        both = 'unknown' in images and common_files(some, images['unknown'])
         if both:
             raise ValueError(
                 f'{len(both)} images of {images["unknown"].source} are also '
@@ -135,7 +135,7 @@ def _check(images, classes) -> None:
 
 
 def _warn_of_shared(known, test) -> None:
-    both = shared(known, test)
+    both = common_files(known, test)
     if both:
         warn(
             f'{len(both)} of {len(test.paths)} test images ({test.source}) '

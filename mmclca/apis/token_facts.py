@@ -46,7 +46,7 @@ class MacCounts:
             counter = MacCounter()
             with counter:
                 self.model(image[None])
-            self.counted[key] = counter.others()
+            self.counted[key] = counter.without_distances()
         return self.counted[key]
 
 

@@ -80,12 +80,12 @@ class MacCounter(FlopCounterMode):
         counts = self.get_flop_counts().get('Global', {})
         return sum(counts.get(op, 0) for op in DISTANCE_FLOPS) // 2
 
-    def others(self) -> int:
+    def without_distances(self) -> int:
         """Multiply-accumulates of all else so far."""
         return self.get_total_flops() // 2 - self.distances()
 
 
-class _Meter:
+class _PartCounter:
     """Splits a running count of FLOPs where parts of a model begin and end."""
 
     def __init__(self, counter: MacCounter, cost: Cost):
@@ -93,32 +93,32 @@ class _Meter:
         self.cost = cost
         self.last = 0
 
-    def metered(self, model: nn.Module) -> nn.Module:
+    def instrument(self, model: nn.Module) -> nn.Module:
         """Return a copy of a classifier whose parts report to the meter."""
         model = recording_copy(model)
         backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(COST_PARTS, 0))
-        backbone.embed = self._booked('embedding', backbone.embed)
-        backbone.attention_block = self._booked(
+        backbone.embed = self._counted('embedding', backbone.embed)
+        backbone.attention_block = self._counted(
             'attention', backbone.attention_block
         )
-        backbone.ffn_block = self._booked('FFN', backbone.ffn_block)
+        backbone.ffn_block = self._counted('FFN', backbone.ffn_block)
         return model
 
-    def _booked(self, part: str, function: Callable) -> Callable:
+    def _counted(self, part: str, function: Callable) -> Callable:
         """Return a function whose calls are booked on a part."""
 
         def run(*given):
-            self.book('reduction')
+            self.assign('reduction')
             found = function(*given)
-            self.book(part)
+            self.assign(part)
             return found
 
         return run
 
-    def book(self, part: str) -> None:
+    def assign(self, part: str) -> None:
         """Book what was counted since the last call on a part."""
-        now = self.counter.others()
+        now = self.counter.without_distances()
         self.cost.parts[part] += now - self.last
         self.last = now
 
@@ -138,31 +138,31 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     Raises:
         ValueError: If ``shape`` is None and the backbone has no size.
     """
-    cost = Cost(shape or _own_shape(model))
+    cost = Cost(shape or _image_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
     counter = MacCounter()
-    meter = _Meter(counter, cost)
-    followed = _can_be_followed(model)
-    counted = meter.metered(model) if followed else model
+    meter = _PartCounter(counter, cost)
+    followed = _is_recordable(model)
+    counted = meter.instrument(model) if followed else model
     training = model.training
     try:
         counted.eval()
         with torch.no_grad(), counter:
             counted(image)
         if followed:
-            meter.book('head')
+            meter.assign('head')
             layers = counted.backbone.recorder.layers
             cost.attended = [layer.entered.x.size(1) for layer in layers]
             cost.tokens = [layer.left.x.size(1) for layer in layers]
     finally:
         model.train(training)
-    cost.flops = counter.others()
+    cost.flops = counter.without_distances()
     cost.distances = counter.distances()
     return cost
 
 
-def _can_be_followed(model: nn.Module) -> bool:
+def _is_recordable(model: nn.Module) -> bool:
     try:
         as_reducible(model.backbone)
     except (AttributeError, ValueError):  # TimmClassifier has no backbone
@@ -170,7 +170,7 @@ def _can_be_followed(model: nn.Module) -> bool:
     return True
 
 
-def _own_shape(model: nn.Module) -> tuple[int, int]:
+def _image_shape(model: nn.Module) -> tuple[int, int]:
     if hasattr(model.backbone, 'img_size'):
         return to_2tuple(model.backbone.img_size)
     raise ValueError(

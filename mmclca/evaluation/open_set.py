@@ -282,7 +282,7 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
 
 
 @contextmanager
-def noting_scores(
+def recording_scores(
     head: nn.Module, names: Sequence[str]
 ) -> Iterator[list[dict[str, Tensor]]]:
     """Note some of the scores that a head gives, see :func:`scores_of`.
@@ -304,7 +304,7 @@ def noting_scores(
         yield seen
 
 
-def note_known(
+def set_known(
     samples: list, scores: dict[str, Tensor], threshold: Threshold
 ) -> None:
     """Give predictions ``known_score`` and ``known``.

@@ -16,7 +16,7 @@ from PIL import Image
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbours import look_up
-from mmclca.apis.output import ANSWER
+from mmclca.apis.output import PREDICTION
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.classifiers import feature_of
@@ -268,7 +268,7 @@ def _results(with_gallery: bool) -> list:
     then images that are alike."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Predictions', elem_id='classes')
-    row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
+    row = gr.Dataframe(headers=[*PREDICTION], elem_id='row', **plain)
     gr.Markdown('Patches after each step')
     pictures = gr.Gallery(
         columns=4,

@@ -64,18 +64,18 @@ def class_activation_maps(
     copied = recording_copy(model)
     backbone, layers = copied.backbone, copied.backbone.layers
     integer(-len(layers), len(layers) - 1, layer=layer)
-    normalized = _kept_of(backbone, layers[layer])
+    normalized = _record_normalized(backbone, layers[layer])
     scores = copied(images, mode='tensor')
     chosen = _chosen(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized
     (grad,) = torch.autograd.grad(total, x)
     entered = backbone.recorder.layers[layer].entered
-    maps = map_of(x, grad, entered, method, eigen_smooth)
+    maps = token_maps(x, grad, entered, method, eigen_smooth)
     return maps.unflatten(1, grid_of(backbone, images))
 
 
-def _kept_of(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
+def _record_normalized(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
     """Give what will hold the normalized tokens of a layer after a pass."""
     kept, normalize = [], backbone.normalize
 
@@ -104,7 +104,7 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 
 
 @torch.inference_mode()
-def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
+def weights_per_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
     """Find the weights (B, N, P) of the patches in what each layer reads."""
     copied = recording_copy(model)
     copied(images, mode='tensor')
@@ -113,7 +113,7 @@ def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
 
 
 @torch.no_grad()
-def map_of(
+def token_maps(
     x: Tensor, grad: Tensor, tokens: Tokens, method: str, eigen_smooth: bool
 ) -> Tensor:
     """Map features of tokens, (B, N, C), and gradients in them, to (B, P)."""
@@ -122,7 +122,7 @@ def map_of(
     stands = (total > 0).to(x)
     number = stands.sum(dim=1, keepdim=True).clamp(min=1)
     parts = CAM_METHODS[method](stands * x, stands * grad, number)
-    if eigen_smooth or method in OF_COMPONENT:
+    if eigen_smooth or method in EIGEN_METHODS:
         cam = first_component(parts, stands)
     else:
         cam = parts.sum(dim=-1, keepdim=True)
@@ -182,7 +182,7 @@ CAM_METHODS = {
     'eigengradcam': lambda x, grad, number: grad * x,
 }
 # take the first principal component in place of the sum over channels
-OF_COMPONENT = ('eigencam', 'eigengradcam')
+EIGEN_METHODS = ('eigencam', 'eigengradcam')
 
 
 def first_component(parts: Tensor, stands: Tensor) -> Tensor:

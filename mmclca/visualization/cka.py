@@ -10,7 +10,7 @@ from mmclca.datasets.batches import Batch
 from mmclca.models.recording import as_reducible, layer_outputs
 from mmclca.models.reduction.tokens import Tokens
 
-FEWEST = 4  # images, from which HSIC without bias can be estimated
+MIN_IMAGES = 4  # images, from which HSIC without bias can be estimated
 
 
 def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
@@ -83,8 +83,8 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
         ValueError: If there are fewer than 4 images.
     """
     n = first.size(-1)
-    if n < FEWEST:
-        raise ValueError(f'CKA needs {FEWEST} images per batch, found {n}')
+    if n < MIN_IMAGES:
+        raise ValueError(f'CKA needs {MIN_IMAGES} images per batch, found {n}')
     off_diagonal = 1 - torch.eye(n).to(first)
     first, second = first * off_diagonal, second * off_diagonal
     trace = first.flatten(1) @ second.flatten(1).T

@@ -38,7 +38,7 @@ class Predictions:
         np.add.at(counts, (self.labels, self.predicted), 1)
         return counts
 
-    def taken_for(self, label: int, predicted: int) -> list[str]:
+    def classified_as(self, label: int, predicted: int) -> list[str]:
         """List the images of a class that are taken for a certain one."""
         chosen = (self.labels == label) & (self.predicted == predicted)
         return [self.paths[n] for n in np.flatnonzero(chosen)]
@@ -146,7 +146,7 @@ def _examples(predictions, pair, number: int) -> list[Panel | None]:
     }
     row = []
     for title, places in groups.items():
-        paths = predictions.taken_for(*places)[:number]
+        paths = predictions.classified_as(*places)[:number]
         cells = [photograph(path) for path in paths] or [Panel(None)]
         cells[0].title = title if paths else f'{title}: none'
         row += [*cells, *[None] * (number - len(cells))]

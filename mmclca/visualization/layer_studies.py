@@ -173,12 +173,12 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
     found = []
     for k in range(number + 1):
         ends = range(k), range(number - k, number)
-        found.append([_accuracy(_drawn_anew(model, x), read) for x in ends])
+        found.append([_accuracy(_reinitialized(model, x), read) for x in ends])
     first, last = torch.tensor(found).T[..., None]
     return dict(first=first, last=last)
 
 
-def _drawn_anew(model: nn.Module, layers: Iterable[int]) -> nn.Module:
+def _reinitialized(model: nn.Module, layers: Iterable[int]) -> nn.Module:
     copied = deepcopy(model)
     with same_random_state():
         torch.manual_seed(0)

@@ -12,8 +12,8 @@ GREY = 205
 INK = np.array([25.0, 25.0, 25.0])
 FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; no leaf has it
 HEAT = 'inferno'
-AVERAGE = 0.99  # what the weights of an average sum to, but for rounding
-LEAST_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
+AVERAGE_SUM = 0.99  # what the weights of an average sum to, but for rounding
+MIN_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
 
 DROPPED, KEPT, MERGED, FUSED = range(4)
 
@@ -36,7 +36,7 @@ def kinds(weights: Tensor) -> Tensor:
     """
     token = assigned(weights[None])[0]
     shared = (weights > 0).sum(dim=1)[token] > 1
-    little = weights.sum(dim=1)[token] < AVERAGE
+    little = weights.sum(dim=1)[token] < AVERAGE_SUM
     kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
     return torch.where(token >= 0, kind, DROPPED)
 
@@ -69,7 +69,7 @@ def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     """Paint the largest weight of each patch; see :func:`paint`."""
     most = weights.amax(dim=0)
     low, high = most.min(), most.max()
-    span = torch.maximum(high - low, LEAST_SPAN * high)
+    span = torch.maximum(high - low, MIN_SPAN * high)
     most = 0.5 + (most - (low + high) / 2) / span
     return paint_heat(image, most.unflatten(0, hw))
 

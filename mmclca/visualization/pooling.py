@@ -90,7 +90,7 @@ def _pools_in_neck(model: nn.Module) -> bool:
     return model.with_neck and hasattr(model.neck, 'class_attention')
 
 
-def has_query_a_class(model: nn.Module) -> bool:
+def has_query_per_class(model: nn.Module) -> bool:
     """Return whether a model has a map for each of several classes."""
     parts = (part for part in model.modules() if hasattr(part, 'multiclass'))
     return any(part.multiclass for part in parts)
@@ -114,8 +114,8 @@ def pooled(
             one query for all classes.
     """
     maps = [layer[0] for layer in pooling_maps(model, one.batch)]
-    if has_query_a_class(model):
-        return [_of_classes(model, one, maps[0].mean(dim=0), names, labels)]
+    if has_query_per_class(model):
+        return [_class_row(model, one, maps[0].mean(dim=0), names, labels)]
     if labels:
         raise ValueError(
             f'{type(model.backbone).__name__} has one query for all classes: '
@@ -132,7 +132,7 @@ def pooled(
     return rows
 
 
-def _of_classes(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
+def _class_row(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
     """Name maps (K, h, w) of some classes, with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()

@@ -240,7 +240,7 @@ def test_rankings_some_queries_at_a_time(monkeypatch, ranking):
         assert images_of(entry) == order
     if ranking == 'oracle':
         assert found['mAP'] == 100
-    monkeypatch.setattr(neighbours, 'ENTRIES', 1)
+    monkeypatch.setattr(neighbours, 'MAX_ENTRIES', 1)
     some, again = look_up(*how)
     assert again == pytest.approx(found)
     for one, other in zip(some, entries, strict=True):

@@ -13,8 +13,8 @@ from mmclca.models.reduction.trace import patch_weights
 from mmclca.visualization import class_activation_maps
 from mmclca.visualization.cam import (
     CAM_METHODS,
+    EIGEN_METHODS,
     EPS,
-    OF_COMPONENT,
     first_component,
     smoothed_maps,
 )
@@ -165,7 +165,7 @@ def test_every_way_of_weighing_channels(method):
     smooth = class_activation_maps(
         model, x, [1, 2], method=method, eigen_smooth=True
     )
-    same = method in OF_COMPONENT
+    same = method in EIGEN_METHODS
     assert torch.equal(smooth, maps) == same
 
 

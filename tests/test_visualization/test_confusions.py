@@ -26,8 +26,8 @@ def predictions():
 def test_matrix_by_hand(predictions):
     wanted = [[2, 0, 2], [0, 2, 0], [1, 0, 1]]
     assert predictions.matrix().tolist() == wanted
-    assert predictions.taken_for(0, 2) == predictions.paths[1:3]
-    assert predictions.taken_for(1, 0) == []
+    assert predictions.classified_as(0, 2) == predictions.paths[1:3]
+    assert predictions.classified_as(1, 0) == []
 
 
 def test_pairs_in_the_order_of_confusion():

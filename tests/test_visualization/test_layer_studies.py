@@ -85,7 +85,7 @@ def test_layers_drawn_anew(model, read):
     assert first[0] == last[0]
     assert study.reinit(model, read)['last'].equal(last)
     assert all(x.equal(before[name]) for name, x in model.state_dict().items())
-    changed = study._drawn_anew(model, [4, 5]).backbone.layers
+    changed = study._reinitialized(model, [4, 5]).backbone.layers
     same = [
         a.ffn.layers[1].weight.equal(b.ffn.layers[1].weight)
         for a, b in zip(changed, model.backbone.layers, strict=True)

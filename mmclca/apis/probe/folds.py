@@ -14,11 +14,11 @@ from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
 from .classifiers import LinearClassifier, ProbeData, best, fit_linear
 
-MOST_SCORES = 2**25  # of all repeats together: many images need no repeats
+MAX_SCORES = 2**25  # of all repeats together: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
-LEAST_ERROR = 0.001  # avoids the logarithm of zero
+MIN_ERROR = 0.001  # avoids the logarithm of zero
 POINT = ('photographs', 'accuracy', 'low', 'high')  # of a learning curve
-STEEPEST = -1  # twice as many images halve the error at most
+MIN_EXPONENT = -1  # twice as many images halve the error at most
 
 
 @dataclass
@@ -155,7 +155,7 @@ def out_of_fold(
         features, labels, num_classes, classifier, groups, class_weights
     )
     labels = task.labels
-    allowed = MOST_SCORES // (len(labels) * num_classes)
+    allowed = MAX_SCORES // (len(labels) * num_classes)
     repeats = max(1, min(repeats, allowed))
     cuts = [
         (repeat, *split)
@@ -325,8 +325,8 @@ def forecast(points: Sequence[dict], factor: float) -> dict | None:
     last = points[-1]
     x = np.log([point['photographs'] for point in points])
     errors = 1 - np.array([point['accuracy'] for point in points])
-    exponent, _ = np.polyfit(x, np.log(errors.clip(LEAST_ERROR)), deg=1)
-    mean, left = last['accuracy'], factor ** exponent.clip(STEEPEST, 0)
+    exponent, _ = np.polyfit(x, np.log(errors.clip(MIN_ERROR)), deg=1)
+    mean, left = last['accuracy'], factor ** exponent.clip(MIN_EXPONENT, 0)
     gain = float((1 - mean) * (1 - left))
     number, high = factor * last['photographs'], min(last['high'] + gain, 1.0)
     found = dict(photographs=round(number), accuracy=mean + gain, high=high)

@@ -31,17 +31,17 @@ from ..features import (
 from ..inferencer import TokenReductionInferencer
 from ..loading import (
     config_and_weights,
+    last_layer_names,
     load_classifier,
-    names_of_last,
     save_classifier,
 )
-from ..threshold_choice import check_known, share_right, shared
+from ..threshold_choice import accuracy_by_name, check_known, common_files
 from .classifiers import LinearClassifier
 from .folds import OutOfFold, fit_chosen
 
 MODEL_PARTS = ('backbone', 'neck', 'head')
 # settings that say nothing of what the last layer reads
-OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
+LAST_LAYER_KEYS = ('num_classes', 'loss', 'topk', 'cal_acc')
 
 
 class Probe:
@@ -253,8 +253,8 @@ def feature_key(model: BaseModel) -> str:
     settings.update({name: parts.get(name) for name in MODEL_PARTS})
     for name in ('head', 'preprocessor'):
         part = (settings[name] or {}).items()
-        settings[name] = {k: v for k, v in part if k not in OF_LAST}
-    last = names_of_last(model)
+        settings[name] = {k: v for k, v in part if k not in LAST_LAYER_KEYS}
+    last = last_layer_names(model)
     weights = model.state_dict().items()
     return model_digest(settings, {k: v for k, v in weights if k not in last})
 
@@ -278,7 +278,7 @@ def _set_number_of_classes(model: BaseModel, number: int) -> None:
     for settings in (config, config.model):
         if 'num_classes' in (settings.get('data_preprocessor') or {}):
             settings.data_preprocessor.num_classes = number
-    last = [name.removeprefix('head.') for name in names_of_last(model)]
+    last = [name.removeprefix('head.') for name in last_layer_names(model)]
     config.model.head.num_classes = number
     rebuild_head(model, new=last)
 
@@ -310,7 +310,7 @@ def accuracy_on(
 ) -> tuple[int, float]:
     """Return the number of readable test images and the accuracy."""
     check_known(images, probe.classes)
-    both = shared(images, fitted)
+    both = common_files(images, fitted)
     if both:
         raise ValueError(
             f'{len(both)} test images are also training images, such as '
@@ -318,7 +318,7 @@ def accuracy_on(
         )
     features, unread = probe.features(images.paths)
     images = drop_unreadable(images, unread)
-    right = share_right(images, probe.scores(features), probe.classes)
+    right = accuracy_by_name(images, probe.scores(features), probe.classes)
     if right is None:
         raise ValueError(f'accuracy needs labels; {images.source} has none')
     return len(images.paths), right

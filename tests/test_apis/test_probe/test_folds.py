@@ -85,7 +85,7 @@ def test_an_image_a_class_tests_nothing():
 
 
 def test_many_images_are_not_cut_again(monkeypatch):
-    monkeypatch.setattr(folds, 'MOST_SCORES', 2 * 40 * 4)
+    monkeypatch.setattr(folds, 'MAX_SCORES', 2 * 40 * 4)
     found = out_of_fold(*drawn([10] * 4), 4)
     assert found.logits.shape == (2, 40, 4)
 
