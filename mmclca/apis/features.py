@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Features and class scores of image files, by a trained classifier."""
+"""Features and class scores of image files, and a cache for features."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from mmclca.utils.messages import one_of, warn
 
 from .inferencer import TokenReductionInferencer, check_finite
 
-# outputs of readable images, and reasons by position of unreadable ones
+# outputs of readable images, and the reason for each unreadable position
 Outputs = tuple[Tensor, dict[int, str]]
 
 
@@ -29,22 +29,16 @@ def extract_features(
     stage: str = 'pre_logits',
     batch_size: int = 32,
 ) -> Outputs:
-    """Compute one feature per image.
+    """Extract one feature per image.
 
-    Args:
-        inferencer (TokenReductionInferencer): The classifier.
-        paths (Sequence[str]): Image files.
-        stage (str): 'pre_logits' for what the last layer of the head reads:
-            the aggregated features of CLA, or the last CLS without it;
-            'backbone' for the last CLS in any case. Defaults to 'pre_logits'.
-        batch_size (int): Images at a time. Defaults to 32.
+    ``stage`` is 'pre_logits' (the input features of the classifier: the
+    aggregated CLA features, or the last CLS token without CLA) or 'backbone'
+    (always the last CLS token).
 
-    Returns:
-        tuple[Tensor, dict[int, str]]: Features (N, C) of the images that can
-        be read, and by position why others cannot.
+    Returns features (N, C) of the readable images, and the reason for each
+    unreadable image by position.
 
-    Raises:
-        ValueError: If no image can be read, or features are not finite.
+    Raises a ValueError if no image is readable or features are not finite.
     """
     one_of(STAGES, stage=stage)
     feature = partial(feature_of, inferencer.model, stage=stage)
@@ -56,16 +50,9 @@ def extract_logits(
     paths: Sequence[str],
     batch_size: int = 32,
 ) -> Outputs:
-    """Class scores of images before softmax.
+    """Compute class scores (N, classes) before softmax.
 
-    Args:
-        inferencer (TokenReductionInferencer): The classifier.
-        paths (Sequence[str]): Image files.
-        batch_size (int): Images at a time. Defaults to 32.
-
-    Returns:
-        tuple[Tensor, dict[int, str]]: As of :func:`extract_features`, with
-        scores (N, classes).
+    Returns and raises like :func:`extract_features`.
     """
     return _readable_outputs(inferencer, paths, inferencer.model, batch_size)
 
@@ -82,7 +69,7 @@ def outputs_of(
     function: Callable[[Tensor], Tensor],
     batch_size: int,
 ) -> Outputs:
-    """Join the batches of :func:`feature_batches`."""
+    """Concatenate the batches of :func:`feature_batches`."""
     found, unread = [], {}
     batches = feature_batches(inferencer, paths, function, batch_size)
     for features, reasons in batches:
@@ -99,13 +86,11 @@ def feature_batches(
     batch_size: int,
     zoom: float = 1.0,
 ) -> Iterator[Outputs]:
-    """Yield what a function of the model makes of images, batch by batch.
+    """Yield the outputs of a function of images, batch by batch.
 
-    Features (n, C) of the images that can be read, on the CPU, and by
-    position why others cannot.
-
-    Raises:
-        ValueError: If features are not finite.
+    Each batch has the features (n, C) of its readable images, on the CPU, and
+    the reason for each unreadable image by position. Raises a ValueError if
+    features are not finite.
     """
     for batch in inferencer.batches(paths, batch_size, zoom):
         found = torch.empty(0)
@@ -116,7 +101,7 @@ def feature_batches(
 
 
 def require_readable(paths: Sequence[str], unread: dict[int, str]) -> None:
-    """Raise a ValueError with the reasons if no image can be read."""
+    """Raise a ValueError with the reasons if no image is readable."""
     if len(unread) == len(paths):
         reasons = '; '.join(sorted(set(unread.values())))
         raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
@@ -125,33 +110,20 @@ def require_readable(paths: Sequence[str], unread: dict[int, str]) -> None:
 def drop_unreadable(
     images: LabeledImages, unread: dict[int, str]
 ) -> LabeledImages:
-    """Drop unreadable images, and print each with the reason to stderr.
-
-    Args:
-        images (LabeledImages): All images.
-        unread (dict[int, str]): Reason by position of unreadable images.
-    """
+    """Drop unreadable images, and print each with the reason to stderr."""
     for position, reason in unread.items():
         warn(f'cannot read {images.paths[position]}: {reason}')
     return images.select([i for i in range(len(images)) if i not in unread])
 
 
 class FeatureCache(dict):
-    """Features of one model by the contents of image files.
+    """Features (D,) of one model, by the SHA-256 of the image file.
 
-    A file of the folder holds those of a batch and is written in one step:
-    what was interrupted goes on from there, and several processes may use
-    one folder.
-
-    Args:
-        folder (str | Path, optional): Where to keep them, in a folder of
-            each model. None: in memory alone.
-        model (str): What identifies the model, see
-            :func:`mmclca.evaluation.open_set.model_digest`.
-        width (int): Number of channels of the features.
-
-    Raises:
-        ValueError: If features in the folder are not finite.
+    Each batch is written to its own file in one step. Interrupted runs resume,
+    and several processes can share the folder. Without a folder, features stay
+    in memory. ``model`` identifies the model (see
+    :func:`mmclca.evaluation.open_set.model_digest`), ``width`` is the number
+    of channels. Raises a ValueError if cached features are not finite.
     """
 
     def __init__(self, folder: str | Path | None, model: str, width: int):
@@ -163,7 +135,7 @@ class FeatureCache(dict):
                 self._read(part)
 
     def add(self, digests: list[str], features: Tensor) -> None:
-        """Keep the features (N, D) of image files, see ``digest_of_file``."""
+        """Store the features (N, D) of files by :func:`digest_of_file`."""
         self.update(zip(digests, features, strict=True))
         if self._folder is None or not digests:
             return
@@ -180,14 +152,14 @@ class FeatureCache(dict):
             if features.shape != (len(digests), self._width):
                 raise ValueError(f'features of shape {features.shape}')
         except (KeyError, SafetensorError, TypeError, ValueError):
-            return  # not a valid part: compute its features again
+            return  # damaged file: its features are computed again
         if not features.isfinite().all():
             raise ValueError(f'{part} contains NaN or infinity; remove it')
         self.update(zip(digests, features, strict=True))
 
 
 def digest_of_file(path: str) -> str | None:
-    """SHA-256 of a file, None where it cannot be read."""
+    """SHA-256 of a file, or None if it is unreadable."""
     try:
         return sha256(read_bytes(path)).hexdigest()
     except OSError:

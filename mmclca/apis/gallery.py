@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Images with features, in which other images are looked up."""
+"""Galleries: images with features, searched by cosine similarity."""
 
 import json
 import os
@@ -20,13 +20,10 @@ from mmclca.utils.files import replace_bytes
 
 @dataclass
 class Gallery:
-    """Images that others are looked up in.
+    """Labeled images and their features (M, C), searched by similarity.
 
-    Args:
-        images (LabeledImages): The images.
-        features (Tensor): Their features (M, C).
-        model (str): ``fingerprint`` of the model that made them.
-        stage (str): Where it made them, see ``extract_features``.
+    ``model`` is the ``fingerprint`` of the model that computed the features,
+    ``stage`` the layer they come from (see ``extract_features``).
     """
 
     images: LabeledImages
@@ -35,10 +32,10 @@ class Gallery:
     stage: str
 
     def similarity(self, paths: list[str], features: Tensor) -> Tensor:
-        """Compare queries, files with features (N, C), with the gallery.
+        """Cosine similarity (N, M) of query features (N, C) to the gallery.
 
-        Returns:
-            Tensor: Cosines (N, M), minus infinity where both are one file.
+        It is minus infinity where the query and the gallery image are the same
+        file.
         """
         similarity = retrievers.cosine_similarity(features, self.features)
         retrievers.hide_same_files(similarity, paths, self.files)
@@ -46,12 +43,12 @@ class Gallery:
 
     @cached_property
     def files(self) -> Tensor:
-        """Its files, see :func:`.files_of`."""
+        """Return file numbers (M,), see :func:`.files_of`."""
         return retrievers.files_of(self.images.paths)
 
 
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
-    """Write a gallery, of whose images paths, as ``.safetensors``."""
+    """Write a gallery as ``.safetensors``, with absolute image paths."""
     images = gallery.images
     facts = dict(
         paths=json.dumps([os.path.abspath(path) for path in images.paths]),
@@ -67,9 +64,8 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
     """Read a gallery written by :func:`write_gallery`.
 
-    Raises:
-        FileNotFoundError: If the file does not exist.
-        ValueError: If it is not a gallery, or of another model or stage.
+    Raises a ValueError if the file is not a gallery, or if its features come
+    from another model or stage.
     """
     path = Path(path)
     if not path.is_file():

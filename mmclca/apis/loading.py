@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The one way to a trained classifier."""
+"""Loading of trained classifiers, for all tools."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -31,7 +31,7 @@ from mmclca.configs import (
 from mmclca.models import LoRAModel, last_linear, without_lora
 from mmclca.utils.files import read_lines, replace_bytes
 
-# of averaged tokens, which pre-training does not make
+# norm of averaged tokens; pre-trained weights lack it
 MEAN_NORM = ('backbone.ln2.weight', 'backbone.ln2.bias')
 
 
@@ -45,8 +45,7 @@ def load_classifier(
     """Load a trained classifier with its config and class names.
 
     They are stored as ``_config`` and ``_dataset_meta``, as in
-    ``mmpretrain.get_model``. LoRA weights are merged into the classifier,
-    which is returned without LoRA.
+    ``mmpretrain.get_model``. LoRA weights are merged into the classifier.
 
     Args:
         model (str | Path | Config | BaseModel | None): A model folder of
@@ -109,10 +108,10 @@ def config_and_weights(
     weights: str | PathLike | dict | None,
     options: dict = {},
 ) -> tuple[Config, str | PathLike | dict | None]:
-    """Find the config of a model and its weights.
+    """Find the config and the weights of a model.
 
-    Raises:
-        ValueError: If both are checkpoints, or a checkpoint has no config.
+    Raises a ValueError if both arguments are checkpoints, or if a checkpoint
+    contains no config.
     """
     if model is not None and not is_checkpoint(model):
         if not isinstance(model, Config):
@@ -134,8 +133,7 @@ def config_and_weights(
 
 
 def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
-    """Return config and weights of the plain classifier of LoRA, which tools
-    take."""
+    """Return the config and merged weights of the plain classifier."""
     model = build_classifier(config)
     name = load_trained(model, checkpoint).source
     plain = without_lora(model)
@@ -144,10 +142,11 @@ def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
 
 
 def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
-    """Build the model of a config, before its weights are loaded; it may
-    start from a file that has some of them."""
-    # mmcv looks up layers and steps of mmpretrain in it, and imports a name
-    # that it does not find
+    """Build the model of a config, without its trained weights.
+
+    ``start`` is a file with some of the weights to start from.
+    """
+    # mmcv finds mmpretrain's layers and transforms by the default scope
     init_default_scope('mmpretrain')
     return get_model(config, pretrained=start)
 
@@ -155,15 +154,14 @@ def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
 def save_classifier(
     model: BaseModel, path: str | PathLike, classes: Sequence[str]
 ) -> None:
-    """Write a model with its config as a checkpoint, which all tools take."""
+    """Write a model with its config as a checkpoint for all tools."""
     weights = {name: x.cpu() for name, x in model.state_dict().items()}
     text = model._config.pretty_text
     replace_bytes(Path(path), checkpoint_bytes(weights, text, classes))
 
 
 def last_layer_names(model: nn.Module) -> list[str]:
-    """Return the names of the parameters of the last layer, of the whole head
-    where that is not known."""
+    """Parameter names of the last layer, or of the head if it is unknown."""
     try:
         last = last_linear(model.head)
     except ValueError:
@@ -173,10 +171,9 @@ def last_layer_names(model: nn.Module) -> list[str]:
 
 
 def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
-    """Return the names from the checkpoint, the model or its config, else
-    labels."""
+    """Class names from the checkpoint, model or config, else labels."""
     num_classes = model.head.num_classes
-    if may_differ and len(stored or ()) != num_classes:  # of other classes
+    if may_differ and len(stored or ()) != num_classes:  # other classes
         return [str(label) for label in range(num_classes)]
     classes = stored or vars(model).get('_dataset_meta', {}).get('classes')
     classes = classes or _classes_in(model._config.test_dataloader.dataset)
@@ -187,7 +184,7 @@ def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
 
 
 def check_number(classes, num_classes: int, source: str) -> None:
-    """Refuse class names if their number differs from the head's."""
+    """Refuse class names if their number differs from ``num_classes``."""
     if len(classes) != num_classes:
         raise ValueError(
             f'{source} has {len(classes)} class names for {num_classes} '
@@ -197,7 +194,7 @@ def check_number(classes, num_classes: int, source: str) -> None:
 
 
 def _classes_in(dataset: dict):
-    """Class names in the config of a data set, None where there are none."""
+    """Class names in the config of a dataset, or None."""
     classes = dataset.get('classes')
     if classes is None:
         return dataset.get('metainfo', {}).get('classes')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find similar images in a gallery, classify by their votes, and measure."""
+"""Similar images in a gallery, kNN votes on the class, and their accuracy."""
 
 import warnings
 from math import isnan
@@ -18,11 +18,10 @@ from mmclca.utils.messages import printable
 from .gallery import Gallery
 
 RECALLS = (1, 5, 10)
-NEAREST = ('image', 'name', 'similarity')  # of an image that is found
-MAX_ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
-# numbers of images that vote, of which folds choose, and their temperature
+NEAREST = ('image', 'name', 'similarity')  # facts about a similar image
+MAX_ENTRIES = 2**20  # similarities per chunk; ranking them takes about 50 MB
 VOTERS = (10, 15, 20, 25, 30)
-SIGMA = 0.05
+SIGMA = 0.05  # temperature of the votes
 
 
 def look_up(
@@ -34,34 +33,23 @@ def look_up(
     ranking: str = 'cosine',
     coarse_of: dict[str, str] = {},
 ) -> tuple[list[dict], dict[str, float]]:
-    """Find the nearest gallery images of queries.
+    """Find the nearest gallery images of queries, and measure the retrieval.
 
-    Some queries at a time, so that memory does not grow with their number.
-
-    Args:
-        gallery (Gallery): The gallery.
-        queries (LabeledImages): The queries.
-        features (Tensor): Their features (N, C).
-        topk (int): Gallery images to name for each. Defaults to 10.
-        neighbours (int): How many vote on the class; 0: as many as
-            :func:`.choose_voters` says. Defaults to 5.
-        ranking (str): What comes first: see :func:`.ranked_similarity`.
-            Defaults to 'cosine'.
-        coarse_of (dict[str, str]): The coarse class of each class, for other
-            rankings. Defaults to {}.
+    Features are (N, C). ``topk`` images are listed per query; ``neighbours``
+    images vote on its class (0: :func:`choose_voters`). ``ranking`` is
+    described in :func:`.ranked_similarity`; all but 'cosine' need the coarse
+    class of each class, ``coarse_of``. Queries are processed in chunks, so
+    memory use does not grow with their number.
 
     Returns:
-        tuple[list[dict], dict[str, float]]: For each query ``image``,
-        ``name`` (of its class), ``neighbours`` (``image``, ``name``,
-        ``similarity``, nearest first), and, where gallery images have
-        classes, ``knn_class`` and ``knn_score``; where its class has other
-        images in the gallery, ``average_precision``. Then in per cent
-        ``mAP``, ``recall@1`` and so on and ``knn_top1``, over the queries of
-        which the gallery has another image of their class; ``queries``,
-        their number; and ``unmatched``, how many others have a class. The
-        second dict is empty where no query has a class; for queries whose
-        classes are all new to the gallery it has only the numbers, with a
-        warning.
+        tuple[list[dict], dict[str, float]]: First an entry per query:
+        ``image``, ``name`` (its class), ``neighbours`` (``image``, ``name``
+        and ``similarity``, nearest first); ``knn_class`` and ``knn_score``
+        if gallery images have classes; ``average_precision`` if the gallery
+        has another image of the class. Then the means in percent over the
+        queries with such an image (``mAP``, ``recall@1`` etc., ``knn_top1``),
+        with the counts ``queries`` and ``unmatched``: empty if no query has a
+        class, and only counts, with a warning, if all classes are new.
     """
     images, entries, measured = gallery.images, [], []
     voting = (neighbours,)
@@ -86,7 +74,7 @@ def look_up(
 
 
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
-    """Coarse labels of the gallery, then of the queries if needed."""
+    """Return coarse labels of the gallery, then of the queries if needed."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
     if None in names:
         raise ValueError(
@@ -97,7 +85,7 @@ def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
 
 
 def _nearest(images, queries, similarity, ranked, topk) -> list[dict]:
-    """Name queries, and the first images of their rankings."""
+    """Build the entry of each query with its first ``topk`` gallery images."""
     order = ranked.argsort(dim=1, descending=True, stable=True)[:, :topk]
     entries = []
     rows = zip(queries.paths, queries.names, similarity, order, strict=True)
@@ -111,9 +99,9 @@ def _nearest(images, queries, similarity, ranked, topk) -> list[dict]:
 
 
 def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
-    """Measure each query, whose entry gets its average precision."""
+    """Measure each query, and add the average precision to its entry."""
     tables = measure_queries(ranked, relevant, RECALLS)
-    # small tensors that stay would keep large ones from being given back
+    # lists, because small tensors would keep the memory of large ones in use
     numbers = zip(*(x.tolist() for x in tables.values()), strict=True)
     rows = [dict(zip(tables, one, strict=True)) for one in numbers]
     for entry, row in zip(entries, rows, strict=True):
@@ -148,18 +136,10 @@ def _metrics(
 def choose_voters(
     images: LabeledImages, features: Tensor, folds: int = 5
 ) -> tuple[int, float]:
-    """Choose how many images vote by folds of a gallery.
+    """Select the number of voting images by cross-validation on a gallery.
 
-    Touvron's thesis, section 2.5: 10, 15, 20, 25 or 30, with a temperature of
-    0.05.
-
-    Args:
-        images (LabeledImages): Those of the gallery.
-        features (Tensor): Their features (M, C).
-        folds (int): Parts that it is cut into. Defaults to 5.
-
-    Returns:
-        tuple[int, float]: The number and the temperature.
+    Touvron's thesis (2022), section 2.5: 10, 15, 20, 25 or 30 images, with
+    temperature 0.05. Returns the number and the temperature.
     """
     right = dict.fromkeys(VOTERS, 0)
     named = [i for i, x in enumerate(images.labels) if x is not None]
@@ -176,16 +156,10 @@ def choose_voters(
 
 
 def _vote(entries, similarity, labels, classes, k, temperature=0.07) -> None:
-    """Add the class that the nearest images with a class vote for.
+    """Add ``knn_class`` and ``knn_score`` to the entries of N queries.
 
-    Args:
-        entries (Sequence[dict]): Of N queries, which get ``knn_class`` and
-            ``knn_score``.
-        similarity (Tensor): Their cosines with a gallery (N, M).
-        labels (Tensor): Its classes (M,), -1 for none.
-        classes (Sequence[str]): Their names; without any there is no vote.
-        k (int): How many vote.
-        temperature (float): Of their votes. Defaults to 0.07.
+    The k nearest gallery images with a class vote: ``similarity`` is (N, M),
+    ``labels`` are (M,), -1 without a class.
     """
     if not classes:
         return
@@ -193,6 +167,6 @@ def _vote(entries, similarity, labels, classes, k, temperature=0.07) -> None:
     how = labels.clamp(min=0), len(classes), k, temperature
     scores = nearest_votes(similarity, *how)
     for entry, row in zip(entries, scores, strict=True):
-        if not row.isnan().any():  # as where nobody may vote
+        if not row.isnan().any():  # NaN without any voter
             entry['knn_class'] = classes[int(row.argmax())]
             entry['knn_score'] = float(row.max())

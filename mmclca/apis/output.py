@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results as files: JSON, CSV and pictures."""
+"""Predictions and similar images as files: JSON, CSV and pictures."""
 
 import json
 import os
@@ -25,16 +25,16 @@ WORDS = {True: 'yes', False: 'no', None: ''}
 def best_classes(
     result: dict, classes: Sequence[str], topk: int = 5
 ) -> list[dict]:
-    """Return the best classes of an image, best first.
+    """Return the classes with the highest scores, best first.
 
     Args:
-        result (dict): Of :class:`TokenReductionInferencer`.
-        classes (Sequence[str]): Names of the classes.
-        topk (int): How many. Defaults to 5.
+        result (dict): Result of :class:`TokenReductionInferencer`.
+        classes (Sequence[str]): Class names.
+        topk (int): Number of classes. Defaults to 5.
 
     Returns:
-        list[dict]: ``label``, ``name`` and ``score`` of each; empty for an
-        image that was not read.
+        list[dict]: ``label``, ``name`` and ``score`` per class; empty for an
+        unreadable image.
     """
     scores = result.get('pred_scores', np.empty(0))
     return [
@@ -44,10 +44,9 @@ def best_classes(
 
 
 def prediction_cells(result: dict) -> list:
-    """:func:`prediction_of` as it is written and shown, 'yes' or 'no'.
+    """Format :func:`prediction_of` as text cells, one per ``PREDICTION``.
 
-    Returns:
-        list: A cell for each of ``PREDICTION``, empty where nothing is known.
+    Unknown values are empty; ``known`` is 'yes' or 'no'.
     """
     if 'error' in result:
         return [''] * len(PREDICTION)
@@ -63,17 +62,17 @@ def write_json(
     topk: int = 5,
     with_maps: bool = False,
 ) -> None:
-    """Write results as a list, an entry an image.
+    """Write results as a JSON list with one entry per image.
 
-    An entry has ``image``, what :func:`prediction_of` gives, ``classes`` (see
-    :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` where the
+    An entry has ``image``, the values of :func:`prediction_of`, ``classes``
+    (see :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` if the
     result has them.
 
     Args:
-        results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
-        path (str | Path): The file; its folder is made.
-        classes (Sequence[str]): Names of the classes.
-        topk (int): Classes to name for each image. Defaults to 5.
+        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
+        path (str | Path): The file; its folder is created.
+        classes (Sequence[str]): Class names.
+        topk (int): Number of classes per image. Defaults to 5.
         with_maps (bool): Whether to write ``kept``, ``attribution`` and
             ``cls_attention`` too, as lists of rows. Defaults to False.
     """
@@ -96,19 +95,19 @@ def write_csv(
     classes: Sequence[str],
     topk: int = 5,
 ) -> None:
-    """Write results as a table, a row an image.
+    """Write results as a CSV table with one row per image.
 
-    Columns are ``image``; ``pred_class``, ``pred_score``, ``known`` (yes or
-    no) and ``known_score``, the last two empty without a threshold;
-    ``label_1``, ``name_1``, ``score_1`` and so on, by rank; ``tokens`` (of
-    each layer, with spaces between) and ``gmacs`` where results have them;
-    ``error``, empty where the image was read.
+    Columns: ``image``; ``pred_class``, ``pred_score``, ``known`` (yes or no)
+    and ``known_score``, the last two empty without a threshold; ``label_1``,
+    ``name_1``, ``score_1`` and so on by rank; ``tokens`` (per layer, separated
+    by spaces) and ``gmacs`` if results have them; ``error``, empty for a
+    readable image.
 
     Args:
-        results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
-        path (str | Path): The file; its folder is made.
-        classes (Sequence[str]): Names of the classes.
-        topk (int): Classes to name for each image. Defaults to 5.
+        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
+        path (str | Path): The file; its folder is created.
+        classes (Sequence[str]): Class names.
+        topk (int): Number of classes per image. Defaults to 5.
     """
     write_rows(path, _rows(results, classes, topk))
 
@@ -132,10 +131,10 @@ def _cell(value):
 
 
 def dump_json(content, path: str | Path) -> None:
-    """Write what JSON and arrays take, in one step; its folder is made."""
+    """Write values and NumPy arrays as JSON in one step; create the folder."""
     layout = dict(indent=1, ensure_ascii=False, default=np.ndarray.tolist)
     text = json.dumps(content, **layout)
-    # names of files may be no UTF-8
+    # file names are not always valid UTF-8
     replace_bytes(Path(path), text.encode(errors='surrogateescape'))
 
 
@@ -145,17 +144,16 @@ def draw_prediction(
     result: dict,
     out: str | Path,
 ) -> None:
-    """Draw what is left of an image stage by stage, beside its class.
+    """Draw the patches that remain after each stage, next to the prediction.
 
     Args:
         inferencer (TokenReductionInferencer): The model.
-        source (str | np.ndarray): The image, as it was given to it.
-        result (dict): What it answered; an image that was not read has no
-            picture.
-        out (str | Path): Picture to write; its folder is made.
+        source (str | np.ndarray): The image, as passed to the inferencer.
+        result (dict): Its result, without an error.
+        out (str | Path): The picture; its folder is created.
 
     Raises:
-        ValueError: If the model reduces nothing.
+        ValueError: If the model does not reduce tokens.
     """
     model = inferencer.model
     check_reduces(model.backbone)
@@ -169,15 +167,14 @@ def draw_prediction(
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
-    """Name the pictures of images: folders as theirs, .png at the
-    end.
+    """Return picture paths for images: same subfolders, ``.png`` appended.
 
     Args:
-        images (Sequence[str]): Their paths.
-        folder (str | Path): Folder of all pictures.
+        images (Sequence[str]): Paths of the images.
+        folder (str | Path): Folder for all pictures.
 
     Raises:
-        ValueError: If a picture would be written to a folder of images.
+        ValueError: If a picture would be written to a folder with images.
     """
     absolute = [Path(os.path.abspath(image)) for image in images]
     folders = {path.parent for path in absolute}
@@ -196,7 +193,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
 def write_neighbours(
     entries: Sequence[dict], metrics: dict[str, float], path: Path
 ) -> None:
-    """Write queries with what they find, as .json or as .csv."""
+    """Write queries and their similar images as .json or .csv."""
     if path.suffix == '.csv':
         write_rows(path, _neighbour_rows(entries))
     else:
@@ -218,15 +215,11 @@ def draw_neighbours(
     nearest: int = 5,
     coarse_of: dict[str, str] = {},
 ) -> None:
-    """Draw queries in the first row, and what they find below.
+    """Draw queries in the first row, and their similar images below.
 
-    Args:
-        entries (Sequence[dict]): The queries.
-        path (Path): The picture.
-        number (int): How many queries, evenly spread. Defaults to 8.
-        nearest (int): Images below each. Defaults to 5.
-        coarse_of (dict[str, str]): The coarse class of each class, for a
-            colour of its own. Defaults to {}.
+    ``number`` queries are spread evenly over all, with ``nearest`` images
+    each. Frame colors follow the class and, with the coarse class of each
+    class in ``coarse_of``, the coarse class.
     """
     number = min(number, len(entries))
     columns = {}
@@ -239,14 +232,16 @@ def draw_neighbours(
             note = f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
             frame = FRAMES[_same(name, one['name'], coarse_of)]
             cells.append(photograph(one['image'], note=note, frame=frame))
-        # names of files may repeat
+        # numbered, because file names can repeat
         columns[f'{rank + 1}: {Path(entry["image"]).name}'] = cells
     contact_sheet(columns, path)
 
 
 def _same(name: str, other: str | None, coarse_of: dict) -> bool | str | None:
-    """Compare the classes of a query and of an image found; 'coarse' where
-    their coarse class is one, None where there is none."""
+    """Compare the class of a query with the class of a similar image.
+
+    'coarse' if only their coarse classes are equal; None without a class.
+    """
     if not name or other is None:
         return None
     if name == other or name not in coarse_of:

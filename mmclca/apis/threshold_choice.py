@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choosing the threshold of a model on images, and measuring it."""
+"""Choose the unknown-class threshold of a model, and measure the detection."""
 
 import math
 from collections.abc import Sequence
@@ -29,23 +29,16 @@ def choose_threshold(
     accept: float = 0.95,
     batch_size: int = 32,
 ) -> dict:
-    """Choose the score below which an image is of no known class.
+    """Choose the score threshold below which an image is flagged as unknown.
 
-    Args:
-        inferencer (TokenReductionInferencer): The model.
-        images (dict[str, LabeledImages]): ``known`` ones to choose it on,
-            and to measure with ``unknown`` ones and known ones, ``test``.
-        score (str, optional): One of :func:`scores_of` the model's head.
-            Defaults to None, the first of them.
-        accept (float): Share of known images to accept. Defaults to 0.95.
-        batch_size (int): Images at a time. Defaults to 32.
+    It is chosen on the ``known`` images. With ``unknown`` and ``test`` images
+    (other images of known classes), the detection is measured. ``score`` is a
+    name from :func:`scores_of`, by default the first; ``accept`` is the share
+    of known images to accept.
 
-    Returns:
-        dict: ``score`` and ``threshold``, and what was measured.
-
-    Raises:
-        ValueError: If the model has no such score, or images of unknown
-            classes are said to be known.
+    Returns ``score``, ``threshold`` and the measurements. Raises a ValueError
+    if the model does not provide the score, or if classes of ``known`` or
+    ``test`` images are new to the model.
     """
     names = scores_of(inferencer.model.head)
     score = score or names[0]
@@ -76,7 +69,7 @@ def choose_threshold(
 
 
 def _measured(name: str, scores: dict[str, Tensor], accept: float) -> dict:
-    """Fit the threshold of a score, and measure the detection."""
+    """Fit the threshold of a score, and measure the detection if possible."""
     threshold = fit_threshold(scores['known'], accept)
     row = dict(score=name, threshold=threshold)
     if 'unknown' in scores:
@@ -95,7 +88,7 @@ def _share(flags: Tensor) -> float:
 
 
 def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
-    """Refuse images of classes that the model does not know."""
+    """Refuse images of classes that are new to the model."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
         raise ValueError(
@@ -107,14 +100,14 @@ def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
 
 
 def common_files(one: LabeledImages, other: LabeledImages) -> set[str]:
-    """Find the files that are in both."""
+    """Files in both sets of images, symbolic links resolved."""
     return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
 
 
 def accuracy_by_name(
     images: LabeledImages, logits: Tensor, classes: Sequence[str]
 ) -> float | None:
-    """Tell the share of images that are named rightly, None without names."""
+    """Accuracy over the images with a class name, or None without any."""
     pairs = zip(images.names, logits.argmax(dim=1).tolist(), strict=True)
     right = [name == classes[label] for name, label in pairs if name]
     return sum(right) / len(right) if right else None
