@@ -146,7 +146,7 @@ class ProbeData:
         return self.strengths[len(self.strengths) // 2]
 
     @cached_property
-    def units(self) -> GroupedSplits:
+    def splitter(self) -> GroupedSplits:
         """The images in groups, which are not split."""
         return GroupedSplits(self.labels, self.groups)
 
@@ -190,16 +190,16 @@ class ProbeData:
         tested = self.features[test, 0]
         return torch.stack([x.scores(tested) for x in fitted])
 
-    def choose(self, folds: int, seed: int) -> int:
+    def choose_strength(self, folds: int, seed: int) -> int:
         """Choose the position of a strength by folds of the images."""
         right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
-        for train, test in self.units.folds(folds, seed):
+        for train, test in self.splitter.folds(folds, seed):
             found = self.scores(train, test).argmax(2)
             right[:, test] = (found == self.labels[test]).float()
-        return best(right)
+        return best_strength(right)
 
 
-def best(right: Tensor) -> int:
+def best_strength(correct: Tensor) -> int:
     """Return the strength in the middle, or one that is clearly better.
 
     Better by more than two standard errors of the difference: where images
@@ -209,12 +209,12 @@ def best(right: Tensor) -> int:
 
     Whether each was right is (S, N), 0 or 1, NaN where not tested.
     """
-    middle = len(right) // 2
-    right = right[:, ~right[0].isnan()]
-    if right.shape[1] < 2:
+    middle = len(correct) // 2
+    correct = correct[:, ~correct[0].isnan()]
+    if correct.shape[1] < 2:
         return middle
-    gain = right - right[middle]
-    error = gain.std(1) / right.shape[1] ** 0.5
+    gain = correct - correct[middle]
+    error = gain.std(1) / correct.shape[1] ** 0.5
     clear = torch.where(gain.mean(1) > 2 * error, gain.mean(1), -1)
     return int(clear.argmax()) if clear.max() > 0 else middle
 
@@ -265,10 +265,10 @@ def fit_linear(
     Raises:
         ValueError: If there is no such classifier, or a class has no image.
     """
-    task = ProbeData.of(
+    data = ProbeData.of(
         features, labels, num_classes, classifier, None, class_weights
     )
-    (fitted,) = task.fit(task.default if strength is None else strength)
+    (fitted,) = data.fit(data.default if strength is None else strength)
     weight = fitted.weight
-    weight = weight if task.basis is None else weight @ task.basis.T
+    weight = weight if data.basis is None else weight @ data.basis.T
     return LinearClassifier(weight.float(), fitted.bias.float())

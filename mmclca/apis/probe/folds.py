@@ -12,7 +12,7 @@ from torch import Tensor
 from mmclca.datasets.levels import coarse_labels
 from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
-from .classifiers import LinearClassifier, ProbeData, best, fit_linear
+from .classifiers import LinearClassifier, ProbeData, best_strength, fit_linear
 
 MAX_SCORES = 2**25  # of all repeats together: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
@@ -53,7 +53,7 @@ class OutOfFold:
         """Share of the tested images that is right, of each repeat (R,)."""
         return accuracy(self.logits, self.labels)
 
-    def inside(self, classes: Sequence[str], coarse_of: dict) -> tuple:
+    def level_accuracies(self, classes: Sequence[str], coarse_of: dict):
         """Share of images whose coarse class is named rightly, and share whose
         class is, among those of its coarse class; means over repeats.
 
@@ -151,36 +151,42 @@ def out_of_fold(
         ValueError: If there is no such classifier, a class has no image, or
             there is not one group for each image.
     """
-    task = ProbeData.of(
+    data = ProbeData.of(
         features, labels, num_classes, classifier, groups, class_weights
     )
-    labels = task.labels
+    labels = data.labels
     allowed = MAX_SCORES // (len(labels) * num_classes)
     repeats = max(1, min(repeats, allowed))
     cuts = [
         (repeat, *split)
         for repeat in range(repeats)
-        for split in task.units.folds(folds, seed + repeat)
+        for split in data.splitter.folds(folds, seed + repeat)
     ]
     logits = torch.full((repeats, len(labels), num_classes), torch.nan)
-    right = torch.full((len(task.strengths), *logits.shape[:2]), torch.nan)
+    right = torch.full((len(data.strengths), *logits.shape[:2]), torch.nan)
     strengths = []
     for repeat, train, test in progress(cuts):
-        scores = task.scores(train, test)
+        scores = data.scores(train, test)
         named = scores.argmax(2) == labels[test]
         right[:, repeat, test] = named.float()
-        chosen = task.part(train).choose(folds, seed)
+        chosen = data.part(train).choose_strength(folds, seed)
         logits[repeat, test] = scores[chosen].float()
-        strengths.append(task.strengths[chosen])
-    strength = task.strengths[best(right.nanmean(1))]
-    tested = task.units.tested
-    whole = task.features[:, 0]
-    known = logits if tested else task.fit(strength)[0].scores(whole)
+        strengths.append(data.strengths[chosen])
+    strength = data.strengths[best_strength(right.nanmean(1))]
+    tested = data.splitter.tested
+    whole = data.features[:, 0]
+    known = logits if tested else data.fit(strength)[0].scores(whole)
     temperature = fit_temperature(known, labels, tested)
-    parts = len(cuts) // repeats
-    chosen = strength, temperature, parts, tested
-    splits = [split for _, *split in cuts], strengths
-    return OutOfFold(logits / temperature, labels, *chosen, *splits)
+    return OutOfFold(
+        logits / temperature,
+        labels,
+        strength,
+        temperature,
+        folds=len(cuts) // repeats,
+        independent=tested,
+        splits=[split for _, *split in cuts],
+        strengths=strengths,
+    )
 
 
 def fit_chosen(
@@ -240,31 +246,33 @@ def learning_curve(
         ValueError: See :func:`out_of_fold`.
     """
     number = found.logits.shape[-1], classifier
-    task = ProbeData.of(features, found.labels, *number, groups, class_weights)
+    data = ProbeData.of(features, found.labels, *number, groups, class_weights)
     if not found.independent:
         return []
-    usual = np.median(task.units.per_class)
+    usual = np.median(data.splitter.per_class)
     most = max(round(usual * (1 - 1 / found.folds)), 1)
     smaller = [size for size in sizes if size < most]
-    curve = {x: _subset(found, task, x / usual) for x in progress(smaller)}
+    curve = {
+        x: _subset_accuracy(found, data, x / usual) for x in progress(smaller)
+    }
     curve[most] = float(found.accuracy.mean())
     number = found.independent / 2  # as in OutOfFold.interval
     points = [(size, x, *wilson(x, number)) for size, x in curve.items()]
     return [dict(zip(POINT, point, strict=True)) for point in points]
 
 
-def _subset(found: OutOfFold, task: ProbeData, share: float) -> float:
+def _subset_accuracy(found: OutOfFold, data: ProbeData, share: float) -> float:
     """Cross-validate with a share of each class, at least one unit."""
-    numbers = np.rint(share * task.units.per_class).clip(1)
+    numbers = np.rint(share * data.splitter.per_class).clip(1)
     logits = torch.full_like(found.logits, torch.nan)
     for i, (train, test) in enumerate(found.splits):
-        units = task.part(train).units
-        some = task.part(train[units.draw(numbers, i)]).in_span()
+        units = data.part(train).splitter
+        some = data.part(train[units.draw(numbers, i)]).in_span()
         (fitted,) = some.fit(found.strengths[i])
-        tested = task.features[test, 0]
+        tested = data.features[test, 0]
         tested = tested if some.basis is None else tested @ some.basis
         logits[i // found.folds, test] = fitted.scores(tested).float()
-    return float(accuracy(logits, task.labels).mean())
+    return float(accuracy(logits, data.labels).mean())
 
 
 def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:

@@ -11,7 +11,7 @@ from mmclca.apis.probe import (
     learning_curve,
     out_of_fold,
 )
-from mmclca.apis.probe.classifiers import CLASSIFIERS, best
+from mmclca.apis.probe.classifiers import CLASSIFIERS, best_strength
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.grouped_splits import GroupedSplits
 
@@ -95,9 +95,9 @@ def test_a_strength_that_is_clearly_better_is_chosen():
     luck = chance.clone()
     luck[torch.where(chance == 0)[0][:1]] = 1  # one more image
     sure = torch.ones(60)
-    assert best(torch.stack([luck, chance, chance])) == 1
-    assert best(torch.stack([luck, chance, sure])) == 2
-    assert best(torch.full((3, 60), torch.nan)) == 1
+    assert best_strength(torch.stack([luck, chance, chance])) == 1
+    assert best_strength(torch.stack([luck, chance, sure])) == 2
+    assert best_strength(torch.full((3, 60), torch.nan)) == 1
 
 
 def test_strength_suits_the_noise():
@@ -255,6 +255,7 @@ def test_classes_inside_coarse_ones():
     rows = [[3, 0, 1], [1, 0, 2], [1, 3, 2], [nan] * 3]
     found.logits = torch.tensor([rows])
     found.labels = torch.tensor([0, 0, 2, 1])
-    assert found.inside(names, coarse_of) == pytest.approx((2 / 3, 2 / 3))
+    shares = found.level_accuracies(names, coarse_of)
+    assert shares == pytest.approx((2 / 3, 2 / 3))
     with pytest.raises(ValueError, match='no row for 1 classes, such as c'):
-        found.inside(names, dict(a='x', b='y'))
+        found.level_accuracies(names, dict(a='x', b='y'))
