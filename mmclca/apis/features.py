@@ -86,7 +86,7 @@ def feature_batches(
     batch_size: int,
     zoom: float = 1.0,
 ) -> Iterator[Outputs]:
-    """Yield the outputs of a function of images, batch by batch.
+    """Apply a function to images, and yield its outputs batch by batch.
 
     Each batch has the features (n, C) of its readable images, on the CPU, and
     the reason for each unreadable image by position. Raises a ValueError if
@@ -117,7 +117,7 @@ def drop_unreadable(
 
 
 class FeatureCache(dict):
-    """Features (D,) of one model, by the SHA-256 of the image file.
+    """Features (D,) from one model, by the SHA-256 of the image file.
 
     Each batch is written to its own file in one step. Interrupted runs resume,
     and several processes can share the folder. Without a folder, features stay

@@ -22,8 +22,8 @@ from mmclca.utils.files import replace_bytes
 class Gallery:
     """Labeled images and their features (M, C), searched by similarity.
 
-    ``model`` is the ``fingerprint`` of the model that computed the features,
-    ``stage`` the layer they come from (see ``extract_features``).
+    ``model`` is the ``fingerprint`` of their model, ``stage`` the layer they
+    come from (see ``extract_features``).
     """
 
     images: LabeledImages

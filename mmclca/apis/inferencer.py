@@ -45,19 +45,19 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             or its name; or a built model of ``mmpretrain.get_model``. None:
             the config in ``pretrained``.
         pretrained (str, optional): Path or URL of the weights, if ``model``
-            has none. Defaults to None.
+            lacks them. Defaults to None.
         device (str | torch.device, optional): Device. Defaults to None: the
             device of a built model, else a GPU if available.
         classes (Sequence[str], optional): Class names. Defaults to None.
         reject (str | Path, optional): File of ``tools/open_set.py`` with the
             score threshold below which an image is flagged as unknown.
             Defaults to None: the threshold of a model folder, else none.
-        options (dict): Settings of the config to override. Defaults to {}.
+        options (dict): Config settings to override. Defaults to {}.
 
     Raises:
         FileNotFoundError: If the file ``reject`` does not exist.
-        ValueError: If weights or parameters are missing, the config has no
-            model or no test dataset, the number of names differs from the
+        ValueError: If weights or parameters are missing, the config lacks
+            the model or test dataset, the number of names differs from the
             classes of the head, or ``reject`` belongs to another model.
 
     Example:

@@ -54,7 +54,7 @@ def load_classifier(
             config in ``weights``.
         weights (str | Path | dict, optional): The weights, if ``model`` has
             none. Defaults to None.
-        options (dict): Settings of the config to override. Defaults to {}.
+        options (dict): Config settings to override. Defaults to {}.
         device (str | torch.device, optional): Device. Defaults to None: the
             device of a built model, else a GPU if available.
         new_last_layer (bool): Whether the weights may lack the last layer of
@@ -63,8 +63,8 @@ def load_classifier(
 
     Raises:
         CheckpointError: If the weights belong to another model.
-        ValueError: If weights or parameters are missing, or the config has
-            no model or no test dataset.
+        ValueError: If weights or parameters are missing, or the config
+            lacks the model or test dataset.
     """
     if not isinstance(model, BaseModel | LoRAModel):
         named = model
@@ -161,7 +161,7 @@ def save_classifier(
 
 
 def last_layer_names(model: nn.Module) -> list[str]:
-    """Parameter names of the last layer, or of the head if it is unknown."""
+    """Return parameter names: last layer, or whole head if it is unknown."""
     try:
         last = last_linear(model.head)
     except ValueError:

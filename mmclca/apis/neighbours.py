@@ -74,7 +74,7 @@ def look_up(
 
 
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
-    """Return coarse labels of the gallery, then of the queries if needed."""
+    """Return coarse labels: gallery images first, then queries if needed."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
     if None in names:
         raise ValueError(

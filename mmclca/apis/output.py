@@ -238,7 +238,7 @@ def draw_neighbours(
 
 
 def _same(name: str, other: str | None, coarse_of: dict) -> bool | str | None:
-    """Compare the class of a query with the class of a similar image.
+    """Compare the classes of a query and a similar image.
 
     'coarse' if only their coarse classes are equal; None without a class.
     """

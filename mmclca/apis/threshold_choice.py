@@ -69,7 +69,7 @@ def choose_threshold(
 
 
 def _measured(name: str, scores: dict[str, Tensor], accept: float) -> dict:
-    """Fit the threshold of a score, and measure the detection if possible."""
+    """Fit the threshold for a score, and measure the detection if possible."""
     threshold = fit_threshold(scores['known'], accept)
     row = dict(score=name, threshold=threshold)
     if 'unknown' in scores:
@@ -88,7 +88,7 @@ def _share(flags: Tensor) -> float:
 
 
 def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
-    """Refuse images of classes that are new to the model."""
+    """Refuse images whose class is new to the model."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
         raise ValueError(

@@ -12,7 +12,7 @@ from mmclca.models.reduction.tokens import Tokens
 
 
 class LastLayerRecorder(recording.Recorder):
-    """Record the tokens of each layer, but features of the last layer only."""
+    """Record tokens in each layer, but features only in the last layer."""
 
     def observe(self, tokens, softmax):
         for layer in self.layers[-1:]:

@@ -1,10 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Linear classifiers, fitted to features in closed form, or nearly.
+"""Linear classifiers on frozen features: ridge and logistic regression.
 
 Solvers take features (N, D) in float64, one-hot labels (N, K), image weights
-(N, 1) and regularization strengths. They return a :class:`LinearClassifier`
-per strength, at the cost of one. Strengths have no scale: the same values suit
-any backbone, any number of layers and any number of images.
+(N, 1) and regularization strengths. They return one
+:class:`LinearClassifier` per strength. Strengths are relative to the scale of
+the features, so the same values suit any backbone and any number of layers or
+images.
 """
 
 from collections.abc import Sequence
@@ -22,18 +23,18 @@ from mmclca.utils.messages import one_of
 
 
 class LinearClassifier(NamedTuple):
-    """Class scores by a linear layer, weight (K, D) and bias (K,)."""
+    """Linear layer for class scores: weight (K, D) and bias (K,)."""
 
     weight: Tensor
     bias: Tensor
 
     def scores(self, features: Tensor) -> Tensor:
-        """Scores (N, K) of features (N, D)."""
+        """Return class scores (N, K) of features (N, D)."""
         return F.linear(features.to(self.weight), self.weight, self.bias)
 
 
 def ridge(features, one_hot, weights, strengths) -> list[LinearClassifier]:
-    """Fit ridge regression to one-hot labels, the intercept free."""
+    """Fit ridge regression to one-hot labels; the bias is not penalized."""
     mean, target = _mean(features, weights), _mean(one_hot, weights)
     root = weights.sqrt()
     centred = root * (features - mean)
@@ -59,7 +60,7 @@ def logistic(features, one_hot, weights, strengths) -> list[LinearClassifier]:
         model.set_params(C=strength)
         model.fit(scaled, one_hot.argmax(1).numpy(), weights[:, 0].numpy())
         coef, bias = map(torch.from_numpy, (model.coef_, model.intercept_))
-        if len(coef) == 1:  # two classes, as the logit of the second
+        if len(coef) == 1:  # two classes: the logit of the second class
             coef, bias = (torch.cat([-x, x]) / 2 for x in (coef, bias))
         coef = coef / scale
         fitted.append(LinearClassifier(coef, bias - coef @ mean))
@@ -71,7 +72,7 @@ def _mean(values: Tensor, weights: Tensor) -> Tensor:
 
 
 FITS = dict(ridge=ridge, logistic=logistic)
-# the one in the middle is the default
+# candidate strengths; the middle value is the default
 CLASSIFIERS = dict(
     ridge=(0.03, 0.1, 0.3, 1.0, 3.0),
     logistic=(1.0, 10.0, 100.0, 1000.0, 10000.0),
@@ -100,8 +101,10 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
 
 @dataclass
 class ProbeData:
-    """V views of images (N, V, D) with labels (N,), and the classifier to
-    fit to all of them; the first view of each is what is tested."""
+    """Features (N, V, D) of V views per image, labels (N,) and settings.
+
+    Classifiers are fitted to all views and tested on the first view.
+    """
 
     features: Tensor
     labels: Tensor
@@ -137,21 +140,21 @@ class ProbeData:
 
     @property
     def strengths(self) -> Sequence[float]:
-        """Strengths to choose from."""
+        """Return the candidate regularization strengths."""
         return CLASSIFIERS[self.classifier]
 
     @property
     def default(self) -> float:
-        """The strength where the images are too few to choose."""
+        """Return the strength for too few images to select one."""
         return self.strengths[len(self.strengths) // 2]
 
     @cached_property
     def splitter(self) -> GroupedSplits:
-        """The images in groups, which are not split."""
+        """Return the stratified splits, which keep groups together."""
         return GroupedSplits(self.labels, self.groups)
 
     def part(self, chosen: np.ndarray) -> 'ProbeData':
-        """Return the same for some of the images."""
+        """Return the data of the selected images."""
         groups = None if self.groups is None else self.groups[chosen]
         return replace(
             self,
@@ -161,17 +164,13 @@ class ProbeData:
         )
 
     def in_span(self) -> 'ProbeData':
-        """Return the task with features in the span of its images.
-
-        ``basis`` are the axes of the span (D, N); None if the features do not
-        have more dimensions than there are images.
-        """
+        """Rotate features into the span of all images, with axes ``basis``."""
         rotated, basis = rotate(self.features.flatten(0, 1))
         rotated = rotated.unflatten(0, self.features.shape[:2])
         return replace(self, features=rotated, basis=basis)
 
     def fit(self, *strengths: float) -> list[LinearClassifier]:
-        """Fit the classifier to all images with each of some strengths."""
+        """Fit the classifier to all images, once per strength."""
         views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
         weights = torch.ones(len(self.labels))
@@ -185,13 +184,13 @@ class ProbeData:
         return FITS[self.classifier](features, *rows, strengths)
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
-        """Score images by what others teach with each strength (S, n, K)."""
+        """Fit ``train`` with every strength and score ``test``, (S, n, K)."""
         fitted = self.part(train).fit(*self.strengths)
         tested = self.features[test, 0]
         return torch.stack([x.scores(tested) for x in fitted])
 
     def choose_strength(self, folds: int, seed: int) -> int:
-        """Choose the position of a strength by folds of the images."""
+        """Select the position of a strength by cross-validation."""
         right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
         for train, test in self.splitter.folds(folds, seed):
             found = self.scores(train, test).argmax(2)
@@ -200,14 +199,15 @@ class ProbeData:
 
 
 def best_strength(correct: Tensor) -> int:
-    """Return the strength in the middle, or one that is clearly better.
+    """Return the position of a clearly better strength, else the middle one.
 
-    Better by more than two standard errors of the difference: where images
-    are few, the largest accuracy is mostly the luckiest. Over six networks
-    and ten draws of three images a class of leaf40_white, one standard error
-    gave 91.5 % with 'ridge', two 91.7 %, and so did the one in the middle.
+    Better means by more than two standard errors of the difference: with few
+    images, the highest accuracy is mostly luck. Ridge reached 91.5 % with one
+    standard error, 91.7 % with two, and 91.7 % with the middle strength: mean
+    over six backbones and ten random splits of leaf40_white, three images per
+    class.
 
-    Whether each was right is (S, N), 0 or 1, NaN where not tested.
+    ``correct`` (S, N) is 1 for a correct prediction, NaN if not tested.
     """
     middle = len(correct) // 2
     correct = correct[:, ~correct[0].isnan()]
@@ -220,10 +220,10 @@ def best_strength(correct: Tensor) -> int:
 
 
 def rotate(features: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Features (N, min(N, D)) in the span of the images, and its axes (D, N).
+    """Rotate features into the span of the images.
 
-    The axes are None if the features do not have more dimensions than there
-    are images.
+    Returns features (N, min(N, D)) and the axes (D, N), or None as axes if
+    there are at least as many images as dimensions.
     """
     if features.shape[1] <= len(features):
         return features, None
@@ -239,31 +239,31 @@ def fit_linear(
     strength: float | None = None,
     class_weights: str | None = None,
 ) -> LinearClassifier:
-    """Fit a classifier.
+    """Fit a linear classifier.
 
-    - 'ridge': ridge regression to one-hot labels, the intercept free. Its
-      strength is relative to the mean squared distance of the images from
-      their mean.
-    - 'logistic': multinomial logistic regression; the strength is the C of
-      scikit-learn where the mean squared distance from the mean is 1.
+    - 'ridge': ridge regression to one-hot labels, without a penalty on the
+      bias. The strength is relative to the mean squared distance of the
+      images from their mean.
+    - 'logistic': multinomial logistic regression. The strength is
+      scikit-learn's C for features with mean squared distance 1 from their
+      mean.
 
     Args:
-        features (Tensor): (N, D), or (N, V, D) of V views of each image.
-        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
+        features (Tensor): (N, D), or (N, V, D) for V views per image.
+        labels (Tensor | Sequence[int]): Labels (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
-        strength (float, optional): How much it is regularized, more for
-            larger ones but with 'logistic'. Defaults to None: the middle one
-            of ``CLASSIFIERS``.
-        class_weights (str, optional): 'balanced' for classes that count
-            alike whatever their number of images. Defaults to
-            None: images count alike.
+        strength (float, optional): Regularization strength: larger values
+            regularize more with 'ridge', less with 'logistic'. Defaults to
+            None: the middle value of ``CLASSIFIERS``.
+        class_weights (str, optional): 'balanced' to weight classes equally.
+            Defaults to None: images are weighted equally.
 
     Returns:
-        Linear: What has ``scores(features)``.
+        LinearClassifier: The classifier.
 
     Raises:
-        ValueError: If there is no such classifier, or a class has no image.
+        ValueError: If the classifier is unknown, or a class is empty.
     """
     data = ProbeData.of(
         features, labels, num_classes, classifier, None, class_weights
