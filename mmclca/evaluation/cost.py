@@ -17,7 +17,7 @@ from mmclca.registry import MODELS
 
 
 def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
-    of_maps = len(x_shape) == 4  # with a height and a width
+    of_maps = len(x_shape) == 4  # height and width
     return 2 * prod(x_shape) * (weight_shape is not None and not of_maps)
 
 
@@ -25,8 +25,8 @@ def _distance_flops(x_shape, y_shape, *_, **__) -> int:
     return 2 * prod(x_shape) * y_shape[-2]
 
 
-# what torch's counter leaves out (attention on the CPU before torch 2.15), in
-# its unit: two for a multiply-accumulate
+# operators missing in torch's counter (attention on the CPU before torch
+# 2.15), in its unit: two FLOPs per multiply-accumulate
 ATEN = torch.ops.aten
 MORE_FLOPS = {
     ATEN.native_layer_norm: _layer_norm_flops,
@@ -35,12 +35,12 @@ MORE_FLOPS = {
         lambda *shapes, **_: sdpa_flop_count(*shapes[:3])
     ),
 }
-# of torch.cdist: few tokens and many
+# torch.cdist for few and for many tokens
 DISTANCE_FLOPS = {
     ATEN._cdist_forward: _distance_flops,
     ATEN._euclidean_dist: _distance_flops,
 }
-# attention and FFN with the LayerNorm before them, head with the last one
+# attention and FFN include the preceding LayerNorm, head the final one
 COST_PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 
 
@@ -58,17 +58,17 @@ class Cost:
 
 
 class _NoModules(nullcontext):
-    """In place of the modules that torch's counter follows, for the total.
+    """Replacement for the module tracker of torch's FLOP counter.
 
-    Its hooks on their gradients fail where a module gets a view of a
-    parameter, as those that read CLS do.
+    Only totals are needed. The tracker's gradient hooks fail if a module gets
+    a view of a parameter, such as the CLS token.
     """
 
     parents = ('Global',)
 
 
 class MacCounter(FlopCounterMode):
-    """torch's counter, with what it leaves out; the total alone."""
+    """torch's FLOP counter with additional operators, for totals only."""
 
     def __init__(self):
         mapping = MORE_FLOPS | DISTANCE_FLOPS
@@ -76,17 +76,17 @@ class MacCounter(FlopCounterMode):
         self.mod_tracker = _NoModules()
 
     def distances(self) -> int:
-        """Multiply-accumulates of distances so far."""
+        """Multiply-accumulates for distances so far."""
         counts = self.get_flop_counts().get('Global', {})
         return sum(counts.get(op, 0) for op in DISTANCE_FLOPS) // 2
 
     def without_distances(self) -> int:
-        """Multiply-accumulates of all else so far."""
+        """Multiply-accumulates so far, except for distances."""
         return self.get_total_flops() // 2 - self.distances()
 
 
 class _PartCounter:
-    """Splits a running count of FLOPs where parts of a model begin and end."""
+    """Assign the running count to the parts of a model."""
 
     def __init__(self, counter: MacCounter, cost: Cost):
         self.counter = counter
@@ -94,7 +94,7 @@ class _PartCounter:
         self.last = 0
 
     def instrument(self, model: nn.Module) -> nn.Module:
-        """Return a copy of a classifier whose parts report to the meter."""
+        """Return a copy of a classifier that assigns its costs to parts."""
         model = recording_copy(model)
         backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(COST_PARTS, 0))
@@ -106,7 +106,7 @@ class _PartCounter:
         return model
 
     def _counted(self, part: str, function: Callable) -> Callable:
-        """Return a function whose calls are booked on a part."""
+        """Wrap a function to assign its cost to a part."""
 
         def run(*given):
             self.assign('reduction')
@@ -117,26 +117,18 @@ class _PartCounter:
         return run
 
     def assign(self, part: str) -> None:
-        """Book what was counted since the last call on a part."""
+        """Assign the cost since the last call to a part."""
         now = self.counter.without_distances()
         self.cost.parts[part] += now - self.last
         self.last = now
 
 
 def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
-    """Count what one image costs a classifier in evaluation.
+    """Count the cost of one image for a classifier in eval mode.
 
-    The model stays as it is, on its device; on the meta device nothing is
-    computed.
-
-    Args:
-        model (ImageClassifier): A classifier of mmpretrain or of this
-            package.
-        shape (tuple[int, int], optional): Height and width of the image.
-            Defaults to None, the ``img_size`` of the backbone.
-
-    Raises:
-        ValueError: If ``shape`` is None and the backbone has no size.
+    The model itself is not changed. On the meta device nothing is computed.
+    ``shape`` is the height and width of the image, by default the ``img_size``
+    of the backbone; a ValueError is raised if it has no fixed size.
     """
     cost = Cost(shape or _image_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
@@ -165,7 +157,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
 def _is_recordable(model: nn.Module) -> bool:
     try:
         as_reducible(model.backbone)
-    except (AttributeError, ValueError):  # TimmClassifier has no backbone
+    except (AttributeError, ValueError):  # TimmClassifier lacks a backbone
         return False
     return True
 
@@ -180,14 +172,14 @@ def _image_shape(model: nn.Module) -> tuple[int, int]:
 
 
 def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
-    """Build a classifier without weights and count what one image costs it.
+    """Build a classifier with random weights, and count the cost of one image.
 
-    It is built on the meta device, or, where a method's number of tokens
-    depends on the image, on the CPU with random weights.
+    It is built on the meta device, or on the CPU if the number of tokens
+    depends on the image.
     """
     try:
         return count(_build(model, 'meta'), shape)
-    except RuntimeError:  # what torch raises for values of meta tensors
+    except RuntimeError:  # raised if values of meta tensors are needed
         return count(_build(model, 'cpu'), shape)
 
 
