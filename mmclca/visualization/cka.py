@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Compare the features of layers (CKA)."""
+"""Similarity of layer features: centered kernel alignment (CKA)."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -10,7 +10,7 @@ from mmclca.datasets.batches import Batch
 from mmclca.models.recording import as_reducible, layer_outputs
 from mmclca.models.reduction.tokens import Tokens
 
-MIN_IMAGES = 4  # images, from which HSIC without bias can be estimated
+MIN_IMAGES = 4  # required by the unbiased HSIC estimate
 
 
 def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
@@ -26,11 +26,10 @@ FEATURES = dict(
 
 
 def feature_reader(model: nn.Module, feature: str) -> Callable:
-    """Return what :func:`.layer_outputs` reads of the layers of a model.
+    """Return the reader of a layer feature for :func:`.layer_outputs`.
 
-    Raises:
-        ValueError: If the tokens of the backbone cannot be followed, or
-            there is no CLS in its layers for 'cls'.
+    Raises a ValueError if the backbone does not support recording, or lacks
+    the CLS token for 'cls'.
     """
     backbone = as_reducible(model.backbone)
     if feature == 'cls' and not backbone.num_prefix:
@@ -49,18 +48,11 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
 def gram_matrices(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
 ) -> list[Tensor]:
-    """Compute inner products of the images' features, layer by layer.
-
-    Returns:
-        list[Tensor]: (L, B, B) a batch, for L layers, float64.
-
-    Raises:
-        ValueError: See :func:`feature_reader`.
-    """
+    """Compute Gram matrices of layer features per batch, float64 (L, B, B)."""
     read = feature_reader(model, feature)
 
     def gram(x: Tensor, left: Tokens) -> Tensor:
-        x = read(x, left).double()  # before a product that would lose digits
+        x = read(x, left).double()  # for an exact product
         return x @ x.T
 
     look = layer_outputs(model, gram)
@@ -68,19 +60,11 @@ def gram_matrices(
 
 
 def hsic(first: Tensor, second: Tensor) -> Tensor:
-    """Compute the Hilbert-Schmidt independence criterion, without bias.
+    """Unbiased Hilbert-Schmidt independence criterion for layer pairs, (L, M).
 
-    `Feature Selection via Dependence Maximization`, theorem 2.
-
-    Args:
-        first (Tensor): Gram matrices of some layers, (L, B, B).
-        second (Tensor): Gram matrices of others, (M, B, B), same images.
-
-    Returns:
-        Tensor: For each pair of layers, (L, M).
-
-    Raises:
-        ValueError: If there are fewer than 4 images.
+    `Feature Selection via Dependence Maximization`, theorem 2. The Gram
+    matrices (L, B, B) and (M, B, B) are of the same images; fewer than 4
+    images raise a ValueError.
     """
     n = first.size(-1)
     if n < MIN_IMAGES:
@@ -95,21 +79,13 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
-    """Compute linear centred kernel alignment (CKA) between layers.
+    """Linear centered kernel alignment (CKA) for pairs of layers, (L, M).
 
-    `Do Wide and Deep Networks Learn the Same Things?`, section 3: HSIC
-    without bias is averaged over batches, so that the value does not depend
-    on their size.
-
-    Args:
-        first (Sequence[Tensor]): Gram matrices of a model, (L, B, B) a batch,
-            of :func:`gram_matrices`.
-        second (Sequence[Tensor]): Those of the same or another model on the
-            same batches, (M, B, B).
-
-    Returns:
-        Tensor: (L, M); 1 where features are alike up to rotation and scale,
-        about 0 where they have nothing to do with each other.
+    `Do Wide and Deep Networks Learn the Same Things?`, section 3: unbiased
+    HSIC is averaged over batches, so the value does not depend on the batch
+    size. The Gram matrices of both models come from :func:`gram_matrices` on
+    the same batches. 1 means equal up to rotation and scale, about 0 means
+    unrelated.
     """
     pairs = list(zip(first, second, strict=True))
     across = sum(hsic(a, b) for a, b in pairs)

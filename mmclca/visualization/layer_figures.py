@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Charts of layer studies and of models compared, and their numbers."""
+"""Charts and tables of layer studies and model comparisons."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from mmclca.utils.files import write_rows
 
 from .figures import save
 
-# of tables by title: what their rows are, and their values
+# labels of both axes by the title of a table
 AXES = dict(
     distance=('layer', 'distance in patches'),
     entropy=('layer', 'entropy in nats'),
@@ -30,17 +30,14 @@ AXES = dict(
 
 
 def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
-    """Draw the tables of a study side by side.
+    """Draw the tables of a study side by side, titles as in ``AXES``.
 
-    Args:
-        tables (dict[str, Tensor]): Of a study, whose titles are in ``AXES``.
-        out (str): Picture to write; its ending gives the format.
-        series (str): What the columns are: 'head' for dots about the curve
-            of their mean, since heads of two layers are not the same ones;
-            else curves, by colours in their order. Defaults to '', for one.
+    ``series`` names the columns: 'head' draws dots and the curve of their
+    mean, since heads of different layers do not correspond; other names draw
+    one colored curve per column.
     """
     figure = Figure((5 * len(tables), 3.6), layout='constrained')
-    # curves of one quantity alike, to be compared
+    # the same scale for curves of one quantity
     axes = figure.subplots(1, len(tables), squeeze=False, sharey=not series)[0]
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
         names = [f'{series} {number}' for number in range(table.shape[1])]
@@ -54,7 +51,7 @@ def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
         axis.set(xlabel=x_label, ylabel=y_label)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if series == 'head' or len(names) > 1:
-            some = lines[:: 1 + len(lines) // 13]  # more hide the curves
+            some = lines[:: 1 + len(lines) // 13]  # more would hide the curves
             axis.legend(handles=some, fontsize=7, frameon=False, ncols=2)
     save(figure, out)
 
@@ -74,15 +71,10 @@ def draw_cka(
     reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
     label: str = 'CKA',
 ) -> None:
-    """Draw how much alike layers are.
+    """Draw the similarity (L, M) of layers as a matrix.
 
-    Args:
-        similarity (Tensor): Of :func:`cka`, (L, M).
-        out (str): Picture to write; its ending gives the format.
-        names (tuple[str, str]): Of the two models. Defaults to none.
-        reduce_at (tuple): Layers of each that reduce, to be marked.
-            Defaults to none.
-        label (str): What the colours are. Defaults to 'CKA'.
+    ``names`` are the two models, ``reduce_at`` the layers to mark in each;
+    ``label`` is the title of the color bar.
     """
     rows, columns = similarity.shape
     size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
@@ -96,7 +88,7 @@ def draw_cka(
 
 
 def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
-    """Draw values from 0 to 1, each with its number."""
+    """Draw a matrix of values from 0 to 1, with the numbers."""
     values = matrix.cpu().numpy()
     drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
     for (row, column), value in np.ndenumerate(values):
@@ -115,14 +107,9 @@ def _number_layers(side, number: int, name: str, marked) -> None:
 
 
 def check_classes(names: Sequence[list[str]]) -> None:
-    """Refuse models of other classes, which are compared by labels.
+    """Refuse models with different classes, since labels are compared.
 
-    Args:
-        names (Sequence[list[str]]): Classes of each; labels, where names are
-            not known, are let through.
-
-    Raises:
-        ValueError: If some differ.
+    Models without class names are not checked.
     """
     known = [one for one in names if one != [*map(str, range(len(one)))]]
     if any(of_one != known[0] for of_one in known):
@@ -132,13 +119,10 @@ def check_classes(names: Sequence[list[str]]) -> None:
 def draw_agreement(
     rows: dict[str, Tensor], cosines: dict[str, Tensor], out: str
 ) -> None:
-    """Draw how often models decide otherwise, and how alike tokens are.
+    """Draw pairwise disagreement, and cosines of CLS and distillation token.
 
-    Args:
-        rows (dict[str, Tensor]): Of :func:`.decisions`, of all models.
-        cosines (dict[str, Tensor]): Of :func:`.token_cosines`, by model; may
-            be empty.
-        out (str): Picture to write; its ending gives the format.
+    ``rows`` are :func:`.decisions` of all models; ``cosines`` are
+    :func:`.token_cosines` by model, possibly empty.
     """
     names, parts = list(rows), 1 + bool(cosines)
     size = parts * (3 + 0.55 * len(names)), 2.2 + 0.55 * len(names)
