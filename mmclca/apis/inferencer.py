@@ -56,9 +56,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
     Raises:
         FileNotFoundError: If the file ``reject`` does not exist.
-        ValueError: If weights or parameters are missing, the config lacks
-            the model or test dataset, the number of names differs from the
-            classes of the head, or ``reject`` belongs to another model.
+        ValueError: If weights or parameters are missing, the config lacks the
+            model or test dataset, the number of names differs from the classes
+            of the head, or ``reject`` belongs to another model.
 
     Example:
         >>> from mmclca.apis import TokenReductionInferencer

@@ -48,9 +48,9 @@ def load_classifier(
     ``mmpretrain.get_model``. LoRA weights are merged into the classifier.
 
     Args:
-        model (str | Path | Config | BaseModel | None): A model folder of
-            fit; a checkpoint that contains its config; a config, its path or
-            its name; or a built model of ``mmpretrain.get_model``. None: the
+        model (str | Path | Config | BaseModel | None): A model folder of fit;
+            a checkpoint that contains its config; a config, its path or its
+            name; or a built model of ``mmpretrain.get_model``. None: the
             config in ``weights``.
         weights (str | Path | dict, optional): The weights, if ``model`` has
             none. Defaults to None.
@@ -63,8 +63,8 @@ def load_classifier(
 
     Raises:
         CheckpointError: If the weights belong to another model.
-        ValueError: If weights or parameters are missing, or the config
-            lacks the model or test dataset.
+        ValueError: If weights or parameters are missing, or the config lacks
+            the model or test dataset.
     """
     if not isinstance(model, BaseModel | LoRAModel):
         named = model

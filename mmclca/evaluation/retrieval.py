@@ -70,14 +70,13 @@ class RetrievalMetric(BaseMetric):
     for mAP that fits the gallery.
 
     Args:
-        topk (Sequence[int]): Values of k for recall@k. Defaults to
-            (1, 5, 10).
-        **kwargs: ``collect_device`` and ``prefix`` ('retrieval' by default)
-            of mmengine's ``BaseMetric``.
+        topk (Sequence[int]): Values of k for recall@k. Defaults to (1, 5, 10).
+        **kwargs: ``collect_device`` and ``prefix`` ('retrieval' by default) of
+            mmengine's ``BaseMetric``.
 
     Raises:
-        ValueError: If a k is not a positive integer; during evaluation, if
-            all queries lack relevant images.
+        ValueError: If a k is not a positive integer; during evaluation, if all
+            queries lack relevant images.
     """
 
     default_prefix = 'retrieval'

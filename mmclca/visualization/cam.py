@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Class activation maps (CAM) of tokens, mapped to their patches."""
+"""Class activation maps (CAM) from tokens, mapped to their patches."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,21 +25,21 @@ def class_activation_maps(
     method: str = 'gradcam',
     eigen_smooth: bool = False,
 ) -> Tensor:
-    """Compute class activation maps from the tokens of a layer, per patch.
+    """Compute class activation maps per patch from the tokens in a layer.
 
     `Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     Localization`, section 3: a weighted sum over channels, with the mean
     gradient of the class score as weight, followed by ReLU. The tokens are the
     normalized inputs of the layer's attention (:meth:`Reducible.normalize`);
-    gradients are averaged over the tokens that represent patches. The value of
-    a token is distributed over its patches in proportion to their weights;
+    gradients are averaged over the tokens that represent patches. Each token
+    distributes its value over its patches in proportion to their weights;
     dropped patches get 0. CLS, registers and cached tokens are not shown.
     Without token reduction, this is Grad-CAM of the patches. The model keeps
     its mode; call ``eval()`` first.
 
     Args:
-        model (nn.Module): A classifier with a :class:`Reducible` backbone or
-            a plain ViT.
+        model (nn.Module): A classifier with a :class:`Reducible` backbone or a
+            plain ViT.
         images (Tensor): Preprocessed images, (B, 3, H, W).
         categories (Sequence[int], optional): Class to explain per image.
             Defaults to None: the predicted class.
@@ -73,7 +73,7 @@ def class_activation_maps(
 
 
 def _record_normalized(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
-    """Return a list that receives the normalized tokens of a layer."""
+    """Return a list to be filled with the normalized tokens in a layer."""
     kept, normalize = [], backbone.normalize
 
     def keep(module, x):
@@ -102,7 +102,7 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 
 @torch.inference_mode()
 def weights_per_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """Compute patch weights (B, N, P) in the input tokens of each layer."""
+    """Compute patch weights (B, N, P) in the input tokens per layer."""
     copied = recording_copy(model)
     copied(images, mode='tensor')
     layers = copied.backbone.recorder.layers
@@ -127,7 +127,7 @@ def token_maps(
 
 
 def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:
-    """Average the maps of six views (``aug_smooth`` of ``grad-cam``).
+    """Average the maps for six views (``aug_smooth`` in ``grad-cam``).
 
     Views: original and mirrored, each scaled by 0.9, 1 and 1.1. Arguments and
     result as in :func:`class_activation_maps`.
@@ -139,7 +139,7 @@ def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:
     return torch.stack(maps).mean(dim=0)
 
 
-# Contribution of each channel of each token to a map. The functions take
+# Contribution to a map per channel and token. The functions take
 # features and their gradients (B, N, C), zero for tokens without a patch, and
 # the number of tokens with a patch, (B, 1, 1). Names as in package grad-cam.
 
@@ -190,7 +190,7 @@ EIGEN_METHODS = ('eigencam', 'eigengradcam')
 def first_component(parts: Tensor, stands: Tensor) -> Tensor:
     """Project each token on the first principal axis of its image, (B, N, 1).
 
-    ``parts`` (B, N, C) are the summands of the map; only tokens with
+    ``parts`` (B, N, C) are the summands for the map; only tokens with
     ``stands`` = 1 (B, N, 1) are used. The sign of the axis is chosen so that
     projections correlate with the sum over channels.
     """

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Similarity of layer features: centered kernel alignment (CKA)."""
+"""Similarity between layer features: centered kernel alignment (CKA)."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -26,7 +26,7 @@ FEATURES = dict(
 
 
 def feature_reader(model: nn.Module, feature: str) -> Callable:
-    """Return the reader of a layer feature for :func:`.layer_outputs`.
+    """Return a layer-feature reader for :func:`.layer_outputs`.
 
     Raises a ValueError if the backbone does not support recording, or lacks
     the CLS token for 'cls'.
@@ -63,8 +63,8 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
     """Unbiased Hilbert-Schmidt independence criterion for layer pairs, (L, M).
 
     `Feature Selection via Dependence Maximization`, theorem 2. The Gram
-    matrices (L, B, B) and (M, B, B) are of the same images; fewer than 4
-    images raise a ValueError.
+    matrices (L, B, B) and (M, B, B) need the same images; fewer than 4 images
+    raise a ValueError.
     """
     n = first.size(-1)
     if n < MIN_IMAGES:
@@ -79,11 +79,11 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
-    """Linear centered kernel alignment (CKA) for pairs of layers, (L, M).
+    """Linear centered kernel alignment (CKA) for layer pairs, (L, M).
 
     `Do Wide and Deep Networks Learn the Same Things?`, section 3: unbiased
     HSIC is averaged over batches, so the value does not depend on the batch
-    size. The Gram matrices of both models come from :func:`gram_matrices` on
+    size. The Gram matrices for both models come from :func:`gram_matrices` on
     the same batches. 1 means equal up to rotation and scale, about 0 means
     unrelated.
     """

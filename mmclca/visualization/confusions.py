@@ -41,7 +41,7 @@ class Predictions:
 def predict(
     model: nn.Module, batches: Iterable[Batch], classes: Sequence[str]
 ) -> Predictions:
-    """Classify batches of images."""
+    """Classify image batches."""
     paths, labels, predicted = [], [], []
     for batch in batches:
         scores = model(batch.images, mode='tensor')
@@ -53,7 +53,7 @@ def predict(
 
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
-    """Find the most confused pairs of classes.
+    """Find the most confused class pairs.
 
     Both directions are added up; in each pair, the class that is more often
     misclassified comes first. Pairs without confusion are omitted.
@@ -71,12 +71,12 @@ def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
 def draw_confusions(
     predictions: Predictions, out: str, pairs: int = 5, examples: int = 3
 ) -> None:
-    """Draw the confusion matrix of the most confused classes, with examples.
+    """Draw the confusion matrix for the most confused classes, with examples.
 
     Below the matrix is one row per pair: correct images of the first class,
-    images of the first class misclassified as the second, and correct images
-    of the second. ``pairs`` and ``examples`` (images of each kind) are maximum
-    numbers. Raises a ValueError if all images are correct.
+    its images misclassified as the second class, and correct images of the
+    second. ``pairs`` and ``examples`` (images per kind) are maximum numbers.
+    Raises a ValueError if all images are correct.
     """
     matrix = predictions.matrix()
     confused = most_confused(matrix, pairs)

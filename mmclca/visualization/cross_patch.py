@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Cross-patch matrices of ResMLP, and the sparsity of its weights."""
+"""Cross-patch matrices of ResMLP, and weight sparsity."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def sparsity(weight: Tensor, share: float = SMALL) -> float:
 def rows_as_maps(
     weight: Tensor, grid: tuple[int, int], side: int
 ) -> np.ndarray:
-    """Arrange rows of a cross-patch matrix (N, N) as a grid of maps.
+    """Arrange rows from a cross-patch matrix (N, N) in a grid.
 
     The rows belong to ``side`` x ``side`` patches in the center of the patch
     grid (h, w), or to as many as exist. Returns (k (h + 1) - 1, l (w + 1) - 1)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Figures: grids of images, color bars, and output to files or arrays."""
+"""Figures: image grids, color bars, and output to files or arrays."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -56,11 +56,11 @@ def picture_grid(
     margin: float = 0.0,
     heading: str = '',
 ) -> tuple[Figure, list[Axes]]:
-    """Draw rows of panels, without ticks; None is an empty cell.
+    """Draw panels in rows, without ticks; None is an empty cell.
 
     ``names`` are written next to the rows, ``heading`` above all. ``height``
     of a panel and ``margin`` below all rows are in inches. Returns the figure,
-    with constrained layout, and the axes of all cells.
+    with constrained layout, and all axes.
     """
     images = (cell.image for row in rows for cell in row if cell)
     shapes = [image.shape for image in images if image is not None]
@@ -74,7 +74,7 @@ def picture_grid(
 
 
 def _lines(row: Sequence[Panel | None]) -> float:
-    """Height of the texts of a row, in inches."""
+    """Text height of a row, in inches."""
     texts = [f'{cell.title}\n{cell.note}' for cell in row if cell]
     return LINE * (1 + max(text.count('\n') for text in texts))
 
@@ -85,7 +85,7 @@ def draw_cells(
     width: float,
     names: Sequence[str] = (),
 ) -> list[Axes]:
-    """Draw rows of panels into a figure of ``width`` inches."""
+    """Draw panels in rows into a figure ``width`` inches wide."""
     columns = max(map(len, rows))
     axes = figure.subplots(len(rows), columns, squeeze=False)
     for line, row, name in zip_longest(axes, rows, names, fillvalue=''):
@@ -110,7 +110,7 @@ def _draw_cell(axis: Axes, cell: Panel, letters: float) -> None:
 
 
 def wrapped(text: str, letters: float) -> str:
-    """Wrap lines longer than a number of letters."""
+    """Wrap lines longer than ``letters``."""
     lines = [textwrap.fill(line, int(letters)) for line in text.splitlines()]
     return '\n'.join(lines)
 
@@ -217,7 +217,7 @@ def to_array(figure: Figure) -> np.ndarray:
 
 
 def check_picture(path: str | Path) -> None:
-    """Check the folder and the format of a picture before drawing.
+    """Check picture folder and format before drawing.
 
     Raises a FileNotFoundError without the folder, and a ValueError for a
     format that matplotlib cannot write.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Charts and tables of layer studies and model comparisons."""
+"""Charts and tables for layer studies and model comparisons."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from mmclca.utils.files import write_rows
 
 from .figures import save
 
-# labels of both axes by the title of a table
+# labels of both axes by table title
 AXES = dict(
     distance=('layer', 'distance in patches'),
     entropy=('layer', 'entropy in nats'),
@@ -30,11 +30,11 @@ AXES = dict(
 
 
 def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
-    """Draw the tables of a study side by side, titles as in ``AXES``.
+    """Draw study tables side by side, titles as in ``AXES``.
 
-    ``series`` names the columns: 'head' draws dots and the curve of their
-    mean, since heads of different layers do not correspond; other names draw
-    one colored curve per column.
+    ``series`` names the columns: 'head' draws dots and a curve for their mean,
+    since heads in different layers do not correspond; other names draw one
+    colored curve per column.
     """
     figure = Figure((5 * len(tables), 3.6), layout='constrained')
     # the same scale for curves of one quantity
@@ -71,10 +71,10 @@ def draw_cka(
     reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
     label: str = 'CKA',
 ) -> None:
-    """Draw the similarity (L, M) of layers as a matrix.
+    """Draw layer similarities (L, M) as a matrix.
 
     ``names`` are the two models, ``reduce_at`` the layers to mark in each;
-    ``label`` is the title of the color bar.
+    ``label`` is the color bar title.
     """
     rows, columns = similarity.shape
     size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
@@ -88,7 +88,7 @@ def draw_cka(
 
 
 def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
-    """Draw a matrix of values from 0 to 1, with the numbers."""
+    """Draw a matrix with values from 0 to 1, and the numbers."""
     values = matrix.cpu().numpy()
     drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
     for (row, column), value in np.ndenumerate(values):
@@ -119,7 +119,7 @@ def check_classes(names: Sequence[list[str]]) -> None:
 def draw_agreement(
     rows: dict[str, Tensor], cosines: dict[str, Tensor], out: str
 ) -> None:
-    """Draw pairwise disagreement, and cosines of CLS and distillation token.
+    """Draw pairwise disagreement, and cosines per layer between two tokens.
 
     ``rows`` are :func:`.decisions` of all models; ``cosines`` are
     :func:`.token_cosines` by model, possibly empty.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Studies of layers: attention, frequencies, accuracy, principal components.
+"""Layer studies: attention, frequencies, accuracy, principal components.
 
 The figures of `A Closer Look at Self-Supervised Lightweight Vision
 Transformers`. A study takes a model and a function that reads batches of
@@ -41,12 +41,12 @@ def layer_features(
 
 
 def _mean(batches: Iterable[Batch], look: Callable) -> Tensor:
-    """Average (L, B, ...) outputs over all images."""
+    """Average outputs (L, B, ...) over all images."""
     return collect(batches, look, dim=1)[0].mean(dim=1)
 
 
 def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
-    """Summarize the attention of each layer, (L, B, ...)."""
+    """Summarize the attention in each layer, (L, B, ...)."""
     backbone = recording_copy(model, AttentionRecorder).backbone
     backbone.recorder.summary = summary
     backbone.forward_tokens(images)
@@ -54,7 +54,7 @@ def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
 
 
 def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
-    """Measure the attention distance and entropy of each head, both (L, H).
+    """Measure attention distance and entropy per head, both (L, H).
 
     Distances are in patches, between mean patch positions, over tokens that
     represent patches. Entropy is in nats, over all tokens. Both are means over
@@ -65,7 +65,7 @@ def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
 
 
 def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
-    """Distance and entropy, (B, H, 2), of attention (B, H, N, N)."""
+    """Distance and entropy, (B, H, 2), from attention (B, H, N, N)."""
     share = tokens.patch_weights.to(weights)
     line = torch.arange(_side(share)).to(share)
     places = torch.cartesian_prod(line, line)
@@ -82,7 +82,7 @@ def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
 def maps(
     first: nn.Module, second: nn.Module, pairs: Iterable[tuple[Batch, Batch]]
 ) -> Tensor:
-    """Compare the attention of layers by cosine similarity over patch pairs.
+    """Compare layer attention by cosine similarity over patch pairs.
 
     ``pairs`` are batches of the same images for both models. Returns the mean
     over images, (L, M). Raises a ValueError if the numbers of patches differ.
@@ -122,7 +122,7 @@ def _side(share: Tensor) -> int:
 
 
 def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
-    """Measure the spatial frequencies of features over the patch grid.
+    """Measure spatial feature frequencies over the patch grid.
 
     `How Do Vision Transformers Work?`, section 3: log amplitude along the
     diagonal, relative to frequency 0. Returns ``amplitude`` (F, L), and
@@ -146,8 +146,8 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
     """Measure accuracy with the first or last k layers reinitialized.
 
     Every call uses the same random weights. Returns ``first`` and ``last``, (L
-    + 1, 1): accuracy of a vote of the five nearest other images, by cosine
-    similarity of backbone features.
+    + 1, 1): accuracy when the five nearest other images vote, by cosine
+    similarity between backbone features.
     """
     number = len(recording_copy(model).backbone.layers)
     found = []
@@ -178,7 +178,7 @@ def _accuracy(model: nn.Module, read: Callable) -> float:
 
 
 def numbered(labels: list[int]) -> tuple[Tensor, int]:
-    """Renumber labels from 0; return them with the number of classes.
+    """Renumber labels from 0; return them with the class count.
 
     Raises a ValueError without labels.
     """

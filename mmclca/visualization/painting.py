@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Paint the tokens of one stage over an image, for any reducer."""
+"""Paint the tokens after a stage over an image, for any reducer."""
 
 import matplotlib
 import numpy as np
@@ -12,7 +12,7 @@ GREY = 205
 INK = np.array([25.0, 25.0, 25.0])
 FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; unlike any leaf
 HEAT = 'inferno'
-AVERAGE_SUM = 0.99  # sum of the weights of an average, with rounding
+AVERAGE_SUM = 0.99  # weight sum of an average, with rounding
 MIN_SPAN = 0.05  # weight range from dark to bright, relative to the largest
 
 DROPPED, KEPT, MERGED, FUSED = range(4)
@@ -37,7 +37,7 @@ def kinds(weights: Tensor) -> Tensor:
 
 
 def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
-    """Draw the tokens of a stage over an RGB image (H, W, 3), uint8.
+    """Draw the tokens after a stage over an RGB image (H, W, 3), uint8.
 
     Patches with their own token are unchanged. Merged patches get their mean
     color and a border, fused patches turn blue, dropped patches fade. Averages
@@ -102,7 +102,7 @@ def blend(image: np.ndarray) -> np.ndarray:
 
 
 def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
-    """Compute per pixel the mean color of the patches in the pixel's token."""
+    """Compute per pixel the mean color over the patches in its token."""
     rows, columns = patch_of_pixels(hw, image.shape)
     patch = (rows[:, None] * hw[1] + columns).ravel()
     count = np.bincount(patch, minlength=weights.size(1))
@@ -133,7 +133,7 @@ def fade(image: np.ndarray) -> np.ndarray:
 
 
 def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
-    """Enlarge a map (h, w) or (h, w, C) of patches to pixels, float."""
+    """Enlarge a patch map (h, w) or (h, w, C) to pixels, float."""
     rows, columns = patch_of_pixels(one.shape, shape)
     return one.double().cpu().numpy()[rows[:, None], columns]
 

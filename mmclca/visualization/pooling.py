@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Attention maps of pooling by class attention."""
+"""Attention maps for pooling by class attention."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -16,11 +16,11 @@ TOP = 3  # default number of classes to draw
 
 @torch.no_grad()
 def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """Compute the attention of class tokens to image positions, by layer.
+    """Compute class-token attention to image positions, by layer.
 
-    The softmax itself, without gradients or fusion of layers: Touvron's thesis
-    (2022), sections 3.6 and 5.3.1. Attention of class tokens to themselves is
-    omitted. The model keeps its mode.
+    The softmax itself, without gradients or layer fusion: Touvron's thesis
+    (2022), sections 3.6 and 5.3.1. Attention between class tokens is omitted.
+    The model keeps its mode.
 
     Args:
         model (nn.Module): See :func:`class_attention`.
@@ -45,7 +45,7 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
 
 
 def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """Compute the attention of the class tokens of a model.
+    """Compute the class-token attention in a model.
 
     The model keeps its mode; call ``eval()`` first.
 
@@ -98,7 +98,7 @@ def has_query_per_class(model: nn.Module) -> bool:
 def pooled(
     model: nn.Module, one: View, names: Sequence[str], labels: Sequence[int]
 ) -> list[HeatMapRow]:
-    """Compute the attention maps of an image, one row per class layer.
+    """Compute attention maps for an image, one row per class layer.
 
     Args:
         model (nn.Module): A classifier.
@@ -131,7 +131,7 @@ def pooled(
 
 
 def _class_row(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
-    """Select maps (K, h, w) of some classes, titled with their scores."""
+    """Select maps (K, h, w) for some classes, titled with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {

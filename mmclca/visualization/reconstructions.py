@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Input, visible patches and reconstructions of masked autoencoders."""
+"""Input, visible patches and reconstructions by masked autoencoders."""
 
 import numpy as np
 import torch
@@ -21,12 +21,12 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
         inputs (Tensor): BGR images (B, 3, H, W), uint8.
 
     Returns:
-        list[dict[str, np.ndarray]]: RGB pictures (H, W, 3) per image, by
-        name: the image, its visible patches, and the output of each decoder;
-        for a pair of segments the main part, the residual and the sum.
-        Predictions and sums show the visible patches unchanged. If the loss
-        compares normalized patches, predictions get the mean and deviation of
-        the true pixels, also in hidden patches.
+        list[dict[str, np.ndarray]]: RGB pictures (H, W, 3) per image, by name:
+        the image, its visible patches, and each decoder output; for a pair of
+        segments the main part, the residual and the sum. Predictions and sums
+        show the visible patches unchanged. If the loss compares normalized
+        patches, predictions get the mean and deviation of the true pixels,
+        also in hidden patches.
     """
     training = model.training
     model.eval()  # keep the BatchNorm statistics of the stem

@@ -18,15 +18,15 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     attention of layer l, averaged over heads, the rows R of the tokens over
     the input tokens become (A_l R + R) / 2, where the second term is the
     residual. A reduction transforms R like the tokens: rows are gathered,
-    summed with the weights of a fused or merged token, and normalized to a sum
+    summed with the weights in a fused or merged token, and normalized to a sum
     of 1. Cached tokens get the rows that the cache computes from R: the mean
-    for an average, the row of a CLR token for a CLR token. Without reduction
-    and cache, this is the rollout of the paper. The model keeps its mode; call
-    ``eval()`` first.
+    for an average, the CLR row for a CLR token. Without reduction and cache,
+    this is the rollout of the paper. The model keeps its mode; call ``eval()``
+    first.
 
     Args:
-        model (nn.Module): A classifier with a :class:`Reducible` backbone or
-            a plain ViT.
+        model (nn.Module): A classifier with a :class:`Reducible` backbone or a
+            plain ViT.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
@@ -50,10 +50,11 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def roll(layers: list[recording.Recorded], cache: nn.Module | None) -> Tensor:
-    """Compute the rows of the final tokens over I input tokens, (B, N, I).
+    """Compute the rows (B, N, I) from final tokens to I input tokens.
 
-    Input tokens are CLS, patches, registers and CLR tokens of the embedding.
-    ``layers`` are recorded with their attention; see :func:`rollout`.
+    Input tokens are CLS, patches, registers and CLR tokens after the
+    embedding. ``layers`` are recorded with their attention; see
+    :func:`rollout`.
     """
     flow = _inputs(layers[0])
     cached = []

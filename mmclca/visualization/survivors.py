@@ -69,7 +69,7 @@ class Stage:
     """Tokens of an image after one reduction.
 
     ``weights`` (N, P) are the patch weights in each token, ``picture`` is the
-    painted image. ``cached`` are the numbers of remaining and restored cached
+    painted image. ``cached`` counts the remaining and the restored cached
     tokens, None without a cache.
     """
 
@@ -85,7 +85,7 @@ class Stage:
 
     @property
     def kept(self) -> float | None:
-        """Return the share of patches with their own token; None if mixed."""
+        """Return the share of patches with an own token; None if mixed."""
         if self.mixed:
             return None
         return (kinds(self.weights) == KEPT).double().mean().item()
@@ -108,7 +108,7 @@ class Stage:
 
     @property
     def contents(self) -> str:
-        """Describe the numbers of tokens by kind."""
+        """Describe the token counts by kind."""
         left = f'{_tokens(len(self.weights))}{self._parts()}'
         if self.cached is None:
             return left
@@ -163,12 +163,12 @@ def check_reduces(backbone: nn.Module) -> None:
 
 @torch.inference_mode()
 def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
-    """Compute the tokens of images after each stage.
+    """Compute the tokens after each stage.
 
     Args:
         model (nn.Module): A classifier with a :class:`Reducible` backbone.
-        views (Sequence[View]): The images. An image of another size than its
-            batch is painted in the size of the image.
+        views (Sequence[View]): The images. The picture has the size of the
+            image, not of its batch.
     """
     # one by one, to avoid padding
     return [_survivors(model.backbone, one) for one in views]
@@ -234,7 +234,7 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
     """Make the figure of :func:`draw_survivors`.
 
     Args:
-        images (Sequence[Survivors]): Result of :func:`survivors`.
+        images (Sequence[Survivors]): See :func:`draw_survivors`.
     """
     rows = [_row(one) for one in images]
     for cell, stage in zip(rows[0][1:], images[0].stages, strict=True):

@@ -25,7 +25,7 @@ MARKERS = 'o^sDvPX*<>'
 def collect(
     batches: Iterable[Batch], look: Callable[[Tensor], Tensor], dim: int = 0
 ) -> tuple[Tensor, list[int]]:
-    """Concatenate the outputs of a function over batches, with labels.
+    """Concatenate function outputs over batches, with labels.
 
     ``dim`` is the image dimension of the outputs, which are moved to the CPU.
     """
@@ -48,7 +48,7 @@ def image_features(
 def tsne(features: Tensor, **options) -> np.ndarray:
     """Run scikit-learn's t-SNE on features (N, C), deterministically.
 
-    `Visualizing Data using t-SNE`. ``options`` are those of
+    `Visualizing Data using t-SNE`. ``options`` are the arguments of
     ``sklearn.manifold.TSNE``, with other defaults: ``learning_rate=200``,
     ``init='random'``, ``random_state=0``. For few images, ``perplexity`` is
     reduced to a third of their number, with a message.

@@ -2,10 +2,9 @@
 """Linear classifiers on frozen features: ridge and logistic regression.
 
 Solvers take features (N, D) in float64, one-hot labels (N, K), image weights
-(N, 1) and regularization strengths. They return one
-:class:`LinearClassifier` per strength. Strengths are relative to the scale of
-the features, so the same values suit any backbone and any number of layers or
-images.
+(N, 1) and regularization strengths. They return one :class:`LinearClassifier`
+per strength. Strengths are relative to the scale of the features, so the same
+values suit any backbone and any number of layers or images.
 """
 
 from collections.abc import Sequence

@@ -26,8 +26,8 @@ class OutOfFold:
     """Cross-validated class scores.
 
     Args:
-        logits (Tensor): Scores before softmax (R, N, K) for R repeats,
-            divided by the temperature; NaN for images that were not tested.
+        logits (Tensor): Scores before softmax (R, N, K) for R repeats, divided
+            by the temperature; NaN for images that were not tested.
         labels (Tensor): Labels (N,).
         strength (float): Regularization strength for the final classifier.
         temperature (float): Divisor that calibrates its scores.
@@ -134,8 +134,8 @@ def out_of_fold(
             is a group.
         folds (int): Number of folds, fewer if no class has as many images.
             Defaults to 5.
-        repeats (int): Number of repeats, fewer if images times classes
-            exceed millions. Defaults to 5.
+        repeats (int): Number of repeats, fewer if images times classes exceed
+            millions. Defaults to 5.
         seed (int): Random seed of the splits. Defaults to 0.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: images are weighted equally.
@@ -232,8 +232,8 @@ def learning_curve(
             images of the median class; the subset has the same share of each
             class, at least one image. Defaults to 1, 2, 3, 5, 10, 20, 50 and
             100.
-        class_weights (str, optional): See :func:`out_of_fold`.
-            Defaults to None.
+        class_weights (str, optional): See :func:`out_of_fold`. Defaults to
+            None.
         progress (Callable): Wrapper for the list of sizes. Defaults to
             ``iter``.
 

@@ -57,8 +57,8 @@ class Probe:
         pretrained (str | Path, optional): Path or URL of the weights, or
             ``timm://NAME``; the last layer may be missing. Defaults to None:
             the weights in the checkpoint, or ``load_from`` in the config.
-        device (str | torch.device, optional): Device of the model. Defaults
-            to None: a GPU if available.
+        device (str | torch.device, optional): Device of the model. Defaults to
+            None: a GPU if available.
         features_dir (str | Path, optional): Folder to cache features, so that
             each image passes through the model only once. Defaults to None:
             cached in memory.
@@ -67,8 +67,8 @@ class Probe:
             center crops with 1 / zoom times the height and width. Defaults to
             ().
         unopened (dict[str, str], optional): SHA-256 by path of images that
-            must not be opened, because their features are in
-            ``features_dir``. Defaults to None.
+            must not be opened, because their features are in ``features_dir``.
+            Defaults to None.
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
@@ -127,8 +127,8 @@ class Probe:
             paths (Sequence[str | Path]): Image files.
 
         Returns:
-            tuple[Tensor, dict[int, str]]: Features (N, D) for readable
-            images, and the reason for each unreadable image by position.
+            tuple[Tensor, dict[int, str]]: Features (N, D) for readable images,
+            and the reason for each unreadable image by position.
 
         Raises:
             ValueError: If no image is readable, or features are not finite.
@@ -200,8 +200,8 @@ class Probe:
             classes (Sequence[str]): Class names.
             classifier (str): 'ridge' or 'logistic', see :func:`fit_linear`.
                 Defaults to 'ridge'.
-            class_weights (str, optional): See :func:`out_of_fold`. Defaults
-                to None.
+            class_weights (str, optional): See :func:`out_of_fold`. Defaults to
+                None.
             **folds: ``groups``, ``folds``, ``repeats``, ``seed`` and
                 ``progress`` of :func:`out_of_fold`.
 
