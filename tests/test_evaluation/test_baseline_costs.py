@@ -41,7 +41,7 @@ C, HEADS = 768, 12
 
 
 def layer(N):
-    """MACs of attention, FFN and two norms for N tokens."""
+    """MACs for attention, FFN and two norms with N tokens."""
     return 12 * N * C**2 + 2 * N**2 * C + 2 * N * C
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Costs of CaiT, by formula and by the tables of Touvron's thesis (2022).
+"""Costs of CaiT, by formula and in Touvron's thesis (2022).
 
 The counter adds LayerNorm, one multiply-accumulate per element.
 """

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Costs of every ViT in the tables of two papers.
+"""Costs of every ViT in two papers.
 
 Touvron's thesis (DeiT, DeiT III) and `Three things everyone should know about
 Vision Transformers`, by formula and counted. The tables omit LayerNorm (one
@@ -64,7 +64,7 @@ def pairs(backbone):
 
 
 def formulas(model):
-    """Closed forms of parameters and MACs: thesis, section 3.2.
+    """Closed forms for parameters and MACs: thesis, section 3.2.
 
     With LayerScale and the positions of DeiT III.
     """
@@ -110,7 +110,7 @@ QUICK = ('DeiT-Ti', 'DeiT-S distilled', 'DeiT III-M', 'small-6x2')
 
 
 def marked_rows():
-    """Mark all rows as slow, except one per kind of model."""
+    """Mark all rows as slow, except one per model type."""
     return [
         pytest.param(
             *row.values,

@@ -18,7 +18,7 @@ from mmclca.evaluation.open_set import (
 
 @pytest.fixture
 def scores():
-    """Scores of 40 known and 30 unknown images, with ties."""
+    """Scores for 40 known and 30 unknown images, with ties."""
     torch.manual_seed(0)
     known = (torch.randn(40) + 1).mul(4).round()
     return known, torch.randn(30).mul(4).round()

@@ -59,7 +59,7 @@ QUICK = {
 
 
 def marked_cases():
-    """Mark all rows as slow, except a set with every pair of values."""
+    """Mark all rows as slow, except a set with all value pairs."""
     for row, clca in product(AUTHORS, (False, True)):
         case = (*row, clca)
         if 'ATS' not in row:
