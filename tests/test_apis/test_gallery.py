@@ -6,10 +6,9 @@ import torch
 from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import save_file
-from tiny_model import write_tiny
 from tiny_run import CLASSES, write_images, write_run
 
-from mmclca.apis import TokenReductionInferencer, neighbours
+from mmclca.apis import neighbours
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.neighbours import VOTERS, choose_voters, look_up
@@ -199,14 +198,6 @@ def test_read_gallery_refuses_other_files(tmp_path):
     path.write_bytes(b'no such thing')
     with pytest.raises(ValueError, match='not a gallery'):
         read_gallery(path, 'model', 'backbone')
-
-
-@pytest.fixture(scope='module')
-def inferencer(tmp_path_factory):
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp('tiny')
-    write_tiny(folder)
-    return TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
 
 
 def test_extract_features_skips_unreadable_images(inferencer, tmp_path):

@@ -34,15 +34,6 @@ PLAIN = dict(reducer=None, reduce_at=(), cache=None)
 METHODS = dict(EVIT=EVIT, TOME=TOME, ATS=SAMPLED, DPCKNN=DPCKNN, PLAIN=PLAIN)
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    """Images, tiny.py, tiny.pth and tiny.safetensors."""
-    folder = tmp_path_factory.mktemp('tiny')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    return folder
-
-
 @pytest.fixture(scope='module', params=METHODS)
 def model(tmp_path_factory, request):
     torch.manual_seed(0)
@@ -229,7 +220,7 @@ def test_config_name_selects_the_model(tmp_path):
         TokenReductionInferencer(name + 'x', tmp_path / 'mini.pth')
 
 
-def test_unreadable_images_are_reported_in_order(folder, tmp_path):
+def test_unreadable_images_are_reported_in_order(folder, inferencer, tmp_path):
     good = folder / 'data/oak/0.png'
     Image.open(good).save(tmp_path / 'cut.png')
     cut = (tmp_path / 'cut.png').read_bytes()
@@ -237,7 +228,6 @@ def test_unreadable_images_are_reported_in_order(folder, tmp_path):
     (tmp_path / 'text.jpg').write_text('no image')
     odd = np.zeros((4, 4), np.float32)
     inputs = [good, tmp_path, odd, 'gone.png', str(folder / 'data/oak/1.png')]
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     with pytest.warns(UserWarning, match='(?s)cut.png.*text'):
         results = inferencer(inputs, batch_size=2, return_tokens=True)
     places = [good, tmp_path / 'cut.png', tmp_path / 'text.jpg']
@@ -258,8 +248,7 @@ def test_unreadable_images_are_reported_in_order(folder, tmp_path):
     assert 'error' in samples[0] and samples[1].pred_score.shape == (4,)
 
 
-def test_pipeline_errors_are_reported_per_image(folder, monkeypatch):
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+def test_pipeline_errors_are_reported_per_image(inferencer, monkeypatch):
     prepare = inferencer.pipeline.pipeline
 
     def fails_at_a_strip(info):
@@ -294,10 +283,9 @@ def test_prepare_equals_the_pipeline(folder, tmp_path, load):
         assert (found['inputs'] == expected['inputs']).all()
 
 
-def test_stream_yields_results_per_batch(folder, monkeypatch):
+def test_stream_yields_results_per_batch(folder, inferencer, monkeypatch):
     bar = Mock(side_effect=lambda batches, description: batches)
     monkeypatch.setattr('mmclca.apis.inferencer.track', bar)
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     stream = inferencer.stream(folder / 'data', batch_size=3)
     first = [next(stream) for _ in range(4)]
     assert [r['pred_class'] in CLASSES for r in first] == [True] * 4
@@ -305,8 +293,7 @@ def test_stream_yields_results_per_batch(folder, monkeypatch):
     assert len(bar.call_args.args[0]) == 6  # batches
 
 
-def test_show_dir_writes_pictures(folder, tmp_path):
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+def test_show_dir_writes_pictures(folder, inferencer, tmp_path):
     image = folder / 'data/oak/2.png'
     inferencer(image, show_dir=tmp_path / 'shown')
     assert (tmp_path / 'shown/2.png').is_file()

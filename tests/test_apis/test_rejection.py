@@ -2,7 +2,6 @@
 import pytest
 import torch
 from mmpretrain import get_model
-from tiny_model import write_tiny
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.open_set import (
@@ -13,48 +12,33 @@ from mmclca.evaluation.open_set import (
 )
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('tiny')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    return folder
-
-
-@pytest.fixture(scope='module')
-def plain(folder):
-    """Inferencer without a threshold."""
-    return TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-
-
 @pytest.fixture
 def images(folder):
     return sorted(map(str, (folder / 'data').rglob('*.png')))
 
 
 @pytest.fixture(params=SCORES)
-def rejecting(request, folder, plain, images, tmp_path):
-    """Inferencer that flags half of the images, their scores, threshold."""
-    inputs = [plain.prepare(image)['inputs'] for image in images]
-    data = plain.model.data_preprocessor(dict(inputs=inputs))
+def rejecting(request, folder, inferencer, images, tmp_path):
+    """Inferencer that flags half of the images, with scores and threshold."""
+    inputs = [inferencer.prepare(image)['inputs'] for image in images]
+    data = inferencer.model.data_preprocessor(dict(inputs=inputs))
     with torch.no_grad():
-        scores = SCORES[request.param](plain.model(data['inputs']))
+        scores = SCORES[request.param](inferencer.model(data['inputs']))
     middle = float(scores.sort().values[7:9].mean())
     path = tmp_path / 'new/t.json'
-    write_threshold(path, plain.model, request.param, middle, accept=0.5)
-    inferencer = TokenReductionInferencer(
-        folder / 'tiny.pth', device='cpu', reject=path
-    )
-    return inferencer, scores, middle
+    write_threshold(path, inferencer.model, request.param, middle, accept=0.5)
+    checkpoint = folder / 'tiny.pth'
+    rejecting = TokenReductionInferencer(checkpoint, None, 'cpu', reject=path)
+    return rejecting, scores, middle
 
 
 @pytest.mark.parametrize('tokens', [False, True])
 def test_inferencer_flags_images_below_the_threshold(
-    rejecting, plain, images, tokens
+    rejecting, inferencer, images, tokens
 ):
-    inferencer, scores, threshold = rejecting
-    found = inferencer(images, batch_size=3, return_tokens=tokens)
-    before = plain(images)
+    rejecting, scores, threshold = rejecting
+    found = rejecting(images, batch_size=3, return_tokens=tokens)
+    before = inferencer(images)
     assert [one['known'] for one in found].count(False) == 8
     for one, old, score in zip(found, before, scores, strict=True):
         assert one['known_score'] == pytest.approx(score.item(), abs=1e-5)
@@ -85,8 +69,8 @@ def changed_mean(model):
 @pytest.mark.parametrize(
     'change', [changed_bias, changed_rate, changed_size, changed_mean]
 )
-def test_fingerprint_depends_on_weights_and_settings(folder, plain, change):
-    mark = fingerprint(plain.model)
+def test_fingerprint_covers_weights_and_settings(folder, inferencer, change):
+    mark = fingerprint(inferencer.model)
     same = TokenReductionInferencer(folder / 'tiny.safetensors', device='cpu')
     assert fingerprint(same.model) == mark
     config = str(folder / 'tiny.py')
@@ -108,18 +92,20 @@ def test_fingerprint_depends_on_weights_and_settings(folder, plain, change):
         ('{"score": "energy", "threshold": 1, "model": "f"}', 'another model'),
     ],
 )
-def test_read_threshold_refuses_a_damaged_file(text, term, plain, tmp_path):
+def test_read_threshold_refuses_damaged_files(
+    text, term, inferencer, tmp_path
+):
     path = tmp_path / 't.json'
     with pytest.raises(FileNotFoundError, match='open_set.py'):
-        read_threshold(path, plain.model)
+        read_threshold(path, inferencer.model)
     path.write_text(text)
     with pytest.raises(ValueError, match=term):
-        read_threshold(path, plain.model)
+        read_threshold(path, inferencer.model)
 
 
 def test_read_threshold_refuses_a_score_unsupported_by_the_head(
-    plain, tmp_path
+    inferencer, tmp_path
 ):
-    write_threshold(tmp_path / 't.json', plain.model, 'nearest', 0.9)
+    write_threshold(tmp_path / 't.json', inferencer.model, 'nearest', 0.9)
     with pytest.raises(ValueError, match='nearest'):
-        read_threshold(tmp_path / 't.json', plain.model)
+        read_threshold(tmp_path / 't.json', inferencer.model)

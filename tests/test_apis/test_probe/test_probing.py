@@ -4,22 +4,12 @@ import torch
 from mmengine.config import Config
 from mmpretrain import get_model
 from small_models import arch
-from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.features import extract_features
 from mmclca.apis.probe import fit_linear
 from mmclca.models import with_layer_fusion, with_reduction
-
-
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    """Images in class folders in data; tiny.py and tiny.pth."""
-    folder = tmp_path_factory.mktemp('tiny')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    return folder
 
 
 @pytest.fixture(scope='module')
