@@ -46,7 +46,11 @@ COST_PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 
 @dataclass
 class Cost:
-    """Cost of classifying one image."""
+    """Cost of classifying one image.
+
+    ``flops`` are multiply-accumulates without ``distances``; ``attended`` and
+    ``tokens`` are the numbers of tokens before and after each layer.
+    """
 
     shape: tuple[int, int]
     flops: int = 0

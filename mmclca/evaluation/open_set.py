@@ -114,14 +114,14 @@ def threshold_by_folds(
     scored = torch.where(~known.isnan().all(0))[0].tolist()
     known, groups = known[:, scored], groups and [groups[i] for i in scored]
     one_class = torch.zeros(len(scored), dtype=torch.long)
-    units, rejected = GroupedSplits(one_class, groups), known.clone()
-    if not units.tested:
+    splits, rejected = GroupedSplits(one_class, groups), known.clone()
+    if not splits.tested:
         return {}
-    for rest, own in units.folds(folds, seed=0):
+    for rest, own in splits.folds(folds, seed=0):
         cut = fit_threshold(_given(known[:, rest]), accept)
         rejected[:, own] = known[:, own].lt(cut).to(known)
     share = float(rejected[~known.isnan()].mean())
-    low, high = wilson(share, units.tested)
+    low, high = wilson(share, splits.tested)
     found = dict(threshold=fit_threshold(_given(known), accept))
     found.update(accept=accept, images=len(scored), false_alarms=share)
     return dict(found, low=low, high=high)
