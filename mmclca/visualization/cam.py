@@ -63,7 +63,7 @@ def class_activation_maps(
     integer(-len(layers), len(layers) - 1, layer=layer)
     normalized = _record_normalized(backbone, layers[layer])
     scores = copied(images, mode='tensor')
-    chosen = _chosen(scores, categories)
+    chosen = _targets(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized
     (grad,) = torch.autograd.grad(total, x)
@@ -87,7 +87,7 @@ def _record_normalized(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
     return kept
 
 
-def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
+def _targets(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
     if categories is None:
         return scores.argmax(dim=1)
     images, classes = scores.shape
@@ -196,8 +196,8 @@ def first_component(parts: Tensor, stands: Tensor) -> Tensor:
     """
     number = stands.sum(dim=1, keepdim=True).clamp(min=1)
     mean = (parts * stands).sum(dim=1, keepdim=True) / number
-    centred = (parts - mean) * stands
-    axis = torch.linalg.svd(centred, full_matrices=False).Vh[:, :1]
-    place = (centred * axis).sum(dim=-1, keepdim=True)
-    total = centred.sum(dim=-1, keepdim=True)
+    centered = (parts - mean) * stands
+    axis = torch.linalg.svd(centered, full_matrices=False).Vh[:, :1]
+    place = (centered * axis).sum(dim=-1, keepdim=True)
+    total = centered.sum(dim=-1, keepdim=True)
     return place * (place * total).sum(dim=1, keepdim=True).sign()

@@ -80,7 +80,7 @@ def draw_cross_patch(
         integer(0, depth - 1, layers=n)
     grid = backbone.patch_resolution
     cells = [
-        _maps(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
+        _map_panel(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
         for n in shown
     ]
     rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
@@ -93,12 +93,12 @@ def draw_cross_patch(
     save(figure, out)
 
 
-def _maps(maps: np.ndarray, title: str) -> Panel:
+def _map_panel(maps: np.ndarray, title: str) -> Panel:
     """Color maps: red above zero, blue below, scaled to the largest value."""
     most = np.nanmax(np.abs(maps))
-    colours = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
+    colors = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
     share = np.ma.masked_invalid(0.5 + maps / (2 * most))
-    return Panel(255 * colours(share)[..., :3], title)
+    return Panel(255 * colors(share)[..., :3], title)
 
 
 def _draw_sparsity(axis: Axes, weights: dict[str, list[Tensor]]) -> None:

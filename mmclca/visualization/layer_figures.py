@@ -44,8 +44,8 @@ def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
         if series == 'head':
             axis.plot(table.tolist(), 'o', color='tab:grey', markersize=3)
             table, names = table.mean(dim=1), ['mean of heads (dots)']
-        colours = colormaps['viridis'](np.linspace(0, 0.9, len(names)))
-        axis.set_prop_cycle(color=colours)
+        colors = colormaps['viridis'](np.linspace(0, 0.9, len(names)))
+        axis.set_prop_cycle(color=colors)
         lines = axis.plot(table.tolist(), '.-', label=names)
         x_label, y_label = AXES[title]
         axis.set(xlabel=x_label, ylabel=y_label)

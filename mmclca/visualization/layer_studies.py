@@ -40,12 +40,12 @@ def layer_features(
     return collect(batches, lambda images: torch.stack(look(images)), dim=1)
 
 
-def _mean(batches: Iterable[Batch], look: Callable) -> Tensor:
+def _image_mean(batches: Iterable[Batch], look: Callable) -> Tensor:
     """Average outputs (L, B, ...) over all images."""
     return collect(batches, look, dim=1)[0].mean(dim=1)
 
 
-def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
+def _summaries(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
     """Summarize the attention in each layer, (L, B, ...)."""
     backbone = recording_copy(model, AttentionRecorder).backbone
     backbone.recorder.summary = summary
@@ -60,14 +60,14 @@ def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
     represent patches. Entropy is in nats, over all tokens. Both are means over
     tokens and images.
     """
-    found = _mean(read(), partial(_seen, model, _spread))
+    found = _image_mean(read(), partial(_summaries, model, _spread))
     return dict(zip(('distance', 'entropy'), found.unbind(-1), strict=True))
 
 
 def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
     """Distance and entropy, (B, H, 2), from attention (B, H, N, N)."""
     share = tokens.patch_weights.to(weights)
-    line = torch.arange(_side(share)).to(share)
+    line = torch.arange(_grid_side(share)).to(share)
     places = torch.cartesian_prod(line, line)
     at = F.normalize(share, p=1, dim=-1) @ places  # (B, N, 2)
     known = share.any(dim=-1, keepdim=True).to(share)  # (B, N, 1)
@@ -90,7 +90,7 @@ def maps(
     found = []
     for batches in pairs:
         seen = [
-            F.normalize(_seen(model, _patch_map, batch.images), dim=-1)
+            F.normalize(_summaries(model, _patch_map, batch.images), dim=-1)
             for model, batch in zip((first, second), batches, strict=True)
         ]
         if len({x.shape[-1] for x in seen}) > 1:
@@ -109,7 +109,7 @@ def _patch_map(weights: Tensor, tokens: Tokens) -> Tensor:
     return (asks.mT @ weights.mean(dim=1) @ answers).flatten(1)
 
 
-def _side(share: Tensor) -> int:
+def _grid_side(share: Tensor) -> int:
     """Side length of the square patch grid, from weights (B, N, P)."""
     patches = share.shape[-1]
     side = round(patches**0.5)
@@ -132,13 +132,13 @@ def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
     def curve(x: Tensor, left: Tokens) -> Tensor:
         share = left.patch_weights.to(x)
         grid = x.mT @ F.normalize(share, p=1, dim=1)
-        grid = grid.unflatten(-1, (_side(share), -1))
+        grid = grid.unflatten(-1, (_grid_side(share), -1))
         found = torch.fft.fft2(grid).abs().clamp_min(1e-12).log().mean(dim=1)
-        found = found.diagonal(dim1=1, dim2=2)[:, : _side(share) // 2 + 1]
+        found = found.diagonal(dim1=1, dim2=2)[:, : _grid_side(share) // 2 + 1]
         return found - found[:, :1]
 
     look = layer_outputs(model, curve)
-    found = _mean(read(), lambda images: torch.stack(look(images)))
+    found = _image_mean(read(), lambda images: torch.stack(look(images)))
     return dict(amplitude=found.T, highest=found[:, -1:])
 
 
@@ -171,13 +171,13 @@ def _reinitialized(model: nn.Module, layers: Iterable[int]) -> nn.Module:
 
 def _accuracy(model: nn.Module, read: Callable) -> float:
     features, labels = image_features(model, read(), 'backbone')
-    labels, number = numbered(labels)
+    labels, number = renumbered(labels)
     similarity = cosine_similarity(features, features).fill_diagonal_(-2)
     votes = nearest_votes(similarity, labels, number)
     return (votes.argmax(dim=1) == labels).double().mean().item()
 
 
-def numbered(labels: list[int]) -> tuple[Tensor, int]:
+def renumbered(labels: list[int]) -> tuple[Tensor, int]:
     """Renumber labels from 0; return them with the class count.
 
     Raises a ValueError without labels.

@@ -62,8 +62,8 @@ def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
 
 def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
     """Paint a map (h, w), 0 to 1, over an RGB image (H, W, 3), float."""
-    colours = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
-    drawn = enlarge(torch.from_numpy(colours), image.shape)
+    colors = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
+    drawn = enlarge(torch.from_numpy(colors), image.shape)
     return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
 
 
@@ -78,7 +78,7 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     shape = image.shape[:2]
     token = assigned(weights[None])[0]
     clear = weights.sum(dim=1)[token].clamp(max=1)
-    colours = _mean_colours(image, token, weights, hw)
+    colors = _mean_colors(image, token, weights, hw)
     kind, clear, token = (
         enlarge(one.unflatten(0, hw), shape)[..., None]
         for one in (kinds(weights), clear, token)
@@ -86,11 +86,11 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     faded = fade(image)
     looks = {
         KEPT: clear * image + (1 - clear) * faded,
-        MERGED: clear * colours + (1 - clear) * faded,
+        MERGED: clear * colors + (1 - clear) * faded,
         FUSED: blend(image),
     }
     drawn = np.select([kind == k for k in looks], [*looks.values()], faded)
-    border = _edges(token[..., 0]) * _near(kind[..., 0] == MERGED)
+    border = _edges(token[..., 0]) * _dilate(kind[..., 0] == MERGED)
     return np.where(border[..., None] > 0, INK, drawn)
 
 
@@ -101,7 +101,7 @@ def blend(image: np.ndarray) -> np.ndarray:
     return 0.25 * brightness + 0.1 * GREY + 0.65 * FUSED_BLUE
 
 
-def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
+def _mean_colors(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
     """Compute per pixel the mean color over the patches in its token."""
     rows, columns = patch_of_pixels(hw, image.shape)
     patch = (rows[:, None] * hw[1] + columns).ravel()
@@ -109,8 +109,8 @@ def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
     sums = [np.bincount(patch, c.ravel()) for c in np.moveaxis(image, 2, 0)]
     means = torch.from_numpy(np.stack(sums, axis=1) / count[:, None])
     total = weights.sum(dim=1, keepdim=True).clamp(min=1e-12)
-    colours = (weights / total).double() @ means
-    return enlarge(colours[token].unflatten(0, hw), image.shape)
+    colors = (weights / total).double() @ means
+    return enlarge(colors[token].unflatten(0, hw), image.shape)
 
 
 def _edges(token: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ def _edges(token: np.ndarray) -> np.ndarray:
     return (right | below).astype(float)
 
 
-def _near(amount: np.ndarray) -> np.ndarray:
+def _dilate(amount: np.ndarray) -> np.ndarray:
     """Maximum of a pixel and its right and lower neighbors."""
     padded = np.pad(amount, ((0, 1), (0, 1)), mode='edge')
     neighbors = (padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1])

@@ -33,7 +33,7 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
     data = dict(inputs=inputs, data_samples=[])
     images = model.data_preprocessor(data)['inputs']
     head, patches = model.head, model.head.patchify(images)
-    hidden, made = _made(model, images)
+    hidden, made = _predictions(model, images)
     model.train(training)
     mean, scale = torch.zeros(()), torch.ones(())
     if head.norm_pix:
@@ -50,7 +50,7 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
     return [dict(zip(found, row, strict=True)) for row in rows]
 
 
-def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
+def _predictions(model: MAE, images: Tensor) -> tuple[Tensor, list]:
     """Return the mask (B, N, 1), and predictions with their names."""
     if isinstance(model, MIRL):
         preds, mask = model.predict_pixels(images)

@@ -43,31 +43,33 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
         raise ValueError(f'rollout needs CLS: {backbone.why_no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.recorder.layers
-    rows = roll(layers, backbone.cache)
+    rows = rollout_rows(layers, backbone.cache)
     hw = recording.grid_of(backbone, images)
     first = layers[0].entered.num_prefix
     return rows[:, 0, first : first + hw[0] * hw[1]].unflatten(1, hw)
 
 
-def roll(layers: list[recording.Recorded], cache: nn.Module | None) -> Tensor:
+def rollout_rows(
+    layers: list[recording.Recorded], cache: nn.Module | None
+) -> Tensor:
     """Compute the rows (B, N, I) from final tokens to I input tokens.
 
     Input tokens are CLS, patches, registers and CLR tokens after the
     embedding. ``layers`` are recorded with their attention; see
     :func:`rollout`.
     """
-    flow = _inputs(layers[0])
+    flow = _unit_rows(layers[0])
     cached = []
     for i, layer in enumerate(layers):
-        flow = _follow(flow, layer.entered)
+        flow = _apply_trace(flow, layer.entered)
         mixed = (layer.attn.to(flow.x) @ flow.x + flow.x) / 2
-        flow = _follow(flow.with_x(mixed), layer.left)
+        flow = _apply_trace(flow.with_x(mixed), layer.left)
         if cache is not None:
             flow = cache(i, flow, cached)
     return flow.x
 
 
-def _inputs(first: recording.Recorded) -> Tokens:
+def _unit_rows(first: recording.Recorded) -> Tokens:
     """Make the sequence after the embedding, with one unit row per token."""
     tokens = first.entered
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))
@@ -78,7 +80,7 @@ def _inputs(first: recording.Recorded) -> Tokens:
     return Tokens(rows.expand(tokens.x.size(0), -1, -1), trace=start)
 
 
-def _follow(flow: Tokens, tokens: Tokens) -> Tokens:
+def _apply_trace(flow: Tokens, tokens: Tokens) -> Tokens:
     """Apply the reductions since the last call to the rows."""
     rows = flow.x
     for record in tokens.trace[len(flow.trace) :]:

@@ -47,8 +47,8 @@ class Swatch:
     edge: str = NONE
 
 
-def _hex(colour: np.ndarray) -> str:
-    return to_hex(colour.ravel()[:3] / 255)
+def _hex(color: np.ndarray) -> str:
+    return to_hex(color.ravel()[:3] / 255)
 
 
 SWATCHES = {

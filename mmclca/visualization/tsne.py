@@ -15,7 +15,7 @@ from mmclca.utils.messages import warn
 
 from .figures import save
 
-COLOURS = matplotlib.color_sequences['petroff10']
+COLORS = matplotlib.color_sequences['petroff10']
 BOX = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
 NAME = dict(fontsize=9, ha='center', va='center', bbox=BOX, zorder=100)
 MARKERS = 'o^sDvPX*<>'
@@ -82,10 +82,10 @@ def draw_points(
     axis.set(xticks=[], yticks=[], title=f't-SNE of {len(points)} images')
     for n, label in enumerate(sorted(set(labels))):
         own = points[np.asarray(labels) == label]
-        marker = MARKERS[n // len(COLOURS) % len(MARKERS)]
+        marker = MARKERS[n // len(COLORS) % len(MARKERS)]
         look = dict(marker=marker, s=28, linewidths=0, alpha=0.75)
-        colour = COLOURS[n % len(COLOURS)]
-        axis.scatter(*own.T, color=colour, label=classes[label], **look)
+        color = COLORS[n % len(COLORS)]
+        axis.scatter(*own.T, color=color, label=classes[label], **look)
         if not legend:
             axis.text(*np.median(own, axis=0), classes[label], **NAME)
     if legend:

@@ -21,7 +21,7 @@ from mmclca.models import fuse
 from mmclca.models.recording import AttentionRecorder, recording_copy
 from mmclca.models.reduction.attention import attend, logits_of
 from mmclca.visualization import class_activation_maps, rollout
-from mmclca.visualization.rollout import roll
+from mmclca.visualization.rollout import rollout_rows
 
 
 def images(batch=2):
@@ -55,7 +55,7 @@ def final_rows(model, x):
     with torch.no_grad():
         copied(x, mode='tensor')
         layers = copied.backbone.recorder.layers
-        return layers, roll(layers, copied.backbone.cache)
+        return layers, rollout_rows(layers, copied.backbone.cache)
 
 
 def by_hand(layers, recover_at, image):

@@ -36,11 +36,11 @@ def ridge(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     """Fit ridge regression to one-hot labels; the bias is not penalized."""
     mean, target = _mean(features, weights), _mean(one_hot, weights)
     root = weights.sqrt()
-    centred = root * (features - mean)
-    scale = centred.square().sum() / weights.sum()
-    values, vectors = torch.linalg.eigh(centred.T @ centred)
+    centered = root * (features - mean)
+    scale = centered.square().sum() / weights.sum()
+    values, vectors = torch.linalg.eigh(centered.T @ centered)
     values = values.clamp(min=0)[:, None]
-    right = vectors.T @ (centred.T @ (root * one_hot))
+    right = vectors.T @ (centered.T @ (root * one_hot))
     found = [(vectors @ (right / (values + s * scale))).T for s in strengths]
     return [LinearClassifier(w, target - w @ mean) for w in found]
 

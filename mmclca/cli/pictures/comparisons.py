@@ -85,7 +85,7 @@ def curves_of(args, model, read):
     if args.feature == 'all':  # gigabytes
         raise ValueError('--kind probe needs --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
-    how = study.numbered(labels)
+    how = study.renumbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
     right = [one.accuracy.mean() for one in found]
     return dict(accuracy=torch.stack(right)[:, None])
