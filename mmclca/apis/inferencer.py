@@ -260,7 +260,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
 
 def prediction_of(result: dict) -> dict:
-    """Return the prediction of an image: the best class, and if it is known.
+    """Return the prediction for an image: best class, and whether it is known.
 
     Keys: ``pred_class``, ``pred_score`` (its probability), ``known`` and
     ``known_score`` (both None without a threshold). Empty for an unreadable

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Loading of trained classifiers, for all tools."""
+"""Load trained classifiers from checkpoints, configs and model folders."""
 
 from collections.abc import Sequence
 from os import PathLike

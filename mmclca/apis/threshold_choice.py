@@ -88,7 +88,7 @@ def _share(flags: Tensor) -> float:
 
 
 def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
-    """Refuse images whose class is new to the model."""
+    """Refuse images of classes unknown to the model."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
         raise ValueError(

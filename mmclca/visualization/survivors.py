@@ -85,7 +85,7 @@ class Stage:
 
     @property
     def kept(self) -> float | None:
-        """Return the share of patches with an own token; None if mixed."""
+        """Return the share of patches with their own token; None if mixed."""
         if self.mixed:
             return None
         return (kinds(self.weights) == KEPT).double().mean().item()

@@ -183,13 +183,13 @@ class ProbeData:
         return FITS[self.classifier](features, *rows, strengths)
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
-        """Fit ``train`` with every strength and score ``test``, (S, n, K)."""
+        """Fit on ``train`` with every strength; score ``test``, (S, n, K)."""
         fitted = self.part(train).fit(*self.strengths)
         tested = self.features[test, 0]
         return torch.stack([x.scores(tested) for x in fitted])
 
     def choose_strength(self, folds: int, seed: int) -> int:
-        """Select the position of a strength by cross-validation."""
+        """Select a strength by cross-validation, and return its position."""
         right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
         for train, test in self.splitter.folds(folds, seed):
             found = self.scores(train, test).argmax(2)

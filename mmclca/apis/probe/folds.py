@@ -134,8 +134,8 @@ def out_of_fold(
             is a group.
         folds (int): Number of folds, fewer if no class has as many images.
             Defaults to 5.
-        repeats (int): Number of repeats, fewer if images times classes exceed
-            millions. Defaults to 5.
+        repeats (int): Number of repeats, fewer for millions of images times
+            classes. Defaults to 5.
         seed (int): Random seed of the splits. Defaults to 0.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: images are weighted equally.
