@@ -11,13 +11,22 @@ from mmclca.apis.features import extract_features
 from mmclca.apis.probe import fit_linear
 from mmclca.models import with_layer_fusion, with_reduction
 
+LABELS = [label for label in range(4) for _ in range(4)]
+
 
 @pytest.fixture(scope='module')
 def paths(folder):
     return find_images([folder / 'data'])
 
 
-LABELS = [label for label in range(4) for _ in range(4)]
+@pytest.fixture
+def probe(folder):
+    return Probe(folder / 'tiny.pth')
+
+
+@pytest.fixture(scope='module')
+def features(folder, paths):
+    return Probe(folder / 'tiny.pth').features(paths)[0]
 
 
 def changed(folder, **model):
@@ -36,23 +45,18 @@ def weights_for(cfg, path):
     return path
 
 
-def test_features_are_the_inputs_of_the_last_layer(folder, paths):
-    found, unread = Probe(folder / 'tiny.pth').features(paths)
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth')
+def test_features_are_the_inputs_of_the_last_layer(probe, inferencer, paths):
+    found, unread = probe.features(paths)
     expected, _ = extract_features(inferencer, paths)
     assert torch.equal(found, expected) and unread == {}
 
 
 @pytest.mark.parametrize('classifier', ['ridge', 'logistic'])
 def test_saved_probe_predicts_like_the_classifier(
-    folder, paths, tmp_path, classifier
+    probe, features, paths, tmp_path, classifier
 ):
-    probe = Probe(folder / 'tiny.pth')
-    features, _ = probe.features(paths)
     found = probe.fit(features, LABELS, CLASSES, classifier)
-    fitted = fit_linear(
-        features, torch.tensor(LABELS), 4, classifier, found.strength
-    )
+    fitted = fit_linear(features, LABELS, 4, classifier, found.strength)
     expected = (fitted.scores(features) / found.temperature).softmax(1)
     assert torch.allclose(probe.scores(features).softmax(1), expected)
     probe.save(tmp_path / 'new/probe.pth')
@@ -64,36 +68,32 @@ def test_saved_probe_predicts_like_the_classifier(
         assert {result['pred_class'] for result in results} <= {*CLASSES}
 
 
-def test_fit_changes_the_number_of_classes(folder, paths, tmp_path):
-    probe = Probe(folder / 'tiny.pth')
-    features, _ = probe.features(paths[:8])
-    probe.fit(features, LABELS[:8], ['ash', 'beech'])
+def test_fit_changes_the_number_of_classes(probe, features, tmp_path):
+    probe.fit(features[:8], LABELS[:8], ['ash', 'beech'])
     probe.save(tmp_path / 'two.pth')
     again = Probe(tmp_path / 'two.pth')
     assert again.classes == ['ash', 'beech']
-    features, _ = again.features(paths[:12])
-    again.fit(features, LABELS[:12], ['ash', 'beech', 'elm'])
+    again.fit(features[:12], LABELS[:12], ['ash', 'beech', 'elm'])
     assert again.model.head.fc.weight.shape == (3, 24)
     assert again.model._config.data_preprocessor.num_classes == 3
     assert len(TokenReductionInferencer(again.model).classes) == 3
 
 
-def test_features_skip_unreadable_images(folder, paths, tmp_path):
+def test_features_skip_unreadable_images(folder, paths, features, tmp_path):
     broken = tmp_path / 'broken.png'
     broken.write_bytes(b'no image')
     probe = Probe(folder / 'tiny.pth', batch_size=2)
     given = [paths[0], broken, paths[1], tmp_path / 'gone.png', paths[2]]
-    features, unread = probe.features(given)
+    found, unread = probe.features(given)
     assert list(unread) == [1, 3] and 'no such file' in unread[3]
-    expected, _ = probe.features(paths[:3])
-    assert torch.allclose(features, expected, atol=1e-5)
+    assert torch.allclose(found, features[:3], atol=1e-5)
     with pytest.raises(ValueError, match='none of 1'):
         probe.features([broken])
 
 
-def cached(folder, features_dir):
+def cached(checkpoint, features_dir):
     """Probe whose backbone fails if it is called."""
-    probe = Probe(folder / 'tiny.pth', features_dir=features_dir)
+    probe = Probe(checkpoint, features_dir=features_dir)
     probe.model.backbone.forward_tokens = None
     return probe
 
@@ -101,14 +101,11 @@ def cached(folder, features_dir):
 def test_feature_cache_is_shared_between_probes(folder, paths, tmp_path):
     first = Probe(folder / 'tiny.pth', features_dir=tmp_path / 'kept')
     expected, _ = first.features(paths)
-    found, _ = cached(folder, tmp_path / 'kept').features(paths)
-    assert torch.equal(found, expected)
     first.fit(expected[:8], LABELS[:8], ['ash', 'beech'])
     first.save(tmp_path / 'two.pth')
-    other = Probe(tmp_path / 'two.pth', features_dir=tmp_path / 'kept')
-    other.model.backbone.forward = None
-    found, _ = other.features(paths)
-    assert torch.equal(found, expected)
+    for checkpoint in (folder / 'tiny.pth', tmp_path / 'two.pth'):
+        found, _ = cached(checkpoint, tmp_path / 'kept').features(paths)
+        assert torch.equal(found, expected)
 
 
 def test_feature_cache_depends_on_model_settings(folder, paths, tmp_path):
@@ -123,7 +120,7 @@ def test_feature_cache_depends_on_model_settings(folder, paths, tmp_path):
         assert len(list(tmp_path.iterdir())) == number
 
 
-def test_interrupted_extraction_resumes(folder, paths, tmp_path):
+def test_interrupted_extraction_resumes(folder, paths, features, tmp_path):
     probe = Probe(folder / 'tiny.pth', features_dir=tmp_path, batch_size=2)
     run, passes = probe.model.extract_feat, []
 
@@ -137,55 +134,44 @@ def test_interrupted_extraction_resumes(folder, paths, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         probe.features(paths)
     _, _, part = tmp_path.glob('*/*.safetensors')
-    found, _ = cached(folder, tmp_path).features(paths[:6])
-    expected, _ = Probe(folder / 'tiny.pth').features(paths[:6])
-    assert torch.allclose(found, expected, atol=1e-5)
+    found, _ = cached(folder / 'tiny.pth', tmp_path).features(paths[:6])
+    assert torch.allclose(found, features[:6], atol=1e-5)
     part.write_bytes(part.read_bytes()[:-9])  # cut short
     whole = Probe(folder / 'tiny.pth', features_dir=tmp_path).features(paths)
     assert whole[0].shape == (16, 24)
 
 
-def resnet(folder):
-    return changed(
-        folder,
-        backbone=dict(
-            type='ResNet', depth=18, stem_channels=8, base_channels=8
-        ),
-        neck=dict(type='GlobalAveragePooling'),
-        head=dict(type='LinearClsHead', num_classes=9, in_channels=64),
-    )
-
-
-def vision_transformer(folder):
-    return changed(
-        folder,
-        backbone=dict(
-            type='VisionTransformer',
-            arch=arch(2),
-            img_size=32,
-            patch_size=8,
-            out_type='avg_featmap',
-        ),
-        head=dict(
-            type='VisionTransformerClsHead',
-            num_classes=9,
-            in_channels=16,
-            hidden_dim=12,
-        ),
-    )
-
-
-def clca(folder):
-    cfg = changed(folder)
-    cfg.model = with_reduction(cfg.model, 'EViT', 0.5, cache=True, cla=True)
-    return cfg
+RESNET = dict(
+    backbone=dict(type='ResNet', depth=18, stem_channels=8, base_channels=8),
+    neck=dict(type='GlobalAveragePooling'),
+    head=dict(type='LinearClsHead', num_classes=9, in_channels=64),
+)
+VIT = dict(type='VisionTransformer', arch=arch(2), img_size=32, patch_size=8)
+MLP_HEAD = dict(
+    type='VisionTransformerClsHead',
+    num_classes=9,
+    in_channels=16,
+    hidden_dim=12,
+)
 
 
 @pytest.mark.parametrize(
-    'make, channels', [(resnet, 64), (vision_transformer, 12), (clca, 48)]
-)
-def test_probe_fits_other_backbones(folder, paths, tmp_path, make, channels):
-    cfg = make(folder)
+    'parts, clca, channels',
+    [
+        (RESNET, False, 64),
+        (dict(backbone=dict(VIT, out_type='avg_featmap'), head=MLP_HEAD),
+         False, 12),
+        ({}, True, 48),
+    ],
+)  # fmt: skip
+def test_probe_fits_other_backbones(
+    folder, paths, tmp_path, parts, clca, channels
+):
+    cfg = changed(folder, **parts)
+    if clca:
+        cfg.model = with_reduction(
+            cfg.model, 'EViT', 0.5, cache=True, cla=True
+        )
     probe = Probe(cfg, weights_for(cfg, tmp_path / 'w.pth'))
     features, _ = probe.features(paths)
     assert features.shape == (16, channels)
