@@ -53,14 +53,13 @@ def choose_threshold(
         scores[part] = {x: torch.cat([y[x] for y in seen]) for x in names}
         images[part] = drop_unreadable(some, unread)
     _warn_of_few(len(images['known'].paths), accept)
-    rows = [
-        _measured(name, {x: one[name] for x, one in scores.items()}, accept)
-        for name in names
-    ]
+    rows = {
+        x: _measured(x, {part: scores[part][x] for part in scores}, accept)
+        for x in names
+    }
     counts = {name: len(some.paths) for name, some in images.items()}
-    (value,) = (row['threshold'] for row in rows if row['score'] == score)
-    notes = dict(score=score, threshold=value, accept=accept)
-    notes.update(images=counts, scores=rows)
+    notes = dict(score=score, threshold=rows[score]['threshold'])
+    notes.update(accept=accept, images=counts, scores=[*rows.values()])
     if 'unknown' in images:
         notes['test_accuracy'] = accuracy_by_name(
             images['test'], logits['test'], inferencer.classes
