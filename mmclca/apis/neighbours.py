@@ -41,15 +41,14 @@ def look_up(
     class of each class, ``coarse_of``. Queries are processed in chunks, so
     memory use does not grow with their number.
 
-    Returns:
-        tuple[list[dict], dict[str, float]]: First an entry per query:
-        ``image``, ``name`` (its class), ``neighbours`` (``image``, ``name``
-        and ``similarity``, nearest first); ``knn_class`` and ``knn_score`` if
-        gallery images have classes; ``average_precision`` if the gallery has
-        another image of the class. Then the means in percent over the queries
-        with such an image (``mAP``, ``recall@1`` etc., ``knn_top1``), with the
-        counts ``queries`` and ``unmatched``: empty if no query has a class,
-        and only counts, with a warning, if all classes are new.
+    Returns an entry per query and the metrics. Entries have ``image``,
+    ``name`` (its class) and ``neighbours`` (``image``, ``name`` and
+    ``similarity``, nearest first); ``knn_class`` and ``knn_score`` if gallery
+    images have classes; ``average_precision`` if the gallery has another image
+    of the class. Metrics are means in percent over the queries with such an
+    image (``mAP``, ``recall@1`` etc., ``knn_top1``), with the counts
+    ``queries`` and ``unmatched``. They are empty if no query has a class, and
+    only counts, with a warning, if all classes are new.
     """
     images, entries, measured = gallery.images, [], []
     voting = (neighbours,)
