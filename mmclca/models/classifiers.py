@@ -2,7 +2,6 @@
 """The classifier, and the checks that its head fits its backbone."""
 
 from mmpretrain.models.classifiers import ImageClassifier
-from mmpretrain.models.heads import LinearClsHead, VisionTransformerClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -13,18 +12,10 @@ from mmclca.utils.messages import one_of
 from .backbones import Reducible
 from .distillation import EncoderTeacher, Teacher
 from .distillation.layers import LayerFeatures
-from .heads import (
-    CLAHead,
-    DistilledHead,
-    SizedHead,
-    check_channels,
-    has_class_loss,
-)
+from .heads import Head, check_head, has_class_loss
 from .recording import recording_copy
 
 STAGES = ('backbone', 'pre_logits')
-# heads that a backbone with a distillation token may have
-READS_DISTILLED = (CLAHead, DistilledHead, type(None))
 
 
 def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
@@ -42,33 +33,6 @@ def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
     found = classifier.extract_feat(inputs, stage=stage)
     feature = found[-1] if isinstance(found, tuple) else found
     return feature[:, 0] if feature.dim() == 3 else feature
-
-
-def check_head(
-    backbone: Reducible, head: nn.Module | None, with_neck: bool
-) -> None:
-    """Refuse a head that does not match its backbone.
-
-    Args:
-        backbone (Reducible): The backbone.
-        head (nn.Module, optional): The head.
-        with_neck (bool): Whether a neck is between them.
-
-    Raises:
-        ValueError: See :class:`TokenReductionClassifier`.
-    """
-    reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
-    if isinstance(head, SizedHead):
-        head.check(backbone, with_neck)
-    elif reads_one and not with_neck:
-        check_channels(backbone, head)
-    if not backbone.is_distilled or isinstance(head, READS_DISTILLED):
-        return
-    if reads_one or backbone.out_type == 'prefix':
-        raise ValueError(
-            f'{type(head).__name__} does not use the distillation token '
-            '(dist_token=True); use mmclca.DistilledHead'
-        )
 
 
 def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
@@ -173,12 +137,19 @@ class DistilledClassifier(ImageClassifier):
         if self.teacher is None or self.teacher.compares_layers:
             return self.head.loss(feats, data_samples)
         # once: the head may have batch statistics
-        both = isinstance(self.head, DistilledHead)
-        found = self.head.both(feats) if both else (self.head(feats), None)
-        losses = self.head._get_loss(found[0], data_samples)
-        answers = dict(zip(('scores', 'dist_scores'), found, strict=True))
-        answers.update(base_loss=losses['loss'], tokens=tokens)
-        return losses | self.teacher.teach(inputs, self, **answers)
+        if isinstance(self.head, Head):
+            scores, dist_scores = self.head.token_scores(feats)
+        else:
+            scores, dist_scores = self.head(feats), None
+        losses = self.head._get_loss(scores, data_samples)
+        return losses | self.teacher.teach(
+            inputs,
+            self,
+            scores=scores,
+            dist_scores=dist_scores,
+            base_loss=losses['loss'],
+            tokens=tokens,
+        )
 
 
 @MODELS.register_module()

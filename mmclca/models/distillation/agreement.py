@@ -33,7 +33,7 @@ def decisions(
     """
     if not isinstance(dict(model.named_children()).get('head'), DistilledHead):
         return {name: torch.cat([model(x).argmax(1) for x in images])}
-    pairs = [model.head.both(model.extract_feat(x)) for x in images]
+    pairs = [model.head.token_scores(model.extract_feat(x)) for x in images]
     return {
         f'{name}, {read}': torch.cat([FUSIONS[k](*p).argmax(1) for p in pairs])
         for k, read in READ.items()

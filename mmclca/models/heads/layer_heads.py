@@ -1,89 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Heads that read several layers, and the last layer of any head."""
+"""Heads that read several layers."""
 
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from mmpretrain.models.heads import (
-    ClsHead,
-    LinearClsHead,
-    VisionTransformerClsHead,
-)
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
-
-def check_channels(backbone: nn.Module, head: nn.Module) -> None:
-    """Refuse a head for features of another dimension.
-
-    Raises:
-        ValueError: If ``in_channels`` is not ``embed_dims`` of the backbone.
-    """
-    if head.in_channels != backbone.embed_dims:
-        raise ValueError(
-            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
-            f'match the backbone; set in_channels={backbone.embed_dims}'
-        )
-
-
-class SizedHead(ClsHead):
-    """Base of heads: their sizes are checked, the rest is mmpretrain's.
-
-    Args:
-        num_classes (int): Number of classes.
-        in_channels (int): Channels C of what the last layer reads.
-        topk (int | Sequence[int]): For which k accuracy is measured.
-            Defaults to (1,).
-        **head: ``loss``, ``cal_acc`` and ``init_cfg`` of mmpretrain's
-            ``ClsHead``.
-
-    Raises:
-        ValueError: If a size is no integer above 0.
-    """
-
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        topk: int | Sequence[int] = (1,),
-        **head,
-    ):
-        topk = (topk,) if isinstance(topk, int) else topk
-        super().__init__(topk=topk, **head)
-        integer(num_classes=num_classes, in_channels=in_channels)
-        self.num_classes = num_classes
-        self.in_channels = in_channels
-
-    def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """Refuse a :class:`Reducible` backbone that does not fit.
-
-        Args:
-            backbone (nn.Module): The backbone.
-            with_neck (bool): Whether a neck is between the two.
-
-        Raises:
-            ValueError: If the outputs of the backbone are others.
-        """
-        check_channels(backbone, self)
-
-    def check_layers(self, backbone: nn.Module) -> None:
-        """Refuse a backbone with another number of output layers."""
-        depth = len(backbone.layers)
-        num_layers = sum(i in backbone.out_indices for i in range(depth))
-        if self.num_layers != num_layers:
-            raise ValueError(
-                f'{type(self).__name__}(num_layers={self.num_layers}) does '
-                'not match the backbone, whose '
-                f'out_indices={tuple(backbone.out_indices)} selects '
-                f'{num_layers} of layers 0 to {depth - 1}'
-            )
+from .base import Head
 
 
 @MODELS.register_module()
-class CLAHead(SizedHead):
+class CLAHead(Head):
     """Cross-layer aggregation (CLA) head.
 
     BatchNorm, a depth-wise convolution over the layers, BatchNorm, GELU and a
@@ -111,6 +42,9 @@ class CLAHead(SizedHead):
         ValueError: If a size is not a positive integer.
     """
 
+    last_layer = 'layers.4'
+    accepts_dist_token = True
+
     def __init__(
         self,
         num_classes: int,
@@ -137,7 +71,7 @@ class CLAHead(SizedHead):
         )
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`."""
+        """See :class:`Head`."""
         self.check_layers(backbone)
         super().check(backbone, with_neck)
         backbone.check_cla()
@@ -156,7 +90,7 @@ class CLAHead(SizedHead):
 
 
 @MODELS.register_module()
-class LayerFusionHead(SizedHead):
+class LayerFusionHead(Head):
     """Linear classifier over the outputs of several layers.
 
     Each output is normalized (a LayerNorm without parameters), so that no
@@ -181,6 +115,8 @@ class LayerFusionHead(SizedHead):
         ValueError: If a size is not a positive integer, or ``in_channels``
             lists another number of layers.
     """
+
+    last_layer = 'fc'
 
     def __init__(
         self,
@@ -209,7 +145,7 @@ class LayerFusionHead(SizedHead):
         nn.init.zeros_(self.fc.bias)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`."""
+        """See :class:`Head`."""
         self.check_layers(backbone)
         super().check(backbone, with_neck)
 
@@ -234,58 +170,3 @@ class LayerFusionHead(SizedHead):
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Outputs of G layers to class scores (B, num_classes)."""
         return self.fc(self.pre_logits(feats))
-
-
-# heads whose last module makes scores of ``pre_logits``
-# name of the last layer by type of head; DistilledHead has two of them
-LAST = {
-    CLAHead: 'layers.4',
-    LayerFusionHead: 'fc',
-    LinearClsHead: 'fc',
-    VisionTransformerClsHead: 'layers.head',
-}
-
-
-def last_linear(head: nn.Module) -> nn.Module:
-    """Return the layer that maps ``head.pre_logits`` to class scores.
-
-    Args:
-        head (nn.Module): Head of a classifier.
-
-    Returns:
-        nn.Linear | nn.Conv1d: Its ``weight`` is (classes, D), or (classes,
-        D, 1) for a point-wise convolution, its ``bias`` (classes,).
-
-    Raises:
-        ValueError: If the type of the head is not supported.
-    """
-    for kind, name in LAST.items():
-        if isinstance(head, kind):
-            return head.get_submodule(name)
-    known = ', '.join(kind.__name__ for kind in LAST)
-    raise ValueError(
-        f'cannot fit the last layer of {type(head).__name__} in closed form; '
-        f'use one of {known}'
-    )
-
-
-@torch.no_grad()
-def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
-    """Copy a fitted classifier to the last layer of a head.
-
-    Args:
-        head (nn.Module): Head of a classifier, changed in place.
-        weight (Tensor): (classes, D).
-        bias (Tensor): (classes,).
-
-    Raises:
-        ValueError: See :func:`last_linear`, or if the shapes differ.
-    """
-    layer = last_linear(head)
-    if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
-        raise ValueError(
-            f'a classifier of shape {tuple(weight.shape)} (classes, features) '
-            f'does not match the last layer, {tuple(layer.weight.shape[:2])}'
-        )
-    layer.weight.copy_(weight.reshape(layer.weight.shape))
-    layer.bias.copy_(bias)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
-from .layer_heads import LayerFusionHead, last_linear
+from .base import last_linear
+from .layer_heads import LayerFusionHead
 
 
 def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from math import log
 
 import torch
 from mmengine.logging import MMLogger
-from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -13,7 +12,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
 from ..layers.deit_init import TRUNC_NORMAL, trunc_normal
-from .layer_heads import SizedHead
+from .base import Head
 
 
 def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:
@@ -32,7 +31,7 @@ FUSIONS = dict(
 
 
 @MODELS.register_module()
-class DistilledHead(SizedHead):
+class DistilledHead(Head):
     """Two linear classifiers, of CLS and of the distillation token.
 
     `Training data-efficient image transformers & distillation through
@@ -62,6 +61,9 @@ class DistilledHead(SizedHead):
             none of the above.
     """
 
+    accepts_dist_token = True
+    has_class_loss = True
+
     def __init__(
         self,
         num_classes: int,
@@ -78,7 +80,7 @@ class DistilledHead(SizedHead):
             self.layers[name] = nn.Linear(in_channels, num_classes)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`."""
+        """See :class:`Head`."""
         super().check(backbone, with_neck)
         if not (backbone.is_distilled and backbone.out_type == 'prefix'):
             raise ValueError(
@@ -92,7 +94,7 @@ class DistilledHead(SizedHead):
         2C)."""
         return feats[-1].flatten(1)
 
-    def both(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    def token_scores(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
         """Scores (B, K) of CLS and of the distillation token."""
         cls_token, dist_token = self.pre_logits(feats).chunk(2, dim=1)
         return self.layers.head(cls_token), self.layers.head_dist(dist_token)
@@ -104,7 +106,7 @@ class DistilledHead(SizedHead):
 
         Those of both tokens in training mode, fused ones in eval mode.
         """
-        scores = self.both(feats)
+        scores = self.token_scores(feats)
         return scores if self.training else FUSIONS[self.fusion](*scores)
 
     def loss(
@@ -119,19 +121,13 @@ class DistilledHead(SizedHead):
         """
         cls, dist = (
             self._get_loss(scores, data_samples, **kwargs)
-            for scores in self.both(feats)
+            for scores in self.token_scores(feats)
         )
         return dict(cls, loss=(cls['loss'] + dist['loss']) / 2)
 
 
-def has_class_loss(kind: type) -> bool:
-    """Return whether heads of this class compute a loss of class scores."""
-    known = ClsHead.loss, DistilledHead.loss
-    return issubclass(kind, ClsHead) and kind.loss in known
-
-
 @MODELS.register_module()
-class PerClassHead(SizedHead):
+class PerClassHead(Head):
     """A linear score of each class from a vector of its own.
 
     For one query a class: ``PatchConvNet(multiclass=...)``, or the neck
@@ -158,7 +154,7 @@ class PerClassHead(SizedHead):
         self._register_load_state_dict_pre_hook(self._load_hook)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`; the neck has the channels."""
+        """See :class:`Head`; the neck has the channels."""
         if not with_neck:
             raise ValueError(
                 'PerClassHead needs one vector per class; use the neck '

@@ -432,7 +432,7 @@ def test_distillation_token_learns_from_the_teacher(distilled):
     student = build(config)
     student.teacher, x = model.teacher, images(4)
     losses = student(x, SAMPLES, mode='loss')
-    cls, dist = student.head.both(student.look(x)[0])
+    cls, dist = student.head.token_scores(student.look(x)[0])
     targets = torch.tensor([0, 1, 2, 3])
     teacher = teacher_of(student)(x).argmax(1)
     terms = (
