@@ -125,6 +125,16 @@ class Tokens:
         """Keep the prefix, and of the body the tokens at ``index``, (B, K)."""
         return self.gather(after_prefix(index, self.num_prefix))
 
+    def mix_body(self, mix: Tensor) -> 'Tokens':
+        """Keep the prefix and replace the body by weighted sums of it.
+
+        Args:
+            mix (Tensor): Weights of the M sums, (B, M, N - num_prefix).
+        """
+        none = mix.new_zeros((len(mix), 0), dtype=torch.long)
+        index = after_prefix(none, self.num_prefix)
+        return self.reduce(Kept(index, F.pad(mix, (self.num_prefix, 0))))
+
     def merge(
         self,
         target: Tensor,

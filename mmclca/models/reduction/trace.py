@@ -40,13 +40,6 @@ class Kept:
     index: Tensor
     mix: Tensor | None = None
 
-    @classmethod
-    def prefix_and(cls, mix: Tensor, num_prefix: int) -> 'Kept':
-        """Keep the prefix, and make M mixtures of the body, (B, M, N - it)."""
-        none = torch.zeros_like(mix[:, 0, :0], dtype=torch.long)
-        index = after_prefix(none, num_prefix)
-        return cls(index, F.pad(mix, (num_prefix, 0)))
-
     def apply(self, rows: Tensor) -> Tensor:
         """Carry rows of tokens, (B, N, ...), over to (B, K + M, ...)."""
         index = self.index.unsqueeze(-1).expand(-1, -1, rows.size(-1))

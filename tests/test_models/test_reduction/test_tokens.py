@@ -140,7 +140,7 @@ def test_a_cache_is_seen_even_where_it_appends_nothing():
 
 def test_cls_and_mixtures_of_the_tokens_after_it():
     x, mix = torch.randn(2, 4, 3), torch.rand(2, 2, 3)
-    mixed = Kept.prefix_and(mix, 1).apply(x)
+    mixed = Tokens(x).mix_body(mix).x
     assert mixed.shape == (2, 3, 3)
     assert torch.equal(mixed[:, 0], x[:, 0])
     for b in range(2):

@@ -24,9 +24,7 @@ class ATC(CountedReducer):
     patches and come on top of the count. At keep rate 1 nothing happens.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         linkage (str): Distance of two clusters: the 'average' of all pairs
             of their tokens, the largest ('complete') or the smallest
             ('single'). Defaults to 'average'.
@@ -38,15 +36,16 @@ class ATC(CountedReducer):
         ValueError: As there, and if there is no such linkage.
     """
 
+    summary = 'merge groups of similar patches, most similar first'
+
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         linkage: str = 'average',
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         one_of(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn

@@ -72,6 +72,7 @@ class ATS(CountedReducer):
         **backbone: See there.
     """
 
+    summary = 'keep a number of patches that depends on the photo'
     needs_cls_token = True
     keeps_places = True
     prop_attn = True

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from numbers import Real
 
@@ -9,6 +10,7 @@ from mmengine.model import BaseModule, trunc_normal_init
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..attention import Attended
 from ..tokens import Tokens
@@ -47,6 +49,7 @@ class TokenReducer(BaseModule):
             that of the stages.
     """
 
+    summary = ''  # the method in one line, for people who choose one
     needs_cls_token = False  # whether it reads what CLS attends to
     can_protect = False  # whether it keeps ``tokens.num_protected``
     needs_attention = False  # whether it has an ``ahead``
@@ -145,28 +148,33 @@ class TokenReducer(BaseModule):
         return ((stands * error).sum(dim=1) / counts).mean()
 
 
+def check_list(name: str, values, num_stages: int, kind=object) -> None:
+    """Raise if a setting is not a list with one entry of a type per stage."""
+    is_list = isinstance(values, Sequence) and len(values) == num_stages
+    if not (is_list and all(isinstance(x, kind) for x in values)):
+        raise ValueError(
+            f'{name}={values!r} must be {num_stages} values, one per stage '
+            '(layer in reduce_at)'
+        )
+
+
 def evenly(num_stages: int, num_layers: int) -> list[int]:
     """Choose layers at equal distances, as 3, 6 and 9 of 12."""
     stages = range(1, num_stages + 1)
     return [num_layers * stage // (num_stages + 1) for stage in stages]
 
 
-def per_stage(keep_rate, num_stages: int) -> tuple:
-    """Return one keep rate per stage; refuse invalid ones."""
+def per_stage(keep_rate: float | Sequence[float], num_stages: int) -> tuple:
+    """Return the keep rate of each stage; raise if one is not in (0, 1]."""
     single = not isinstance(keep_rate, Sequence)
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
-    if len(rates) != num_stages:
-        raise ValueError(
-            f'keep_rate={keep_rate!r} has {len(rates)} entries for '
-            f'{num_stages} stages (layers in reduce_at); set one number, or '
-            'one per stage'
-        )
+    check_list('keep_rate', rates, num_stages)
     for rate in (keep_rate,) if single else rates:
-        number = isinstance(rate, Real) and not isinstance(rate, bool)
-        if not (number and 0 < rate <= 1):
+        is_number = isinstance(rate, Real) and not isinstance(rate, bool)
+        if not (is_number and 0 < rate <= 1):
             raise ValueError(
-                f'keep_rate={keep_rate!r}: {rate!r} is not allowed; a keep '
-                'rate must be above 0 and at most 1'
+                f'keep_rate={keep_rate!r}: {rate!r} is not a number above 0 '
+                'and at most 1'
             )
     return rates
 
@@ -221,9 +229,14 @@ class CountedReducer(TokenReducer):
         super().__init__(1.0 if keep_rate is None else keep_rate, **backbone)
         self.num_tokens = num_tokens
         if num_tokens is not None:
-            check_counts(
-                'num_tokens', num_tokens, self.num_patches, self.num_stages
-            )
+            self.check_counts(num_tokens=num_tokens)
+
+    def check_counts(self, **counts: Sequence[int]) -> None:
+        """Raise unless a setting has one count per stage, none increasing."""
+        for name, values in counts.items():
+            check_list(name, values, self.num_stages)
+            for most, count in pairwise([self.num_patches, *values]):
+                integer(most=most, **{name: count})
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
         """Count the tokens that a stage leaves of ``num_patches`` patches."""
@@ -261,11 +274,10 @@ class HalvingReducer(CountedReducer):
     least = 0  # of the patches; half of the tokens stay in any case
     prop_attn = True
 
-    def __init__(self, keep_rate=None, num_tokens=None, **backbone):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    def __init__(self, *counts, **backbone):
+        super().__init__(*counts, **backbone)
         counts = [self.count(s) for s in range(-1, self.num_stages)]
-        pairs = list(zip(counts, counts[1:], strict=False))
-        if any(left < entering // 2 for entering, left in pairs):
+        if any(left < entering // 2 for entering, left in pairwise(counts)):
             MMLogger.get_current_instance().warning(
                 f'{type(self).__name__} merges at most half of the tokens per '
                 f'stage, so it keeps more than the requested {counts[1:]} of '
@@ -275,29 +287,3 @@ class HalvingReducer(CountedReducer):
     def num_merged(self, tokens: Tokens, stage: int) -> int:
         """Count the tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
-
-
-def check_list(
-    name: str, values, num_stages: int, kind=object, words: str = 'numbers'
-) -> None:
-    """Refuse a list without one entry of this kind per stage."""
-    is_list = isinstance(values, Sequence) and len(values) == num_stages
-    if not (is_list and all(isinstance(x, kind) for x in values)):
-        raise ValueError(
-            f'{name}={values!r} must be {num_stages} {words}, one per stage '
-            '(layer in reduce_at)'
-        )
-
-
-def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:
-    """Refuse token counts that are invalid or increase."""
-    check_list(name, counts, num_stages)
-    available = num_patches
-    for count in counts:
-        if type(count) is not int or not 1 <= count <= available:
-            raise ValueError(
-                f'{name}={counts!r}: {count!r} is not allowed; a stage keeps '
-                f'from 1 to {available} patches, as many as the stage before '
-                'it'
-            )
-        available = count

@@ -18,7 +18,7 @@ from ..rates import (
     sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts
+from .base import CountedReducer
 
 
 @MODELS.register_module()
@@ -62,6 +62,7 @@ class DiffRate(CountedReducer):
             and if counts are given in more than one way.
     """
 
+    summary = 'drop some patches, merge others into important ones'
     needs_cls_token = True
 
     def __init__(
@@ -94,8 +95,7 @@ class DiffRate(CountedReducer):
                 f'or merge={steps!r}, target={target!r}: set only one'
             )
         if steps is not None:
-            for name, counts in (('prune', prune), ('merge', merge)):
-                check_counts(name, counts, self.num_patches, self.num_stages)
+            self.check_counts(prune=prune, merge=merge)
         if target is not None:
             number(target=target)
             self.stages = nn.ModuleList(

@@ -42,9 +42,7 @@ class DPCKNN(CountedReducer):
     by noise in training only, so that evaluation is deterministic.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         num_neighbors (int): Neighbors that the density of a token looks at,
             itself among them. Defaults to 5.
         equal_weight (bool): Whether all tokens of a cluster count alike,
@@ -56,17 +54,17 @@ class DPCKNN(CountedReducer):
             from 1 to the number of patches.
     """
 
+    summary = 'merge groups of similar patches'
     noise = 1e-6
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         num_neighbors: int = 5,
         equal_weight: bool = False,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         integer(most=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None

@@ -79,9 +79,7 @@ class DynamicViT(CountedReducer):
     sees, but not in training, as in the CLCA authors' models.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         loss_weight (float): Weight of the ratio loss. Defaults to 2.
         **backbone: See :class:`CountedReducer`.
 
@@ -90,12 +88,11 @@ class DynamicViT(CountedReducer):
             channels are no multiple of 4.
     """
 
+    summary = 'a small trained network chooses the patches to drop'
     keeps_places = True
 
-    def __init__(
-        self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
-    ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    def __init__(self, *counts, loss_weight: float = 2.0, **backbone):
+        super().__init__(*counts, **backbone)
         number(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(

@@ -45,14 +45,10 @@ class EViT(TopK):
         **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        normalize: bool = False,
-        **backbone,
-    ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    summary = 'keep the most important patches, fuse the rest into one'
+
+    def __init__(self, *counts, normalize: bool = False, **backbone):
+        super().__init__(*counts, **backbone)
         self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:

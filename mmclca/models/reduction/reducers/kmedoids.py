@@ -19,9 +19,7 @@ class KMedoids(CountedReducer):
     members of a cluster, which the survey's code misses.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         num_iterations (int): Updates of the medoids. Defaults to 3.
         attention_of_all (bool): Whether tokens weigh as much as all tokens
             attend to them, the survey's way; a few queries of the map at a
@@ -32,15 +30,16 @@ class KMedoids(CountedReducer):
         ValueError: As there, and if ``num_iterations`` is negative.
     """
 
+    summary = 'keep the most typical patch of each group'
+
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         num_iterations: int = 3,
         attention_of_all: bool = False,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         integer(least=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all

@@ -68,9 +68,7 @@ class MCTF(HalvingReducer):
     Sizes act on the attention as in :class:`ToMe`, whose limit holds too.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         tau (Sequence[float]): Temperatures of similarity, information (the
             less a token is attended to, the sooner it is fused) and size; 0
             leaves one out. Defaults to (1, 20, 40).
@@ -87,19 +85,19 @@ class MCTF(HalvingReducer):
             is negative, or there is no such ``pooling`` or ``variant``.
     """
 
+    summary = 'merge similar patches of low importance'
     needs_attention = True
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         tau: Sequence[float] = (1, 20, 40),
         bidirectional: bool = True,
         pooling: str = 'weighted',
         variant: str = 'precise',
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         is_list = isinstance(tau, Sequence) and len(tau) == 3
         if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
             raise ValueError(f'tau={tau!r} must be three numbers, 0 or more')

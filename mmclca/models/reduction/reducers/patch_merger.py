@@ -5,7 +5,6 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
-from ..trace import Kept
 from .base import CountedReducer
 
 
@@ -33,14 +32,14 @@ class PatchMerger(CountedReducer):
     tokens are mixed with the patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         **backbone: See there.
     """
 
-    def __init__(self, keep_rate=None, num_tokens=None, **backbone):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    summary = 'mix all patches into fewer tokens, with trained weights'
+
+    def __init__(self, *counts, **backbone):
+        super().__init__(*counts, **backbone)
         self.stages = nn.ModuleList(
             Merging(self.embed_dims, self.count(stage))
             for stage in range(self.num_stages)
@@ -48,5 +47,4 @@ class PatchMerger(CountedReducer):
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         y, mix = self.stages[stage](tokens.body)
-        tokens = tokens.with_body(y)
-        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
+        return tokens.with_body(y).mix_body(mix)

@@ -61,9 +61,7 @@ class PiToMe(HalvingReducer):
     Averages and sizes as in :class:`ToMe`, whose limit holds too.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         bsm (Sequence[bool], optional): Whether the most similar pairs of all
             tokens merge, one a stage; else all of the largest energy.
             Defaults to None, before the middle layer.
@@ -78,21 +76,22 @@ class PiToMe(HalvingReducer):
         ValueError: As there, and if a list has not one entry per stage.
     """
 
+    summary = 'merge pairs of patches that have many similar ones'
+
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         bsm: Sequence[bool] | None = None,
         margin: Sequence[float] | None = None,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         if bsm is None:
             bsm = [depth < 0.5 for depth in self.depths]
         if margin is None:
             margin = [0.75 * (1 - depth) for depth in self.depths]
-        check_list('bsm', bsm, self.num_stages, bool, 'True or False')
+        check_list('bsm', bsm, self.num_stages, bool)
         check_list('margin', margin, self.num_stages, Real)
         self.bsm = bsm
         self.margin = margin

@@ -32,9 +32,7 @@ class PPT(HalvingReducer):
     :class:`ToMe`. Either way as many are left. Sizes as in :class:`ToMe`.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         threshold (float): Variance of the scores from which on tokens are
             dropped. Defaults to 3.
         relative (bool): Whether it is that of scores divided by their mean,
@@ -49,18 +47,18 @@ class PPT(HalvingReducer):
         ValueError: As there, and if ``threshold`` is negative.
     """
 
+    summary = 'drop patches or merge pairs, depending on the photo'
     needs_cls_token = True
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         threshold: float = 3.0,
         relative: bool = True,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         number(threshold=threshold)
         self.threshold = threshold
         self.relative = relative

@@ -10,7 +10,6 @@ from mmclca.utils.messages import integer, number
 
 from ..attention import at_least_float32
 from ..tokens import Tokens
-from ..trace import Kept
 from .base import CountedReducer
 
 
@@ -45,9 +44,7 @@ class Sinkhorn(CountedReducer):
     patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         eps (float): Weight of the entropy. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
         **backbone: See :class:`CountedReducer`.
@@ -57,15 +54,12 @@ class Sinkhorn(CountedReducer):
             above 0.
     """
 
+    summary = 'mix all patches into fewer tokens, with trained weights'
+
     def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        eps: float = 1.0,
-        num_iterations: int = 3,
-        **backbone,
+        self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         number(least=1e-6, eps=eps)
         integer(num_iterations=num_iterations)
         self.eps = eps
@@ -80,5 +74,4 @@ class Sinkhorn(CountedReducer):
         centers = F.normalize(self.stages[stage], dim=-1)
         score = centers @ y.transpose(1, 2)
         mix = transport(score, self.eps, self.num_iterations)
-        tokens = tokens.with_body(y)
-        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
+        return tokens.with_body(y).mix_body(mix)

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
-from ..trace import Kept
 from .base import CountedReducer, init_linear
 
 
@@ -41,9 +40,7 @@ class SiT(CountedReducer):
     are added up with the patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         recalibrate (bool): Whether token distillation compares the teacher's
             patches with as many that a reverse slimming module makes of the
             last tokens (feature recalibration distillation, section 3.3 of
@@ -52,14 +49,10 @@ class SiT(CountedReducer):
         **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        recalibrate: bool = False,
-        **backbone,
-    ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    summary = 'mix all patches into fewer tokens, with trained weights'
+
+    def __init__(self, *counts, recalibrate: bool = False, **backbone):
+        super().__init__(*counts, **backbone)
         self.stages = nn.ModuleList(
             Slimming(self.embed_dims, self.count(stage))
             for stage in range(self.num_stages)
@@ -71,7 +64,7 @@ class SiT(CountedReducer):
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         mix = self.stages[stage](tokens.body)
-        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
+        return tokens.mix_body(mix)
 
     def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
         """See :class:`TokenReducer`."""

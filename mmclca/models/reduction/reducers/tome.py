@@ -94,9 +94,7 @@ class ToMe(HalvingReducer):
     Token Pruning and Token Merging` (ToFu).
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         early (str): What becomes of the first token of a pair up to the
             middle layer: 'merge', or 'prune', it is dropped. Defaults to
             'merge'.
@@ -109,15 +107,12 @@ class ToMe(HalvingReducer):
         ValueError: As there, and if ``early`` or ``fuse`` is none of these.
     """
 
+    summary = 'merge pairs of similar patches'
+
     def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        early: str = 'merge',
-        fuse: str = 'average',
-        **backbone,
+        self, *counts, early: str = 'merge', fuse: str = 'average', **backbone
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         one_of(('merge', 'prune'), early=early)
         one_of(('average', 'mlerp'), fuse=fuse)
         self.early = early

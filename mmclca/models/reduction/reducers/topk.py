@@ -54,6 +54,7 @@ class TopK(CountedReducer):
         **backbone: See :class:`CountedReducer`.
     """
 
+    summary = 'keep the most important patches, drop the rest'
     needs_cls_token = True
     can_protect = True
     keeps_places = True
