@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The encoder of masked autoencoders."""
+"""Encoders of masked autoencoders and of BEiT."""
 
 import re
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import BaseModule
-from mmpretrain.models.selfsup import MAEViT
+from mmpretrain.models.selfsup import BEiTPretrainViT, MAEViT
 from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -190,3 +190,30 @@ def _refuse_classifier(source) -> None:
             f'{source.name} contains a classifier ({heads[0]}); use a '
             'pre-training checkpoint, such as a release of MAE or MIRL'
         )
+
+
+@MODELS.register_module()
+class StemBEiTViT(BEiTPretrainViT):
+    """mmpretrain's ``BEiTPretrainViT`` with a stem of its own.
+
+    The mask token takes the place of what the stem makes of a patch. From
+    `Three things everyone should know about Vision Transformers
+    <https://arxiv.org/abs/2203.09795>`_, section 5.
+
+    Args:
+        stem (dict): Config of a stem, as of :class:`TokenReductionViT`.
+        patch_size (int): Side of a patch in pixels. Defaults to 16.
+        **beit: Other arguments of ``BEiTPretrainViT``.
+
+    Raises:
+        ValueError: If patches of the stem are not of ``patch_size``.
+    """
+
+    def __init__(self, stem: dict, patch_size: int = 16, **beit):
+        super().__init__(patch_size=patch_size, **beit)
+        self.patch_embed = build_stem(self, stem, patch_size)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None):
+        """See ``BEiTPretrainViT``; without a mask, as in a classifier, plain
+        features."""
+        return super().forward(x, mask)

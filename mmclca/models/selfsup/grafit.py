@@ -107,9 +107,7 @@ def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
     return -pairs.mean() / (views * (views - 1))
 
 
-def update_bank(
-    bank: Tensor, embedding: Tensor, index: Tensor, renormalise: bool = True
-) -> Tensor:
+def update_bank(bank: Tensor, embedding: Tensor, index: Tensor) -> Tensor:
     """Move rows of a bank halfway to new embeddings.
 
     Thesis, section 2.3; normalized again as in SNCA.
@@ -118,11 +116,9 @@ def update_bank(
         bank (Tensor): (N, D).
         embedding (Tensor): (B, D).
         index (Tensor): Rows (B,).
-        renormalise (bool): Whether the new rows get unit length. Defaults to
-            True.
 
     Returns:
-        Tensor: The new bank (N, D), of unit rows but for those.
+        Tensor: The new bank (N, D), with rows of unit length.
 
     Raises:
         ValueError: If an index is outside.
@@ -130,7 +126,7 @@ def update_bank(
     check_index(index, len(bank))
     bank = F.normalize(bank, dim=1)
     rows = (bank[index] + F.normalize(embedding.to(bank), dim=1)) / 2
-    bank[index] = F.normalize(rows, dim=1) if renormalise else rows
+    bank[index] = F.normalize(rows, dim=1)
     return bank
 
 

@@ -61,7 +61,7 @@ def test_losses_are_those_stored(case):
 def test_bank_is_that_stored(case):
     bank, embedding = given(case, 'bank'), given(case, 'embedding')
     index, expect = torch.tensor(case['index']), case['expect']
-    found = update_bank(bank, embedding, index, case['renormalise'])
+    found = update_bank(bank, embedding, index)
     near(DRAWN.sums(found), expect['bank'])
     near(found[index].norm(dim=1), expect['norms'])
     for row, values in expect['rows'].items():

@@ -180,9 +180,6 @@ REFUSED = {
     'size=65 must': changed('head', size=65),
     'did: no': changed('neck', did='last'),
     'a multiple of both': changed('neck', decoder_num_heads=5),
-    'decoder_embed_dim=12 is not': dict(
-        MAE, neck=dict(MAE['neck'], decoder_num_heads=5)
-    ),
     'decoder_depth=0': changed('neck', decoder_depth=0),
     'num_segments=3': mirl(3),
     'num_segments=4 .* 6 layers': mirl(4, num_layers=6),
