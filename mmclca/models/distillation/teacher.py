@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 
 import torch
-import torch.nn.functional as F
 from mmengine.config import Config
-from mmengine.logging import MMLogger
 from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
@@ -22,11 +20,9 @@ from mmclca.utils.messages import integer, not_one_of
 from mmclca.utils.random_state import same_random_state
 
 from ..recording import as_reducible
-from ..reduction.attention import at_least_float32
 from .layers import LayerDistillation
 from .losses import Compared, standardize
-
-CHANNELS = (1, 3, 1, 1)
+from .teacher_images import convert_images, image_size_of, rescaling
 
 
 class Teacher:
@@ -136,13 +132,13 @@ class Teacher:
         model = MODELS.build(config)
         if not isinstance(model, BaseClassifier):
             raise ValueError(f'{type(model).__name__} is not a classifier')
-        self.rescale = _rescaling(student, model)
+        self.rescale = rescaling(student, model)
         # tokens are compared patch by patch, on the images of the student
-        own = None if self.compares_tokens else _size_of(model)
+        own = None if self.compares_tokens else image_size_of(model)
         self.size = self.img_size or own
         if self.compares_tokens:
             _check_tokens(model, student)
-        self._check_answer(model, student, _size_of(student))
+        self._check_answer(model, student, image_size_of(student))
         return model
 
     def _check_answer(self, model, student: nn.Module, size) -> None:
@@ -229,18 +225,8 @@ class Teacher:
         return self.model.to(inputs)
 
     def view(self, inputs: Tensor) -> Tensor:
-        """Images of the student, normalized and sized for the teacher."""
-        x = inputs
-        if self.rescale is not None:
-            flip, scale, shift = self.rescale
-            x = x.flip(1) if flip else x
-            x = x * scale.to(x) + shift.to(x)
-        size = to_2tuple(self.size) if self.size else x.shape[2:]
-        if x.shape[2:] != size:
-            x = F.interpolate(
-                at_least_float32(x), size, mode='bicubic', antialias=True
-            )
-        return x.to(inputs)
+        """Normalize and resize images of the student for the teacher."""
+        return convert_images(inputs, self.rescale, self.size)
 
 
 def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
@@ -276,40 +262,6 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
             'TokenDistillation needs equal embed_dims and patch_size, but the '
             f'teacher has {theirs} and the student {ours}'
         )
-
-
-def _size_of(model: nn.Module):
-    """Return for images of what size a classifier is built, None for any.
-
-    A backbone of timm says it in the part that cuts patches.
-    """
-    backbone = dict(model.named_children()).get('backbone', model)
-    sized = (one for one in backbone.modules() if hasattr(one, 'img_size'))
-    return next((one.img_size for one in sized), None)
-
-
-def _rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
-    """Return the conversion of normalized images for the teacher.
-
-    Returns whether to flip the channels, and a scale and shift per channel;
-    None if both normalize equally, or only one defines a normalization.
-    """
-    ours, theirs = (m.data_preprocessor for m in (student, teacher))
-    if not (ours._enable_normalize and theirs._enable_normalize):
-        if ours._enable_normalize or theirs._enable_normalize:
-            MMLogger.get_current_instance().warning(
-                'teacher: only one of teacher and student defines a '
-                'normalization; both get the images of the student'
-            )
-        return None
-    flip = ours.to_rgb != theirs.to_rgb
-    mean, std = (x.double().expand(3, 1, 1) for x in (ours.mean, ours.std))
-    if flip:
-        mean, std = mean.flip(0), std.flip(0)
-    scale = (std / theirs.std).view(CHANNELS)
-    shift = ((mean - theirs.mean) / theirs.std).view(CHANNELS)
-    alike = not flip and (scale == 1).all() and (shift == 0).all()
-    return None if alike else (flip, scale, shift)
 
 
 def _by_own_names(model: nn.Module, weights: dict) -> dict:
