@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The classifier, and the checks that its head fits its backbone."""
+"""Classifiers with distillation, token reduction and checks of the head."""
 
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
@@ -22,13 +22,13 @@ def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
     """Compute one feature per image.
 
     Args:
-        classifier (nn.Module): mmpretrain's or ours.
+        classifier (nn.Module): Classifier of mmpretrain or mmclca.
         inputs (Tensor): Preprocessed images (B, 3, H, W).
         stage (str): One of ``STAGES``.
 
     Returns:
-        Tensor: (B, C). Of tokens (B, N, C), as a backbone with a
-        distillation token gives them, the first: CLS.
+        Tensor: (B, C). If the backbone returns tokens (B, N, C), the CLS
+        token.
     """
     found = classifier.extract_feat(inputs, stage=stage)
     feature = found[-1] if isinstance(found, tuple) else found
@@ -36,7 +36,7 @@ def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
 
 
 def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
-    """Load hook of a classifier: all but the backbone may be new."""
+    """Load hook: accept new parameters outside the backbone."""
     if 'source' not in metadata:
         return
     own = classifier.state_dict()
@@ -49,25 +49,26 @@ def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
 
 @MODELS.register_module()
 class DistilledClassifier(ImageClassifier):
-    """mmpretrain's ``ImageClassifier`` that may learn from a teacher.
+    """mmpretrain's ``ImageClassifier`` with an optional teacher.
 
-    For backbones of any kind, as ResMLP, PatchConvNet or a ResNet;
-    :class:`TokenReductionClassifier` has a teacher in the same way.
+    Works with any backbone, for example ResMLP, PatchConvNet or a ResNet. Use
+    :class:`TokenReductionClassifier` for token reduction.
 
     Args:
         backbone (dict): Config of the backbone.
         neck (dict, optional): Config of a neck. Defaults to None.
         head (dict, optional): Config of the head. Defaults to None.
         teacher (dict, optional): ``model``, ``checkpoint`` and ``loss`` of a
-            frozen classifier to distill from, see :class:`Teacher`; or with
-            ``backbone`` in place of ``model`` an encoder without a head, see
+            frozen classifier, see :class:`Teacher`; or ``backbone``,
+            ``checkpoint`` and ``loss`` of an encoder without head, see
             :class:`EncoderTeacher`. Defaults to None.
         **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
             ``data_preprocessor`` and ``init_cfg`` of ``ImageClassifier``.
 
     Raises:
-        ValueError: If the teacher has no place in the loss of the head; where
-            a training begins, if the teacher cannot be had or does not fit.
+        ValueError: If the loss of the head does not support a teacher; at the
+            start of training, if the teacher cannot be loaded or does not fit
+            the student.
     """
 
     has_tokens = False
@@ -114,29 +115,28 @@ class DistilledClassifier(ImageClassifier):
         return built
 
     def init_weights(self) -> None:
-        """Initialize parameters, and see that there is the teacher."""
+        """Initialize the parameters and check the teacher."""
         super().init_weights()
         if self.teacher is not None:
             self.teacher.prepare(self)
 
     def look(self, inputs: Tensor) -> tuple:
-        """Return what the head reads, and the last tokens if there are
-        any."""
+        """Return the input of the head, and the final tokens or None."""
         return self.extract_feat(inputs), None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the head and of the teacher, by name.
+        """Compute the losses of head and teacher by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).
-            data_samples (list[DataSample]): Their annotations.
+            data_samples (list[DataSample]): Annotations.
         """
         return self._losses(inputs, data_samples, *self.look(inputs))
 
     def _losses(self, inputs, data_samples, feats, tokens) -> dict:
         if self.teacher is None or self.teacher.compares_layers:
             return self.head.loss(feats, data_samples)
-        # once: the head may have batch statistics
+        # run the head once, as it may update batch statistics
         if isinstance(self.head, Head):
             scores, dist_scores = self.head.token_scores(feats)
         else:
@@ -154,27 +154,25 @@ class DistilledClassifier(ImageClassifier):
 
 @MODELS.register_module()
 class TokenReductionClassifier(DistilledClassifier):
-    """Image classifier over a :class:`Reducible` backbone.
+    """Image classifier with a :class:`Reducible` backbone.
 
-    It adds the auxiliary loss of the reducer and those of a teacher, checks
-    when it is built that head and backbone fit, and reports which parameters
-    of the head are new when a checkpoint is loaded.
+    It adds the auxiliary losses of the reducer and the teacher, checks that
+    head and backbone fit, and reports new parameters outside the backbone when
+    a checkpoint is loaded.
 
     Args:
         backbone (dict): Config of the backbone.
         neck (dict, optional): Config of a neck. Defaults to None.
         head (dict, optional): Config of the head. Defaults to None.
-        **kwargs: ``teacher`` and others of :class:`DistilledClassifier`.
+        **kwargs: ``teacher`` and further arguments of
+            :class:`DistilledClassifier`.
 
     Raises:
-        ValueError: If the backbone is no :class:`Reducible`; if a CLA or
-            layer fusion head would read another number of layers than the
-            backbone returns, or other channels, a CLA head normalized layers
-            or something else than CLS tokens; if there is a distillation
-            token and the head does not read it, or the other way round; if
-            a head of one vector a class has no neck that makes these; see
-            also :class:`DistilledClassifier`; at the first training step, if
-            the reducer needs a teacher and there is none.
+        ValueError: If the backbone is not a :class:`Reducible`; if the head
+            does not fit its channels, output layers, final norm or
+            distillation token; if a :class:`PerClassHead` has no neck; at the
+            first training step, if the reducer needs a teacher and has none.
+            See also :class:`DistilledClassifier`.
     """
 
     has_tokens = True
@@ -187,7 +185,7 @@ class TokenReductionClassifier(DistilledClassifier):
                 "TokenReductionClassifier; use type='ImageClassifier'"
             )
         check_head(self.backbone, self.head, self.with_neck)
-        # parameters outside the backbone may be new, and are reported
+        # accept and report new parameters outside the backbone
         self._register_load_state_dict_pre_hook(
             _load_around_backbone, with_module=True
         )
@@ -206,11 +204,11 @@ class TokenReductionClassifier(DistilledClassifier):
         return self.neck(feats) if self.with_neck else feats, tokens
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the head, the reducer and the teacher, by name.
+        """Compute the losses of head, reducer and teacher by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).
-            data_samples (list[DataSample]): Their annotations.
+            data_samples (list[DataSample]): Annotations.
         """
         self._check_teacher()
         follows = self.teacher is not None and self.teacher.compares_layers

@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from mmclca.utils.messages import integer
 
-# linear heads of mmpretrain and the name of their last layer
+# last layer of mmpretrain's linear heads
 LINEAR_HEADS = {LinearClsHead: 'fc', VisionTransformerClsHead: 'layers.head'}
 
 
 class Head(ClsHead):
     """Base of heads: mmpretrain's ``ClsHead`` with checked sizes.
 
-    Class attributes and methods tell classifiers, teachers and probes how to
-    use a head, so a new head needs no change elsewhere.
+    Its class attributes and methods describe a head to classifiers, teachers
+    and probes, so a new head needs no change elsewhere.
 
     Args:
         num_classes (int): Number of classes.
@@ -79,8 +79,7 @@ class Head(ClsHead):
     def token_scores(
         self, feats: tuple[Tensor, ...]
     ) -> tuple[Tensor, Tensor | None]:
-        """Return scores (B, K) of CLS and of the distillation token, or None
-        for the latter."""
+        """Return scores (B, K) of CLS and the distillation token or None."""
         return self(feats), None
 
 

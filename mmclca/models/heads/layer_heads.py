@@ -18,25 +18,25 @@ class CLAHead(Head):
     """Cross-layer aggregation (CLA) head.
 
     BatchNorm, a depth-wise convolution over the layers, BatchNorm, GELU and a
-    point-wise convolution turn the CLS tokens of G layers into class scores.
+    point-wise convolution map the CLS tokens of G layers to class scores.
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
-    Image Recognition`, section III-B, equations 1 and 2. The CLS tokens come
-    without the final LayerNorm: the backbone has ``final_norm=False``, which
-    :class:`TokenReductionClassifier` checks.
+    Image Recognition`, section III-B, equations 1 and 2. The CLS tokens are
+    not normalized: :class:`TokenReductionClassifier` requires
+    ``final_norm=False`` of the backbone.
 
-    The BatchNorm statistics cover the batch of one process. On several GPUs
-    ``sync_bn='torch'`` in the config makes them cover all of it.
+    The BatchNorm statistics cover the batch of one process. On several GPUs,
+    set ``sync_bn='torch'`` in the config to cover the whole batch.
 
     Args:
         num_classes (int): Number of classes.
         in_channels (int): Channels C of a CLS token.
-        num_layers (int): Layers G that the head reads, the length of the
+        num_layers (int): Number of input layers G, the length of the
             backbone's ``out_indices``.
-        multiplier (int): Channels that the depth-wise convolution makes of
-            each one (the paper's DWG). Defaults to 2.
+        multiplier (int): Output channels of the depth-wise convolution per
+            input channel (DWG in the paper). Defaults to 2.
         **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's own
-            start.
+            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's default
+            initialization is used.
 
     Raises:
         ValueError: If a size is not a positive integer.
@@ -57,8 +57,8 @@ class CLAHead(Head):
         integer(num_layers=num_layers, multiplier=multiplier)
         self.num_layers = num_layers
         made = multiplier * in_channels
-        # the kernel covers all layers; one layer too many is an error after
-        # it, where a stride would pass over it
+        # the kernel covers all layers: an extra layer raises an error, while a
+        # stride would skip it
         depth_wise = nn.Conv1d(
             in_channels, made, num_layers, groups=in_channels
         )
@@ -77,15 +77,15 @@ class CLAHead(Head):
         backbone.check_cla()
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """G CLS tokens (B, C) to aggregated features (B, multiplier * C).
+        """Aggregate G CLS tokens (B, C) to features (B, multiplier * C).
 
-        Of tokens (B, 2, C) the first is CLS, the other is not read.
+        From tokens (B, 2, C) it uses CLS and ignores the distillation token.
         """
         first = [feat.unsqueeze(1).flatten(1, -2)[:, 0] for feat in feats]
         return self.layers[:-1](torch.stack(first, dim=-1)).flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """G CLS tokens (B, C) to class scores (B, num_classes)."""
+        """Map G CLS tokens (B, C) to class scores (B, num_classes)."""
         return self.layers[-1](self.pre_logits(feats).unsqueeze(-1)).flatten(1)
 
 
@@ -93,27 +93,27 @@ class CLAHead(Head):
 class LayerFusionHead(Head):
     """Linear classifier over the outputs of several layers.
 
-    Each output is normalized (a LayerNorm without parameters), so that no
-    layer outweighs the others, all are concatenated, and one linear layer
-    turns them into class scores. It starts at zero, to be fitted to the
-    training images in closed form by ``mmclca.apis.Probe`` or, before a
-    training, by ``mmclca.ProbeInitHook``.
+    Each output is normalized by a LayerNorm without parameters, so that all
+    layers have the same weight. A linear layer maps their concatenation to
+    class scores. It starts at zero and is fitted to the training images in
+    closed form, by ``mmclca.apis.Probe`` or, before training, by
+    ``mmclca.ProbeInitHook``.
 
     Args:
         num_classes (int): Number of classes.
-        in_channels (int | Sequence[int]): Channels C of what is normalized
-            together; a list, one a layer, where layers differ.
-        num_layers (int): Layers G that the head reads, the length of the
+        in_channels (int | Sequence[int]): Channels C of a normalized vector; a
+            list, one entry per layer, if layers differ.
+        num_layers (int): Number of input layers G, the length of the
             backbone's ``out_indices``.
-        num_parts (int): Vectors of C channels side by side in an output,
-            each normalized by itself: 3 for ``out_type='cls_average_std'``
-            of the backbone. Defaults to 1.
+        num_parts (int): Concatenated vectors of C channels per output, each
+            normalized separately: 3 for ``out_type='cls_average_std'`` of the
+            backbone. Defaults to 1.
         **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
             mmpretrain's ``ClsHead``.
 
     Raises:
-        ValueError: If a size is not a positive integer, or ``in_channels``
-            lists another number of layers.
+        ValueError: If a size is not a positive integer, or the length of
+            ``in_channels`` differs from ``num_layers``.
     """
 
     last_layer = 'fc'
@@ -150,14 +150,14 @@ class LayerFusionHead(Head):
         super().check(backbone, with_neck)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Outputs of G layers to one normalized feature an image.
+        """Normalize and concatenate the outputs of G layers.
 
         Args:
-            feats (tuple[Tensor]): Of each layer vectors (B, num_parts * C),
-                or a map (B, C, H, W), of which the average is taken.
+            feats (tuple[Tensor]): Per layer, vectors (B, num_parts * C), or a
+                feature map (B, C, H, W), which is averaged.
 
         Returns:
-            Tensor: (B, D), D the sum of all channels.
+            Tensor: (B, D), where D is the sum of all channels.
         """
         return torch.cat([self._normalized(feat) for feat in feats], dim=-1)
 
@@ -168,5 +168,5 @@ class LayerFusionHead(Head):
         return F.layer_norm(parts, parts.shape[-1:]).flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Outputs of G layers to class scores (B, num_classes)."""
+        """Map the outputs of G layers to class scores (B, num_classes)."""
         return self.fc(self.pre_logits(feats))
