@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A frozen teacher: its files, and how it sees the images of a student."""
+"""A frozen classifier as a teacher: its config, weights and outputs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,39 +26,37 @@ from .teacher_images import convert_images, image_size_of, rescaling
 
 
 class Teacher:
-    """A frozen classifier that a student learns from.
+    """Frozen classifier that a student learns from.
 
-    It is no module: it has no part in the parameters, the state dict, the
-    optimizer and the modes of the student, and copies of the student share
-    it. It follows the images of the student: their device, their type, and
-    autocast. It sees what the student sees, normalized as its own
-    ``data_preprocessor`` says and resized to the ``img_size`` of its
-    backbone, or to the size that timm gives one, where it has one.
+    It is not a module: it does not appear in the parameters, state dict,
+    optimizer and modes of the student, and copies of the student share it. It
+    follows the device, dtype and autocast of the student's images. The images
+    are normalized by its ``data_preprocessor`` and resized to the ``img_size``
+    of its backbone, or to the size stored by timm, if any.
 
-    Its files are not asked for before :meth:`prepare`, which a training calls
-    before its first iteration; its weights are read when the first batch
-    needs them.
+    The files are first read by :meth:`prepare`, before the first training
+    iteration; the weights are copied to memory with the first batch.
 
     Args:
-        model (str | dict, optional): Config of a classifier, of mmpretrain,
-            of timm (``TimmClassifier``, ``TIMMBackbone``) or of ours; or the
-            path of a config file that has it as ``model``. None: the one in
-            the checkpoint.
-        checkpoint (str): Path or address of its trained weights, or a folder
-            that ``mmclca fit`` wrote; for a ``TIMMBackbone`` also by timm's
-            names, as ``timm://NAME`` has.
-        loss (dict | Sequence[dict]): Config of :class:`DeiTDistillation`,
-            :class:`LogitDistillation` or :class:`TokenDistillation`, or
-            several.
-        img_size (int, optional): Side of the images that it sees. Defaults
-            to None: that of its backbone, or else what the student sees.
+        model (str | dict, optional): Config of a classifier of mmpretrain,
+            timm (``TimmClassifier``, ``TIMMBackbone``) or mmclca; or path of a
+            config file with such a ``model``. None: the config in the
+            checkpoint.
+        checkpoint (str): Path or URL of the trained weights, or a folder
+            written by ``mmclca fit``; for a ``TIMMBackbone`` also weights with
+            timm's names, such as ``timm://NAME``.
+        loss (dict | Sequence[dict]): One or more configs of
+            :class:`DeiTDistillation`, :class:`LogitDistillation` or
+            :class:`TokenDistillation`.
+        img_size (int, optional): Input size of the teacher in pixels. Defaults
+            to None: the size of its backbone, or else of the student's images.
 
     Raises:
-        ValueError: If a loss or the size is not allowed, if there is no loss,
-            or two of one kind.
+        ValueError: If a loss or the size is not allowed, or there is no loss
+            or two of one type.
     """
 
-    compares_layers = False  # what an encoder is asked for
+    compares_layers = False  # True for encoders
 
     def __init__(
         self,
@@ -84,15 +82,15 @@ class Teacher:
         self.is_read = False
 
     def prepare(self, student: nn.Module) -> None:
-        """Build and check the teacher, unless that is done.
+        """Build and check the teacher, unless already done.
 
         Args:
             student (DistilledClassifier): The student.
 
         Raises:
-            ValueError: If the teacher is unknown, no classifier, or does not
-                fit the student; if its weights cannot be opened, or are not
-                all of it.
+            ValueError: If the teacher is unknown, not a classifier or does not
+                fit the student; or if its weights cannot be read or are
+                incomplete.
         """
         if self.model is not None:
             return
@@ -102,7 +100,9 @@ class Teacher:
                 config = _classifier_in(Config.fromfile(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
-            with same_random_state():  # a run with it is one without it
+            with (
+                same_random_state()
+            ):  # a teacher changes no random number of the run
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = load_copy(model, weights)
@@ -110,7 +110,7 @@ class Teacher:
         self.model = model.eval().requires_grad_(False)
 
     def match_names(self, names: Sequence[str] | None) -> None:
-        """Sort the teacher's classes in the order of the student's.
+        """Reorder the teacher's classes to match the student's.
 
         Args:
             names (Sequence[str], optional): Classes of the training images.
@@ -133,7 +133,7 @@ class Teacher:
         if not isinstance(model, BaseClassifier):
             raise ValueError(f'{type(model).__name__} is not a classifier')
         self.rescale = rescaling(student, model)
-        # tokens are compared patch by patch, on the images of the student
+        # token losses need equal patches, so images are not resized
         own = None if self.compares_tokens else image_size_of(model)
         self.size = self.img_size or own
         if self.compares_tokens:
@@ -142,7 +142,7 @@ class Teacher:
         return model
 
     def _check_answer(self, model, student: nn.Module, size) -> None:
-        """Check the image size and number of classes without data.
+        """Check image size and number of classes without data.
 
         The size is unknown before the first batch if the student accepts any.
         """
@@ -169,7 +169,7 @@ class Teacher:
             )
 
     def _read(self) -> None:
-        """Copy the parameters, still parts of a file, to memory."""
+        """Copy the memory-mapped parameters of the file to memory."""
         refuse_broken(self.model, f'teacher: {self.checkpoint}')
         self.model, self.is_read = deepcopy(self.model), True
 
@@ -177,13 +177,13 @@ class Teacher:
         return self
 
     def teach(self, inputs: Tensor, student: nn.Module, **answers) -> dict:
-        """Compute the losses by name.
+        """Compute the distillation losses by name.
 
         Args:
-            inputs (Tensor): Images (B, 3, H, W), as the student sees them.
+            inputs (Tensor): Images (B, 3, H, W), as passed to the student.
             student (DistilledClassifier): The student.
-            **answers: What it makes of them: see :class:`Compared`, or
-                :class:`LayerFeatures`, as ``ours``.
+            **answers: Outputs of the student: see :class:`Compared`; or
+                ``ours``, a :class:`LayerFeatures`.
 
         Raises:
             ValueError: See :meth:`prepare`; with the first batch, if weights
@@ -204,7 +204,7 @@ class Teacher:
 
     @torch.no_grad()
     def answer(self, inputs: Tensor, tokens=None):
-        """Class scores; with tokens, the last patches (B, P, C) too."""
+        """Return class scores and, for token losses, final patches (B, P, C)."""
         model, x = self.like(inputs), self.view(inputs)
         order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:
@@ -217,8 +217,10 @@ class Teacher:
         return model.head(feats)[:, order], patches
 
     def like(self, inputs: Tensor) -> nn.Module:
-        """Return the model on the device of images, in their type, rounded
-        once from the weights as they were read."""
+        """Return the model with the device and dtype of the images.
+
+        The original weights are kept, so that they are rounded only once.
+        """
         if next(self.model.parameters()).dtype != inputs.dtype:
             self.kept = self.kept or deepcopy(self.model.state_dict())
             self.model.to(inputs.dtype).load_state_dict(self.kept)
@@ -230,7 +232,7 @@ class Teacher:
 
 
 def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
-    """Refuse losses that this kind of teacher does not support."""
+    """Raise if a loss does not suit the teacher or two have one type."""
     for loss in losses:
         if isinstance(loss, LayerDistillation) != of_layers:
             raise ValueError(
@@ -246,7 +248,7 @@ def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
 
 
 def _check_tokens(model: nn.Module, student: nn.Module) -> None:
-    """Refuse a teacher whose tokens do not match the student's."""
+    """Raise if the tokens of the teacher do not match the student's."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:
         raise ValueError(
@@ -265,7 +267,7 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
 
 
 def _by_own_names(model: nn.Module, weights: dict) -> dict:
-    """Rename weights of timm for mmpretrain's wrapper of its backbones."""
+    """Rename weights of timm for mmpretrain's ``TIMMBackbone``."""
     backbones = [m for m in model.children() if isinstance(m, TIMMBackbone)]
     if not backbones or any(key.startswith('backbone.') for key in weights):
         return weights

@@ -14,7 +14,7 @@ CHANNELS = (1, 3, 1, 1)
 def image_size_of(model: nn.Module):
     """Return the input size of a classifier, or None if it accepts any.
 
-    timm stores it in the patch embedding of a backbone.
+    timm stores the size in the patch embedding of a backbone.
     """
     backbone = dict(model.named_children()).get('backbone', model)
     sized = (one for one in backbone.modules() if hasattr(one, 'img_size'))
@@ -24,8 +24,8 @@ def image_size_of(model: nn.Module):
 def rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
     """Return the conversion of normalized images for the teacher.
 
-    Returns whether to flip the channels, and a scale and shift per channel;
-    None if both normalize equally, or only one defines a normalization.
+    It consists of a flag (flip the channels) and a scale and a shift per
+    channel. None: both normalize equally, or only one defines a normalization.
     """
     ours, theirs = (m.data_preprocessor for m in (student, teacher))
     if not (ours._enable_normalize and theirs._enable_normalize):
@@ -46,7 +46,7 @@ def rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
 
 
 def convert_images(inputs: Tensor, rescale: tuple | None, size) -> Tensor:
-    """Rescale and resize images (B, 3, H, W), if settings are not None."""
+    """Rescale and resize images (B, 3, H, W), unless a setting is None."""
     x = inputs
     if rescale is not None:
         flip, scale, shift = rescale
