@@ -42,19 +42,19 @@ class LayerFeatures:
 
     @classmethod
     def recorded(cls, backbone: nn.Module, output: Tensor) -> 'LayerFeatures':
-        """Collect the features of a ``recording_copy`` after a forward pass."""
+        """Collect the features that a ``recording_copy`` recorded."""
         seen = backbone.recorder.layers
         return cls(backbone, [layer.entered.x for layer in seen], output)
 
     def hidden(self, place: int) -> Tensor:
-        """Return the attention input of a layer, from 0, or the final output."""
+        """Return the attention input of a layer, from 0, or the output."""
         if place == len(self.backbone.layers):
             return self.output
         layer = self.backbone.layers[place]
         return self.backbone.normalize(layer, self.inputs[place])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Compute queries and keys of a layer, from 1: (B, H, N, C / H) each."""
+        """Compute queries and keys (B, H, N, C / H) of a layer, from 1."""
         attn = self.backbone.layers[layer - 1].attn
         attended = project_qkv(attn, self.hidden(layer - 1))
         return attended.q, attended.k

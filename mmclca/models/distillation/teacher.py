@@ -100,9 +100,7 @@ class Teacher:
                 config = _classifier_in(Config.fromfile(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
-            with (
-                same_random_state()
-            ):  # a teacher changes no random number of the run
+            with same_random_state():  # building draws random numbers
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = load_copy(model, weights)
@@ -204,7 +202,7 @@ class Teacher:
 
     @torch.no_grad()
     def answer(self, inputs: Tensor, tokens=None):
-        """Return class scores and, for token losses, final patches (B, P, C)."""
+        """Return class scores, and patch tokens (B, P, C) for token losses."""
         model, x = self.like(inputs), self.view(inputs)
         order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:

@@ -16,9 +16,9 @@ class DistilledMAE(MAE):
 
     `A Closer Look at Self-Supervised Lightweight Vision Transformers
     <https://arxiv.org/abs/2205.14443>`_, section 5: the attention of a small
-    encoder is compared with that of a larger one that was pre-trained in the
-    same way. Both see the same visible patches. The teacher is no part of
-    the parameters.
+    encoder is compared with that of a larger encoder, pre-trained in the same
+    way. Both get the same visible patches. The teacher is not part of the
+    parameters.
 
     Args:
         backbone (dict): Config of a :class:`SegmentedMAEViT`.
@@ -26,14 +26,14 @@ class DistilledMAE(MAE):
         head (dict): Config of mmpretrain's ``MAEPretrainHead``.
         teacher (dict): ``backbone`` and ``checkpoint`` of an
             :class:`EncoderTeacher`.
-        distill (Sequence[dict]): Configs of :class:`AttentionDistillation`
-            and :class:`HiddenDistillation`.
+        distill (Sequence[dict]): Configs of :class:`AttentionDistillation` and
+            :class:`HiddenDistillation`.
         **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` of
             ``MAE``.
 
     Raises:
-        ValueError: If the teacher or a loss does not fit the backbone; where
-            a training begins, if the teacher cannot be had, or is a
+        ValueError: If the teacher or a loss does not fit the backbone; at the
+            start of training, if the teacher cannot be loaded or is a
             classifier.
     """
 
@@ -45,12 +45,12 @@ class DistilledMAE(MAE):
         self.distill = ModuleList(self.teacher.losses)
 
     def init_weights(self) -> None:
-        """Initialize parameters, and see that there is the teacher."""
+        """Initialize the parameters and check the teacher."""
         super().init_weights()
         self.teacher.prepare(self)
 
     def loss(self, inputs: Tensor, data_samples=None, **kwargs) -> dict:
-        """Compute the loss of pixels and those of the teacher, by name.
+        """Compute the reconstruction and distillation losses by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The decoders of MIRL, one a segment, and what they read of earlier ones.
+"""The decoders of MIRL, one per segment, with memory of earlier segments.
 
-Shapes: B images, N patches, V of them visible, C channels of the encoder, D
-of the decoders, M tokens of the memory, g (1 + V) for decoder g.
+Shapes: B images, N patches, V of them visible, C channels of the encoder, D of
+the decoders, M tokens of the memory, g (1 + V) for decoder g.
 """
 
 from math import isqrt
@@ -28,8 +28,8 @@ IN_CHANNELS, MLP_RATIO = 3, 4
 class MemoryAttention(nn.Module):
     """Attention of queries (B, N, D) to a memory (B, M, D).
 
-    mmpretrain's ``CrossMultiheadAttention`` has no bias of keys, which the
-    releases have.
+    mmpretrain's ``CrossMultiheadAttention`` lacks the key bias of the
+    releases.
     """
 
     def __init__(self, embed_dims: int, num_heads: int):
@@ -40,7 +40,7 @@ class MemoryAttention(nn.Module):
         self.proj = nn.Linear(embed_dims, embed_dims)
 
     def forward(self, x: Tensor, memory: Tensor) -> Tensor:
-        """Read the memory, (B, N, D)."""
+        """Return the attention output, (B, N, D)."""
         parts = (self.q(x), *self.kv(memory).chunk(2, dim=-1))
         q, k, v = (
             part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
@@ -51,9 +51,9 @@ class MemoryAttention(nn.Module):
 
 
 class DecoderLayer(TransformerEncoderLayer):
-    """Layer of a decoder, which may read a memory, before the FFN.
+    """Decoder layer with optional attention to a memory before the FFN.
 
-    With densely interconnected decoding: `Masked Image Residual Learning for
+    Densely interconnected decoding: `Masked Image Residual Learning for
     Scaling Deeper Vision Transformers`, section 3.1, equation 8. The norms of
     queries and memory are those of the public code.
     """
@@ -74,7 +74,7 @@ class DecoderLayer(TransformerEncoderLayer):
 
 
 class UnitLinear(nn.Linear):
-    """Linear layer with weight normalization of gain 1 for each input."""
+    """Linear layer with weight normalization of gain 1 per input channel."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, F.normalize(self.weight, dim=0), self.bias)
@@ -84,11 +84,11 @@ class Decoder(BaseModule):
     """Decoder of one segment; see :class:`MIRLDecoders`.
 
     Args:
-        embed (nn.Module): From tokens of the segment to D channels.
-        layers (list[nn.Module]): Layers (x, memory) to x.
+        embed (nn.Module): Maps tokens of the segment to D channels.
+        layers (list[nn.Module]): Layers called with (x, memory).
         num_patches (int): Patches N of an image.
-        norm (nn.Module): The last norm.
-        pred (nn.Linear): From D channels to the pixels of a patch.
+        norm (nn.Module): Final norm.
+        pred (nn.Linear): Maps D channels to the pixels of a patch.
     """
 
     def __init__(self, embed, layers, num_patches, norm, pred):
@@ -102,7 +102,7 @@ class Decoder(BaseModule):
         self.pos_embed = nn.Parameter(positions, requires_grad=False)
 
     def init_weights(self) -> None:
-        """Initialize, the mask token too; positions are fixed."""
+        """Initialize the parameters, except the fixed positions."""
         super().init_weights()
         nn.init.normal_(self.mask_token, std=0.02)
 
@@ -113,7 +113,8 @@ class Decoder(BaseModule):
 
         Args:
             x (Tensor): Embedded tokens of the segment, (B, 1 + V, D).
-            memory (Tensor, optional): Those of earlier ones, (B, M, D).
+            memory (Tensor, optional): Embedded tokens of earlier segments, (B,
+                M, D).
             ids_restore (Tensor): See :class:`Encoded`, (B, N).
         """
         B, N = ids_restore.shape
@@ -129,31 +130,30 @@ class Decoder(BaseModule):
 
 @MODELS.register_module()
 class MIRLDecoders(BaseModule):
-    """A decoder for each segment of an encoder.
+    """One decoder per segment of an encoder.
 
     `Masked Image Residual Learning for Scaling Deeper Vision Transformers
-    <https://arxiv.org/abs/2309.14136>`_, section 3.1. Decoder g
-    makes the pixels of all patches of z_g and mask tokens; with densely
-    interconnected decoding (DID) it attends, as its memory, to the embedded
-    z_0 to z_{g-1}. No decoder shares weights with another one.
+    <https://arxiv.org/abs/2309.14136>`_, section 3.1. Decoder g predicts the
+    pixels of all patches from z_g and mask tokens. With densely interconnected
+    decoding (DID), its memory is the embedded z_0 to z_{g-1}. Decoders share
+    no weights.
 
     Args:
         decoder_embed_dims (int): Channels D of the decoders.
-        decoder_depth (int): Layers of each decoder.
-        decoder_num_heads (int): Heads of their attention.
-        did (str, optional): Layers of a decoder that read the memory:
-            'first', as in the paper, or 'all', as in the public code; None:
-            no layer. Defaults to 'first'.
+        decoder_depth (int): Layers per decoder.
+        decoder_num_heads (int): Attention heads.
+        did (str, optional): Decoder layers that attend to the memory: 'first',
+            as in the paper, or 'all', as in the public code; None: no layer.
+            Defaults to 'first'.
         weight_norm (bool): Whether the weights of the last layer are
-            normalized, for each input over all pixels, with a gain of 1.
+            normalized, per input channel over all pixels, with a gain of 1.
             Defaults to True.
-        encoder (SegmentedMAEViT): ``MIRL`` fills it in: segments, patches,
-            channels and norms are as it has them.
+        encoder (SegmentedMAEViT): Encoder that defines segments, patches,
+            channels and norms; set by ``MIRL``.
 
     Raises:
-        ValueError: If a number is no positive integer, if the heads do not
-            divide the channels, these are no multiple of 4, or ``did`` is not
-            allowed.
+        ValueError: If a number is not a positive integer, the channels are not
+            divisible by the heads and by 4, or ``did`` is unknown.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class MIRLDecoders(BaseModule):
         pixels = encoder.patch_size**2 * IN_CHANNELS
         linear = UnitLinear if weight_norm else nn.Linear
 
-        def embedding(is_last=False):  # the encoder has the last norm
+        def embedding(is_last=False):  # encoder output is normalized
             first = nn.Identity() if is_last else build_norm_layer(norm_cfg, C)
             return nn.Sequential(first, nn.Linear(C, D))
 
@@ -204,20 +204,20 @@ class MIRLDecoders(BaseModule):
             )
             for g in range(1, encoder.num_segments + 1)
         )
-        self.memory = embedding() if did else None  # of z_0
+        self.memory = embedding() if did else None  # embeds z_0
 
     def forward(
         self, segments: list[Tensor], ids_restore: Tensor
     ) -> list[Tensor]:
-        """Predict the pixels of all patches by each decoder.
+        """Predict the pixels of all patches with each decoder.
 
         Args:
-            segments (list[Tensor]): z_0 to z_G, the last one normalized,
-                (B, 1 + V, C).
+            segments (list[Tensor]): z_0 to z_G, the last one normalized, (B, 1
+                + V, C).
             ids_restore (Tensor): See :class:`Encoded`, (B, N).
 
         Returns:
-            list[Tensor]: A prediction a segment, (B, N, P * P * 3).
+            list[Tensor]: One prediction per segment, (B, N, P * P * 3).
         """
         made = zip(self.decoders, segments[1:], strict=True)
         embedded = [decoder.embed(z) for decoder, z in made]
@@ -228,7 +228,7 @@ class MIRLDecoders(BaseModule):
     def memories(
         self, z_0: Tensor, embedded: list[Tensor]
     ) -> list[Tensor | None]:
-        """Join, for each decoder, what earlier ones read, (B, M, D)."""
+        """Return the memory (B, M, D) of each decoder, None without DID."""
         if self.memory is None:
             return [None] * len(embedded)
         earlier = [self.memory(z_0), *embedded]

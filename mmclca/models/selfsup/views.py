@@ -11,13 +11,13 @@ from mmclca.registry import MODELS
 
 @MODELS.register_module()
 class ViewsDataPreprocessor(ClsDataPreprocessor):
-    """mmpretrain's ``ClsDataPreprocessor`` that also takes several views.
+    """mmpretrain's ``ClsDataPreprocessor`` for several views per image.
 
-    Views, which mmpretrain's ``MultiView`` makes, become a list of V tensors
-    (B, 3, H, W).
+    Views from mmpretrain's ``MultiView`` become a list of V tensors (B, 3, H,
+    W). Single images are processed as usual.
 
     Args:
-        **settings: ``mean``, ``std``, ``to_rgb`` and others of
+        **settings: ``mean``, ``std``, ``to_rgb`` and further arguments of
             ``ClsDataPreprocessor``.
     """
 
@@ -36,19 +36,20 @@ class ViewsDataPreprocessor(ClsDataPreprocessor):
 def moco_v3_loss(
     q1: Tensor, q2: Tensor, k1: Tensor, k2: Tensor, tau: float
 ) -> Tensor:
-    """Compute the loss of MoCo v3 of two views, in one process.
+    """Loss of MoCo v3 for two views in one process.
 
     `An Empirical Study of Training Self-Supervised Vision Transformers
-    <https://arxiv.org/abs/2104.02057>`_, algorithm 1: each query finds the
-    key of the same image in the other view. Training is mmpretrain's
-    ``MoCoV3``, whose head computes the same over all processes.
+    <https://arxiv.org/abs/2104.02057>`_, algorithm 1: each query is matched
+    with the key of the same image in the other view. Training uses
+    mmpretrain's ``MoCoV3``, whose head computes the same loss over all
+    processes.
 
     Args:
-        q1 (Tensor): Predictions of the first view, (B, C).
-        q2 (Tensor): Those of the second.
-        k1 (Tensor): Projections of the momentum encoder, of the first view.
-        k2 (Tensor): Those of the second.
-        tau (float): Temperature by which cosines are divided.
+        q1 (Tensor): Predictions for the first view, (B, C).
+        q2 (Tensor): Predictions for the second view, (B, C).
+        k1 (Tensor): Momentum-encoder projections of the first view, (B, C).
+        k2 (Tensor): Momentum-encoder projections of the second view, (B, C).
+        tau (float): Temperature that divides the cosine similarities.
     """
     own = torch.arange(len(q1), device=q1.device)
     cosines = (
