@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tokens dropped and merged as in DiffRate, and numbers that are learned."""
+"""Pruning and merging of DiffRate, with fixed or learned counts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from .tokens import Tokens
 from .trace import Merged, ranks, sum_into
 
-TINY = 1e-6  # above 0 in half precision, too
+TINY = 1e-6  # nonzero in half precision
 
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
-    """Give ``hard`` the gradient of ``soft``."""
+    """Return ``hard`` with the gradient of ``soft``."""
     return hard + (soft - soft.detach())
 
 
 class Rate(nn.Module):
-    """A learned number of patches that a step keeps.
+    """Learned number of patches to keep.
 
     Args:
         num_patches (int): Patches P.
@@ -34,12 +34,12 @@ class Rate(nn.Module):
         self.logits = nn.Parameter(torch.zeros(len(candidates)))
 
     def forward(self) -> Tensor:
-        """Return the count, a whole number that has a gradient."""
+        """Return the count, an integer-valued tensor with a gradient."""
         expected = (self.logits.softmax(0) * self.candidates).sum()
         return straight_through(expected.detach().ceil(), expected)
 
     def mask(self) -> Tensor:
-        """Mask the ranks that are not kept, (P,), with a gradient."""
+        """Return 1 for kept ranks, else 0, with a gradient, (P,)."""
         rank = torch.arange(int(self.candidates[0]), device=self.logits.device)
         kept = self.candidates > rank.unsqueeze(1)  # (P, candidates)
         chance = (kept * self.logits.softmax(0)).sum(dim=1)
@@ -47,7 +47,7 @@ class Rate(nn.Module):
 
 
 class Rates(nn.Module):
-    """The two steps of a stage: what pruning leaves, and merging."""
+    """Learned counts of a stage, after pruning and after merging."""
 
     def __init__(self, num_patches: int, granularity: int = 1):
         super().__init__()
@@ -56,9 +56,9 @@ class Rates(nn.Module):
 
 
 def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
-    """Count the tokens that pruning and merging keep after these stages.
+    """Return the token counts after pruning and after merging.
 
-    As with given counts, they do not increase from stage to stage.
+    Like given counts, they do not increase from stage to stage.
     """
     if torch.compiler.is_exporting():
         raise ValueError(
@@ -70,13 +70,13 @@ def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
 
 
 def gmacs(reducer) -> Tensor:
-    """Count 1e9 multiply-accumulates of the layers, with a gradient.
+    """Compute the 1e9 multiply-accumulates of the layers, with a gradient.
 
-    That of the tokens left goes to both steps of a stage alike, whichever
-    keeps fewer, and not to the stages before. FFNs have 4 C channels.
+    The gradient reaches both counts of a stage equally, whichever is smaller,
+    but not earlier stages. FFNs have 4 C hidden channels.
 
     Args:
-        reducer (TokenReducer): Its ``stages`` are :class:`Rates`.
+        reducer (TokenReducer): Reducer whose ``stages`` are :class:`Rates`.
     """
     stage_of = dict(zip(reducer.reduce_at, reducer.stages, strict=True))
     C, left = reducer.embed_dims, 1 + reducer.num_patches
@@ -95,13 +95,13 @@ def gmacs(reducer) -> Tensor:
 def prune_and_merge(
     tokens: Tokens, score: Tensor, num_kept: int, num_left: int, clamp: bool
 ) -> Tokens:
-    """Drop the worst tokens, and merge the worst of the others into the best.
+    """Drop the lowest-scoring tokens, then merge the next ones into the best.
 
     Args:
-        tokens (Tokens): Those after the prefix are reduced.
-        score (Tensor): By which these are ordered, (B, M).
-        num_kept (int): How many are not dropped.
-        num_left (int): How many of them others are merged into.
+        tokens (Tokens): Sequence whose body is reduced.
+        score (Tensor): Scores of the body, (B, M).
+        num_kept (int): Tokens after pruning.
+        num_left (int): Tokens after merging.
         clamp (bool): Whether negative similarities count as 0 in sizes.
     """
     with torch.no_grad():
@@ -120,21 +120,20 @@ def prune_and_merge(
         share = F.pad(kept.to(x), prefix, value=1.0)
         size = tokens.weights * F.pad(grown, prefix, value=1.0)
     reduced = tokens.merge_body(target, num_left, size=size, share=share)
-    # without clamp a size may fall below 0, which has no logarithm
+    # without clamp, a size may be negative and has no logarithm
     return replace(reduced, weight=reduced.weight.clamp(min=TINY))
 
 
 def decision(tokens: Tokens) -> Tensor:
-    """Tell tokens that are left, 1, from masked ones, 0, (B, N).
+    """Return 1 for kept and 0 for masked tokens, with gradients, (B, N).
 
-    ``weight`` is the size of what is left, 0 of what is not. The answer has
-    gradients.
+    ``weight`` is the size of a kept token, and 0 for a masked one.
     """
     return tokens.weights / sizes(tokens)
 
 
 def sizes(tokens: Tokens) -> Tensor:
-    """Return the sizes of the tokens, (B, N), 1 where they are masked."""
+    """Return the sizes of the tokens, (B, N), 1 for masked ones."""
     weight = tokens.weights.detach()
     return weight.where(weight > 0, 1.0)
 
@@ -142,19 +141,19 @@ def sizes(tokens: Tokens) -> Tensor:
 def mask_and_merge(
     tokens: Tokens, score: Tensor, rates: Rates, last: int, clamp: bool
 ) -> Tokens:
-    """Drop and merge tokens as in training, where all stay in their places.
+    """Mask and merge tokens in training; the sequence keeps its length.
 
     Args:
-        tokens (Tokens): Of which some may be masked.
-        score (Tensor): By which those after the prefix are ordered, (B, M).
-        rates (Rates): Those of the stage.
-        last (int): Patches that are left.
+        tokens (Tokens): Sequence, in which some tokens may be masked.
+        score (Tensor): Scores of the body, (B, M).
+        rates (Rates): Learned counts of the stage.
+        last (int): Patches left by the previous stage.
         clamp (bool): Whether negative similarities count as 0 in sizes.
     """
     start, P = tokens.num_prefix, len(rates.prune.mask())
     kept, size = (f(tokens)[:, start:] for f in (decision, sizes))
     rank = ranks(score.masked_fill(kept <= 0, -1.0))
-    extra = score.size(1) - P  # cached ones come on top of the counts
+    extra = score.size(1) - P  # counts exclude cached tokens
     left, x = last, tokens.body
     if int(rates.prune()) < left:
         left = int(rates.prune())
@@ -170,21 +169,21 @@ def mask_and_merge(
 
 
 def _mask(rate: Rate, rank: Tensor, left: int) -> Tensor:
-    """Mask what a rate drops of the tokens that are left, (B, M).
+    """Mask the tokens that a rate drops, (B, M).
 
-    The gradient of tokens that were masked before stays as it was.
+    Tokens that were masked before get no new gradient.
     """
     return rate.mask()[rank.clamp(min=0)].where(rank < left, 1.0)
 
 
 def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
-    """Average some tokens into others; all stay where they are.
+    """Average some tokens into others without moving any.
 
     Args:
-        x (Tensor): (B, M, C).
-        size (Tensor): (B, M).
-        into (Tensor): Tokens that others may be merged into, (B, M).
-        gone (Tensor): Those that are merged, (B, M).
+        x (Tensor): Tokens (B, M, C).
+        size (Tensor): Sizes (B, M).
+        into (Tensor): Possible targets, (B, M).
+        gone (Tensor): Tokens to merge, (B, M).
         clamp (bool): See :func:`mask_and_merge`.
     """
     y = F.normalize(x.detach(), dim=-1, eps=TINY)

@@ -14,26 +14,27 @@ from .base import CountedReducer
 
 @MODELS.register_module()
 class ATC(CountedReducer):
-    """Joins the nearest clusters of tokens until as few are left as asked.
+    """Agglomerative clustering: joins the nearest clusters of tokens.
 
     `Agglomerative Token Clustering`. Keys of the layer, averaged over heads,
-    are clustered bottom-up by cosine distance; each cluster becomes the
-    average of its tokens, weighted with the patches they stand for, and in
-    all later layers the logarithm of that number is added to their logits.
-    Counts are exact at any keep rate; cached tokens are clustered with the
-    patches and come on top of the count. At keep rate 1 nothing happens.
+    are clustered bottom-up by cosine distance. Each cluster becomes the
+    average of its tokens, weighted by their number of patches (the size); all
+    later layers add the logarithm of the size to the attention logits. Counts
+    are exact at any keep rate. Cached tokens are clustered with the patches
+    and do not count. At keep rate 1, tokens are unchanged.
 
     Args:
         *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
-        linkage (str): Distance of two clusters: the 'average' of all pairs
-            of their tokens, the largest ('complete') or the smallest
-            ('single'). Defaults to 'average'.
-        prop_attn (bool): Whether sizes act on the attention and on later
-            averages; else a stage forgets them. Defaults to True.
+        linkage (str): Distance of two clusters: 'average', largest
+            ('complete') or smallest ('single') distance between their tokens.
+            Defaults to 'average'.
+        prop_attn (bool): Whether sizes bias the attention and weight later
+            averages; otherwise each stage starts with equal sizes. Defaults to
+            True.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if there is no such linkage.
+        ValueError: As :class:`CountedReducer`, or if the linkage is unknown.
     """
 
     summary = 'merge groups of similar patches, most similar first'

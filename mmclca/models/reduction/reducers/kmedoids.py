@@ -14,20 +14,21 @@ class KMedoids(CountedReducer):
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3; `Token Pooling in Vision Transformers for Image
-    Classification`. The weight of a token is the attention that CLS pays to
-    it in the same layer, averaged over heads. Sums of distances cover the
-    members of a cluster, which the survey's code misses.
+    Classification`. Tokens are weighted by the CLS attention of the layer,
+    averaged over heads. Distances are summed within clusters, unlike in the
+    survey's code.
 
     Args:
         *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
         num_iterations (int): Updates of the medoids. Defaults to 3.
-        attention_of_all (bool): Whether tokens weigh as much as all tokens
-            attend to them, the survey's way; a few queries of the map at a
-            time. Defaults to False.
+        attention_of_all (bool): Whether weights are the attention received
+            from all tokens, as in the survey, in place of CLS attention.
+            Defaults to False.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``num_iterations`` is negative.
+        ValueError: As :class:`CountedReducer`, or if ``num_iterations`` is
+            negative.
     """
 
     summary = 'keep the most typical patch of each group'
@@ -46,7 +47,7 @@ class KMedoids(CountedReducer):
 
     @property
     def needs_cls_token(self) -> bool:
-        """Whether tokens weigh what CLS attends to."""
+        """Whether weights are CLS attention."""
         return not self.attention_of_all
 
     def between(

@@ -9,7 +9,7 @@ from .base import CountedReducer
 
 
 class Merging(nn.Module):
-    """A fixed number of learned queries over normalized tokens."""
+    """Learned queries over normalized tokens."""
 
     def __init__(self, embed_dims: int, num_tokens: int):
         super().__init__()
@@ -17,23 +17,23 @@ class Merging(nn.Module):
         self.queries = nn.Parameter(torch.randn(num_tokens, embed_dims))
 
     def forward(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Map tokens (B, N, C) to normalized ones and weights (B, M, N)."""
+        """Return normalized tokens (B, N, C) and weights (B, M, N)."""
         y = self.norm(y)
         return y, (self.queries @ y.transpose(1, 2)).softmax(dim=-1)
 
 
 @MODELS.register_module()
 class PatchMerger(CountedReducer):
-    """Mixes all tokens after CLS into a fixed number of new ones.
+    """Mixes all tokens after CLS into a fixed number of tokens.
 
-    `Learning to Merge Tokens in Vision Transformers`, section 3: attention
-    of learned queries to the normalized tokens. What is mixed are the
-    normalized tokens, as in the CLCA authors' models. CLR and recovered
-    tokens are mixed with the patches.
+    `Learning to Merge Tokens in Vision Transformers`, section 3: learned
+    queries attend to the normalized tokens. As in the CLCA authors' models,
+    the sums are over normalized tokens. CLR and recovered tokens are mixed
+    with the patches.
 
     Args:
         *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
-        **backbone: See there.
+        **backbone: See :class:`CountedReducer`.
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'

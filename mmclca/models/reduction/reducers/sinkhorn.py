@@ -14,12 +14,12 @@ from .base import CountedReducer
 
 
 def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
-    """Solve optimal transport with entropy, by Sinkhorn's iterations.
+    """Solve entropy-regularized optimal transport by Sinkhorn iterations.
 
     Args:
-        score (Tensor): How well K centers fit N tokens, (B, K, N).
+        score (Tensor): Similarity of K centers and N tokens, (B, K, N).
         eps (float): Weight of the entropy.
-        iterations (int): How often rows and columns are normalized.
+        iterations (int): Number of normalizations of rows and columns.
 
     Returns:
         Tensor: Weights (B, K, N); the columns sum to 1.
@@ -38,10 +38,9 @@ class Sinkhorn(CountedReducer):
     """Mixes the tokens after CLS by optimal transport to learned centers.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
-    Transformers`, section 3; `Sinkformers` and `SuperGlue` have the
-    iterations. Tokens and centers have unit length, and what is mixed are the
-    tokens of unit length. CLR and recovered tokens are mixed with the
-    patches.
+    Transformers`, section 3; iterations as in `Sinkformers` and `SuperGlue`.
+    Tokens and centers are normalized to unit length, and the sums are over
+    normalized tokens. CLR and recovered tokens are mixed with the patches.
 
     Args:
         *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
@@ -50,8 +49,8 @@ class Sinkhorn(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``eps`` or ``num_iterations`` is not
-            above 0.
+        ValueError: As :class:`CountedReducer`, or if ``eps`` or
+            ``num_iterations`` is not positive.
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'
