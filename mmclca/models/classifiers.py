@@ -55,19 +55,19 @@ class DistilledClassifier(ImageClassifier):
     :class:`TokenReductionClassifier` for token reduction.
 
     Args:
-        backbone (dict): Config of the backbone.
-        neck (dict, optional): Config of a neck. Defaults to None.
-        head (dict, optional): Config of the head. Defaults to None.
+        backbone (dict): Backbone config.
+        neck (dict, optional): Neck config. Defaults to None.
+        head (dict, optional): Head config. Defaults to None.
         teacher (dict, optional): ``model``, ``checkpoint`` and ``loss`` of a
             frozen classifier, see :class:`Teacher`; or ``backbone``,
             ``checkpoint`` and ``loss`` of an encoder without head, see
             :class:`EncoderTeacher`. Defaults to None.
         **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
-            ``data_preprocessor`` and ``init_cfg`` of ``ImageClassifier``.
+            ``data_preprocessor`` and ``init_cfg`` for ``ImageClassifier``.
 
     Raises:
-        ValueError: If the loss of the head does not support a teacher; at the
-            start of training, if the teacher cannot be loaded or does not fit
+        ValueError: If the loss of the head does not support a teacher; when
+            training starts, if the teacher cannot be loaded or does not fit
             the student.
     """
 
@@ -121,7 +121,7 @@ class DistilledClassifier(ImageClassifier):
             self.teacher.prepare(self)
 
     def look(self, inputs: Tensor) -> tuple:
-        """Return the input of the head, and the final tokens or None."""
+        """Return the head's input, and the final tokens or None."""
         return self.extract_feat(inputs), None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
@@ -161,16 +161,16 @@ class TokenReductionClassifier(DistilledClassifier):
     a checkpoint is loaded.
 
     Args:
-        backbone (dict): Config of the backbone.
-        neck (dict, optional): Config of a neck. Defaults to None.
-        head (dict, optional): Config of the head. Defaults to None.
+        backbone (dict): Backbone config.
+        neck (dict, optional): Neck config. Defaults to None.
+        head (dict, optional): Head config. Defaults to None.
         **kwargs: ``teacher`` and further arguments of
             :class:`DistilledClassifier`.
 
     Raises:
         ValueError: If the backbone is not a :class:`Reducible`; if the head
             does not fit its channels, output layers, final norm or
-            distillation token; if a :class:`PerClassHead` has no neck; at the
+            distillation token; if a :class:`PerClassHead` lacks a neck; at the
             first training step, if the reducer needs a teacher and has none.
             See also :class:`DistilledClassifier`.
     """

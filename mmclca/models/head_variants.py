@@ -145,8 +145,8 @@ def with_layer_fusion(
     stay.
 
     Args:
-        model (dict): Config of a classifier with a :class:`Reducible` backbone
-            or mmpretrain's ``VisionTransformer``; not changed.
+        model (dict): Classifier config with a :class:`Reducible` backbone or
+            mmpretrain's ``VisionTransformer``; not changed.
         layers (Sequence[int], optional): Layers, from 0, whose output is used.
             Defaults to None, the first three quarters of the depth: 0 to 8 of
             12 layers.
@@ -157,7 +157,7 @@ def with_layer_fusion(
             only CLS need 'cls_token'.
 
     Returns:
-        dict: The new config, with the type of ``model``.
+        dict: The new config, typed like ``model``.
 
     Raises:
         ValueError: If the backbone is not supported, or lacks one of the

@@ -29,13 +29,13 @@ class Variant:
     """Settings in which a model differs from the plain architecture.
 
     Args:
-        method (str, optional): Name of a registered reducer. Defaults to None,
-            no reduction.
+        method (str, optional): Registered reducer. Defaults to None, no
+            reduction.
         keep_rate (float | tuple[float], optional): Keep rate, or one per
             stage; ignored without a method. Defaults to None, see
             :func:`with_reduction`.
         img_size (int, optional): Image size in pixels. Defaults to None, the
-            size of the model.
+            model's size.
         cache (bool): Whether to add a cache (CLC). Defaults to False.
         cla (bool): Whether to use a CLA head. Defaults to False.
         layers (tuple[int], optional): Input layers of a
@@ -58,7 +58,7 @@ class Variant:
         """Read the variant from a model config.
 
         Args:
-            model (dict): Config of a classifier.
+            model (dict): Classifier config.
         """
         has = reduction_of(model)
         rate = has['keep_rate']
@@ -69,10 +69,10 @@ class Variant:
         """Return a model config with this variant.
 
         Args:
-            model (dict): Config of a classifier, which is not changed.
+            model (dict): Classifier config, which is not changed.
 
         Returns:
-            dict: The new config, with the type of ``model``.
+            dict: The new config, typed like ``model``.
 
         Raises:
             ValueError: See :func:`with_reduction` and
@@ -125,14 +125,14 @@ def reduction_of(model: dict) -> dict:
     """Read the arguments of :func:`with_reduction` from a model config.
 
     Args:
-        model (dict): Config of a classifier.
+        model (dict): Classifier config.
 
     Returns:
         dict: ``method`` (None without a reducer), ``keep_rate`` (None if the
-        config has none), ``reduce_at`` (a tuple), ``cache`` and ``cla``.
+        config lacks it), ``reduce_at`` (a tuple), ``cache`` and ``cla``.
 
     Raises:
-        ValueError: If the model has no backbone.
+        ValueError: If the model lacks a backbone.
     """
     backbone = _backbone_of(model)
     reducer = backbone.get('reducer') or {}
@@ -161,10 +161,10 @@ def with_reduction(
     the same parameters. All other settings stay.
 
     Args:
-        model (dict): Config of a classifier, which is not changed.
-        method (str, optional): Name of a registered reducer, such as 'EViT'.
-            If the model already uses it, its settings stay. Defaults to None,
-            no reducer.
+        model (dict): Classifier config, which is not changed.
+        method (str, optional): Registered reducer, such as 'EViT'. If the
+            model already uses it, its settings stay. Defaults to None, no
+            reducer.
         keep_rate (float | Sequence[float], optional): Keep rate, or one per
             stage. Defaults to None: the rate of the model's reducer, or else
             the default of the method.
@@ -180,7 +180,7 @@ def with_reduction(
             token.
 
     Returns:
-        dict: The new config, with the type of ``model``.
+        dict: The new config, typed like ``model``.
 
     Raises:
         ValueError: If the backbone does not support reduction, the method is

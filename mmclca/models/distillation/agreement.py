@@ -20,7 +20,7 @@ READ = dict(cls='CLS', dist='distillation token', logits='both')
 def decisions(
     name: str, model: BaseClassifier, images: Iterable[Tensor]
 ) -> dict[str, Tensor]:
-    """Predict the class of each image with each classifier of a model.
+    """Predict image classes with each classifier of a model.
 
     Args:
         name (str): Name of the model in the output.
@@ -68,7 +68,7 @@ def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
         over images.
 
     Raises:
-        ValueError: If the backbone has no distillation token.
+        ValueError: If the backbone lacks a distillation token.
     """
     if not (
         isinstance(model.backbone, Reducible) and model.backbone.is_distilled

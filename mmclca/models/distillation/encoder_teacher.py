@@ -22,17 +22,17 @@ OTHERS = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
 class EncoderTeacher(Teacher):
     """:class:`Teacher` that is a pre-trained encoder without a head.
 
-    It gets the images of the student unchanged, and the patches visible to the
+    It gets the student's images unchanged, and the patches visible to the
     student: all of them, or the unmasked ones.
 
     Args:
         backbone (str | dict): Config of a plain vision transformer or of the
             encoder of a masked autoencoder, or the name of an mmpretrain
-            config with such a backbone. The image size is that of the student.
+            config with such a backbone. The image size is the student's.
         checkpoint (str): Path or URL of the trained weights.
         loss (dict | Sequence[dict]): One or more configs of
             :class:`AttentionDistillation` or :class:`HiddenDistillation`.
-        student (nn.Module): Backbone of the student.
+        student (nn.Module): Student backbone.
 
     Raises:
         ValueError: If the encoder is not supported, its patch size differs
@@ -63,7 +63,7 @@ class EncoderTeacher(Teacher):
             one.fit(student, built)
 
     def match_names(self, names: Sequence[str] | None) -> None:
-        """Do nothing, as an encoder has no classes."""
+        """Do nothing, as classes do not matter to an encoder."""
 
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         return MODELS.build(config)
@@ -74,7 +74,7 @@ class EncoderTeacher(Teacher):
     def _losses(
         self, inputs: Tensor, student, ours: LayerFeatures
     ) -> list[dict]:
-        """Compare the layers of the student, ``ours``, with the encoder's."""
+        """Compare the student layers, ``ours``, with the encoder's."""
         with torch.no_grad():
             theirs = self.look(inputs, ours.ids_shuffle)
         return [loss(ours, theirs) for loss in student.distill]
@@ -90,7 +90,7 @@ class EncoderTeacher(Teacher):
 
 
 def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
-    """Build the encoder config for the inputs of the student."""
+    """Build the encoder config for the student's inputs."""
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
     kind = backbone.get('type') if isinstance(backbone, dict) else backbone

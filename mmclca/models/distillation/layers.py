@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Distillation losses on the layers of a teacher: attention and tokens.
+"""Distillation losses on teacher layers: attention and tokens.
 
 Shapes: B images, N tokens visible to both networks, H_s and H_t heads and D_s
 and D_t channels of student and teacher.
@@ -30,9 +30,9 @@ class LayerFeatures:
         inputs (list[Tensor]): Input tokens of each layer, (B, N, C).
         output (Tensor): Output of the last layer, after the final norm if the
             backbone has one.
-        ids_shuffle (Tensor, optional): Order of the patches of each image, (B,
-            P); the tokens are the first patches. Defaults to None, all patches
-            are tokens.
+        ids_shuffle (Tensor, optional): Patch order per image, (B, P); the
+            tokens are the first patches. Defaults to None, all patches are
+            tokens.
     """
 
     backbone: nn.Module
@@ -96,7 +96,7 @@ def attention_distillation(
 
 
 class LayerDistillation(nn.Module):
-    """Base of losses between layers with the same index.
+    """Base class for losses between layers with the same index.
 
     A subclass defines ``size_of`` (a backbone's dimension that must match),
     ``build`` (an adapter between two sizes) and ``compare`` (the loss of one
@@ -107,7 +107,7 @@ class LayerDistillation(nn.Module):
         adapter (bool): Whether a linear map per layer, without bias, adapts
             the student to the teacher's size; it is trained with the student,
             even for equal sizes. Defaults to True.
-        weight (float): Weight of the loss. Defaults to 1.
+        weight (float): Loss weight. Defaults to 1.
 
     Raises:
         ValueError: If the layers are empty, repeated or invalid, or the weight
@@ -172,7 +172,7 @@ class AttentionDistillation(LayerDistillation):
         adapter (bool): Whether each teacher head is compared with a learned
             mix of student heads, a 1 x 1 convolution over heads. Defaults to
             True; otherwise the numbers of heads must be equal.
-        weight (float): Weight of the loss. Defaults to 1.
+        weight (float): Loss weight. Defaults to 1.
 
     Raises:
         ValueError: See :class:`LayerDistillation`.
@@ -205,11 +205,11 @@ class HiddenDistillation(LayerDistillation):
 
     Args:
         layers (Sequence[int]): Layer indices, from 0, compared after the first
-            norm; the number of layers stands for the output of the last one,
-            after the final norm. The losses are added.
+            norm; the number of layers stands for the last output, after the
+            final norm. The losses are added.
         adapter (bool): Whether a learned linear map adapts the student's
             tokens. Defaults to True; otherwise the channels must be equal.
-        weight (float): Weight of the loss. Defaults to 1.
+        weight (float): Loss weight. Defaults to 1.
 
     Raises:
         ValueError: See :class:`LayerDistillation`.

@@ -21,16 +21,16 @@ class Compared:
     """Outputs of a student and its teacher for a batch.
 
     Args:
-        backbone (nn.Module): Backbone of the student.
-        teacher_scores (Tensor): Class scores of the teacher, (B, K).
-        teacher_patches (Tensor, optional): Final patch tokens of the teacher
-            (B, P, C), after a LayerNorm.
+        backbone (nn.Module): Student backbone.
+        teacher_scores (Tensor): Class scores from the teacher, (B, K).
+        teacher_patches (Tensor, optional): Final teacher patch tokens (B, P,
+            C), after a LayerNorm.
         base_loss (Tensor): Loss of ``scores`` on the labels.
-        scores (Tensor): Class scores of the student (B, K), from CLS if it has
-            a distillation token.
+        scores (Tensor): Class scores from the student (B, K), from CLS if it
+            has a distillation token.
         dist_scores (Tensor, optional): Class scores from its distillation
             token.
-        tokens (Tokens, optional): Final tokens of the student.
+        tokens (Tokens, optional): Final student tokens.
     """
 
     backbone: nn.Module
@@ -81,7 +81,7 @@ def deit_distillation(
         cls_score (Tensor): Scores (B, K) of CLS, or of a single output.
         dist_score (Tensor, optional): Scores of the distillation token, which
             learn from the teacher. None: ``cls_score`` learns from it.
-        teacher_score (Tensor): Scores of the teacher, (B, K).
+        teacher_score (Tensor): Teacher scores, (B, K).
         base_loss (Tensor): Loss of ``cls_score`` on the labels.
         kind (str): See :class:`DeiTDistillation`; 'none' returns
             ``base_loss``.
@@ -115,7 +115,7 @@ class DeiTDistillation(nn.Module):
         kind (str): 'hard', the cross-entropy with the class predicted by the
             teacher, or 'soft', the divergence from its softened scores.
             Defaults to 'hard'.
-        alpha (float): Weight of the teacher, 0 to 1. Defaults to 0.5.
+        alpha (float): Teacher weight, 0 to 1. Defaults to 0.5.
         tau (float): Temperature that divides all scores if 'soft'. Defaults to
             1.
         reduction (str): Divisor of the sum over the batch if 'soft': 'mean',
@@ -162,7 +162,7 @@ class LogitDistillation(nn.Module):
     section 3.4, equation 14. It is averaged over images.
 
     Args:
-        weight (float): Weight of the loss. Defaults to 0.5.
+        weight (float): Loss weight. Defaults to 0.5.
         tau (float): Temperature that divides the scores. Defaults to 1.
 
     Raises:
@@ -192,7 +192,7 @@ class TokenDistillation(nn.Module):
     :meth:`TokenReducer.token_loss`.
 
     Args:
-        weight (float): Weight of the loss. Defaults to 0.5.
+        weight (float): Loss weight. Defaults to 0.5.
 
     Raises:
         ValueError: If the weight is negative.
@@ -215,5 +215,5 @@ class TokenDistillation(nn.Module):
 
 
 def standardize(x: Tensor) -> Tensor:
-    """Apply a LayerNorm without parameters, as CLA has no final norm."""
+    """Apply a LayerNorm without parameters, as CLA lacks a final norm."""
     return F.layer_norm(x, x.shape[-1:])

@@ -38,8 +38,8 @@ class Teacher:
     iteration; the weights are copied to memory with the first batch.
 
     Args:
-        model (str | dict, optional): Config of a classifier of mmpretrain,
-            timm (``TimmClassifier``, ``TIMMBackbone``) or mmclca; or path of a
+        model (str | dict, optional): Classifier config of mmpretrain, timm
+            (``TimmClassifier``, ``TIMMBackbone``) or mmclca; or path of a
             config file with such a ``model``. None: the config in the
             checkpoint.
         checkpoint (str): Path or URL of the trained weights, or a folder
@@ -52,8 +52,8 @@ class Teacher:
             to None: the size of its backbone, or else of the student's images.
 
     Raises:
-        ValueError: If a loss or the size is not allowed, or there is no loss
-            or two of one type.
+        ValueError: If a loss or the size is not allowed, no loss is given, or
+            two have one type.
     """
 
     compares_layers = False  # True for encoders
@@ -111,7 +111,7 @@ class Teacher:
         """Reorder the teacher's classes to match the student's.
 
         Args:
-            names (Sequence[str], optional): Classes of the training images.
+            names (Sequence[str], optional): Training classes.
 
         Raises:
             ValueError: If the teacher lacks one of the classes.
@@ -225,7 +225,7 @@ class Teacher:
         return self.model.to(inputs)
 
     def view(self, inputs: Tensor) -> Tensor:
-        """Normalize and resize images of the student for the teacher."""
+        """Normalize and resize student images for the teacher."""
         return convert_images(inputs, self.rescale, self.size)
 
 

@@ -18,17 +18,17 @@ LINEAR_HEADS = {LinearClsHead: 'fc', VisionTransformerClsHead: 'layers.head'}
 
 
 class Head(ClsHead):
-    """Base of heads: mmpretrain's ``ClsHead`` with checked sizes.
+    """Base class for heads: mmpretrain's ``ClsHead`` with checked sizes.
 
     Its class attributes and methods describe a head to classifiers, teachers
     and probes, so a new head needs no change elsewhere.
 
     Args:
         num_classes (int): Number of classes.
-        in_channels (int): Channels C of the input features.
+        in_channels (int): Input feature channels C.
         topk (int | Sequence[int]): Values of k for the top-k accuracy.
             Defaults to (1,).
-        **head: ``loss``, ``cal_acc`` and ``init_cfg`` of mmpretrain's
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` for mmpretrain's
             ``ClsHead``.
 
     Raises:
@@ -123,7 +123,7 @@ def last_linear(head: nn.Module) -> nn.Module:
     """Return the layer that maps ``head.pre_logits`` to class scores.
 
     Args:
-        head (nn.Module): Head of a classifier.
+        head (nn.Module): Classifier head.
 
     Returns:
         nn.Linear | nn.Conv1d: ``weight`` has the shape (classes, D), or
@@ -147,7 +147,7 @@ def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
     """Copy a fitted classifier to the last layer of a head.
 
     Args:
-        head (nn.Module): Head of a classifier, changed in place.
+        head (nn.Module): Classifier head, changed in place.
         weight (Tensor): (classes, D).
         bias (Tensor): (classes,).
 

@@ -30,11 +30,11 @@ class CLAHead(Head):
     Args:
         num_classes (int): Number of classes.
         in_channels (int): Channels C of a CLS token.
-        num_layers (int): Number of input layers G, the length of the
-            backbone's ``out_indices``.
+        num_layers (int): Input layers G, the length of the backbone's
+            ``out_indices``.
         multiplier (int): Output channels of the depth-wise convolution per
             input channel (DWG in the paper). Defaults to 2.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
             mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's default
             initialization is used.
 
@@ -103,12 +103,12 @@ class LayerFusionHead(Head):
         num_classes (int): Number of classes.
         in_channels (int | Sequence[int]): Channels C of a normalized vector; a
             list, one entry per layer, if layers differ.
-        num_layers (int): Number of input layers G, the length of the
-            backbone's ``out_indices``.
+        num_layers (int): Input layers G, the length of the backbone's
+            ``out_indices``.
         num_parts (int): Concatenated vectors of C channels per output, each
             normalized separately: 3 for ``out_type='cls_average_std'`` of the
             backbone. Defaults to 1.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
             mmpretrain's ``ClsHead``.
 
     Raises:

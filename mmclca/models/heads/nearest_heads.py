@@ -20,7 +20,7 @@ def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:
     """Return the cosine similarity to the nearest reference, (B,).
 
     Args:
-        references (Tensor): Features of unit length, (N, D).
+        references (Tensor): Unit-length features, (N, D).
         features (Tensor): Features (B, D).
     """
     unit = F.normalize(features, dim=-1)
@@ -52,7 +52,7 @@ class NearestHead(nn.Module):
     It does not change the class scores.
 
     Args:
-        num_references (int): Number of training images N.
+        num_references (int): Training images N.
         **head: Arguments of the other base class.
 
     Raises:
@@ -76,7 +76,7 @@ class NearestFusionHead(NearestHead, LayerFusionHead):
     """:class:`LayerFusionHead` with references, see :class:`NearestHead`.
 
     Args:
-        num_references (int): Number of training images.
+        num_references (int): Training images.
         **head: Arguments of :class:`LayerFusionHead`.
     """
 
@@ -86,7 +86,7 @@ class NearestLinearHead(NearestHead, LinearClsHead):
     """``LinearClsHead`` with references, see :class:`NearestHead`.
 
     Args:
-        num_references (int): Number of training images.
+        num_references (int): Training images.
         **head: Arguments of ``LinearClsHead``.
     """
 
@@ -108,7 +108,7 @@ def keep_references(model: BaseModel, features: Tensor) -> None:
             images, (N, D).
 
     Raises:
-        ValueError: If the head has no variant with references.
+        ValueError: If the head lacks a variant with references.
     """
     head = model._config.model.head
     one_of(NEAREST_HEADS, head=head.type)
@@ -149,7 +149,6 @@ class WithNearest(nn.Module):
 
 
 def with_nearest(model: nn.Module) -> nn.Module:
-    """Return a model that also outputs ``nearest``, if its head supports it.
-    """
+    """Return a model that also outputs ``nearest`` if its head can."""
     has = any(isinstance(part, NearestHead) for part in model.modules())
     return WithNearest(model) if has else model

@@ -50,7 +50,7 @@ class DistilledHead(Head):
             for the released weights; 'softmax', the logarithm of the mean
             softmax (late fusion in the paper); 'cls' or 'dist', the scores of
             one token. Defaults to 'logits'.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
             mmpretrain's ``ClsHead``. ``init_cfg`` defaults to
             ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
 
@@ -129,13 +129,13 @@ class PerClassHead(Head):
 
     For one query per class: ``PatchConvNet(multiclass=...)``, or the neck
     :class:`AttentionPool`. Touvron's thesis (2022), section 5.2.1. It also
-    loads the weights of a ``LinearClsHead``, one row per class.
+    loads ``LinearClsHead`` weights, one row per class.
 
     Args:
         num_classes (int): Number of classes K, equal to ``multiclass`` of the
             pooling.
         in_channels (int): Channels C of a vector.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
             mmpretrain's ``ClsHead``. Without ``init_cfg``, weights start from
             a truncated normal of standard deviation 0.02, biases from zero.
 
@@ -176,8 +176,7 @@ class PerClassHead(Head):
         return x.sum(dim=-1) + self.bias
 
     def _load_hook(self, state_dict, prefix, *_):
-        """Load the weights of a linear head with the same number of classes.
-        """
+        """Load weights from a linear head with as many classes."""
         own = dict(weight=self.weight, bias=self.bias)
         for name, parameter in own.items():
             row = state_dict.get(f'{prefix}fc.{name}')

@@ -87,7 +87,7 @@ class AttendedInTurn(Attended):
 
 
 class SideBySide:
-    """Base of parallel attentions, which :func:`attend` runs one by one.
+    """Base for parallel attentions, which :func:`attend` runs one by one.
 
     This is faster than joining them. They are joined only if the logits of all
     heads are needed. A subclass defines ``each(x)``, which yields each
@@ -97,7 +97,7 @@ class SideBySide:
 
 
 class MixedHeads:
-    """Base of attention that mixes heads, which fused kernels do not support.
+    """Base for attention that mixes heads, which fused kernels do not support.
 
     A subclass defines ``attended(q, k, v, key_bias)``, an :class:`Attended`
     with the weights of mixed heads, and ``read(attended)``, the weighted
@@ -106,7 +106,7 @@ class MixedHeads:
 
 
 def logits_of(q: Tensor, k: Tensor, key_bias: Tensor | None = None) -> Tensor:
-    """Compute the logits (B, H, M, N) of queries and keys."""
+    """Compute the logits (B, H, M, N) for queries and keys."""
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
 
@@ -137,8 +137,8 @@ def attend(
         x (Tensor): Normalized tokens (B, N, C).
         key_bias (Tensor, optional): Added to the logits of each key, (B, 1, 1,
             N), or of each pair, (B, H, N, N); attention stays fused.
-        softmax (Callable, optional): Maps logits (B, H, N, N) to weights in
-            place of the softmax; attention is not fused then.
+        softmax (Callable, optional): Maps logits (B, H, N, N) to weights
+            replacing the softmax; attention is not fused then.
 
     Returns:
         tuple[Tensor, Attended]: The update of the residual stream, (B, N, C),

@@ -29,13 +29,13 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
 
     Args:
         y (Tensor): Tokens (B, N, C).
-        num_clusters (int): Number of clusters.
+        num_clusters (int): Clusters.
         num_neighbors (int): Neighbors that define the density, the token
             itself included.
         noise (float): Largest random number added to break ties of density.
 
     Returns:
-        Tensor: Cluster of each token, (B, N).
+        Tensor: Cluster per token, (B, N).
     """
     distance = distances(y) / y.size(-1) ** 0.5
     nearest = distance.topk(num_neighbors, dim=-1, largest=False).values
@@ -64,7 +64,7 @@ def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
 
 
 def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
-    """Return the cluster of each token, (B, N), by the nearest medoid.
+    """Return the cluster per token, (B, N), by the nearest medoid.
 
     A medoid stays in its cluster even if another one is equal, so that no
     cluster is empty.

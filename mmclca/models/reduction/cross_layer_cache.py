@@ -28,8 +28,7 @@ class CrossLayerCache(BaseModule):
     Args:
         num_tokens (int): Learned cross-layer register (CLR) tokens at the end
             of the sequence. Defaults to 1.
-        with_gap (bool): Whether to cache the average of the tokens. Defaults
-            to True.
+        with_gap (bool): Whether to cache the token average. Defaults to True.
         recover_at_last (bool): Whether to recover before the last layer, too.
             Defaults to True.
         pool_cls (bool): Whether the average includes the prefix, CLS. Defaults
@@ -45,7 +44,7 @@ class CrossLayerCache(BaseModule):
             :class:`EViT`. Defaults to False, as in the authors' code, which
             may drop them.
         embed_dims (int): Channels C; set by the backbone.
-        num_layers (int): Layers of the backbone, which sets it.
+        num_layers (int): Backbone layers; set by the backbone.
         reduce_at (Sequence[int]): Layers with a reduction; set by the
             backbone.
         init_cfg (dict, optional): Initialization config.
@@ -108,7 +107,7 @@ class CrossLayerCache(BaseModule):
         """Recover after ``layer`` if due, then cache its output.
 
         Args:
-            layer (int): Index of the layer that returned the tokens.
+            layer (int): Layer index of the tokens.
             tokens (Tokens): Output of the layer.
             cached (list[Tensor]): Entries since the last recovery in this
                 forward pass; changed in place.

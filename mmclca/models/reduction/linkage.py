@@ -22,13 +22,13 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
     """Cluster tokens by cosine distance, joining the nearest clusters first.
 
     Args:
-        metric (Tensor): Tokens of unit length, (B, N, D).
-        num_clusters (int): Number of clusters, at most N.
-        linkage (str): Distance of two clusters: 'average', largest
-            ('complete') or smallest ('single') distance between their tokens.
+        metric (Tensor): Unit-length tokens, (B, N, D).
+        num_clusters (int): Clusters, at most N.
+        linkage (str): Cluster distance: 'average', largest ('complete') or
+            smallest ('single') distance between their tokens.
 
     Returns:
-        Tensor: Cluster of each token, (B, N), numbered by first members.
+        Tensor: Cluster per token, (B, N), numbered by first members.
     """
     metric = at_least_float32(metric)
     distance = 1 - metric @ metric.transpose(1, 2)
@@ -82,11 +82,11 @@ def _join(
         distance (Tensor): Distances between clusters, (B, L, L).
         near (Tensor): Distance to the nearest cluster, (B, L).
         partner (Tensor): Index of the nearest cluster, (B, L).
-        first (Tensor): First token of each cluster, (B, L).
+        first (Tensor): First token per cluster, (B, L).
         size (Tensor): Tokens per cluster, (B, L).
         gone (Tensor): Whether the cluster was joined to another one, (B, L).
-        parent (Tensor): Parent of each token, (B, N).
-        height (Tensor): Distance of each join, (B, N).
+        parent (Tensor): Parent per token, (B, N).
+        height (Tensor): Distance per join, (B, N).
         linkage (str): 'average' or 'complete'.
 
     Returns:

@@ -47,7 +47,7 @@ class Rate(nn.Module):
 
 
 class Rates(nn.Module):
-    """Learned counts of a stage, after pruning and after merging."""
+    """Learned stage counts, after pruning and after merging."""
 
     def __init__(self, num_patches: int, granularity: int = 1):
         super().__init__()
@@ -99,7 +99,7 @@ def prune_and_merge(
 
     Args:
         tokens (Tokens): Sequence whose body is reduced.
-        score (Tensor): Scores of the body, (B, M).
+        score (Tensor): Body scores, (B, M).
         num_kept (int): Tokens after pruning.
         num_left (int): Tokens after merging.
         clamp (bool): Whether negative similarities count as 0 in sizes.
@@ -133,7 +133,7 @@ def decision(tokens: Tokens) -> Tensor:
 
 
 def sizes(tokens: Tokens) -> Tensor:
-    """Return the sizes of the tokens, (B, N), 1 for masked ones."""
+    """Return token sizes, (B, N), 1 for masked ones."""
     weight = tokens.weights.detach()
     return weight.where(weight > 0, 1.0)
 
@@ -145,7 +145,7 @@ def mask_and_merge(
 
     Args:
         tokens (Tokens): Sequence, in which some tokens may be masked.
-        score (Tensor): Scores of the body, (B, M).
+        score (Tensor): Body scores, (B, M).
         rates (Rates): Learned counts of the stage.
         last (int): Patches left by the previous stage.
         clamp (bool): Whether negative similarities count as 0 in sizes.

@@ -144,12 +144,12 @@ class Tokens:
         """Average the tokens with the same target, and sum their sizes.
 
         Args:
-            target (Tensor): New token of each old token, (B, N).
-            num_tokens (int): Number of new tokens.
+            target (Tensor): New token per old token, (B, N).
+            num_tokens (int): New tokens.
             size (Tensor, optional): Patches per token, (B, N), 0 for a dropped
                 token. Defaults to None, ``weights``.
-            share (Tensor, optional): Weights of the averages, (B, N). Defaults
-                to None, ``size``.
+            share (Tensor, optional): Averaging weights, (B, N). Defaults to
+                None, ``size``.
         """
         size = self.weights if size is None else size
         share = size if share is None else share
@@ -224,7 +224,7 @@ def from_start(tokens: Tokens) -> Tensor:
 
 
 def featmap(tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-    """Arrange tokens at the positions of their patches, (B, C, h, w).
+    """Arrange tokens at their patch positions, (B, C, h, w).
 
     Args:
         tokens (Tokens): Remaining tokens; patches without a token are zero.

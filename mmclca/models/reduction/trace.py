@@ -17,7 +17,7 @@ def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
 
     Args:
         index (Tensor): Body tokens, counted from the first one, (B, K).
-        num_prefix (int): Tokens of the prefix.
+        num_prefix (int): Prefix tokens.
 
     Returns:
         Tensor: Positions in the sequence, (B, num_prefix + K).
@@ -54,9 +54,9 @@ class Merged:
     """Reduction that sums groups of old tokens to new ones.
 
     Args:
-        target (Tensor): New token of each old token, (B, N).
-        share (Tensor): Weight of each old token in its new one, (B, N).
-        num_tokens (int): Number of new tokens M.
+        target (Tensor): New token per old token, (B, N).
+        share (Tensor): Weight per old token in its new one, (B, N).
+        num_tokens (int): New tokens M.
     """
 
     target: Tensor
@@ -70,9 +70,9 @@ class Merged:
         """Average with weights: a share is weight / (sum per group + eps).
 
         Args:
-            target (Tensor): New token of each old token, (B, N).
-            weight (Tensor): Weight of each old token, (B, N).
-            num_tokens (int): Number of new tokens M.
+            target (Tensor): New token per old token, (B, N).
+            weight (Tensor): Weight per old token, (B, N).
+            num_tokens (int): New tokens M.
             eps (float): Added to the sums. Defaults to 0.
         """
         total = sum_into(target, weight.unsqueeze(-1), num_tokens) + eps

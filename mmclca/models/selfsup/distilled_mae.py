@@ -12,7 +12,7 @@ from ..distillation.encoder_teacher import EncoderTeacher
 
 @MODELS.register_module()
 class DistilledMAE(MAE):
-    """mmpretrain's ``MAE`` that also learns from the layers of a teacher.
+    """mmpretrain's ``MAE`` that also learns from the layers from a teacher.
 
     `A Closer Look at Self-Supervised Lightweight Vision Transformers
     <https://arxiv.org/abs/2205.14443>`_, section 5: the attention of a small
@@ -28,12 +28,12 @@ class DistilledMAE(MAE):
             :class:`EncoderTeacher`.
         distill (Sequence[dict]): Configs of :class:`AttentionDistillation` and
             :class:`HiddenDistillation`.
-        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` of
+        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` for
             ``MAE``.
 
     Raises:
-        ValueError: If the teacher or a loss does not fit the backbone; at the
-            start of training, if the teacher cannot be loaded or is a
+        ValueError: If the teacher or a loss does not fit the backbone; when
+            training starts, if the teacher cannot be loaded or is a
             classifier.
     """
 

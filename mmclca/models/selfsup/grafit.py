@@ -37,7 +37,7 @@ def knn_loss(
     Args:
         embedding (Tensor): Embeddings of the batch (B, D), with gradients.
         bank (Tensor): Embeddings of all training images (N, D).
-        index (Tensor): Rows of the batch in the bank (B,).
+        index (Tensor): Bank rows for the batch (B,).
         labels (Tensor): Coarse classes of the bank (N,).
         sigma (float): Temperature. Defaults to 0.05.
         reduction (str): 'mean' over the batch, 'counted' over images with
@@ -117,7 +117,7 @@ def update_bank(bank: Tensor, embedding: Tensor, index: Tensor) -> Tensor:
         index (Tensor): Rows to update (B,).
 
     Returns:
-        Tensor: The new bank (N, D), with rows of unit length.
+        Tensor: The new bank (N, D), with unit-length rows.
 
     Raises:
         ValueError: If an index is outside.
@@ -145,8 +145,8 @@ def knn_scores(
         queries (Tensor): Embeddings (Q, D).
         bank (Tensor): Embeddings (N, D).
         labels (Tensor): Classes of the bank (N,), coarse or fine.
-        k (int): Number of voting neighbors.
-        sigma (float): Temperature of their cosine similarities.
+        k (int): Voting neighbors.
+        sigma (float): Temperature for their cosine similarities.
         num_classes (int): Number of classes.
 
     Returns:
@@ -173,11 +173,11 @@ def ranking_scores(
     Args:
         queries (Tensor): Embeddings (Q, D).
         gallery (Tensor): Embeddings (N, D).
-        gallery_coarse (Tensor): Coarse classes of the gallery (N,).
+        gallery_coarse (Tensor): Coarse gallery classes (N,).
         ranking (str): See :func:`ranked_similarity`.
-        sigma (float): Temperature of the vote. Defaults to 0.05.
-        query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
-            for 'oracle'. Defaults to None.
+        sigma (float): Temperature for the vote. Defaults to 0.05.
+        query_coarse (Tensor, optional): Coarse query classes (Q,), for
+            'oracle'. Defaults to None.
 
     Returns:
         Tensor: Scores (Q, N).
@@ -196,16 +196,16 @@ def ranked_similarity(
 
     Args:
         similarity (Tensor): Cosine similarities (Q, N).
-        gallery_coarse (Tensor): Coarse classes of the gallery (N,).
+        gallery_coarse (Tensor): Coarse gallery classes (N,).
         ranking (str): 'cosine'; 'conditional', which adds the log-odds of the
             coarse class in a vote of the whole gallery (equation 2.5 of the
             thesis); 'oracle', which ranks the coarse class of the query first.
-        sigma (float): Temperature of the vote. Defaults to 0.05.
-        query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
-            for 'oracle'. Defaults to None.
+        sigma (float): Temperature for the vote. Defaults to 0.05.
+        query_coarse (Tensor, optional): Coarse query classes (Q,), for
+            'oracle'. Defaults to None.
 
     Raises:
-        ValueError: If the ranking is unknown, or 'oracle' has no
+        ValueError: If the ranking is unknown, or 'oracle' lacks a
             ``query_coarse``.
     """
     one_of(RANKINGS, ranking=ranking)

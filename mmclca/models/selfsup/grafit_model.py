@@ -49,7 +49,7 @@ def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
 
 @torch.no_grad()
 def channels_of(backbone: nn.Module) -> int:
-    """Find the output channels of a backbone with a black image."""
+    """Find a backbone's output channels with a black image."""
     shape = to_2tuple(vars(backbone).get('img_size', 64))
     backbone.eval()
     channels = one_feature(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
@@ -61,10 +61,10 @@ class BankHead(ClsHead):
     """Classify embeddings by the nearest rows of a memory bank.
 
     Args:
-        num_images (int): Rows of the bank.
-        channels (int): Channels of an embedding.
-        num_classes (int): Number of coarse classes.
-        k (int): Number of voting neighbors, at most all rows.
+        num_images (int): Bank rows.
+        channels (int): Embedding channels.
+        num_classes (int): Coarse classes.
+        k (int): Voting neighbors, at most all rows.
         sigma (float): Temperature.
     """
 
@@ -82,7 +82,7 @@ class BankHead(ClsHead):
         """Fill the bank with random rows, equal in all processes.
 
         Args:
-            labels (Tensor): Coarse classes of the training images (N,).
+            labels (Tensor): Coarse training classes (N,).
         """
         chance = torch.Generator().manual_seed(0)
         rows = torch.rand(len(labels), self.bank.shape[1], generator=chance)
@@ -125,21 +125,21 @@ class Grafit(ImageClassifier):
         projector (str): 'mlp', or 'fc' for one linear layer. Defaults to
             'mlp'.
         num_views (int): Views per image. Defaults to 4.
-        sigma (float): Temperature of the kNN loss and of the vote. Defaults to
+        sigma (float): Temperature for the kNN loss and the vote. Defaults to
             0.05.
-        instance_weight (float): Weight of the instance loss. Defaults to 1.
+        instance_weight (float): Instance loss weight. Defaults to 1.
         reduction (str): Reduction of the kNN loss: 'mean' or 'counted'.
             Defaults to 'mean'.
-        out_channels (int, optional): Channels of an embedding. Defaults to
-            None: 256 for 'mlp', 128 for 'fc'.
+        out_channels (int, optional): Embedding channels. Defaults to None: 256
+            for 'mlp', 128 for 'fc'.
         hidden (int): Hidden channels of the MLPs. Defaults to 4096.
         momentum (float): Initial momentum of the target network, rising to 1
             by a cosine schedule. Defaults to 0.996.
         norm_cfg (dict): Norm of the MLPs. Defaults to dict(type='BN1d').
-        num_classes (int): Number of coarse classes. Defaults to 1000.
-        num_images (int): Rows of the bank, set by ``BankHook``. Defaults to 0.
-        k (int): Number of voting neighbors. Defaults to 20.
-        **kwargs: ``pretrained``, ``data_preprocessor`` and ``init_cfg`` of
+        num_classes (int): Coarse classes. Defaults to 1000.
+        num_images (int): Bank rows, set by ``BankHook``. Defaults to 0.
+        k (int): Voting neighbors. Defaults to 20.
+        **kwargs: ``pretrained``, ``data_preprocessor`` and ``init_cfg`` for
             ``ImageClassifier``.
 
     Raises:

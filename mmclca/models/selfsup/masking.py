@@ -21,7 +21,7 @@ class Encoded(LayerFeatures):
 
     @property
     def ids_restore(self) -> Tensor:
-        """Position of each patch in ``ids_shuffle``, (B, N)."""
+        """Patch positions in ``ids_shuffle``, (B, N)."""
         return self.ids_shuffle.argsort(dim=1)
 
     @property

@@ -133,7 +133,7 @@ class MIRL(MAE):
         backbone (dict): Config of a :class:`SegmentedMAEViT`.
         neck (dict): Config of :class:`MIRLDecoders`, without the encoder.
         head (dict): Config of a :class:`MIRLHead`, without the patch size.
-        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` of
+        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` for
             ``MAE``.
 
     Raises:

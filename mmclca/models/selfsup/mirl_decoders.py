@@ -112,7 +112,7 @@ class Decoder(BaseModule):
         """Predict the pixels of all patches, (B, N, P * P * 3).
 
         Args:
-            x (Tensor): Embedded tokens of the segment, (B, 1 + V, D).
+            x (Tensor): Embedded segment tokens, (B, 1 + V, D).
             memory (Tensor, optional): Embedded tokens of earlier segments, (B,
                 M, D).
             ids_restore (Tensor): See :class:`Encoded`, (B, N).

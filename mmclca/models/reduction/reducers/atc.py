@@ -18,16 +18,16 @@ class ATC(CountedReducer):
 
     `Agglomerative Token Clustering`. Keys of the layer, averaged over heads,
     are clustered bottom-up by cosine distance. Each cluster becomes the
-    average of its tokens, weighted by their number of patches (the size); all
-    later layers add the logarithm of the size to the attention logits. Counts
-    are exact at any keep rate. Cached tokens are clustered with the patches
-    and do not count. At keep rate 1, tokens are unchanged.
+    average of its tokens, weighted by their patch counts (sizes); all later
+    layers add the log size to the attention logits. Counts are exact at any
+    keep rate. Cached tokens are clustered with the patches and do not count.
+    At keep rate 1, tokens are unchanged.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
-        linkage (str): Distance of two clusters: 'average', largest
-            ('complete') or smallest ('single') distance between their tokens.
-            Defaults to 'average'.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        linkage (str): Cluster distance: 'average', largest ('complete') or
+            smallest ('single') distance between their tokens. Defaults to
+            'average'.
         prop_attn (bool): Whether sizes bias the attention and weight later
             averages; otherwise each stage starts with equal sizes. Defaults to
             True.

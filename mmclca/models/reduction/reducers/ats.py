@@ -29,7 +29,7 @@ def sample(cdf: Tensor, num_tokens: int) -> Tensor:
 
     Args:
         cdf (Tensor): Cumulative significance, non-decreasing, (B, M).
-        num_tokens (int): Number of samples; several may be the same token.
+        num_tokens (int): Samples; several may be the same token.
 
     Returns:
         Tensor: Whether a token was sampled, (B, M), bool.
@@ -67,7 +67,7 @@ class ATS(CountedReducer):
     not depend on the rest of the batch.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         **backbone: See :class:`CountedReducer`.
     """
 

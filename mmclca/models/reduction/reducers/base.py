@@ -25,7 +25,7 @@ def init_linear(module: nn.Module) -> None:
 
 @MODELS.register_module()
 class TokenReducer(BaseModule):
-    """Base of token-reduction methods, which itself reduces nothing.
+    """Base class for token-reduction methods, which itself reduces nothing.
 
     A method overrides ``before`` or ``between``. Both are called only in the
     layers that the backbone lists in ``reduce_at``, numbered as stages from 0.
@@ -37,8 +37,8 @@ class TokenReducer(BaseModule):
         embed_dims (int): Channels C; set by the backbone.
         num_patches (int): Patches P of an image of size ``img_size``; set by
             the backbone.
-        num_stages (int): Number of stages; set by the backbone.
-        num_layers (int): Layers of the backbone, which sets it.
+        num_stages (int): Stages; set by the backbone.
+        num_layers (int): Backbone layers; set by the backbone.
         reduce_at (Sequence[int], optional): Layers of the stages; set by the
             backbone. Defaults to None, evenly spaced.
         init_cfg (dict, optional): Initialization config.
@@ -106,7 +106,7 @@ class TokenReducer(BaseModule):
     def key_bias(self, tokens: Tokens) -> Tensor | None:
         """Return a bias (B, 1, 1, N) of the logits per key, in every layer.
 
-        With ``prop_attn``, it is the logarithm of the sizes. None: no bias.
+        With ``prop_attn``, it is the log sizes. None: no bias.
         """
         return tokens.log_weight if self.prop_attn else None
 
@@ -148,7 +148,7 @@ class TokenReducer(BaseModule):
 
 
 def check_list(name: str, values, num_stages: int, kind=object) -> None:
-    """Raise unless a setting is a list with one entry of a type per stage."""
+    """Raise unless a setting is a list with one typed entry per stage."""
     is_list = isinstance(values, Sequence) and len(values) == num_stages
     if not (is_list and all(isinstance(x, kind) for x in values)):
         raise ValueError(
@@ -190,7 +190,7 @@ def overall(rates: Sequence[float], stage: int) -> float:
 
 
 class CountedReducer(TokenReducer):
-    """Base of methods whose stages keep a share of the initial patches.
+    """Base class for methods whose stages keep a share of the initial patches.
 
     Stage s keeps ``int(P * product of the keep rates up to s)`` of the P
     patches, at least one (the CLCA authors' models return NaN if none is
@@ -199,9 +199,9 @@ class CountedReducer(TokenReducer):
     Args:
         keep_rate (float | Sequence[float], optional): See
             :class:`TokenReducer`. Defaults to None, 1 for all stages.
-        num_tokens (Sequence[int], optional): Number of remaining patch tokens
-            per stage, without the prefix, in place of ``keep_rate``. Must not
-            increase. Defaults to None.
+        num_tokens (Sequence[int], optional): Remaining patch tokens per stage,
+            without the prefix; replaces ``keep_rate``. Must not increase.
+            Defaults to None.
         **backbone: ``embed_dims``, ``num_patches``, ``num_stages``,
             ``num_layers``, ``reduce_at`` and ``init_cfg`` of
             :class:`TokenReducer`.
@@ -258,8 +258,8 @@ class CountedReducer(TokenReducer):
     def surplus(self, tokens: Tokens, stage: int) -> int:
         """Return the number of tokens to remove, patches or others.
 
-        It equals the number of patches to remove, so tokens recovered from a
-        cache do not change it. At least one token stays.
+        It equals the patch count to remove, so tokens recovered from a cache
+        do not change it. At least one token stays.
         """
         left = self.count_for(tokens, stage)
         surplus = self.count_for(tokens, stage - 1) - left
@@ -267,7 +267,7 @@ class CountedReducer(TokenReducer):
 
 
 class HalvingReducer(CountedReducer):
-    """Base of methods that merge at most half of the tokens per stage."""
+    """Base for methods that merge at most half of the tokens per stage."""
 
     least = 0  # half of the tokens stay at any keep rate
     prop_attn = True

@@ -29,8 +29,8 @@ class DiffRate(CountedReducer):
     Transformers`. Tokens are ranked by CLS attention. The lowest ones are
     dropped, the ones before are merged, by plain averages, into the most
     similar of the first tokens. Token sizes, whose logarithm is added to the
-    logits in all later layers, grow by the size of merged tokens times the
-    similarity. Counts are exact at any keep rate.
+    logits in all later layers, grow by the merged sizes times the similarity.
+    Counts are exact at any keep rate.
 
     Args:
         keep_rate (float | Sequence[float], optional): See
@@ -41,17 +41,16 @@ class DiffRate(CountedReducer):
         clamp (bool): Whether negative similarities are set to 0 in sizes, as
             in the release. Defaults to True.
         prune (Sequence[int], optional): Remaining patches after pruning, per
-            stage, in place of ``keep_rate`` and ``num_tokens``. Defaults to
-            None.
+            stage; replaces ``keep_rate`` and ``num_tokens``. Defaults to None.
         merge (Sequence[int], optional): With ``prune``, remaining patches
             after merging; a count above that of ``prune``, as learned counts
             may be, merges nothing. Defaults to None.
         target (float, optional): Cost of the layers in 1e9
-            multiply-accumulates for which counts are learned, in place of all
+            multiply-accumulates for which counts are learned; replaces all
             counts: training masks tokens and a loss moves the cost to the
             target. Defaults to None.
         granularity (int): Step between candidate counts. Defaults to 1.
-        loss_weight (float): Weight of this loss. Defaults to 5.
+        loss_weight (float): Loss weight. Defaults to 5.
         **backbone: See :class:`CountedReducer`.
 
     Raises:

@@ -42,7 +42,7 @@ class DPCKNN(CountedReducer):
     are broken by noise in training only, so evaluation is deterministic.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         num_neighbors (int): Neighbors that define the density of a token,
             itself included. Defaults to 5.
         equal_weight (bool): Whether all tokens of a cluster have equal
@@ -51,7 +51,7 @@ class DPCKNN(CountedReducer):
 
     Raises:
         ValueError: As :class:`CountedReducer`, or if ``num_neighbors`` is not
-            an integer from 1 to the number of patches.
+            an integer from 1 to the patch count.
     """
 
     summary = 'merge groups of similar patches'

@@ -54,7 +54,7 @@ def draw(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
         scores (Tensor): Log-probabilities (B, N - num_prefix, 2).
         counts (Tensor): 1 for a token kept so far, else 0, (B, N -
             num_prefix).
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
+        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
 
     Returns:
         Tensor: 1 for a kept token, including the prefix, 0 for a dropped one,
@@ -79,8 +79,8 @@ class DynamicViT(CountedReducer):
     training.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
-        loss_weight (float): Weight of the ratio loss. Defaults to 2.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        loss_weight (float): Ratio loss weight. Defaults to 2.
         **backbone: See :class:`CountedReducer`.
 
     Raises:

@@ -16,7 +16,7 @@ def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
         score (Tensor): CLS attention to the tokens after the prefix, (B, N -
             num_prefix).
         index (Tensor): Kept tokens, prefix included, (B, num_prefix + K).
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
+        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
 
     Returns:
         Tensor: (B, 1, N), zero for the prefix and for kept tokens.
@@ -27,7 +27,7 @@ def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class EViT(TopK):
-    """Keeps the tokens with most CLS attention, fuses the others into one.
+    """Keeps the tokens with most CLS attention, fuses the rest into one.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
     Token Reorganizations`, section 3.2. As :class:`TopK`, but the sum of the
@@ -51,7 +51,7 @@ class EViT(TopK):
         self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
-        """Reduce to the tokens at ``index`` and a fusion of the others."""
+        """Reduce to the tokens at ``index`` and a fusion of the rest."""
         mix = fuse_weights(score, index, tokens.num_prefix)
         if self.normalize:
             mix = F.normalize(mix, p=1, dim=-1)

@@ -19,7 +19,7 @@ class KMedoids(CountedReducer):
     survey's code.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         num_iterations (int): Updates of the medoids. Defaults to 3.
         attention_of_all (bool): Whether weights are the attention received
             from all tokens, as in the survey, in place of CLS attention.

@@ -29,7 +29,7 @@ def match_both_ways(
 
     Args:
         score (Tensor): Score of each pair, (B, I, J).
-        num_merged (int): Number of pairs to merge.
+        num_merged (int): Pairs to merge.
         bidirectional (bool): Whether half of the merges go from the second
             set, merged tokens included, to the rest of the first set.
 
@@ -69,14 +69,14 @@ class MCTF(HalvingReducer):
     one half.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         tau (Sequence[float]): Temperatures of similarity, information (tokens
             with little attention merge first) and size; 0 disables a
             criterion. Defaults to (1, 20, 40).
         bidirectional (bool): Whether tokens are matched in both directions.
             Defaults to True.
-        pooling (str): Weights of the averages: 'weighted', received attention
-            times size, or 'size'. Defaults to 'weighted'.
+        pooling (str): Averaging weights: 'weighted', received attention times
+            size, or 'size'. Defaults to 'weighted'.
         variant (str): Only 'precise', the attention described above.
         **backbone: See :class:`CountedReducer`.
 

@@ -32,7 +32,7 @@ class PatchMerger(CountedReducer):
     with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         **backbone: See :class:`CountedReducer`.
     """
 

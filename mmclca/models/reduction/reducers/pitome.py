@@ -21,15 +21,15 @@ def match_by_energy(
     """Choose the tokens to merge: those with many similar tokens.
 
     Args:
-        metric (Tensor): Tokens of unit length, (B, M, D).
-        num_merged (int): Number of pairs to merge, at most M // 2.
+        metric (Tensor): Unit-length tokens, (B, M, D).
+        num_merged (int): Pairs to merge, at most M // 2.
         margin (float): Similarity above which tokens count as similar.
         bsm (bool): Whether the most similar pairs of all tokens merge;
             otherwise, only the tokens of highest energy are paired, and all
             pairs merge.
 
     Returns:
-        Tensor: New position of each token, (B, M): unmerged tokens first, then
+        Tensor: New position per token, (B, M): unmerged tokens first, then
         merge targets.
     """
     B, M, _ = metric.shape
@@ -56,7 +56,7 @@ def match_by_energy(
 
 @MODELS.register_module()
 class PiToMe(HalvingReducer):
-    """Merges tokens with many similar tokens, protects the others.
+    """Merges tokens with many similar tokens, protects the rest.
 
     `Accelerating Transformers with Spectrum-Preserving Token Merging`. The
     energy of a token measures how many tokens are similar to it. Tokens of
@@ -65,7 +65,7 @@ class PiToMe(HalvingReducer):
     of :class:`ToMe`.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         bsm (Sequence[bool], optional): Per stage, whether the most similar
             pairs of all tokens merge, or all pairs of the tokens of highest
             energy. Defaults to None, True before the middle layer.

@@ -33,13 +33,13 @@ class PPT(HalvingReducer):
     :class:`ToMe`.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         threshold (float): Variance of the scores from which tokens are
             dropped. Defaults to 3.
         relative (bool): Whether scores are divided by their mean, so that the
-            variance does not depend on the number of patches; otherwise they
-            sum to 1, as in the release: 6e-5 or 7e-5 for 196 patches. Defaults
-            to True.
+            variance does not depend on the patch count; otherwise they sum to
+            1, as in the release: 6e-5 or 7e-5 for 196 patches. Defaults to
+            True.
         prop_attn (bool): Whether sizes bias the attention. Defaults to True.
         **backbone: See :class:`CountedReducer`.
 

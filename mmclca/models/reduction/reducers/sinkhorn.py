@@ -18,7 +18,7 @@ def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
 
     Args:
         score (Tensor): Similarity of K centers and N tokens, (B, K, N).
-        eps (float): Weight of the entropy.
+        eps (float): Entropy weight.
         iterations (int): Number of normalizations of rows and columns.
 
     Returns:
@@ -43,8 +43,8 @@ class Sinkhorn(CountedReducer):
     normalized tokens. CLR and recovered tokens are mixed with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
-        eps (float): Weight of the entropy. Defaults to 1.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        eps (float): Entropy weight. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
         **backbone: See :class:`CountedReducer`.
 

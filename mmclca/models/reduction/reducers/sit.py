@@ -40,7 +40,7 @@ class SiT(CountedReducer):
     summed with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         recalibrate (bool): Whether token distillation compares the teacher's
             patches with patches that a reverse slimming module predicts from
             the final tokens (feature recalibration distillation, section 3.3

@@ -23,14 +23,13 @@ def match(
 
     Args:
         metric (Tensor): Features compared by cosine similarity, (B, N, D).
-        num_merged (int): Number of pairs to merge, at most (N - num_prefix) //
-            2.
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
+        num_merged (int): Pairs to merge, at most (N - num_prefix) // 2.
+        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
 
     Returns:
-        tuple[Tensor, int]: New position of each token, (B, N), and number of
-        new tokens. The prefix comes first, then the remaining even tokens,
-        then the odd ones.
+        tuple[Tensor, int]: New position per token, (B, N), and number of new
+        tokens. The prefix comes first, then the remaining even tokens, then
+        the odd ones.
     """
     y = F.normalize(metric[:, num_prefix:], dim=-1)
     even = num_prefix % 2  # first even position
@@ -66,9 +65,9 @@ def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
 
     Args:
         x (Tensor): Tokens (B, N, C).
-        target (Tensor): New token of each token, (B, N).
+        target (Tensor): New token per token, (B, N).
         left (Tensor): Whether the token is not merged, (B, N).
-        num_tokens (int): Number of new tokens M.
+        num_tokens (int): New tokens M.
 
     Returns:
         Tensor: (B, M, 1).
@@ -87,17 +86,17 @@ class ToMe(HalvingReducer):
 
     `Token Merging: Your ViT But Faster`, section 3, at the stages only. Keys
     of the layer, averaged over heads, are matched between even and odd
-    positions. Merged tokens are averages weighted by their number of patches
-    (the size); all later layers add the logarithm of the size to the logits. A
-    stage merges as many tokens as it has patches to remove, but at most half
-    of those after CLS, so keep rates below 0.5 leave more tokens than
-    requested. At keep rate 1, tokens are unchanged.
+    positions. Merged tokens are averages weighted by their patch counts
+    (sizes); all later layers add the log size to the logits. A stage merges as
+    many tokens as it has patches to remove, but at most half of those after
+    CLS, so keep rates below 0.5 leave more tokens than requested. At keep rate
+    1, tokens are unchanged.
 
     ``early='prune', fuse='mlerp'`` is `Token Fusion: Bridging the Gap between
     Token Pruning and Token Merging` (ToFu).
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`CountedReducer`.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         early (str): Handling of the even token of a pair up to the middle
             layer: 'merge', or 'prune' to drop it. Defaults to 'merge'.
         fuse (str): 'average', or 'mlerp', a plain average scaled by the

@@ -18,8 +18,8 @@ def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
     Args:
         score (Tensor): Scores of the tokens after the prefix, (B, N -
             num_prefix).
-        num_kept (int): Number of body tokens to keep.
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
+        num_kept (int): Body tokens to keep.
+        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
 
     Returns:
         Tensor: Positions in the sequence, (B, num_prefix + K), body tokens by
@@ -37,7 +37,7 @@ def protect(score: Tensor, num_protected: int) -> Tensor:
 
 @MODELS.register_module()
 class TopK(CountedReducer):
-    """Keeps the tokens with most CLS attention, drops the others.
+    """Keeps the tokens with most CLS attention, drops the rest.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3. A stage keeps ``ceil(keep_rate * (N -
@@ -50,8 +50,8 @@ class TopK(CountedReducer):
     Args:
         keep_rate (float | Sequence[float], optional): Share of the input
             tokens of a stage. Defaults to None, 1.
-        num_tokens (Sequence[int], optional): Number of kept tokens per stage,
-            without the prefix, in place of ``keep_rate``. Defaults to None.
+        num_tokens (Sequence[int], optional): Kept tokens per stage, without
+            the prefix; replaces ``keep_rate``. Defaults to None.
         **backbone: See :class:`CountedReducer`.
     """
 
