@@ -120,7 +120,7 @@ class DistilledClassifier(ImageClassifier):
         if self.teacher is not None:
             self.teacher.prepare(self)
 
-    def look(self, inputs: Tensor) -> tuple:
+    def forward_features(self, inputs: Tensor) -> tuple:
         """Return the head's input, and the final tokens or None."""
         return self.extract_feat(inputs), None
 
@@ -131,7 +131,9 @@ class DistilledClassifier(ImageClassifier):
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample]): Annotations.
         """
-        return self._losses(inputs, data_samples, *self.look(inputs))
+        return self._losses(
+            inputs, data_samples, *self.forward_features(inputs)
+        )
 
     def _losses(self, inputs, data_samples, feats, tokens) -> dict:
         if self.teacher is None or self.teacher.compares_layers:
@@ -195,10 +197,10 @@ class TokenReductionClassifier(DistilledClassifier):
         one_of(('backbone', 'neck', 'pre_logits'), stage=stage)
         if stage == 'backbone':
             return self.backbone.forward_tokens(inputs)[0]
-        feats, _ = self.look(inputs)
+        feats, _ = self.forward_features(inputs)
         return self.head.pre_logits(feats) if stage == 'pre_logits' else feats
 
-    def look(self, inputs: Tensor) -> tuple:
+    def forward_features(self, inputs: Tensor) -> tuple:
         """See :class:`DistilledClassifier`."""
         feats, tokens = self.backbone.forward_tokens(inputs)
         return self.neck(feats) if self.with_neck else feats, tokens
@@ -213,7 +215,7 @@ class TokenReductionClassifier(DistilledClassifier):
         self._check_teacher()
         follows = self.teacher is not None and self.teacher.compares_layers
         model = recording_copy(self) if follows else self
-        feats, tokens = model.look(inputs)
+        feats, tokens = model.forward_features(inputs)
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
             layers = LayerFeatures.recorded(model.backbone, tokens.x)

@@ -13,7 +13,7 @@ from ..heads import DistilledHead
 from ..heads.token_heads import FUSIONS
 from ..recording import layer_outputs
 
-READ = dict(cls='CLS', dist='distillation token', logits='both')
+OUTPUTS = dict(cls='CLS', dist='distillation token', logits='both')
 
 
 @torch.no_grad()
@@ -36,7 +36,7 @@ def decisions(
     pairs = [model.head.token_scores(model.extract_feat(x)) for x in images]
     return {
         f'{name}, {read}': torch.cat([FUSIONS[k](*p).argmax(1) for p in pairs])
-        for k, read in READ.items()
+        for k, read in OUTPUTS.items()
     }
 
 

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
-from .layers import LayerFeatures, follow
+from .layers import LayerFeatures, record_layers
 from .teacher import Teacher
 
 MASKED, WHOLE = 'mmclca.SegmentedMAEViT', 'mmclca.TokenReductionViT'
 ENCODERS = ('MAEViT', 'VisionTransformer', MASKED, WHOLE)
 # settings of the encoder that only matter in its own training
-OTHERS = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
+TRAINING_ONLY = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
 
 
 class EncoderTeacher(Teacher):
@@ -68,7 +68,7 @@ class EncoderTeacher(Teacher):
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         return MODELS.build(config)
 
-    def _check_answer(self, *_) -> None:
+    def _check_output(self, *_) -> None:
         """Do nothing, as the encoder is built for the student's image size."""
 
     def _losses(
@@ -76,16 +76,16 @@ class EncoderTeacher(Teacher):
     ) -> list[dict]:
         """Compare the student layers, ``ours``, with the encoder's."""
         with torch.no_grad():
-            theirs = self.look(inputs, ours.ids_shuffle)
+            theirs = self.encode(inputs, ours.ids_shuffle)
         return [loss(ours, theirs) for loss in student.distill]
 
-    def look(
+    def encode(
         self, inputs: Tensor, ids_shuffle: Tensor | None
     ) -> LayerFeatures:
         """Run the encoder on the patches visible to the student."""
-        model = self.like(inputs)
+        model = self.model_for(inputs)
         if ids_shuffle is None:
-            return follow(model, inputs)
+            return record_layers(model, inputs)
         return model.backbone.encode(inputs, ids_shuffle)
 
 
@@ -95,7 +95,7 @@ def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
         backbone = ModelHub.get(backbone).config.model.backbone
     kind = backbone.get('type') if isinstance(backbone, dict) else backbone
     one_of(ENCODERS, **{'type of the teacher': kind})
-    settings = {k: v for k, v in backbone.items() if k not in OTHERS}
+    settings = {k: v for k, v in backbone.items() if k not in TRAINING_ONLY}
     settings.update(type=WHOLE, img_size=student.img_size)
     if hasattr(student, 'mask_ratio'):
         settings.update(type=MASKED, mask_ratio=student.mask_ratio)

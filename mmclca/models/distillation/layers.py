@@ -60,7 +60,7 @@ class LayerFeatures:
         return attended.q, attended.k
 
 
-def follow(model: nn.Module, images: Tensor) -> LayerFeatures:
+def record_layers(model: nn.Module, images: Tensor) -> LayerFeatures:
     """Run a classifier on images and record the inputs of its layers."""
     backbone = recording_copy(model).backbone
     _, tokens = backbone.forward_tokens(images)

@@ -94,7 +94,7 @@ class Teacher:
         """
         if self.model is not None:
             return
-        with _one_line(self.config):
+        with _one_line_errors(self.config):
             config = self.config
             if isinstance(config, str):
                 config = _classifier_in(Config.fromfile(config))
@@ -136,10 +136,10 @@ class Teacher:
         self.size = self.img_size or own
         if self.compares_tokens:
             _check_tokens(model, student)
-        self._check_answer(model, student, image_size_of(student))
+        self._check_output(model, student, image_size_of(student))
         return model
 
-    def _check_answer(self, model, student: nn.Module, size) -> None:
+    def _check_output(self, model, student: nn.Module, size) -> None:
         """Check image size and number of classes without data.
 
         The size is unknown before the first batch if the student accepts any.
@@ -174,13 +174,13 @@ class Teacher:
     def __deepcopy__(self, memo) -> 'Teacher':
         return self
 
-    def teach(self, inputs: Tensor, student: nn.Module, **answers) -> dict:
+    def teach(self, inputs: Tensor, student: nn.Module, **outputs) -> dict:
         """Compute the distillation losses by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W), as passed to the student.
             student (DistilledClassifier): The student.
-            **answers: Outputs of the student: see :class:`Compared`; or
+            **outputs: Outputs of the student: see :class:`Compared`; or
                 ``ours``, a :class:`LayerFeatures`.
 
         Raises:
@@ -189,21 +189,21 @@ class Teacher:
         """
         self.prepare(student)
         if not self.is_read:
-            with _one_line(self.config):
-                self._check_answer(self.model, student, inputs.shape[2:])
+            with _one_line_errors(self.config):
+                self._check_output(self.model, student, inputs.shape[2:])
             self._read()
-        found = self._losses(inputs, student, **answers)
+        found = self._losses(inputs, student, **outputs)
         return {name: loss for one in found for name, loss in one.items()}
 
-    def _losses(self, inputs: Tensor, student, **answers) -> list[dict]:
-        theirs = self.answer(inputs, answers['tokens'])
-        seen = Compared(student.backbone, *theirs, **answers)
+    def _losses(self, inputs: Tensor, student, **outputs) -> list[dict]:
+        theirs = self.outputs_for(inputs, outputs['tokens'])
+        seen = Compared(student.backbone, *theirs, **outputs)
         return [loss(seen) for loss in self.losses]
 
     @torch.no_grad()
-    def answer(self, inputs: Tensor, tokens=None):
+    def outputs_for(self, inputs: Tensor, tokens=None):
         """Return class scores, and patch tokens (B, P, C) for token losses."""
-        model, x = self.like(inputs), self.view(inputs)
+        model, x = self.model_for(inputs), self.convert(inputs)
         order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:
             return model(x)[:, order], None
@@ -214,7 +214,7 @@ class Teacher:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches
 
-    def like(self, inputs: Tensor) -> nn.Module:
+    def model_for(self, inputs: Tensor) -> nn.Module:
         """Return the model with the device and dtype of the images.
 
         The original weights are kept, so that they are rounded only once.
@@ -224,7 +224,7 @@ class Teacher:
             self.model.to(inputs.dtype).load_state_dict(self.kept)
         return self.model.to(inputs)
 
-    def view(self, inputs: Tensor) -> Tensor:
+    def convert(self, inputs: Tensor) -> Tensor:
         """Normalize and resize student images for the teacher."""
         return convert_images(inputs, self.rescale, self.size)
 
@@ -280,7 +280,7 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
 
 
 @contextmanager
-def _one_line(config: str | dict | None) -> Iterator[None]:
+def _one_line_errors(config: str | dict | None) -> Iterator[None]:
     """Raise errors of the teacher's config as one line."""
     try:
         yield

@@ -95,9 +95,9 @@ class CrossLayerCache(BaseModule):
         if self.num_tokens:
             clr = (self.clr + self.clr_pos).expand(tokens.x.size(0), -1, -1)
         tokens = tokens.append(clr)  # even 0 tokens, to mark the trace
-        return self._noted(tokens, num_pooled)
+        return self._with_counts(tokens, num_pooled)
 
-    def _noted(self, tokens: Tokens, num_pooled: int) -> Tokens:
+    def _with_counts(self, tokens: Tokens, num_pooled: int) -> Tokens:
         """Set the number of pooled and protected tokens."""
         return replace(
             tokens, num_pooled=num_pooled, num_protected=self.num_protected
@@ -124,7 +124,7 @@ class CrossLayerCache(BaseModule):
         if cached:
             tokens = tokens.append(torch.cat(cached, dim=1))
         cached.clear()
-        return self._noted(tokens, num_pooled)
+        return self._with_counts(tokens, num_pooled)
 
     def entry(self, tokens: Tokens) -> list[Tensor]:
         """Return the cache entry of a layer: average, then CLR tokens."""

@@ -109,8 +109,8 @@ def prune_and_merge(
         order = rank.argsort(dim=1)
         index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
         y = F.normalize(x.gather(1, index), dim=-1, eps=TINY)
-        alike = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
-        best, partner = alike.max(dim=-1)
+        similarity = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
+        best, partner = similarity.max(dim=-1)
         best = (best.clamp(min=0) if clamp else best).to(x)
         merged = order[:, num_left:num_kept]
         kept = rank < num_kept
@@ -187,8 +187,10 @@ def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
         clamp (bool): See :func:`mask_and_merge`.
     """
     y = F.normalize(x.detach(), dim=-1, eps=TINY)
-    alike = y @ y.transpose(1, 2)
-    best, partner = alike.masked_fill(~into[:, None], -torch.inf).max(dim=-1)
+    similarity = y @ y.transpose(1, 2)
+    best, partner = similarity.masked_fill(~into[:, None], -torch.inf).max(
+        dim=-1
+    )
     own = torch.arange(x.size(1), device=x.device)
     target = torch.where(gone, partner, own)
     merged = Merged.average(target, torch.ones_like(size), x.size(1))

@@ -208,7 +208,7 @@ class Tokens:
         )
 
 
-def from_start(tokens: Tokens) -> Tensor:
+def initial_tokens(tokens: Tokens) -> Tensor:
     """Return 1 for body tokens from before the first stage, else 0.
 
     Tokens recovered from the cache are 0; (B, N - num_prefix).

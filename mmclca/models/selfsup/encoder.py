@@ -21,7 +21,7 @@ from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
 # parameters of the head in a classifier's checkpoint
-OF_CLASSES = re.compile(r'([a-z]+\.)*(ifa_)?head(_dist)?\.(?!predictor)')
+HEAD_KEY = re.compile(r'([a-z]+\.)*(ifa_)?head(_dist)?\.(?!predictor)')
 
 
 @MODELS.register_module()
@@ -105,10 +105,10 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         last.
         """
         if not self.is_init:  # keep weights loaded since
-            self._draw()
+            self._init_parameters()
         BaseModule.init_weights(self)
 
-    def _draw(self) -> None:
+    def _init_parameters(self) -> None:
         positions = build_2d_sincos_position_embedding(
             self.patch_resolution, self.embed_dims, cls_token=True
         )
@@ -187,7 +187,7 @@ def _num_segments(num_layers: int, num_segments: int) -> int:
 
 
 def _refuse_classifier(source) -> None:
-    heads = [key for key in source.keys if OF_CLASSES.match(key)]
+    heads = [key for key in source.keys if HEAD_KEY.match(key)]
     if heads:
         raise ValueError(
             f'{source.name} contains a classifier ({heads[0]}); use a '

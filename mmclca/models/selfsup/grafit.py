@@ -18,7 +18,7 @@ from ..retrievers import cosine_similarity, nearest_votes
 
 RANKINGS = ('cosine', 'conditional', 'oracle')
 REDUCTIONS = ('mean', 'counted', 'none')
-LEAST = 1e-6  # smallest class probability in log-odds
+MIN_PROBABILITY = 1e-6  # smallest class probability in log-odds
 
 
 def knn_loss(
@@ -214,7 +214,7 @@ def ranked_similarity(
     if ranking == 'conditional':
         number = int(gallery_coarse.max()) + 1
         how = gallery_coarse, number, None, sigma
-        odds = nearest_votes(similarity, *how).logit(eps=LEAST)
+        odds = nearest_votes(similarity, *how).logit(eps=MIN_PROBABILITY)
         return odds[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
         raise ValueError(

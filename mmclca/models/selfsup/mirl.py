@@ -11,7 +11,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number, one_of
 
 PIXELS = dict(type='PixelReconstructionLoss', criterion='L2')
-MOST = 63  # largest filter; its response is computed on a grid of 64 x 64
+MAX_SIZE = 63  # largest filter; its response is computed on a grid of 64 x 64
 MODES = ('residual', 'multi_decoder', 'coarse2fine', 'fine2coarse')
 
 
@@ -64,7 +64,7 @@ class MIRLHead(MAEPretrainHead):
     ):
         one_of(MODES, mode=mode)
         number(least=0.1, sigma=sigma)
-        integer(least=3, most=MOST, size=size)
+        integer(least=3, most=MAX_SIZE, size=size)
         if size % 2 == 0:
             raise ValueError(f'size={size} must be odd, such as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)

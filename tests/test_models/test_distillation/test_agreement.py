@@ -22,7 +22,7 @@ def test_decisions_of_each_token_and_of_others(distilled):
     batches = [images(4), images(3)]
     found = decisions('s', distilled, batches)
     x = torch.cat(batches)
-    cls, dist = distilled.head.token_scores(distilled.look(x)[0])
+    cls, dist = distilled.head.token_scores(distilled.forward_features(x)[0])
     assert list(found) == ['s, CLS', 's, distillation token', 's, both']
     for labels, scores in zip(
         found.values(), (cls, dist, distilled(x)), strict=True

@@ -308,7 +308,7 @@ def test_a_vit_of_timm_gets_its_own_size(distilled):
     teacher = dict(type='TimmClassifier', **vit)
     model = distilled(teacher=teacher, loss=LOGITS)
     teacher_of(model)
-    assert model.teacher.view(images(2)).shape == (2, 3, 48, 48)
+    assert model.teacher.convert(images(2)).shape == (2, 3, 48, 48)
 
 
 def test_checkpoint_of_another_model_is_refused(distilled, tmp_path):
@@ -365,9 +365,9 @@ def test_teacher_sees_images_as_it_learned_to(distilled, other):
         for preprocess in (ours, teacher.data_preprocessor)
     )
     larger = F.interpolate(theirs, 48, mode='bicubic', antialias=True)
-    assert torch.allclose(model.teacher.view(own), larger, atol=1e-4)
+    assert torch.allclose(model.teacher.convert(own), larger, atol=1e-4)
     model.teacher.size = None
-    assert torch.allclose(model.teacher.view(own), theirs, atol=1e-4)
+    assert torch.allclose(model.teacher.convert(own), theirs, atol=1e-4)
 
 
 def test_to_build_it_draws_no_random_number_of_a_run(distilled):
@@ -432,7 +432,7 @@ def test_distillation_token_learns_from_the_teacher(distilled):
     student = build(config)
     student.teacher, x = model.teacher, images(4)
     losses = student(x, SAMPLES, mode='loss')
-    cls, dist = student.head.token_scores(student.look(x)[0])
+    cls, dist = student.head.token_scores(student.forward_features(x)[0])
     targets = torch.tensor([0, 1, 2, 3])
     teacher = teacher_of(student)(x).argmax(1)
     terms = (
@@ -464,12 +464,12 @@ def test_classes_are_matched_by_name(distilled, tmp_path):
     torch.save(dict(state_dict=weights, meta=meta), tmp_path / 'teacher.pth')
     teacher_of(model)
     x, teacher = images(2), model.teacher
-    before, _ = teacher.answer(x)
+    before, _ = teacher.outputs_for(x)
     teacher.match_names(names)
     teacher.match_names(None)
-    assert torch.equal(teacher.answer(x)[0], before)
+    assert torch.equal(teacher.outputs_for(x)[0], before)
     teacher.match_names(names[::-1])
-    assert torch.equal(teacher.answer(x)[0], before.flip(1))
+    assert torch.equal(teacher.outputs_for(x)[0], before.flip(1))
     names[1] = 'oka'
     said = r"no 'oka' .do you mean oak\?.*ash, elm"
     with pytest.raises(ValueError, match=said):

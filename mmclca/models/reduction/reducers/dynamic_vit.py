@@ -9,7 +9,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import number
 
 from ..attention import masked_softmax
-from ..tokens import Tokens, from_start
+from ..tokens import Tokens, initial_tokens
 from ..trace import Masked
 from .base import CountedReducer, init_linear
 
@@ -47,7 +47,7 @@ class Predictor(nn.Module):
         return self.out_conv(torch.cat((own, average.expand_as(own)), dim=-1))
 
 
-def draw(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
+def sample_kept(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
     """Sample the tokens to keep.
 
     Args:
@@ -106,11 +106,11 @@ class DynamicViT(CountedReducer):
         """Sample the tokens that later layers attend to, in training."""
         counts = tokens.weights[:, tokens.num_prefix :]
         scores = self.stages[stage](tokens.body, counts)
-        return tokens.mask(draw(scores, counts, tokens.num_prefix))
+        return tokens.mask(sample_kept(scores, counts, tokens.num_prefix))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
         """Keep the tokens with the highest scores, in evaluation."""
-        counts = from_start(tokens)
+        counts = initial_tokens(tokens)
         score = self.stages[stage](tokens.body, counts)[..., 0]
         # without an initial token the average is undefined: keep the first
         score = score * counts.any(dim=1, keepdim=True)

@@ -50,7 +50,7 @@ def match(
     return target, metric.size(1) - num_merged
 
 
-def stays(target: Tensor, num_prefix: int) -> Tensor:
+def unmerged(target: Tensor, num_prefix: int) -> Tensor:
     """Return the tokens that :func:`match` does not merge, (B, N)."""
     odd = slice(num_prefix + 1 - num_prefix % 2, None, 2)
     left = target < target[:, odd][:, :1]  # odd tokens come last
@@ -132,7 +132,7 @@ class ToMe(HalvingReducer):
         prunes = self.early == 'prune' and self.depths[stage] <= 0.5
         if self.fuse == 'average' and not prunes:
             return tokens.merge(target, num_tokens)
-        left = stays(target, tokens.num_prefix)
+        left = unmerged(target, tokens.num_prefix)
         share = (left | (not prunes)).to(tokens.x)
         merged = tokens.reduce(Merged.average(target, share, num_tokens))
         if prunes:

@@ -6,8 +6,8 @@ from torch.nn.functional import gelu, layer_norm
 
 from mmclca.models import DynamicViT
 from mmclca.models.reduction.attention import masked_softmax
-from mmclca.models.reduction.reducers.dynamic_vit import Predictor, draw
-from mmclca.models.reduction.tokens import Tokens, from_start
+from mmclca.models.reduction.reducers.dynamic_vit import Predictor, sample_kept
+from mmclca.models.reduction.tokens import Tokens, initial_tokens
 from mmclca.models.reduction.trace import Appended, Kept, Masked
 
 B, N, C = 2, 6, 8
@@ -89,7 +89,7 @@ def test_draw_keeps_cls_and_never_what_was_dropped():
     scores = torch.randn(B, N, 2).double().log_softmax(-1)
     total = torch.zeros(B, N)
     for _ in range(2000):
-        drawn = draw(scores, counts)
+        drawn = sample_kept(scores, counts)
         assert (drawn[:, 0] == 1).all()
         assert set(drawn.unique().tolist()) <= {0, 1}
         total += drawn[:, 1:]
@@ -99,7 +99,7 @@ def test_draw_keeps_cls_and_never_what_was_dropped():
 
 def test_draw_carries_gradients_to_the_scores():
     scores = torch.randn(B, N, 2).requires_grad_()
-    draw(scores, torch.ones(B, N)).square().sum().backward()
+    sample_kept(scores, torch.ones(B, N)).square().sum().backward()
     assert scores.grad.any()
 
 
@@ -174,15 +174,15 @@ def test_evaluation_keeps_the_tokens_rated_best_in_their_order():
 def test_from_start_is_0_for_what_the_cache_put_back():
     x = torch.randn(B, 5, C)  # CLS and 4 patches
     tokens = Tokens(x, num_patches=4)
-    assert from_start(tokens).tolist() == [[1] * 4] * B
+    assert initial_tokens(tokens).tolist() == [[1] * 4] * B
     tokens = tokens.append(x[:, :1])  # a CLR token
-    assert from_start(tokens).tolist() == [[1] * 5] * B
+    assert initial_tokens(tokens).tolist() == [[1] * 5] * B
     index = torch.tensor([[0, 5, 2], [0, 1, 4]])
     tokens = tokens.gather(index).append(x[:, :2])
-    assert from_start(tokens).tolist() == [[1, 1, 0, 0]] * B
+    assert initial_tokens(tokens).tolist() == [[1, 1, 0, 0]] * B
     index = torch.tensor([[0, 3, 1], [0, 1, 2]])
     tokens = tokens.gather(index).append(x[:, :1])
-    assert from_start(tokens).tolist() == [[0, 1, 0], [1, 1, 0]]
+    assert initial_tokens(tokens).tolist() == [[0, 1, 0], [1, 1, 0]]
     assert [type(r) for r in tokens.trace[:2]] == [Appended, Kept]
 
 
