@@ -15,6 +15,11 @@ def encoder(**options):
     return shared | options
 
 
+WIDE = dict(arch(4, 24), num_heads=3)  # a teacher's architecture
+ATTENTION = dict(type='mmclca.AttentionDistillation', layers=(4,))
+HIDDEN = dict(type='mmclca.HiddenDistillation', layers=(0, 4))
+
+
 def shuffle(batch_size, seed=0):
     """Orders of the patches, (B, 16)."""
     generator = torch.Generator().manual_seed(seed)
@@ -44,3 +49,10 @@ def mirl(num_segments=2, mode='residual', num_layers=4, **neck):
         neck=dict(type='mmclca.MIRLDecoders', **DECODERS, **neck),
         head=dict(type='mmclca.MIRLHead', mode=mode),
     )
+
+
+def distilled(path, *distill, backbone=None, **options):
+    """Config of a masked autoencoder with a teacher."""
+    teacher = dict(backbone=backbone or encoder(arch=WIDE), checkpoint=path)
+    options = dict(teacher=teacher, distill=distill, **options)
+    return dict(MAE, type='mmclca.DistilledMAE', **options)

@@ -37,7 +37,7 @@ def base_of(case, scores):
     [case for case in CASES if case['system'] == 'distill_loss'],
     ids=lambda case: case['name'],
 )
-def test_parity(case):
+def test_deit_distillation_equals_public_code(case):
     given = {
         name: normal(case['seed'], name, shape).double() * case['input_scale']
         for name, shape in case['inputs'].items()
@@ -60,7 +60,7 @@ def test_parity(case):
         assert close(dist.grad, expect['grad_dist'])
 
 
-def test_a_mean_over_images_is_k_times_that_of_the_public_code():
+def test_batchmean_equals_equation():
     cls, teacher = torch.randn(2, 3, 7).double()
     kind = dict(kind='soft', alpha=1.0, tau=2.0)
     of_all, of_images = (
@@ -74,7 +74,7 @@ def test_a_mean_over_images_is_k_times_that_of_the_public_code():
 
 
 @pytest.mark.parametrize('wrong', [dict(alpha=2), dict(reduction='sum')])
-def test_the_function_refuses_what_the_class_does(wrong):
+def test_deit_distillation_is_refused_if_setting_is_invalid(wrong):
     (name,) = wrong
     scores = torch.randn(3, 2, 4)
     with pytest.raises(ValueError, match=name):

@@ -57,7 +57,7 @@ def slow_scores(head, feats, multiplier):
 
 
 @pytest.mark.parametrize('multiplier', [1, 2, 3])
-def test_scores_are_those_of_the_equations(feats, multiplier):
+def test_cla_head_equals_loop(feats, multiplier):
     cla = head(multiplier=multiplier)
     cla.train()(feats)  # moves the running statistics from 0 and 1
     cla.eval()
@@ -67,7 +67,7 @@ def test_scores_are_those_of_the_equations(feats, multiplier):
         assert cla.pre_logits(feats).shape == (B, multiplier * C)
 
 
-def test_statistics_in_training_cover_batch_and_layers(feats):
+def test_cla_head_statistics_cover_batch_and_layers(feats):
     cla = head().train()
     cla(feats)
     tokens = torch.cat(feats)  # (G * B, C)
@@ -76,7 +76,7 @@ def test_statistics_in_training_cover_batch_and_layers(feats):
     assert torch.allclose(norm.running_var, 0.9 + 0.1 * tokens.var(0))
 
 
-def test_number_of_parameters_of_the_paper():
+def test_cla_head_has_parameter_counts_of_the_paper():
     cla = CLAHead(num_classes=80, in_channels=768, num_layers=4)
     counts = [sum(p.numel() for p in m.parameters()) for m in cla.layers]
     assert counts == [1536, 7680, 3072, 0, 122960]
@@ -86,14 +86,14 @@ def test_number_of_parameters_of_the_paper():
     assert shapes['layers.4.weight'] == (80, 1536, 1)
 
 
-def test_another_number_of_layers_is_never_passed_over(feats):
+def test_cla_head_raises_if_number_of_layers_differs(feats):
     for wrong in (feats[:-1], feats + feats[:1]):
         with pytest.raises(RuntimeError):
             head().eval()(wrong)
 
 
 @pytest.mark.parametrize('topk', [3, (1, 2)])
-def test_training_accuracy(feats, samples, topk):
+def test_cla_head_training_accuracy_equals_loop(feats, samples, topk):
     cla = head(cal_acc=True, topk=topk).eval()
     with torch.no_grad():  # only scores above 0 count as an answer
         cla.layers[4].bias += 100

@@ -10,7 +10,7 @@ OF_PAIRS = dict(
 )
 
 
-def one_join_at_a_time(rows, num_clusters, linkage):
+def join_one_by_one(rows, num_clusters, linkage):
     """Clusters of one image, from the distances of all their pairs."""
     distance = (1 - rows @ rows.T).tolist()
     clusters = [[i] for i in range(len(rows))]
@@ -36,12 +36,12 @@ def metrics(batch, num_tokens):
 
 @pytest.mark.parametrize('linkage', LINKAGES)
 @pytest.mark.parametrize('num_tokens', [1, 2, 7, 20])
-def test_clusters_are_those_of_one_join_at_a_time(num_tokens, linkage):
+def test_agglomerate_equals_joins_one_by_one(num_tokens, linkage):
     metric = metrics(3, num_tokens)
     for num_clusters in range(1, num_tokens + 1):
         found = agglomerate(metric, num_clusters, linkage)
         for labels, rows in zip(found.tolist(), metric, strict=True):
-            assert labels == one_join_at_a_time(rows, num_clusters, linkage)
+            assert labels == join_one_by_one(rows, num_clusters, linkage)
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
@@ -55,7 +55,7 @@ def test_clusters_are_those_of_one_join_at_a_time(num_tokens, linkage):
         F.normalize(torch.randn(2, 24, 3).round(), dim=-1),
     ],
 )
-def test_ties_make_as_many_clusters_in_any_batch(metric, linkage):
+def test_agglomerate_returns_all_clusters_if_tokens_tie(metric, linkage):
     for num_clusters in (1, 5, 23, 24):
         found = agglomerate(metric, num_clusters, linkage)
         numbers = [sorted(set(row)) for row in found.tolist()]
@@ -66,7 +66,7 @@ def test_ties_make_as_many_clusters_in_any_batch(metric, linkage):
         assert torch.equal(found, torch.cat(alone))
 
 
-def test_single_linkage_never_joins_what_is_farther_than_the_gap():
+def test_single_linkage_respects_gaps_on_a_lattice():
     """Of points on a lattice, most of whose distances are equal."""
     points = torch.randint(2, (40, 15, 4)) - 0.5  # of unit length
     for num_clusters in range(2, 8):

@@ -83,7 +83,7 @@ NAMES = {
 
 
 @each('atc_vit')
-def test_atc(case, tmp_path):
+def test_atc_equals_public_model(case, tmp_path):
     options = {key: case[key] for key in ('linkage', 'prop_attn')}
     model = classifier(case, tmp_path, type='mmclca.ATC', **options)
     check_network(case, model)
@@ -91,7 +91,7 @@ def test_atc(case, tmp_path):
 
 
 @each('tofu_vit')
-def test_tofu(case, tmp_path):
+def test_tofu_equals_public_model(case, tmp_path):
     assert set(case['strategies']) == {'tofu'}
     check_network(
         case, classifier(case, tmp_path, type='mmclca.ToMe', fuse='mlerp')
@@ -136,7 +136,7 @@ def check_stage(case, tokens):
 
 
 @each('atc_cluster')
-def test_atc_clusters(case):
+def test_atc_clusters_equal_public_code(case):
     tokens = given(case)
     left = min(case['num_clusters'], tokens.num_patches)
     options = dict(num_tokens=[left], linkage=case['linkage'])
@@ -146,7 +146,7 @@ def test_atc_clusters(case):
 
 
 @each('tofu_merge')
-def test_tofu_merges(case):
+def test_tofu_merges_equal_public_code(case):
     tokens = given(case)
     N = tokens.x.size(1)
     left = N - 1 - math.floor(N - N * case['ratio'])
@@ -158,7 +158,7 @@ def test_tofu_merges(case):
 
 
 @each('ppt_vit')
-def test_ppt(case, tmp_path):
+def test_ppt_equals_public_model(case, tmp_path):
     options = {key: case[key] for key in ('threshold', 'prop_attn')}
     options.update(type='mmclca.PPT', relative=False)
     model = classifier(case, tmp_path, **options)
@@ -167,7 +167,7 @@ def test_ppt(case, tmp_path):
 
 
 @each('ppt_score')
-def test_ppt_scores(case):
+def test_ppt_scores_equal_public_code(case):
     q, k, bias = seeing(DRAWN.given(case, 'attn'))
     score = scores(Attended(q, k, DRAWN.given(case, 'v'), bias))
     assert close(score, case['expect']['score'])
@@ -186,7 +186,7 @@ def seeing(attn):
 
 
 @each('pitome_vit')
-def test_pitome(case, tmp_path):
+def test_pitome_equals_public_model(case, tmp_path):
     reduce_at = [i for i, ratio in enumerate(case['ratios']) if ratio < 1]
     assert reduce_at == [1, 2]
     for options in (
@@ -198,7 +198,7 @@ def test_pitome(case, tmp_path):
 
 
 @each('pitome_match')
-def test_pitome_merges(case):
+def test_pitome_merges_equal_public_code(case):
     tokens = given(case)
     M = tokens.num_patches
     left = M - math.floor(M - M * case['ratio'])
@@ -217,7 +217,7 @@ def test_pitome_merges(case):
 
 
 @each('diffrate_vit')
-def test_diffrate(case, tmp_path):
+def test_diffrate_equals_public_model(case, tmp_path):
     reduce_at = [1, 2]
     steps = {
         step: [case[step][layer] - 1 for layer in reduce_at]
@@ -230,7 +230,7 @@ def test_diffrate(case, tmp_path):
 
 
 @each('diffrate_merge')
-def test_diffrate_merges(case):
+def test_diffrate_merges_equal_public_code(case):
     """Those after the first, where scores fall; none is dropped."""
     tokens, left = given(case), case['kept'] - 1
     N = tokens.x.size(1)
@@ -246,7 +246,7 @@ def test_diffrate_merges(case):
 
 
 @each('mctf_vit')
-def test_mctf(case, tmp_path):
+def test_mctf_equals_public_model(case, tmp_path):
     if case['one_step_ahead'] != 2:
         pytest.skip('left out: the paper fuses the attention map, too')
     options = dict(tau=case['tau'], bidirectional=bool(case['bidirection']))
@@ -257,7 +257,7 @@ def test_mctf(case, tmp_path):
 
 
 @each('mctf_fuse')
-def test_mctf_fuses(case):
+def test_mctf_fusion_equals_public_code(case):
     tokens = given(case)
     left = tokens.num_patches - case['r']
     q, k, bias = seeing(DRAWN.given(case, 'attn'))
@@ -277,7 +277,7 @@ def test_mctf_fuses(case):
 
 
 @each('diffrate_rate')
-def test_diffrate_rate(case):
+def test_diffrate_rate_equals_public_code(case):
     expect, P = case['expect'], case['patches']
     rate = Rate(P, case['granularity']).double()
     with torch.no_grad():
@@ -292,7 +292,7 @@ def test_diffrate_rate(case):
 
 
 @each('diffrate_train')
-def test_diffrate_learns(case, tmp_path):
+def test_diffrate_training_equals_public_code(case, tmp_path):
     reduce_at = [1, 2, 3]
     options = dict(target=1.0, granularity=case['granularity'], clamp=False)
     model = classifier(

@@ -68,13 +68,13 @@ def check(tokens, assignment, survivors, image=0):
     assert_close(most, torch.tensor(survivors), atol=1e-5, rtol=1e-5)
 
 
-def test_topk():
+def test_trace_of_topk_drops_patches():
     tokens = patches(*range(6))
     tokens = reducer('TopK', 1).between(tokens, attended(ATTENTION), 0)
     check(tokens, [[-1, 1, -1], [2, 3, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-def test_evit_fuses_what_it_drops():
+def test_trace_of_evit_fuses_dropped_patches():
     tokens = patches(*range(6))
     tokens = reducer('EViT', 1).between(tokens, attended(ATTENTION), 0)
     check(tokens, [[4, 1, 4], [2, 3, 4]], [[0.05, 1, 0.1], [1, 1, 0.1]])
@@ -84,12 +84,12 @@ def test_evit_fuses_what_it_drops():
 KEYS = [[0.0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0], *[[0.0, 0, 1]] * 3]
 
 
-def test_tome_averages_what_it_merges():
+def test_trace_of_tome_averages_merged_patches():
     tokens = reducer('ToMe', 1).between(patches(*range(6)), keyed(*KEYS), 0)
     check(tokens, [[1, 1, 2], [3, 3, 3]], [[0.5, 0.5, 1], [1 / 3] * 3])
 
 
-def test_ats_of_two_images_and_padding():
+def test_trace_of_ats_ignores_padding():
     # points 1/8, 3/8 and 5/8 on the sums .056 .389 .5 .722 .889 1 of the
     # first image and .022 .911 ... of the second one, which keeps two
     pair = patches(*range(6)).x.expand(2, -1, -1)
@@ -113,7 +113,7 @@ class Rating(nn.Module):
         return torch.stack((y[..., 0], -y[..., 0]), dim=-1)
 
 
-def test_dynamic_vit_drops_in_evaluation():
+def test_trace_of_dynamic_vit_drops_patches_in_evaluation():
     method = reducer('DynamicViT', 4)
     method.stages[0] = Rating()
     ratings = torch.tensor([-9.0, 3, -9, 1, 2, -9])
@@ -122,7 +122,7 @@ def test_dynamic_vit_drops_in_evaluation():
     check(tokens, [[-1, 1, -1], [3, 2, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-def test_dynamic_vit_masks_in_training():
+def test_trace_of_dynamic_vit_masks_patches_in_training():
     method = reducer('DynamicViT', 4).train()
     method.stages[0] = Rating()
     ratings = torch.tensor([-99.0, 99, -99, 99, 99, -99])
@@ -150,12 +150,12 @@ def sit(**options):
     return method
 
 
-def test_sit():
+def test_trace_of_sit_mixes_patches():
     tokens = sit().before(patches(*MIX.T.log().tolist()), 0)
     check(tokens, *MIXED)
 
 
-def test_patch_merger():
+def test_trace_of_patch_merger_mixes_patches():
     method = reducer('PatchMerger', 3)
     method.stages[0].norm = nn.Identity()
     method.stages[0].queries.data = torch.eye(3)
@@ -163,7 +163,7 @@ def test_patch_merger():
     check(tokens, *MIXED)
 
 
-def test_sinkhorn_with_little_entropy_assigns():
+def test_trace_of_sinkhorn_assigns_patches_if_entropy_is_small():
     method = reducer('Sinkhorn', 3, eps=0.005)
     method.stages[0].data = torch.eye(3)
     features = torch.eye(3)[[0, 0, 1, 1, 2, 2]]
@@ -171,7 +171,7 @@ def test_sinkhorn_with_little_entropy_assigns():
     check(tokens, [[1, 1, 2], [2, 3, 3]], [[1.0, 1, 1], [1, 1, 1]])
 
 
-def test_dpcknn_with_learned_weights():
+def test_trace_of_dpcknn_has_learned_weights():
     method = reducer('DPCKNN', 1, num_tokens=(2,), num_neighbors=3)
     nn.init.ones_(method.stages[0].score.weight)
     features = torch.tensor([0.0, 0.5, 1.1, 10.0, 10.7, 11.5])
@@ -180,7 +180,7 @@ def test_dpcknn_with_learned_weights():
     check(tokens, [[1, 1, 1], [2, 2, 2]], shares.tolist())
 
 
-def test_kmedoids_moves_to_the_middle():
+def test_trace_of_kmedoids_keeps_central_patches():
     # starts at p1 and p3; p4 is nearer to its neighbors than p3
     tokens = patches(0.0, 1.0, 2.0, 10.0, 11.0, 12.0)
     method = reducer('KMedoids', 1, num_tokens=(2,))
@@ -192,7 +192,7 @@ def recovered(tokens, num_tokens):
     return tokens.append(torch.ones(1, num_tokens, tokens.x.size(2)))
 
 
-def test_evit_twice_with_cached_tokens_between():
+def test_trace_of_evit_composes_if_tokens_are_recovered():
     method = reducer('EViT', 1, num_stages=2)
     tokens = patches(*range(6))
     tokens = method.between(tokens, attended(ATTENTION), 0)
@@ -203,7 +203,7 @@ def test_evit_twice_with_cached_tokens_between():
     assert not patch_weights(tokens.trace, 1, 6)[0, 3].any()
 
 
-def test_tome_twice_with_cached_tokens_between():
+def test_trace_of_tome_composes_if_tokens_are_recovered():
     method = reducer('ToMe', 1, num_stages=2)
     tokens = method.between(patches(*range(6)), keyed(*KEYS), 0)
     # of [CLS p01 p2 p345 cached cached] p2 merges into p01, as two to one,
@@ -215,7 +215,7 @@ def test_tome_twice_with_cached_tokens_between():
     assert weights.shape[1] == 4 and not weights[0, 3].any()
 
 
-def test_sit_twice_with_cached_tokens_between():
+def test_trace_of_sit_composes_if_tokens_are_recovered():
     method = sit(num_stages=2, num_tokens=(3, 1))
     tokens = method.before(patches(*MIX.T.log().tolist()), 0)
     second = torch.tensor([0.4, 0.3, 0.2, 0.1])
@@ -226,7 +226,7 @@ def test_sit_twice_with_cached_tokens_between():
     check(tokens, [[1, 1, 1], [1, 1, 1]], composed.tolist())
 
 
-def test_dpcknn_leaves_cached_tokens_as_they_are():
+def test_trace_of_dpcknn_excludes_cached_tokens():
     method = reducer(
         'DPCKNN', 1, num_tokens=(2,), num_neighbors=3, equal_weight=True
     )
@@ -237,7 +237,7 @@ def test_dpcknn_leaves_cached_tokens_as_they_are():
 
 
 @pytest.mark.parametrize('name', list_methods())
-def test_every_method_composes_in_a_model_with_a_cache(name):
+def test_trace_composes_in_a_model_with_cache(name):
     options = dict(num_neighbors=2) if name == 'DPCKNN' else {}
     model = dict(type=f'mmclca.{name}', keep_rate=0.5, **options)
     backbone = build(vit(6, reducer=model, reduce_at=(1, 3), cache=CACHE))

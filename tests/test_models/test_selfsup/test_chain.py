@@ -37,7 +37,7 @@ def backbone(num_layers=4, **options):
     return vit(num_layers, img_size=SIDE, patch_size=16, **options)
 
 
-def test_a_clca_classifier_starts_from_it(pretrained):
+def test_clca_classifier_loads_pretrained_encoder(pretrained):
     """What is new and what is dropped is said; features are the encoder's."""
     encoder, path = pretrained
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
@@ -64,7 +64,7 @@ def test_a_clca_classifier_starts_from_it(pretrained):
     assert torch.equal(own, encoder.get_parameter(weight))
 
 
-def test_a_few_shot_classifier_starts_from_it(tmp_path):
+def test_few_shot_classifier_loads_first_layers(tmp_path):
     """Of twelve layers the nine that it has; all but three are trained."""
     layers = arch(12)
     encoder = build(dict(MAE, backbone=dict(MAE['backbone'], arch=layers)))
@@ -85,7 +85,7 @@ def test_a_few_shot_classifier_starts_from_it(tmp_path):
 
 
 @pytest.mark.parametrize('heads', (2, 4))
-def test_other_heads_are_said(pretrained, heads):
+def test_number_of_heads_is_reported_if_different(pretrained, heads):
     """Which the shapes of weights do not tell, but a config, or decoders."""
     encoder, path = pretrained
     config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
@@ -127,7 +127,7 @@ def equal_layers(model, encoder):
     ('options', 'taken'),
     ((dict(first=1), 1), (dict(last=1), 3), (dict(first=0), 0)),
 )
-def test_some_layers(pretrained, options, taken):
+def test_partial_init_loads_selected_layers(pretrained, options, taken):
     encoder, path = pretrained
     model = started(path, **options)
     assert equal_layers(model, encoder) == [i < taken for i in LAYERS]
@@ -138,7 +138,7 @@ def test_some_layers(pretrained, options, taken):
     again.load_state_dict(model.state_dict())  # a test needs no file
 
 
-def test_a_truncated_network_starts_a_deeper_one(pretrained):
+def test_partial_init_loads_into_deeper_network(pretrained):
     encoder, path = pretrained
     model = started(path, total=6, first=4)
     assert equal_layers(model, encoder) == [True] * 4
@@ -153,12 +153,14 @@ def test_a_truncated_network_starts_a_deeper_one(pretrained):
         (dict(last=5), 'last=5'),
     ),
 )
-def test_refused(tmp_path, options, message):
+def test_partial_init_is_refused_if_setting_is_invalid(
+    tmp_path, options, message
+):
     with pytest.raises(ValueError, match=message):
         started(str(tmp_path), **options)
 
 
-def test_fit_reads_the_network_out_of_its_config(pretrained, tmp_path):
+def test_architecture_is_read_from_stored_config(pretrained, tmp_path):
     """Heads, which the shapes of weights do not tell, among them."""
     encoder, path = pretrained
     config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))

@@ -32,7 +32,7 @@ def predictions(model):
     return [p.detach().requires_grad_() for p in preds], mask
 
 
-def test_main_and_residual_are_added(model):
+def test_residual_loss_is_symmetric_in_pairs(model):
     """Gradients are equal, swapping changes nothing, visible ones neither."""
     preds, mask = predictions(model)
     losses = model.head.loss(preds, IMAGES, mask)
@@ -47,7 +47,7 @@ def test_main_and_residual_are_added(model):
     assert sum(model.head.loss(moved, IMAGES, mask).values()) == total
 
 
-def test_equal_pairs_have_their_loss_as_total(model):
+def test_residual_loss_is_mean_over_pairs(model):
     main, _, _, residual = predictions(model)[0]
     mask = torch.ones(2, 16)
     preds = [main, main, residual, residual]
@@ -57,7 +57,7 @@ def test_equal_pairs_have_their_loss_as_total(model):
     torch.testing.assert_close(sum(losses.values()), error)
 
 
-def test_reach_of_a_pair(model):
+def test_residual_loss_of_inner_pair_skips_last_segment(model):
     """Pair 2 of four segments leaves the last one, and its norm, alone."""
     losses_of(model)['loss_pair2'].backward()
     reached = [
@@ -69,7 +69,7 @@ def test_reach_of_a_pair(model):
     assert all(p.grad is None for p in last)
 
 
-def test_one_segment_is_mmpretrains_mae():
+def test_mirl_equals_mae_if_one_segment():
     own = build(mirl(1, did=None, weight_norm=False)).double()
     names = {
         'decoders.0.embed.1.': 'decoder_embed.',
@@ -89,7 +89,7 @@ def test_one_segment_is_mmpretrains_mae():
     assert losses_of(own)['loss_pair1'] == losses_of(mae)['loss']
 
 
-def test_a_residual_of_zero_is_truncated_mae():
+def test_mirl_equals_truncated_mae_if_residual_is_zero():
     whole = build(mirl(2, did=None)).double()
     part = build(mirl(1, num_layers=2, did=None)).double()
     pred = whole.neck.decoders[1].pred
@@ -103,7 +103,7 @@ def test_a_residual_of_zero_is_truncated_mae():
 
 
 @pytest.mark.parametrize('did', ('first', 'all'))
-def test_zeroed_interconnection_is_none(did):
+def test_did_has_no_effect_if_projection_is_zero(did):
     with_did = build(mirl(2, did=did)).double()
     without = build(mirl(2, did=None)).double()
     without.load_state_dict(with_did.state_dict(), strict=False)
@@ -114,7 +114,7 @@ def test_zeroed_interconnection_is_none(did):
     assert losses_of(with_did) == losses_of(without)
 
 
-def test_bands_add_up_to_the_target():
+def test_fine_and_coarse_parts_add_up_to_target():
     """In both orders; a constant image has no fine part."""
     head = build(mirl(2, 'coarse2fine')).head.double()
     preds = [torch.zeros(2, 16, 768, dtype=torch.float64)] * 2
@@ -128,7 +128,7 @@ def test_bands_add_up_to_the_target():
 
 
 @pytest.mark.parametrize('mode', ('multi_decoder', 'coarse2fine'))
-def test_every_parameter_is_trained(mode):
+def test_mirl_trains_all_parameters(mode):
     model = build(mirl(2, mode)).double()
     losses = losses_of(model)
     assert [*losses] == ['loss_decoder1', 'loss_decoder2']
@@ -145,7 +145,9 @@ def test_every_parameter_is_trained(mode):
     ),
 )
 @pytest.mark.slow
-def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
+def test_mirl_has_published_parameters_and_cost(
+    sizes, segments, decoder, millions, gigas
+):
     """ViT-B-24 as in the paper and ViT-S-54 as in the code."""
     names = ('embed_dims', 'num_layers', 'feedforward_channels')
     layers = dict(zip(names, sizes, strict=True), num_heads=12)
@@ -167,33 +169,7 @@ def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
     assert round(counter.others() / 1e9, 3) == gigas
 
 
-def changed(part, **options):
-    config = mirl(2)
-    return dict(config, **{part: config[part] | options})
-
-
-REFUSED = {
-    'do you mean residual': changed('head', mode='residuals'),
-    'needs a shallow': mirl(1, 'coarse2fine'),
-    'size=4': changed('head', size=4),
-    'size=1 must': changed('head', size=1),
-    'size=65 must': changed('head', size=65),
-    'did: no': changed('neck', did='last'),
-    'a multiple of both': changed('neck', decoder_num_heads=5),
-    'decoder_depth=0': changed('neck', decoder_depth=0),
-    'num_segments=3': mirl(3),
-    'num_segments=4 .* 6 layers': mirl(4, num_layers=6),
-}
-
-
-@pytest.mark.parametrize('message', REFUSED)
-def test_refused(message):
-    with pytest.raises(ValueError, match=message) as error:
-        MODELS.build(REFUSED[message])
-    assert '\n' not in str(error.value)
-
-
-def test_it_starts_as_its_releases_do():
+def test_mirl_initialization_matches_releases():
     model = MODELS.build(mirl(2))
     model.init_weights()
     decoder = model.neck.decoders[0]

@@ -21,9 +21,7 @@ def slow_fuse_weights(scores, kept):
 
 @pytest.mark.parametrize('keep_rate', [0.7, 0.5, 0.25, 0.1])
 @pytest.mark.parametrize('num_tokens', [1, 2, 4, 10, 31])
-def test_fuse_weights_are_the_scores_of_the_tokens_not_kept(
-    num_tokens, keep_rate
-):
+def test_fuse_weights_equal_scores_of_dropped_tokens(num_tokens, keep_rate):
     score = torch.rand(3, num_tokens)
     index = top_tokens(score, math.ceil(keep_rate * num_tokens))
     weights = fuse_weights(score, index)
@@ -34,7 +32,7 @@ def test_fuse_weights_are_the_scores_of_the_tokens_not_kept(
         assert row == slow_fuse_weights(scores, kept)
 
 
-def test_sequence_is_cls_then_kept_by_score_then_fused():
+def test_evit_orders_cls_kept_fused():
     x = torch.randn(1, 6, 3)
     score = torch.tensor([[0.10, 0.30, 0.05, 0.20, 0.15]])  # CLS has 0.2
     q = torch.ones(1, 1, 6, 1)
@@ -45,7 +43,7 @@ def test_sequence_is_cls_then_kept_by_score_then_fused():
     assert torch.allclose(tokens.x[0], expected, atol=1e-6)
 
 
-def test_normalized_weights_make_an_average():
+def test_evit_averages_dropped_tokens_if_normalized():
     q, k, v = torch.randn(3, 2, 2, 8, 4).unbind(0)
     x = torch.randn(2, 8, 3)
     made = []
@@ -59,7 +57,7 @@ def test_normalized_weights_make_an_average():
     assert torch.equal(averaged.x[:, :-1], plain.x[:, :-1])
 
 
-def test_fused_token_carries_the_gradient_of_features_and_scores():
+def test_fused_token_has_gradients_of_features_and_scores():
     q, k, v = torch.randn(3, 2, 2, 8, 4).unbind(0)
     for leaf in (q, k):
         leaf.requires_grad_()

@@ -9,7 +9,7 @@ from mmclca.models.reduction.trace import Kept
 B, N, C = 2, 7, 8
 
 
-def test_each_new_token_is_an_average_of_normalized_ones():
+def test_patch_merger_averages_normalized_tokens():
     merger = PatchMerger(
         0.5, embed_dims=C, num_patches=N, num_stages=1
     ).double()
@@ -36,7 +36,7 @@ def test_each_new_token_is_an_average_of_normalized_ones():
     assert not mix[:, :, 0].any()
 
 
-def test_number_of_queries_is_that_of_the_tokens_of_each_stage():
+def test_patch_merger_has_one_query_per_token():
     merger = PatchMerger(0.5, embed_dims=C, num_patches=20, num_stages=3)
     assert [len(stage.queries) for stage in merger.stages] == [10, 5, 2]
     merger = PatchMerger(

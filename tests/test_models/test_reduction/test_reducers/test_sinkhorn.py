@@ -28,7 +28,7 @@ def slow_transport(score, eps, iterations):
 @pytest.mark.parametrize('iterations', [1, 3, 10])
 @pytest.mark.parametrize('eps', [0.2, 1.0])
 @pytest.mark.parametrize('K', [1, 3, 7])
-def test_transport_is_that_of_a_loop(K, eps, iterations):
+def test_transport_equals_loop(K, eps, iterations):
     score = torch.randn(B, K, N).double()
     plan = transport(score, eps, iterations)
     for b in range(B):
@@ -36,7 +36,7 @@ def test_transport_is_that_of_a_loop(K, eps, iterations):
         assert torch.allclose(plan[b], expected)
 
 
-def test_columns_sum_to_1_and_rows_tend_to_be_alike():
+def test_transport_converges_to_even_rows():
     score = torch.randn(B, 3, N).double()
     plan = transport(score, 1.0, 3)
     assert torch.allclose(plan.sum(1), torch.ones(B, N).double())
@@ -46,13 +46,13 @@ def test_columns_sum_to_1_and_rows_tend_to_be_alike():
     assert torch.allclose(plan.sum(2), even, atol=1e-6)
 
 
-def test_transport_of_a_small_eps_does_not_overflow():
+def test_transport_is_finite_if_eps_is_small():
     plan = transport(torch.randn(B, 3, N), 1e-3, 20)
     assert plan.isfinite().all()
     assert torch.allclose(plan.sum(1), torch.ones(B, N))
 
 
-def test_new_tokens_are_mixtures_of_tokens_of_unit_length():
+def test_sinkhorn_mixes_normalized_tokens():
     method = Sinkhorn(
         0.5, embed_dims=C, num_patches=N, num_stages=1, eps=0.5
     ).double()
@@ -73,7 +73,7 @@ def test_new_tokens_are_mixtures_of_tokens_of_unit_length():
     assert [type(record) for record in mixed.trace] == [Kept]
 
 
-def test_length_of_the_centers_does_not_matter():
+def test_sinkhorn_ignores_norm_of_centers():
     method = Sinkhorn(0.5, embed_dims=C, num_patches=N, num_stages=1)
     tokens = Tokens(torch.randn(B, 1 + N, C), num_patches=N)
     before = method.before(tokens, 0).x

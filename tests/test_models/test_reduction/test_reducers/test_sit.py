@@ -33,7 +33,7 @@ def slow_weights(slimming, y):
     return torch.stack(rows)
 
 
-def test_weights_are_those_of_the_equations():
+def test_slimming_weights_equal_loop():
     slimming = moved(Slimming(C, M))
     y = torch.randn(B, N, C).double()
     weights = slimming(y)
@@ -49,7 +49,7 @@ def toy(**options):
     return moved(method), Tokens(x, num_patches=7).append(clr)
 
 
-def test_each_new_token_is_a_sum_of_all_after_cls():
+def test_sit_sums_all_tokens_after_cls():
     method, tokens = toy(keep_rate=0.5)
     slimmed = method.before(tokens, 0)
     weights = method.stages[0](tokens.x[:, 1:])
@@ -66,7 +66,7 @@ def test_each_new_token_is_a_sum_of_all_after_cls():
     assert slimmed.num_pooled == 4
 
 
-def test_recalibration_makes_as_many_tokens_as_the_teacher_has():
+def test_sit_token_loss_equals_loop_if_recalibrated():
     method, tokens = toy(keep_rate=0.5, recalibrate=True)
     assert method.needs_teacher
     slimmed = method.before(tokens, 0)
@@ -81,7 +81,7 @@ def test_recalibration_makes_as_many_tokens_as_the_teacher_has():
     assert torch.allclose(method.token_loss(slimmed, teacher), expected)
 
 
-def test_without_recalibration_there_is_no_reverse_module():
+def test_sit_token_loss_uses_average_targets_by_default():
     method, tokens = toy(keep_rate=0.5)
     assert not method.needs_teacher
     assert not any('reverse' in name for name, _ in method.named_parameters())

@@ -25,14 +25,14 @@ def slow_top_tokens(scores, keep_rate):
 
 @pytest.mark.parametrize('keep_rate', [1, 0.97, 0.7, 0.5, 0.25, 0.1, 1e-3])
 @pytest.mark.parametrize('num_tokens', [1, 2, 4, 10, 31])
-def test_top_tokens_are_the_best_in_descending_order(num_tokens, keep_rate):
+def test_top_tokens_are_sorted_by_score(num_tokens, keep_rate):
     score = torch.rand(3, num_tokens)
     expected = [slow_top_tokens(row, keep_rate) for row in score.tolist()]
     num_kept = math.ceil(keep_rate * num_tokens)
     assert top_tokens(score, num_kept).tolist() == expected
 
 
-def test_score_is_the_mean_over_heads_of_the_attention_of_cls():
+def test_topk_score_is_mean_cls_attention():
     q, k, v = torch.randn(3, 2, 4, 7, 5).unbind(0)
     tokens = Tokens(torch.randn(2, 7, 20))
     reducer = TopK(keep_rate=(1, 0.5), num_stages=2)
@@ -50,7 +50,7 @@ def test_score_is_the_mean_over_heads_of_the_attention_of_cls():
 
 @pytest.mark.parametrize('kind', [TopK, EViT])
 @pytest.mark.parametrize('keep_rate', [1, 0.97])
-def test_nothing_happens_where_all_tokens_are_kept(keep_rate, kind):
+def test_topk_is_unchanged_if_all_tokens_are_kept(keep_rate, kind):
     q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
     tokens = Tokens(torch.randn(1, 5, 2))
     reducer = kind(keep_rate, num_stages=1)
@@ -63,7 +63,7 @@ def test_nothing_happens_where_all_tokens_are_kept(keep_rate, kind):
     'reducer', ['mmclca.TopK', 'mmclca.EViT', 'mmclca.ToMe']
 )
 @pytest.mark.parametrize('train', [True, False])
-def test_keep_rate_1_is_the_plain_model(reducer, train):
+def test_reducer_equals_plain_model_if_keep_rate_is_one(reducer, train):
     options = dict(drop_rate=0.1, drop_path_rate=0.1, cache=CACHE)
     plain = build(vit(reduce_at=REDUCE_AT, **options)).train(train)
     config = vit(
@@ -86,7 +86,7 @@ def test_keep_rate_1_is_the_plain_model(reducer, train):
 
 
 @pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
-def test_protected_clr_tokens_are_kept_in_place_of_the_worst(reducer):
+def test_protected_clr_tokens_replace_lowest_scores(reducer):
     counts, kept = [], []
     for wanted in (False, True):
         config = vit(
@@ -107,7 +107,7 @@ def test_protected_clr_tokens_are_kept_in_place_of_the_worst(reducer):
     assert not all(kept[:3]) and kept[3:] == [True] * 3
 
 
-def test_only_the_end_is_protected():
+def test_protect_raises_only_the_last_scores():
     score = torch.tensor([[0.4, 0.3, 0.2, 0.1]])
     assert protect(score, 0) is score
     assert top_tokens(protect(score, 1), 2).tolist() == [[0, 4, 1]]
