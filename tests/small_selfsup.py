@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small models of pre-training: four layers, 4 x 4 patches of 16 px."""
+"""Small pre-training models: four layers, 4 x 4 patches of 16 px."""
 
 import torch
 from small_models import arch
@@ -21,7 +21,7 @@ HIDDEN = dict(type='mmclca.HiddenDistillation', layers=(0, 4))
 
 
 def shuffle(batch_size, seed=0):
-    """Orders of the patches, (B, 16)."""
+    """Return random patch orders, (B, 16)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(batch_size, 16, generator=generator).argsort(dim=1)
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Any model with any reduction, by its config."""
+"""Add, change and remove reductions in model configs."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -38,7 +38,7 @@ def built(model):
 
 
 def plain(num_layers=12):
-    """What a user of mmpretrain has."""
+    """Return a classifier config of mmpretrain."""
     backbone = dict(vit(num_layers), type='VisionTransformer')
     return dict(classifier(backbone), type='ImageClassifier')
 
@@ -143,7 +143,7 @@ def test_with_reduction_keeps_existing_settings():
     model = classifier(backbone, cla=True)
     model['head']['multiplier'] = 3
     assert with_reduction(model, 'SiT', cache=True, cla=True) == model
-    # as a whole config has it, whose dicts merge what they are updated with
+    # update() of a ConfigDict merges dicts
     model = ConfigDict(model)
     other = with_reduction(model, 'SiT', (0.7, 0.5), cache=True, cla=True)
     assert other['backbone']['reducer'] == dict(

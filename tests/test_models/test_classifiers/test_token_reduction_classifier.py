@@ -105,7 +105,7 @@ def test_cla_head_accepts_layers_in_any_order():
 
 
 def test_learning_rates_decay_by_layer(scored):
-    """By mmpretrain's constructor; test_depths.py has the depths."""
+    """With mmpretrain's constructor; see also test_depths.py."""
     MMLogger.get_instance('layer_decay', log_level='ERROR')
     constructor = LearningRateDecayOptimWrapperConstructor(
         dict(optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.5)),

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The loss of DeiT and its public code, in float64, where it is at hand.
+"""DeiT's loss against its public code, in float64.
 
-Cases lie beside the checkout, in ``shared/parity/family``; without them these
-are skipped.
+Cases are read from ``shared/parity/family`` next to the checkout, and skipped
+if missing.
 """
 
 import json
@@ -20,7 +20,7 @@ CASES = json.loads(FILE.read_text())['cases'] if FILE.is_file() else ()
 
 
 def base_of(case, scores):
-    """The loss of the labels of a case."""
+    """Return the loss on the stored labels."""
     B, K = scores.shape
     one, two = (F.one_hot((torch.arange(B) + i) % K, K) for i in (0, 1))
     soft = {

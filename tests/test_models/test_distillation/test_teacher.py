@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Distillation from a frozen vision transformer with all its tokens."""
+"""Distillation from a frozen classifier."""
 
 from copy import deepcopy
 from unittest.mock import patch
@@ -34,7 +34,7 @@ SAMPLES = [DataSample().set_gt_label(i % 5) for i in range(4)]
 
 
 def plain_vit(num_classes=5, embed_dims=16, patch_size=8, **options):
-    """Config of a classifier of mmpretrain alone."""
+    """Plain mmpretrain classifier config."""
     return dict(
         type='ImageClassifier',
         backbone=dict(
@@ -54,7 +54,7 @@ def plain_vit(num_classes=5, embed_dims=16, patch_size=8, **options):
 
 @pytest.fixture
 def distilled(tmp_path):
-    """Makes a student; keyword arguments are those of the teacher."""
+    """Return a factory of students; options are those of the teacher."""
 
     def distilled(
         reducer=dict(type='mmclca.EViT', keep_rate=0.5),
@@ -189,7 +189,7 @@ def test_model_predicts_if_teacher_files_are_missing(distilled):
 
 
 def test_teacher_weights_are_read_with_the_first_batch(distilled, tmp_path):
-    """Checked before, and opened once."""
+    """The file is opened once, for the checks."""
     model = distilled()
     with patch.object(torch, 'load', wraps=torch.load) as opened:
         model.init_weights()
@@ -199,7 +199,7 @@ def test_teacher_weights_are_read_with_the_first_batch(distilled, tmp_path):
             model(images(4), SAMPLES, mode='loss')
     assert opened.call_count == 1
     after = {p.data_ptr() for p in model.teacher.model.parameters()}
-    assert not before & after  # no part of the file, which may change now
+    assert not before & after  # copied: the file may change now
     (tmp_path / 'teacher.pth').write_bytes(b'')
     assert model(images(4), SAMPLES, mode='loss')['loss'].isfinite()
 
@@ -217,7 +217,7 @@ def test_teacher_is_refused_if_weights_are_nan(distilled):
 
 
 def linear(in_channels, **options):
-    """The plain ViT with a linear head."""
+    """Config of the plain ViT with a linear head."""
     head = dict(type='LinearClsHead', num_classes=5, in_channels=in_channels)
     return dict(plain_vit(), head=head, **options)
 
@@ -256,14 +256,10 @@ def test_teacher_is_refused_if_it_does_not_fit(
         distilled(teacher=teacher, **options).init_weights()
 
 
-@pytest.mark.parametrize(
-    'text, message', [('a = 1', 'the config has no model'), ('a = (', '')]
-)
-def test_teacher_config_file_is_named_in_errors(
-    distilled, tmp_path, text, message
-):
+@pytest.mark.parametrize('text', ['a = 1', 'a = ('])
+def test_teacher_config_file_is_named_in_errors(distilled, tmp_path, text):
     (tmp_path / 'x.py').write_text(text)
-    with pytest.raises(ValueError, match=f'teacher: .*x.py.*{message}') as e:
+    with pytest.raises(ValueError, match='teacher: .*x.py') as e:
         distilled(model=str(tmp_path / 'x.py')).init_weights()
     assert '\n' not in str(e.value)
 
@@ -271,7 +267,7 @@ def test_teacher_config_file_is_named_in_errors(
 def test_teacher_is_refused_if_image_size_is_unsupported(distilled):
     model = distilled(teacher=linear(24, backbone=RESMLP), loss=LOGITS)
     model.init_weights()
-    model.teacher.size = None  # as of one that does not tell its size
+    model.teacher.size = None  # mimic an unknown image size
     with pytest.raises(ValueError, match=r'^teacher: .* \(48, 48\) px'):
         model(images(4, 48), SAMPLES, mode='loss')
 
@@ -317,7 +313,7 @@ def processing(mean=127.5, std=127.5, to_rgb=True):
 
 @pytest.mark.parametrize('other', [{}, dict(mean=120.0), dict(to_rgb=False)])
 def test_teacher_images_have_its_normalization_and_size(distilled, other):
-    """What its own preprocessor makes of the photographs, and of its size."""
+    """Compare with the output of the teacher's preprocessor."""
     config = plain_vit(data_preprocessor=processing(std=99.0, **other))
     config['backbone']['img_size'] = 48
     model = distilled(teacher=config, loss=LOGITS)
@@ -345,12 +341,12 @@ def test_teacher_leaves_random_state(distilled):
 def test_teacher_warns_if_only_one_model_normalizes(distilled):
     model = distilled(teacher=plain_vit(data_preprocessor=processing()))
     with patch.object(MMLogger, 'warning') as warning:
-        teacher_of(model)  # the student says nothing
+        teacher_of(model)  # the student defines no normalization
     assert 'only one of teacher and student' in warning.call_args.args[0]
     assert model.teacher.rescale is None
 
 
-TAUGHT = dict(  # by class scores, of any classifier
+TAUGHT = dict(  # classifiers without patch tokens
     cnn=dict(
         type='ImageClassifier',
         backbone=dict(type='TIMMBackbone', model_name='test_resnet'),

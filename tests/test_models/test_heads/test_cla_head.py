@@ -35,7 +35,7 @@ def samples():
 
 
 def slow_scores(head, feats, multiplier):
-    """The head in evaluation, written out number by number."""
+    """Compute the scores in evaluation by loops."""
     norm1, depth_wise, norm2, _, point_wise = head.layers
 
     def normalize(norm, x, c):
@@ -59,7 +59,7 @@ def slow_scores(head, feats, multiplier):
 @pytest.mark.parametrize('multiplier', [1, 2, 3])
 def test_cla_head_equals_loop(feats, multiplier):
     cla = head(multiplier=multiplier)
-    cla.train()(feats)  # moves the running statistics from 0 and 1
+    cla.train()(feats)  # changes the running statistics
     cla.eval()
     with torch.no_grad():
         expected = slow_scores(cla, feats, multiplier)
@@ -95,7 +95,7 @@ def test_cla_head_raises_if_number_of_layers_differs(feats):
 @pytest.mark.parametrize('topk', [3, (1, 2)])
 def test_cla_head_training_accuracy_equals_loop(feats, samples, topk):
     cla = head(cal_acc=True, topk=topk).eval()
-    with torch.no_grad():  # only scores above 0 count as an answer
+    with torch.no_grad():  # only positive scores count as predictions
         cla.layers[4].bias += 100
     ranks = cla(feats).argsort(dim=1, descending=True).tolist()
     losses = cla.loss(feats, samples)

@@ -19,7 +19,7 @@ ONE_LAYER = vit(1, dist_token=True)
 
 @pytest.fixture
 def feats():
-    """CLS and distillation token of a layer that is not read, and the last."""
+    """CLS and distillation tokens of an unused layer and the last one."""
     return tuple(torch.randn(3, 2, 16) for _ in range(2))
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""One vector a class: the head, and models that go from one to many."""
+"""Head with one vector per class, and loading from a linear head."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def test_per_class_head_equals_one_linear_layer_per_class():
 
 @pytest.fixture
 def one_query(tmp_path):
-    """A model with one query, and its file."""
+    """A model with one query, and its checkpoint."""
     model = build(classifier())
     torch.save(model.state_dict(), tmp_path / 'one.pth')
     return model, str(tmp_path / 'one.pth')
@@ -66,7 +66,7 @@ def test_per_class_head_loads_linear_head(one_query, monkeypatch):
     ids=str,
 )
 def test_per_class_head_is_refused_if_shapes_differ(multiclass, head, shape):
-    """In a plain classifier, where only the head can see it."""
+    """In a plain classifier, only the head can check the shapes."""
     model = MODELS.build(classifier(multiclass, head))
     with pytest.raises(ValueError) as error:
         model(images(1))

@@ -19,7 +19,7 @@ def x():
 
 
 def slow_maps(attn, x, bias=None):
-    """Attention of each head written out, (B, H, N, N), and the values."""
+    """Compute attention maps (B, H, N, N) by a loop, and return the values."""
     D = C // H
     q, k, v = attn.qkv(x).chunk(3, dim=-1)
     maps = torch.zeros(B, H, N, N, dtype=x.dtype)

@@ -14,7 +14,7 @@ def slow_distances(rows):
 
 
 def slow_dpc_knn(rows, num_clusters, num_neighbors):
-    """The cluster of each token of one image, and the centers."""
+    """Return the clusters and centers for one image."""
     scale = math.sqrt(len(rows[0]))
     distance = [[d / scale for d in row] for row in slow_distances(rows)]
     tokens = range(len(rows))
@@ -39,7 +39,7 @@ def slow_dpc_knn(rows, num_clusters, num_neighbors):
 
 
 def test_distances_are_symmetric_with_zero_diagonal():
-    x = torch.randn(2, 60, 8) + 10  # where rounding is large
+    x = torch.randn(2, 60, 8) + 10  # large rounding errors
     distance = distances(x)
     assert torch.equal(distance, distance.transpose(1, 2))
     assert not distance.diagonal(dim1=1, dim2=2).any()
@@ -49,7 +49,7 @@ def test_distances_are_symmetric_with_zero_diagonal():
 
 @pytest.mark.parametrize('num_neighbors', [1, 2, 3])
 def test_dpc_knn_ignores_the_batch_if_densities_are_equal(num_neighbors):
-    """With two neighbors, two nearest to each other are equally dense."""
+    """With two neighbors, mutually nearest tokens have equal densities."""
     y = torch.randn(8, 40, 16).double()
     together = dpc_knn(y, 10, num_neighbors, noise=0.0)
     alone = [dpc_knn(rows[None], 10, num_neighbors, noise=0.0) for rows in y]
@@ -75,7 +75,7 @@ def test_dpc_knn_fills_all_clusters_if_tokens_are_equal(num_clusters):
 
 def test_dpc_knn_noise_breaks_ties():
     y = torch.ones(1, N, C)
-    y[:, ::2] = 2  # two places, all alike in density
+    y[:, ::2] = 2  # two places of equal density
     drawn = [dpc_knn(y, 2, 2, noise=1e-6) for _ in range(20)]
     assert any(not torch.equal(drawn[0], label) for label in drawn)
     same = [dpc_knn(y, 2, 2, noise=0.0) for _ in range(3)]
@@ -83,7 +83,7 @@ def test_dpc_knn_noise_breaks_ties():
 
 
 def slow_k_medoids(rows, weight, num, iterations):
-    """The medoids of one image: sums of distances to the members."""
+    """Return the medoids for one image, with distances summed over members."""
     distance = slow_distances(rows)
     tokens = range(len(rows))
     medoids = sorted(tokens, key=lambda i: -weight[i])[:num]

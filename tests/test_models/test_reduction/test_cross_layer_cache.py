@@ -11,18 +11,18 @@ B, P, C = 2, 9, 4
 
 
 def layer(i, x):
-    """Stands for layer ``i``: changes all tokens, mixes CLS into them."""
+    """Mock layer ``i``: change all tokens and mix CLS into them."""
     return torch.tanh(x * (1 + 0.1 * i) + 0.3 * x[:, :1].roll(1, -1) + 0.01)
 
 
 def kept(x):
-    """Stands for a reduction: CLS and every other token, last one first."""
+    """Mock reduction: keep CLS and every other token, last one first."""
     order = [0, *range(x.size(1) - 1, 0, -2)]
     return torch.tensor(order).expand(x.size(0), -1)
 
 
 def run(cache, x, depth, reduce_at):
-    """The sequence after each layer, with the cache under test."""
+    """Return the sequence after each layer, with the tested cache."""
     tokens, cached, after = cache.start(Tokens(x)), [], []
     for i in range(depth):
         tokens = tokens.with_x(layer(i, tokens.x))
@@ -30,12 +30,12 @@ def run(cache, x, depth, reduce_at):
             tokens = tokens.gather(kept(tokens.x))
         tokens = cache(i, tokens, cached)
         after.append(tokens.x)
-    assert cached == []  # nothing is stored that no layer recovers
+    assert cached == []  # all entries are recovered
     return after
 
 
 def slow_run(cache, x, depth, reduce_at, last):
-    """The same by the rule of the paper and of its authors' code."""
+    """Apply the paper's rule by loops."""
     n = cache.num_tokens
     recover = sorted({*reduce_at, depth - 2} if last else reduce_at)
     if n:
@@ -136,7 +136,7 @@ def test_average_ignores_tokens_of_zero_weight():
     tokens = Tokens(x, weight, num_pooled=4)
     average = CrossLayerCache(embed_dims=C).entry(tokens)[0]
     assert torch.allclose(average[0, 0], (x[0, 1] + x[0, 3]) / 2)
-    assert not average[1].any()  # where none counts it is no NaN
+    assert not average[1].any()  # zero, not NaN
     covering_cls = CrossLayerCache(pool_cls=True, embed_dims=C)
     average = covering_cls.entry(tokens)[0]
     assert torch.allclose(average[0, 0], x[0, [0, 1, 3]].mean(0))
@@ -160,6 +160,6 @@ def test_parameters_are_initialized_as_in_the_paper():
 
 def test_cache_excludes_cls_if_few_tokens_remain():
     cache = CrossLayerCache(num_tokens=3, with_gap=False, embed_dims=1)
-    x = torch.tensor([[[7.0], [1.0], [2.0]]])  # CLS and two others
+    x = torch.tensor([[[7.0], [1.0], [2.0]]])  # CLS and two tokens
     (entry,) = cache.entry(Tokens(x))
     assert entry.flatten().tolist() == [1, 2]

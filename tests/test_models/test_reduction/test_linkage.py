@@ -11,7 +11,7 @@ OF_PAIRS = dict(
 
 
 def join_one_by_one(rows, num_clusters, linkage):
-    """Clusters of one image, from the distances of all their pairs."""
+    """Cluster one image from the distances of all pairs."""
     distance = (1 - rows @ rows.T).tolist()
     clusters = [[i] for i in range(len(rows))]
 
@@ -29,7 +29,7 @@ def join_one_by_one(rows, num_clusters, linkage):
 
 
 def metrics(batch, num_tokens):
-    """Tokens of unit length, some of which are near to each other."""
+    """Return unit-length tokens, some of them close to each other."""
     y = torch.randn(batch, num_tokens, 5) + torch.randn(batch, 1, 5)
     return F.normalize(y.double(), dim=-1)
 
@@ -48,7 +48,7 @@ def test_agglomerate_equals_joins_one_by_one(num_tokens, linkage):
 @pytest.mark.parametrize(
     'metric',
     [
-        torch.full((2, 24, 4), 0.5),  # of a constant image
+        torch.full((2, 24, 4), 0.5),  # constant image
         torch.zeros(2, 24, 4),
         torch.full((2, 24, 4), torch.nan),
         torch.eye(4).repeat(2, 6, 1),
@@ -67,8 +67,8 @@ def test_agglomerate_returns_all_clusters_if_tokens_tie(metric, linkage):
 
 
 def test_single_linkage_respects_gaps_on_a_lattice():
-    """Of points on a lattice, most of whose distances are equal."""
-    points = torch.randint(2, (40, 15, 4)) - 0.5  # of unit length
+    """Most distances between lattice points are equal."""
+    points = torch.randint(2, (40, 15, 4)) - 0.5  # unit length
     for num_clusters in range(2, 8):
         found = agglomerate(points, num_clusters, 'single')
         for labels, rows in zip(found, points, strict=True):
@@ -76,6 +76,6 @@ def test_single_linkage_respects_gaps_on_a_lattice():
             same = labels[:, None] == labels
             gap = distance.masked_fill(same, 9).min()
             near = same & (distance <= gap)
-            for _ in range(4):  # within steps that are no longer
+            for _ in range(4):  # paths of short steps
                 near = (near.float() @ near.float()) > 0
             assert torch.equal(near, same)

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The newer reducers and their public code, in float64, where it is at hand:
-see ``newer_cases.py``."""
+"""Newer reducers against their public code, in float64.
+
+The cases are skipped if missing, see ``newer_cases.py``.
+"""
 
 import math
 
@@ -21,7 +23,7 @@ from mmclca.registry import MODELS
 
 
 def classifier(case, path, **reducer):
-    """Our model with the weights of a case."""
+    """Build a classifier with stored weights."""
     dims = case['embed_dim']
     reduce_at = case.get('reduce_at', [1, 2])
     if not {'num_tokens', 'prune', 'target'} & set(reducer):
@@ -61,7 +63,7 @@ def check_network(case, model):
 
 
 def check_training(case, model):
-    """Of cross entropy: its value, and norms of gradients."""
+    """Compare cross-entropy and gradient norms with the public code."""
     samples = [DataSample().set_gt_label(i) for i in DRAWN.targets(case)]
     losses = model.train()(DRAWN.images(case), samples, mode='loss')
     losses['loss'].backward()
@@ -99,7 +101,7 @@ def test_tofu_equals_public_model(case, tmp_path):
 
 
 def reduced(case, tokens, attended, **reducer):
-    """Tokens of a single stage."""
+    """Return tokens after a single stage."""
     model = MODELS.build(
         dict(
             reducer,
@@ -112,20 +114,20 @@ def reduced(case, tokens, attended, **reducer):
 
 
 def given(case):
-    """Tokens of a case, with sizes where it has some."""
+    """Return tokens for a case, with sizes if it has any."""
     x = DRAWN.given(case, 'x')
     size = DRAWN.given(case, 'size') if 'size' in case['inputs'] else None
     return Tokens(x, weight=size, num_patches=x.size(1) - 1)
 
 
 def keyed(case):
-    """An attention whose keys are the metric of a case."""
+    """Return an attention with the metric of a case as keys."""
     k = DRAWN.given(case, 'metric').unsqueeze(1)
     return Attended(k, k, k)
 
 
 def check_stage(case, tokens):
-    """New tokens, their sizes, and where each old one went."""
+    """Compare new tokens, sizes and targets."""
     expect = case['expect']
     assert close(tokens.x, expect['merged'])
     if 'size' in expect:
@@ -179,7 +181,7 @@ def test_ppt_scores_equal_public_code(case):
 
 
 def seeing(attn):
-    """Queries, keys and a bias whose attention is ``attn``, (B, H, N, N)."""
+    """Return queries, keys and bias for an attention map (B, H, N, N)."""
     N = attn.size(-1)
     itself = torch.eye(N, dtype=attn.dtype).expand_as(attn)
     return attn.log() * N**0.5, itself, None
@@ -231,7 +233,7 @@ def test_diffrate_equals_public_model(case, tmp_path):
 
 @each('diffrate_merge')
 def test_diffrate_merges_equal_public_code(case):
-    """Those after the first, where scores fall; none is dropped."""
+    """Tokens are sorted by score; none is dropped."""
     tokens, left = given(case), case['kept'] - 1
     N = tokens.x.size(1)
     score = torch.arange(N, 0, -1).double().log().expand(2, 1, 1, N)

@@ -18,7 +18,7 @@ def index(*rows):
 
 
 def slow_apply(record, tokens):
-    """A record applied to one image: a list of tokens, each a tensor."""
+    """Apply a record to one image, a list with a tensor per token."""
     if isinstance(record, Appended):
         zero = torch.zeros_like(tokens[0])
         return [*tokens, *[zero for _ in range(record.num_tokens)]]
@@ -58,11 +58,11 @@ def random_merged(num_tokens, num_made):
 
 
 def random_trace():
-    """Reductions and recoveries of 13 tokens (CLS and 12 patches)."""
+    """Return a random trace from CLS and 12 patches."""
     return [
         Appended(1),
         random_merged(14, 10).within(0, 0),
-        random_merged(8, 6).within(1, 1),  # of 10
+        random_merged(8, 6).within(1, 1),  # 10 tokens
         Masked(torch.tensor([[1.0, 1, 0, 1, 0, 1, 1, 1]])),
         Appended(6),
         random_kept(14, 8, 1),
@@ -227,9 +227,9 @@ def test_average_and_deviation_ignore_zero_weights():
     masked = Tokens(x, weight=torch.tensor([[1.0, 1.0, 0.0, 3.0]]))
     assert masked.average(1).item() == 3.5
     assert masked.average(1, 3).item() == 1
-    assert masked.average(2, 3).item() == 0  # of none
+    assert masked.average(2, 3).item() == 0  # no token
     assert masked.deviation(1).item() == 2.5
-    assert masked.deviation(3).item() < 1e-3  # of one
+    assert masked.deviation(3).item() < 1e-3  # one token
 
 
 def test_unchanged_stage_is_in_the_trace():

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which patches tokens stand for, method by method, on a grid of 2 x 3.
+"""Patches per token and method, on a grid of 2 x 3.
 
-Scores are set by hand, so that it is known what each method does with the six
-patches p0 to p5.
+Scores are set by hand, so the expected maps of the six patches p0 to p5 are
+known.
 """
 
 import pytest
@@ -23,11 +23,11 @@ from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 
 HW = (2, 3)
-ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # of CLS to [CLS | p]
+ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # from CLS to [CLS | p]
 
 
 def reducer(name, embed_dims, num_stages=1, **options):
-    """A method that keeps half of six patches, in evaluation."""
+    """Build a method that keeps half of six patches, in evaluation."""
     if 'num_tokens' not in options:
         options.setdefault('keep_rate', 0.5)
     config = dict(
@@ -41,27 +41,27 @@ def reducer(name, embed_dims, num_stages=1, **options):
 
 
 def patches(*values):
-    """The sequence of CLS and six patches with these features."""
+    """Return CLS and six patches with these features."""
     x = torch.tensor(values).reshape(1, 6, -1)
     x = torch.cat((torch.zeros_like(x[:, :1]), x), dim=1)
     return Tokens(x, num_patches=6)
 
 
 def attended(*images):
-    """An attention whose CLS attends to the tokens of images like this."""
+    """Return an attention with these CLS rows, one per image."""
     k = torch.tensor(images).log()[:, None, :, None]
     one = torch.ones_like(k)
     return Attended(one, k, one)
 
 
 def keyed(*keys):
-    """An attention with these keys, one a token."""
+    """Return an attention with these keys, one per token."""
     k = torch.tensor(keys)[None, None]
     return Attended(k, k, k)
 
 
 def check(tokens, assignment, survivors, image=0):
-    """Compare the maps of the last reduction with those of the hand."""
+    """Compare the last maps with the expected ones."""
     token = assignment_maps(tokens, HW)[-1][image]
     assert token.tolist() == assignment
     most = survivor_maps(tokens, HW)[-1][image]
@@ -80,7 +80,7 @@ def test_trace_of_evit_fuses_dropped_patches():
     check(tokens, [[4, 1, 4], [2, 3, 4]], [[0.05, 1, 0.1], [1, 1, 0.1]])
 
 
-# p0 and p1 alike, p2 alone, p3 to p5 alike; CLS as p2
+# groups p0-p1, p2 (equal to CLS) and p3-p5
 KEYS = [[0.0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0], *[[0.0, 0, 1]] * 3]
 
 
@@ -107,7 +107,7 @@ def test_trace_of_ats_ignores_padding():
 
 
 class Rating(nn.Module):
-    """In place of DynamicViT's network: the first channel says it."""
+    """Score tokens by their first channel."""
 
     def forward(self, y, counts):
         return torch.stack((y[..., 0], -y[..., 0]), dim=-1)
@@ -132,7 +132,7 @@ def test_trace_of_dynamic_vit_masks_patches_in_training():
     check(tokens, [[-1, 2, -1], [4, 5, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-MIX = torch.tensor(  # of p0 to p5, in three tokens
+MIX = torch.tensor(  # weights of p0 to p5 in three tokens
     [
         [0.50, 0.10, 0.10, 0.10, 0.10, 0.10],
         [0.10, 0.20, 0.40, 0.10, 0.10, 0.10],
@@ -143,7 +143,7 @@ MIXED = [[1, 2, 2], [3, 3, 3]], [[0.5, 0.2, 0.4], [0.2, 0.3, 0.35]]
 
 
 def sit(**options):
-    """SiT whose tokens say themselves where they go."""
+    """Build a SiT whose weights are the features of the tokens."""
     method = reducer('SiT', 3, **options)
     for stage in method.stages:
         stage.weight = nn.Identity()
@@ -176,7 +176,7 @@ def test_trace_of_dpcknn_has_learned_weights():
     nn.init.ones_(method.stages[0].score.weight)
     features = torch.tensor([0.0, 0.5, 1.1, 10.0, 10.7, 11.5])
     tokens = method.before(patches(*features.tolist()), 0)
-    shares = features.reshape(HW).softmax(dim=1)  # exp of the feature
+    shares = features.reshape(HW).softmax(dim=1)  # weights are exp(feature)
     check(tokens, [[1, 1, 1], [2, 2, 2]], shares.tolist())
 
 
@@ -196,7 +196,7 @@ def test_trace_of_evit_composes_if_tokens_are_recovered():
     method = reducer('EViT', 1, num_stages=2)
     tokens = patches(*range(6))
     tokens = method.between(tokens, attended(ATTENTION), 0)
-    # of [CLS p1 p3 p4 fused cached cached] it keeps p3, fused and a cached
+    # keeps p3, fused and a cached token: [CLS p1 p3 p4 fused cached cached]
     attention = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)
     tokens = method.between(recovered(tokens, 2), attended(attention), 1)
     check(tokens, [[2, 4, 2], [1, 4, 2]], [[0.05, 0.05, 0.1], [1, 0.1, 0.1]])
@@ -206,8 +206,8 @@ def test_trace_of_evit_composes_if_tokens_are_recovered():
 def test_trace_of_tome_composes_if_tokens_are_recovered():
     method = reducer('ToMe', 1, num_stages=2)
     tokens = method.between(patches(*range(6)), keyed(*KEYS), 0)
-    # of [CLS p01 p2 p345 cached cached] p2 merges into p01, as two to one,
-    # and a cached one into p345, as one to three
+    # [CLS p01 p2 p345 cached cached]: p2 merges into p01 (sizes 1 and 2), and
+    # a cached token into p345 (sizes 1 and 3)
     keys = [[0.0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]]
     tokens = method.between(recovered(tokens, 2), keyed(*keys), 1)
     check(tokens, [[1, 1, 1], [2, 2, 2]], [[1 / 3] * 3, [1 / 4] * 3])

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From pre-training to classifiers: all of an encoder, or some layers."""
+"""Load pre-trained encoders into classifiers, in full or in part."""
 
 from unittest.mock import patch
 
@@ -26,7 +26,7 @@ FEW_SHOT = (
 
 @pytest.fixture(params=(MAE, mirl(2)), ids=('mae', 'mirl'))
 def pretrained(request, tmp_path):
-    """Encoder of a model of pre-training, and the file of all of it."""
+    """Encoder of a pre-training model, and the checkpoint of the model."""
     model = build(request.param)
     path = str(tmp_path / 'pretrained.pth')
     torch.save({'state_dict': model.state_dict()}, path)
@@ -38,7 +38,7 @@ def backbone(num_layers=4, **options):
 
 
 def test_clca_classifier_loads_pretrained_encoder(pretrained):
-    """What is new and what is dropped is said; features are the encoder's."""
+    """New and unused parameters are reported; features are equal."""
     encoder, path = pretrained
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     places = dict(reducer=reducer, reduce_at=(1, 2), cache=CACHE)
@@ -65,7 +65,7 @@ def test_clca_classifier_loads_pretrained_encoder(pretrained):
 
 
 def test_few_shot_classifier_loads_first_layers(tmp_path):
-    """Of twelve layers the nine that it has; all but three are trained."""
+    """Nine of twelve layers are loaded; all but three are trained."""
     layers = arch(12)
     encoder = build(dict(MAE, backbone=dict(MAE['backbone'], arch=layers)))
     path = str(tmp_path / 'pretrained.pth')
@@ -86,7 +86,7 @@ def test_few_shot_classifier_loads_first_layers(tmp_path):
 
 @pytest.mark.parametrize('heads', (2, 4))
 def test_number_of_heads_is_reported_if_different(pretrained, heads):
-    """Which the shapes of weights do not tell, but a config, or decoders."""
+    """Shapes do not tell the number of heads; configs and decoders do."""
     encoder, path = pretrained
     config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
     meta = dict(cfg=config.pretty_text)
@@ -105,7 +105,7 @@ def test_number_of_heads_is_reported_if_different(pretrained, heads):
 
 
 def started(path, total=4, **options):
-    """What layers of a model are those of a file, and a model from scratch."""
+    """Build a model with ``PartialInit`` from a file."""
     init = dict(type='mmclca.PartialInit', checkpoint=path, **options)
     model = MODELS.build(classifier(backbone(total), init_cfg=init))
     model.init_weights()
@@ -135,7 +135,9 @@ def test_partial_init_loads_selected_layers(pretrained, options, taken):
     fresh = model.backbone.layers[-1].ffn.layers[0][0].weight
     assert 0 < fresh.std() < 0.5 and model.is_init
     again = MODELS.build(classifier(backbone()))
-    again.load_state_dict(model.state_dict())  # a test needs no file
+    again.load_state_dict(
+        model.state_dict()
+    )  # evaluation needs no pre-trained file
 
 
 def test_partial_init_loads_into_deeper_network(pretrained):
@@ -161,7 +163,7 @@ def test_partial_init_is_refused_if_setting_is_invalid(
 
 
 def test_architecture_is_read_from_stored_config(pretrained, tmp_path):
-    """Heads, which the shapes of weights do not tell, among them."""
+    """This includes the number of heads, unknown from shapes."""
     encoder, path = pretrained
     config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
     meta = dict(cfg=config.pretty_text)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Distillation of layers, in pre-training and in fine-tuning."""
+"""Distillation of layers in pre-training and fine-tuning."""
 
 from copy import deepcopy
 
@@ -28,7 +28,7 @@ SAMPLES = [DataSample().set_gt_label(i) for i in range(2)]
 
 @pytest.fixture
 def file(tmp_path):
-    """Stores an encoder, or any model, and returns the file."""
+    """Return a function that saves an encoder or another model."""
 
     def store(model=None, heads={}):
         path = str(tmp_path / 'teacher.pth')
@@ -76,7 +76,7 @@ def test_teacher_gets_visible_patches_of_student(file):
 
 
 def test_losses_are_zero_if_student_equals_teacher(file):
-    """And without a weight the loss is that of MAE, whatever the teacher."""
+    """With weight 0, the total equals the loss of MAE."""
     none = dict(ATTENTION, adapter=False), dict(HIDDEN, adapter=False)
     model = build(distilled('', *none, backbone=encoder()))
     model.teacher.checkpoint = file(model.backbone)
@@ -91,7 +91,7 @@ def test_losses_are_zero_if_student_equals_teacher(file):
 
 
 def test_attention_is_compared_before_softmax(file):
-    """A bias of all keys leaves what a layer makes, not what is compared."""
+    """A common key bias changes the logits, but not the output."""
     model = build(distilled(file(), ATTENTION))
     before = losses_of(model)
     bias = model.backbone.layers[3].attn.qkv.bias.data
@@ -110,7 +110,7 @@ def test_fine_tuning_loss_equals_definition(file, loss):
     plain = build(classifier(backbone))
     plain.load_state_dict(model.state_dict(), strict=False)
     assert losses['loss'] == plain.loss(IMAGES, SAMPLES)['loss']
-    # by hand: mixed logits of the last layer, all patches
+    # definition: mixed logits of the last layer, all patches
     theirs = MODELS.build(encoder(arch=WIDE))
     theirs.load_state_dict(torch.load(teacher['checkpoint']))
     every = torch.arange(16).expand(2, -1)

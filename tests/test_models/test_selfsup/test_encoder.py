@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The encoder of masked autoencoders against mmpretrain's, and its stems."""
+"""Encoders of masked autoencoders and BEiT, and their stems."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ FINE_TUNED = (
 
 
 def test_encoder_equals_mmpretrain():
-    """The same numbers, and the same patches drawn."""
+    """Outputs and masks are equal."""
     ours = build(encoder())
     theirs = MODELS.build(encoder(type='MAEViT'))
     ours.init_weights()
@@ -36,7 +36,7 @@ def test_encoder_equals_mmpretrain():
 
 @pytest.mark.parametrize('norm', ('BN', 'LN2d'))
 def test_stem_output_depends_on_visible_patches_only(norm):
-    """It commutes with masking: what is masked has no effect."""
+    """The stem commutes with masking."""
     stem = dict(HMLP, norm_cfg=dict(type=norm))
     model = build(encoder(stem=stem)).double().eval()
     images, order = IMAGES.double(), shuffle(2)
@@ -68,7 +68,7 @@ def test_encoder_segments_checkpointing_and_fixed_masks():
 
 
 def test_loaded_weights_are_kept_if_initialized_again(tmp_path):
-    """When all is initialized once more, and by an ``init_cfg``."""
+    """Also if loaded by an ``init_cfg``."""
     path = str(tmp_path / 'pretrained.pth')
     weights = build(encoder()).state_dict()
     torch.save(weights, path)
@@ -94,7 +94,7 @@ def test_encoder_is_refused_if_file_is_classifier(name, tmp_path):
 
 
 def test_mae_tiny_has_published_parameter_counts():
-    """Spec of MAE-Lite: 5.524 M parameters, and 0.205 M of its decoder."""
+    """MAE-Lite: 5.524 M parameters, and 0.205 M in the decoder."""
     sizes = dict(embed_dims=192, num_heads=12, feedforward_channels=768)
     sizes['num_layers'] = 12
     with torch.device('meta'):
@@ -112,7 +112,6 @@ def test_mae_tiny_has_published_parameter_counts():
 
 
 def test_beit_output_does_not_depend_on_masked_pixels():
-    """So that pixels of masked patches have no effect."""
     layers = dict(arch=arch(2), img_size=SIDE, layer_scale_init_value=0.1)
     model = build(dict(type='mmclca.StemBEiTViT', stem=HMLP, **layers))
     model.eval()
@@ -124,7 +123,7 @@ def test_beit_output_does_not_depend_on_masked_pixels():
 
 
 def test_classifier_loads_beit_weights(tmp_path):
-    """A bias a layer, each the one that pre-training shares."""
+    """Each layer gets a copy of the shared bias."""
     shared = dict(arch=arch(2), img_size=SIDE, stem=HMLP)
     before = build(dict(type='mmclca.StemBEiTViT', **shared))
     bias = before.rel_pos_bias.relative_position_bias_table.data.normal_()

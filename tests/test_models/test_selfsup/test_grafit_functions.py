@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses, bank and scores of Grafit: loops, properties, bad input."""
+"""Losses, bank and scores of Grafit: loops, properties, invalid input."""
 
 import math
 
@@ -24,7 +24,7 @@ def near(found, expected):
 
 @pytest.fixture
 def drawn():
-    """Embeddings of 5 of 12 images, one of which is alone in its class."""
+    """Embeddings of 5 of 12 images, one the only image of its class."""
     torch.manual_seed(0)
     bank = torch.randn(12, 6, dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 0, 1, 3, 0, 1, 2, 0, 1, 2])
@@ -73,7 +73,7 @@ def test_grafit_scores_keep_order_and_shift(drawn):
         for name in ('cosine', 'conditional', 'oracle')
     }
     for name in rank:
-        for label in (0, 1):  # the order inside a class stays
+        for label in (0, 1):  # order within a class is kept
             inside = [rank[x][:, coarse == label] for x in ('cosine', name)]
             assert inside[0].argsort().equal(inside[1].argsort())
     order = coarse[rank['oracle'].argsort(dim=1, descending=True)]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Grafit as a model: what it trains, its bank, its runs."""
+"""Grafit as a model: training, bank and runs."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ NORM = dict(type='LN')
 
 
 def grafit(backbone=VIT, projector='mlp', **settings):
-    """A model with a bank of eight images."""
+    """Build a model with a bank of eight images."""
     torch.manual_seed(0)
     small = dict(hidden=8, out_channels=6, num_classes=4, norm_cfg=NORM, k=3)
     small.update(type='mmclca.Grafit', projector=projector, num_views=2)
@@ -137,7 +137,7 @@ def test_grafit_is_refused_if_setting_is_invalid(settings, message):
 
 @pytest.fixture
 def config(tmp_path):
-    """The tiny run, with Grafit."""
+    """Config of the tiny run with Grafit."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.work_dir = str(tmp_path / 'work')
     cfg.experiment_name = tmp_path.name
@@ -187,7 +187,7 @@ def test_grafit_run_is_refused_if_class_count_differs(config):
 
 
 def one_of_two(rank, folder):
-    """Train one step of a half of the batch; save losses and bank."""
+    """Train one step on half of the batch; save losses and bank."""
     place = f'file://{folder}/meet'
     distributed.init_process_group('gloo', place, rank=rank, world_size=2)
     half = [view[2 * rank : 2 * rank + 2] for view in views()]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses, bank and scores of Grafit: what is stored of each, in float64."""
+"""Losses, bank and scores of Grafit against stored values, in float64."""
 
 from functools import partial
 

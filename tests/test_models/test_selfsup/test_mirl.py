@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What holds of masked image residual learning before any training."""
+"""Masked image residual learning by definition and properties."""
 
 import pytest
 import torch
@@ -26,14 +26,14 @@ def model():
 
 
 def predictions(model):
-    """Leaves of gradients, a prediction a decoder, and the mask."""
+    """Return one prediction per decoder, as gradient leaves, and the mask."""
     with fixed_masks(model, ORDER):
         preds, mask = model.predict_pixels(IMAGES)
     return [p.detach().requires_grad_() for p in preds], mask
 
 
 def test_residual_loss_is_symmetric_in_pairs(model):
-    """Gradients are equal, swapping changes nothing, visible ones neither."""
+    """Visible patches have no effect."""
     preds, mask = predictions(model)
     losses = model.head.loss(preds, IMAGES, mask)
     assert [*losses] == ['loss_pair1', 'loss_pair2']
@@ -58,7 +58,7 @@ def test_residual_loss_is_mean_over_pairs(model):
 
 
 def test_residual_loss_of_inner_pair_skips_last_segment(model):
-    """Pair 2 of four segments leaves the last one, and its norm, alone."""
+    """Pair 2 of four segments does not use the last segment and its norm."""
     losses_of(model)['loss_pair2'].backward()
     reached = [
         all(p.grad is not None for p in layer.parameters())
@@ -115,7 +115,7 @@ def test_did_has_no_effect_if_projection_is_zero(did):
 
 
 def test_fine_and_coarse_parts_add_up_to_target():
-    """In both orders; a constant image has no fine part."""
+    """In both orders; the fine part of a constant image is zero."""
     head = build(mirl(2, 'coarse2fine')).head.double()
     preds = [torch.zeros(2, 16, 768, dtype=torch.float64)] * 2
     coarse, fine = (target for _, target in head.parts(preds, IMAGES))

@@ -27,7 +27,7 @@ def test_moco_v3_loss_equals_mmpretrain():
 
 
 def test_moco_v3_trains_patch_embedding_if_not_frozen():
-    """Unlike the larger ones of the paper, whose first layer is frozen."""
+    """The larger models of the paper freeze the patch embedding."""
     neck = dict(type='NonLinearNeck', hid_channels=8, out_channels=8)
     model = MODELS.build(
         dict(

@@ -43,13 +43,8 @@ REFUSED = (
     (distilled('', dict(ATTENTION, weight=-1)), 'weight=-1'),
     (distilled('', dict(type='mmclca.DeiTDistillation')), 'model='),
     *(
-        (
-            distilled(
-                '', ATTENTION, backbone=encoder(arch=WIDE, patch_size=x)
-            ),
-            'patch_size',
-        )
-        for x in (8, 20)
+        (distilled('', ATTENTION, backbone=other), 'patch_size')
+        for other in (encoder(patch_size=8), encoder(patch_size=20))
     ),
     (distilled('', ATTENTION, backbone=dict(type='ResNet')), 'ResNet'),
     (distilled('', ATTENTION, backbone='no-such-config'), 'no-such-config'),

@@ -12,7 +12,7 @@ from mmclca.models.reduction.trace import Kept
 
 
 def slow_sample(cdf, num_tokens):
-    """Tokens of one image that are nearest to a point, the first of ties."""
+    """Return the tokens nearest to a point, first on ties."""
     K = num_tokens + 1
     points = torch.arange(1 / (2 * K), (2 * K - 1) / (2 * K), 1 / K)
     found = set()
@@ -82,19 +82,19 @@ def test_significance_is_summed_in_float32():
 
 
 def attended(*rows):
-    """Images whose CLS attends to the tokens after it in these shares."""
+    """Attention with these CLS shares for the tokens after CLS."""
     share = torch.tensor(rows).double()
     share = torch.cat((torch.ones_like(share[:, :1]), share), dim=1)
     q = torch.ones(*share.shape, 1)[:, None].double()
     return Attended(q, share.log()[:, None, :, None], q)
 
 
-# the first image needs one token, the second all of them
+# the first image needs one token, the second needs all
 UNEVEN = ([0.97, 0.01, 0.01, 0.01], [0.1, 0.2, 0.09, 0.61])
 
 
 def uneven():
-    """A reducer, and a batch of images that keep 1 and 4 of 4 tokens."""
+    """Build a reducer, and two images that keep 1 and 4 of 4 tokens."""
     x = torch.randn(2, 5, 3).double()
     reducer = ATS(num_tokens=[4], num_patches=4, num_stages=1)
     return reducer, Tokens(x, num_pooled=5, num_patches=4)
@@ -152,13 +152,13 @@ def test_ats_length_is_fixed_if_compiled():
     assert reducer.between(tokens, seen, 0).x.size(1) == 2
     with compiling():
         fixed = reducer.between(tokens, seen, 0)
-    assert fixed.x.size(1) == 1 + 3  # rounding may make one point more
+    assert fixed.x.size(1) == 1 + 3  # rounding may add one point
     assert fixed.weight.tolist() == [[1, 0, 0, 1]] * 2
 
 
 @pytest.mark.parametrize('cache', [None, CACHE])
 def test_ats_token_counts_differ_between_images(cache):
-    """What the tests of independence depend on: there is padding at all."""
+    """Ensure that the batch tests include padding."""
     reducer = dict(type='mmclca.ATS', keep_rate=0.7)
     config = vit(reducer=reducer, reduce_at=REDUCE_AT, cache=cache)
     model = build(config).eval()

@@ -11,7 +11,7 @@ B, C, P = 2, 8, 12
 
 
 def toy(**options):
-    """A reducer of one stage; CLS, the patches and two cached tokens."""
+    """Build a reducer with one stage; CLS, patches and two cached tokens."""
     method = DPCKNN(
         0.5, embed_dims=C, num_patches=P, num_stages=1, **options
     ).double()
@@ -49,7 +49,7 @@ def test_dpcknn_is_finite_if_scores_are_large(dtype):
     method.to(dtype)
     tokens = tokens.with_x(tokens.x.to(dtype))
     made = []
-    for bias in (20, 200):  # the same for all tokens of a cluster
+    for bias in (20, 200):  # a shift of all scores cancels
         torch.nn.init.constant_(method.stages[0].score.bias, bias)
         made.append(method.before(tokens, 0).x)
     assert torch.allclose(*made, atol=1e-4)

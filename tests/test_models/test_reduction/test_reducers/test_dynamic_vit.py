@@ -18,7 +18,7 @@ def random_counts():
 
 
 def slow_predict(predictor, y, counts):
-    """Log-probabilities of one image, token by token."""
+    """Compute log-probabilities for one image by a loop."""
     norm, linear, _ = predictor.in_conv
     first, _, second, _, third, _ = predictor.out_conv
     seen = [
@@ -81,7 +81,7 @@ def test_masked_softmax_has_gradients_of_decision():
     decision = random_counts().requires_grad_()
     logits = torch.randn(B, 2, N, N).double()
     masked_softmax(logits, decision)[:, :, 0, 1].sum().backward()
-    assert (decision.grad[:, 1:] != 0).all()  # CLS sees itself in any case
+    assert (decision.grad[:, 1:] != 0).all()  # CLS always attends to itself
 
 
 def test_sample_kept_excludes_dropped_tokens():

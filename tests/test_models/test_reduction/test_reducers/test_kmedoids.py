@@ -19,7 +19,7 @@ def toy(**options):
 
 
 def check(kept, tokens, medoids):
-    """CLS and the medoids are kept, just as they are."""
+    """Check that CLS and the medoids are kept unchanged."""
     assert [type(record) for record in kept.trace] == [Kept]
     for b in range(B):
         index = [0, *(medoid + 1 for medoid in medoids[b].tolist())]

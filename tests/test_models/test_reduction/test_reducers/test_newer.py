@@ -17,14 +17,14 @@ from mmclca.registry import MODELS
 
 
 def reduced(reduce_at=(1, 2), cache=None, **reducer):
-    """A backbone of 16 patches and three layers."""
+    """Build a backbone with 16 patches and three layers."""
     reducer['type'] = f'mmclca.{reducer["type"]}'
     options = dict(reduce_at=reduce_at, reducer=reducer, cache=cache)
     return build(vit(3, **options)).eval()
 
 
 def left(backbone):
-    """Tokens that leave each layer."""
+    """Return output tokens per layer."""
     with torch.no_grad():
         return [n for _, n in token_counts(backbone, images(2))]
 
@@ -32,7 +32,7 @@ def left(backbone):
 @pytest.mark.parametrize('name', ['ATC', 'DiffRate'])
 def test_counts_are_exact_without_cached_tokens(name):
     assert left(reduced(type=name, keep_rate=0.25)) == [17, 5, 2]
-    # a CLR token from the start, then average and CLR of the first layer
+    # plus the CLR token, then average and CLR token of the first layer
     with_cache = reduced(type=name, keep_rate=0.25, cache=CACHE)
     assert left(with_cache) == [18, 6, 6 + 2 - 3]
 
@@ -71,7 +71,7 @@ def test_ppt_prunes_or_pools_by_image():
         alone = torch.cat([model(one[None])[0] for one in x])
     assert not torch.isclose(pruned, pooled).all(dim=1).any()
     torch.testing.assert_close(out, alone, rtol=0, atol=1e-12)
-    # what is dropped is counted in no size
+    # dropped tokens do not count in sizes
     assert tokens.weight.sum(dim=1).unique().numel() > 1
 
 
@@ -86,7 +86,7 @@ def test_tofu_drops_early_and_merges_late():
 
 
 def test_diffrate_learns_counts():
-    """Masked in training, removed in evaluation; the cost has a gradient."""
+    """Tokens are masked in training, removed in evaluation."""
     reducer = dict(type='mmclca.DiffRate', target=1e-4, granularity=2)
     config = vit(4, reducer=reducer, reduce_at=(1, 3), cache=CACHE)
     model = MODELS.build(classifier(config)).train()
@@ -106,7 +106,7 @@ def test_diffrate_learns_counts():
     steps = [model.backbone.reducer.steps(stage) for stage in (0, 1)]
     assert steps[1] == (5, 5)  # rounded up
     with torch.no_grad():
-        rates[0].merge.logits[-1] = 9.0  # 2, which the next stage cannot raise
+        rates[0].merge.logits[-1] = 9.0  # 2; the next stage cannot exceed it
         assert model.backbone.reducer.steps(1) == (5, 3)
     exporting = patch.object(torch.compiler, 'is_exporting', lambda: True)
     with exporting, pytest.raises(ValueError, match='fixed counts'):

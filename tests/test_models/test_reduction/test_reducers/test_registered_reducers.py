@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What holds for every reducer; a new one is tested by being registered."""
+"""Properties shared by all reducers."""
 
 from copy import deepcopy
 from unittest.mock import patch
@@ -34,11 +34,11 @@ BACKBONES = (
     dict(qkv_bias=False),
     dict(layer_scale_init_value=0.1, branches=2),
 )
-PLACES = (  # of the cache, and of what is read
+PLACES = (  # settings of cache and output
     dict(cache=None),
     dict(cache=CACHE, num_registers=2),
     dict(cache=CACHE, out_type='avg_featmap'),
-    dict(  # nothing to recover at 0
+    dict(  # empty recovery at layer 0
         cache=dict(CACHE, num_tokens=2, with_gap=False),
         num_layers=6,
         reduce_at=(0, 1, 4),
@@ -52,14 +52,14 @@ def name(request):
 
 
 def reduced(name, keep_rate=0.5, cache=CACHE, **options):
-    """Config of a backbone that reduces after layers 3, 6 and 9."""
+    """Backbone config with reductions after layers 3, 6 and 9."""
     options.setdefault('reduce_at', REDUCE_AT)
     reducer = dict(type=f'mmclca.{name}', keep_rate=keep_rate)
     return vit(reducer=reducer, cache=cache, **options)
 
 
 def without_cls_position(backbone):
-    """As after loading weights with no position for CLS."""
+    """Mimic loaded weights without a position for CLS."""
     with torch.no_grad():
         backbone.pos_embed[:, 0] = 0
         if backbone.cache is not None and backbone.cache.num_tokens > 0:
@@ -71,7 +71,7 @@ def samples(batch):
 
 
 def check_training(model, x):
-    """All parameters that take part have finite gradients."""
+    """Check that all used parameters have finite gradients."""
     model.train().zero_grad()
     losses = model(x, samples(len(x)), mode='loss')
     model.parse_losses(losses)[0].backward()
@@ -80,7 +80,7 @@ def check_training(model, x):
 
 
 def check_counts(counts, num_patches, cache):
-    """Tokens are lost in reducing layers only, and come back as cached."""
+    """Check token counts: reductions remove tokens, the cache adds them."""
     num_clr = cache.get('num_tokens', 1) if cache else 0
     entry = num_clr + cache.get('with_gap', True) if cache else 0
     recovered = {3: 3 * entry, 6: 3 * entry, 9: 3 * entry, 10: entry}
@@ -88,7 +88,7 @@ def check_counts(counts, num_patches, cache):
     for i, (entering, leaving) in enumerate(counts):
         assert entering == expected, i
         if i in REDUCE_AT:
-            assert 2 <= leaving <= entering, i  # CLS and one more
+            assert 2 <= leaving <= entering, i  # CLS and at least one token
         else:
             assert leaving == entering, i
         expected = leaving + recovered.get(i, 0)
@@ -171,7 +171,7 @@ def test_backbone_trains_in_all_dtypes(
 
 @each_pair(name=REDUCERS, keep_rate=(0.9, 0.5, 0.25, 0.1), options=PLACES)
 def test_logits_do_not_depend_on_the_batch(name, keep_rate, options):
-    """Also where they are of the average of all tokens."""
+    """Includes outputs that average all tokens."""
     backbone = reduced(name, keep_rate, **options)
     cla = 'out_type' not in options
     model = build(classifier(backbone, cla)).double().eval()
@@ -187,9 +187,9 @@ def test_logits_do_not_depend_on_the_batch(name, keep_rate, options):
 
 
 def test_reducer_trains_or_is_refused_if_cls_is_missing(name):
-    """Methods that ask CLS refuse it; the others train and tell images apart.
+    """Methods with CLS attention are refused, the rest train.
 
-    ``KMedoids`` asks CLS, unless told to ask all tokens.
+    ``KMedoids`` needs CLS unless it uses the attention of all tokens.
     """
     backbone = reduced(
         name,
@@ -274,7 +274,7 @@ def test_checkpointing_keeps_gradients(name):
 
 
 class LargestMap(TorchDispatchMode):
-    """Records tensors in memory with two dimensions as long as a sequence."""
+    """Record tensors in memory with two dimensions as long as a sequence."""
 
     def __init__(self, lengths):
         super().__init__()

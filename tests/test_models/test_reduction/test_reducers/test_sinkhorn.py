@@ -11,7 +11,7 @@ B, N, C = 2, 7, 8
 
 
 def slow_transport(score, eps, iterations):
-    """Sinkhorn's iterations without logarithms, entry by entry."""
+    """Run Sinkhorn iterations without logarithms, by loops."""
     K, N = len(score), len(score[0])
     plan = (score / eps).exp().tolist()
     for _ in range(iterations):

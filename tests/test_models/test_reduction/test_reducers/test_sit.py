@@ -11,14 +11,14 @@ B, N, C, M = 2, 7, 8, 3
 
 
 def moved(module):
-    """The module in float64 with every parameter away from its start."""
+    """Convert a module to float64 and randomize all parameters."""
     for parameter in module.double().parameters():
         torch.nn.init.normal_(parameter)
     return module
 
 
 def slow_weights(slimming, y):
-    """Weights (M, N) of one image, token by token."""
+    """Compute the weights (M, N) for one image by a loop."""
     norm, first, _, second = slimming.weight
     logits = [
         second(gelu(first(layer_norm(row, (C,), norm.weight, norm.bias))))
@@ -87,7 +87,7 @@ def test_sit_token_loss_uses_average_targets_by_default():
     assert not any('reverse' in name for name, _ in method.named_parameters())
     teacher = torch.randn(B, 7, C).double()
     slimmed = method.before(tokens, 0)
-    mix = slimmed.trace[1].mix[:, :, 1:8]  # of the patches alone
+    mix = slimmed.trace[1].mix[:, :, 1:8]  # patches only
     mix = mix / mix.sum(-1, keepdim=True)
     expected = (slimmed.x[:, 1:] - mix @ teacher).square().mean()
     assert torch.allclose(method.token_loss(slimmed, teacher), expected)

@@ -13,7 +13,7 @@ from mmclca.models.reduction.trace import Merged
 
 
 def slow_match(rows, num_merged):
-    """The old tokens that each new one is made of, for one image."""
+    """Return the old tokens in each new token, for one image."""
     rows = [row / row.norm() for row in rows]
     even, odd = range(0, len(rows), 2), range(1, len(rows), 2)
     pairs = []
@@ -30,7 +30,7 @@ def slow_match(rows, num_merged):
 
 
 def made_of(target, num_tokens):
-    """The same, read from the new position of each token."""
+    """Return the old tokens in each new token, from target positions."""
     made = [[] for _ in range(num_tokens)]
     for token, position in enumerate(target):
         made[position].append(token)
@@ -56,7 +56,7 @@ def test_match_excludes_cls_if_tokens_are_equal():
 
 
 def toy(num_tokens=9, keep_rate=0.5, **options):
-    """A reducer of one stage, tokens and what the attention saw."""
+    """Build a reducer with one stage, tokens, and attention input."""
     num_patches = num_tokens - 1
     reducer = ToMe(keep_rate, num_patches=num_patches, num_stages=1, **options)
     x = torch.randn(2, num_tokens, 6).double()
@@ -95,7 +95,7 @@ def test_tome_key_bias_is_log_size():
     bias = reducer.key_bias(tokens)
     assert bias.shape == (2, 1, 1, 9)
     assert torch.allclose(bias[1, 0, 0].exp(), torch.arange(1.0, 10))
-    # as if the token were there as often as its size says
+    # equal to repeating the token by its size
     q, k = torch.randn(1, 1, 1, 3), torch.randn(1, 1, 2, 3)
     bias = torch.tensor([1.0, 3.0]).log()[None, None, None]
     once = Attended(q, k, k, bias).cls_attn()

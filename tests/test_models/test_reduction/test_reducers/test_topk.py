@@ -14,7 +14,7 @@ from mmclca.registry import MODELS
 
 
 def slow_top_tokens(scores, keep_rate):
-    """The best tokens of one image, picked one after the other."""
+    """Select the best tokens for one image one by one."""
     left = dict(enumerate(scores, start=1))
     index = [0]
     while len(index) <= math.ceil(keep_rate * len(scores)) and left:
@@ -103,7 +103,7 @@ def test_protected_clr_tokens_replace_lowest_scores(reducer):
         for length, record in zip(lengths, stages, strict=True):
             clr = torch.tensor([length - 2, length - 1])
             kept.append(torch.isin(clr, record.index).all().item())
-    assert counts[0] == counts[1]  # as many tokens, at the same cost
+    assert counts[0] == counts[1]  # equal token counts and cost
     assert not all(kept[:3]) and kept[3:] == [True] * 3
 
 
