@@ -121,15 +121,6 @@ def test_cache_equals_loop(depth, reduce_at, last):
             assert torch.allclose(got, other, rtol=1e-9, atol=1e-12)
 
 
-def test_cache_recovers_expected_token_counts():
-    cache = CrossLayerCache(num_tokens=2, embed_dims=C)
-    x = torch.randn(B, 1 + P, C)
-    counts = [after.size(1) for after in run(cache, x, 12, ())]
-    added = [b - a for a, b in zip([12, *counts], counts, strict=False)]
-    assert cache.recover_at == [3, 6, 9, 10]
-    assert added == [0, 0, 0, 9, 0, 0, 9, 0, 0, 9, 3, 0]
-
-
 def test_average_ignores_tokens_of_zero_weight():
     x = torch.randn(2, 5, C)
     weight = torch.tensor([[1.0, 3, 0, 2, 5], [1, 0, 0, 0, 1]])

@@ -84,13 +84,19 @@ def test_few_shot_classifier_loads_first_layers(tmp_path):
     assert model.head.fc.weight.grad.abs().sum() > 0
 
 
+def store_config(encoder, path):
+    """Add the config of an encoder to its checkpoint."""
+    segments = encoder.num_segments
+    backbone = dict(MAE['backbone'], num_segments=segments)
+    text = Config(dict(model=dict(MAE, backbone=backbone))).pretty_text
+    torch.save(dict(torch.load(path), meta=dict(cfg=text)), path)
+
+
 @pytest.mark.parametrize('heads', (2, 4))
 def test_number_of_heads_is_reported_if_different(pretrained, heads):
     """Shapes do not tell the number of heads; configs and decoders do."""
     encoder, path = pretrained
-    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
-    meta = dict(cfg=config.pretty_text)
-    torch.save(dict(torch.load(path), meta=meta), path)
+    store_config(encoder, path)
     other = dict(backbone(), arch=dict(arch(4), num_heads=heads))
     model = MODELS.build(classifier(other))
     with patch('mmclca.checkpoints.stored.MMLogger') as log:
@@ -165,17 +171,10 @@ def test_partial_init_is_refused_if_setting_is_invalid(
 def test_architecture_is_read_from_stored_config(pretrained, tmp_path):
     """This includes the number of heads, unknown from shapes."""
     encoder, path = pretrained
-    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
-    meta = dict(cfg=config.pretty_text)
-    torch.save(dict(torch.load(path), meta=meta), path)
+    store_config(encoder, path)
     settings = backbone_of(open_checkpoint(path))
     assert settings['type'] == 'mmclca.TokenReductionViT'
     assert settings['arch']['num_heads'] == 2
     model = MODELS.build(dict(settings, img_size=SIDE))
     load_checkpoint(model, path)
     assert torch.equal(model.ln1.weight, encoder.ln1.weight)
-
-
-def backbone_config(encoder):
-    segments = encoder.num_segments
-    return dict(MAE['backbone'], num_segments=segments)

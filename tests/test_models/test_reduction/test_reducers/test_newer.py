@@ -37,7 +37,7 @@ def test_counts_are_exact_without_cached_tokens(name):
     assert left(with_cache) == [18, 6, 6 + 2 - 3]
 
 
-@pytest.mark.parametrize('name', ['MCTF', 'PiToMe', 'PPT'])
+@pytest.mark.parametrize('name', ['MCTF', 'PiToMe', 'PPT', 'ToMe'])
 def test_halving_reducer_removes_at_most_half(name):
     assert left(reduced(type=name, keep_rate=0.25)) == [17, 9, 6]
 

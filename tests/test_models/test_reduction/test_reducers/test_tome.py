@@ -80,14 +80,6 @@ def test_tome_averages_by_size():
     assert [type(record) for record in merged.trace] == [Merged]
 
 
-def test_tome_sizes_add_up_to_token_count():
-    reducer, tokens, attended = toy(num_tokens=14, keep_rate=0.7)
-    merged = reducer.between(tokens, attended, 0)
-    assert merged.x.size(1) == 1 + int(0.7 * 13)
-    assert merged.weight.sum(1).tolist() == [14, 14]
-    assert (merged.weight[:, 0] == 1).all()
-
-
 def test_tome_key_bias_is_log_size():
     reducer, tokens, _ = toy()
     assert reducer.key_bias(tokens) is None
@@ -101,13 +93,6 @@ def test_tome_key_bias_is_log_size():
     once = Attended(q, k, k, bias).cls_attn()
     often = Attended(q, k[:, :, [0, 1, 1, 1]], k).cls_attn()
     assert torch.allclose(once[..., 0], often[..., 0])
-
-
-@pytest.mark.parametrize('keep_rate', [0.1, 0.25, 0.5])
-def test_tome_keeps_at_least_half(keep_rate):
-    reducer, tokens, attended = toy(num_tokens=10, keep_rate=keep_rate)
-    merged = reducer.between(tokens, attended, 0)
-    assert merged.x.size(1) == 1 + 5
 
 
 def warnings_of(**options):
