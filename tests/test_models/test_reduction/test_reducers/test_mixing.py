@@ -101,6 +101,15 @@ def test_sinkhorn_mixes_normalized_tokens():
     assert [type(record) for record in mixed.trace] == [Kept]
 
 
+def test_sinkhorn_ignores_norm_of_centers():
+    method = Sinkhorn(0.5, embed_dims=C, num_patches=N, num_stages=1)
+    tokens = Tokens(torch.randn(B, 1 + N, C), num_patches=N)
+    before = method.before(tokens, 0).x
+    with torch.no_grad():
+        method.stages[0].mul_(7)
+    assert torch.allclose(method.before(tokens, 0).x, before, atol=1e-6)
+
+
 def moved(module):
     """Convert a module to float64 and randomize all parameters."""
     for parameter in module.double().parameters():
