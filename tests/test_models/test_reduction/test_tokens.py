@@ -9,7 +9,6 @@ from mmclca.models.reduction.trace import (
     Masked,
     Merged,
     patch_weights,
-    sum_into,
 )
 
 
@@ -72,13 +71,6 @@ def random_trace():
         random_kept(10, 3, 2),
         Appended(1),
     ]
-
-
-def test_gather_keeps_index_order():
-    x = torch.randn(2, 4, 3)
-    tokens = Tokens(x).gather(index([0, 3, 1], [0, 2, 3]))
-    assert torch.equal(tokens.x[0], torch.stack([x[0, 0], x[0, 3], x[0, 1]]))
-    assert torch.equal(tokens.x[1], torch.stack([x[1, 0], x[1, 2], x[1, 3]]))
 
 
 def test_reduce_applies_to_features_and_weights():
@@ -149,13 +141,6 @@ def test_mix_body_equals_loop():
             assert torch.allclose(mixed[b, 1 + m], made)
 
 
-def test_sum_into_equals_sums_by_hand():
-    rows = torch.arange(12.0).reshape(2, 3, 2)
-    sums = sum_into(index([0, 2, 0], [1, 1, 1]), rows, 3)
-    assert sums[0].tolist() == [[4, 6], [0, 0], [2, 3]]
-    assert sums[1].tolist() == [[0, 0], [24, 27], [0, 0]]
-
-
 def test_merged_average_uses_weights():
     weight = torch.tensor([[1.0, 3.0, 5.0]])
     merged = Merged.average(index([1, 1, 0]), weight, 2)
@@ -204,20 +189,6 @@ def test_patch_weights_equal_loop_over_stages(seed):
         weights = patch_weights(trace[:steps], 1, 12)
         assert weights.dtype == torch.float32
         assert torch.allclose(weights[0], torch.stack(tokens), atol=1e-7)
-
-
-def test_patch_weights_differ_between_images():
-    trace = [
-        Kept(
-            index([0, 2], [0, 3]),
-            torch.tensor([[[0.0, 0.1, 0.0, 0.2]], [[0.0, 0.3, 0.4, 0.0]]]),
-        )
-    ]
-    first, second = patch_weights(trace, 2, 3)
-    assert first.tolist()[1] == [0.0, 1.0, 0.0]
-    assert torch.allclose(first[2], torch.tensor([0.1, 0.0, 0.2]))
-    assert second.tolist()[1] == [0.0, 0.0, 1.0]
-    assert torch.allclose(second[2], torch.tensor([0.3, 0.4, 0.0]))
 
 
 def test_average_and_deviation_ignore_zero_weights():

@@ -74,19 +74,8 @@ def test_trace_of_topk_drops_patches():
     check(tokens, [[-1, 1, -1], [2, 3, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-def test_trace_of_evit_fuses_dropped_patches():
-    tokens = patches(*range(6))
-    tokens = reducer('EViT', 1).between(tokens, attended(ATTENTION), 0)
-    check(tokens, [[4, 1, 4], [2, 3, 4]], [[0.05, 1, 0.1], [1, 1, 0.1]])
-
-
 # groups p0-p1, p2 (equal to CLS) and p3-p5
 KEYS = [[0.0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0], *[[0.0, 0, 1]] * 3]
-
-
-def test_trace_of_tome_averages_merged_patches():
-    tokens = reducer('ToMe', 1).between(patches(*range(6)), keyed(*KEYS), 0)
-    check(tokens, [[1, 1, 2], [3, 3, 3]], [[0.5, 0.5, 1], [1 / 3] * 3])
 
 
 def test_trace_of_ats_ignores_padding():
@@ -139,7 +128,6 @@ MIX = torch.tensor(  # weights of p0 to p5 in three tokens
         [0.05, 0.05, 0.05, 0.20, 0.30, 0.35],
     ]
 )
-MIXED = [[1, 2, 2], [3, 3, 3]], [[0.5, 0.2, 0.4], [0.2, 0.3, 0.35]]
 
 
 def sit(**options):
@@ -150,27 +138,6 @@ def sit(**options):
     return method
 
 
-def test_trace_of_sit_mixes_patches():
-    tokens = sit().before(patches(*MIX.T.log().tolist()), 0)
-    check(tokens, *MIXED)
-
-
-def test_trace_of_patch_merger_mixes_patches():
-    method = reducer('PatchMerger', 3)
-    method.stages[0].norm = nn.Identity()
-    method.stages[0].queries.data = torch.eye(3)
-    tokens = method.before(patches(*MIX.T.log().tolist()), 0)
-    check(tokens, *MIXED)
-
-
-def test_trace_of_sinkhorn_assigns_patches_if_entropy_is_small():
-    method = reducer('Sinkhorn', 3, eps=0.005)
-    method.stages[0].data = torch.eye(3)
-    features = torch.eye(3)[[0, 0, 1, 1, 2, 2]]
-    tokens = method.before(patches(*features.tolist()), 0)
-    check(tokens, [[1, 1, 2], [2, 3, 3]], [[1.0, 1, 1], [1, 1, 1]])
-
-
 def test_trace_of_dpcknn_has_learned_weights():
     method = reducer('DPCKNN', 1, num_tokens=(2,), num_neighbors=3)
     nn.init.ones_(method.stages[0].score.weight)
@@ -178,14 +145,6 @@ def test_trace_of_dpcknn_has_learned_weights():
     tokens = method.before(patches(*features.tolist()), 0)
     shares = features.reshape(HW).softmax(dim=1)  # weights are exp(feature)
     check(tokens, [[1, 1, 1], [2, 2, 2]], shares.tolist())
-
-
-def test_trace_of_kmedoids_keeps_central_patches():
-    # starts at p1 and p3; p4 is nearer to its neighbors than p3
-    tokens = patches(0.0, 1.0, 2.0, 10.0, 11.0, 12.0)
-    method = reducer('KMedoids', 1, num_tokens=(2,))
-    tokens = method.between(tokens, attended(ATTENTION), 0)
-    check(tokens, [[-1, 1, -1], [-1, 2, -1]], [[0.0, 1, 0], [0, 1, 0]])
 
 
 def recovered(tokens, num_tokens):
