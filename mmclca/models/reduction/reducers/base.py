@@ -52,7 +52,7 @@ class TokenReducer(BaseModule):
     needs_cls_token = False  # whether it uses CLS attention
     can_protect = False  # whether it supports protected tokens
     needs_attention = False  # whether it overrides ``ahead``
-    keeps_places = False  # whether remaining tokens are unchanged
+    keeps_places = False  # whether remaining tokens are original patches
     prop_attn = False  # whether token sizes bias the attention
     needs_teacher = False  # whether its loss needs a teacher's tokens
 
