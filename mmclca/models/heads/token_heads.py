@@ -176,7 +176,7 @@ class PerClassHead(Head):
         return x.sum(dim=-1) + self.bias
 
     def _load_hook(self, state_dict, prefix, *_):
-        """Load weights from a linear head with as many classes."""
+        """Load weights from a linear head of equal size."""
         own = dict(weight=self.weight, bias=self.bias)
         for name, parameter in own.items():
             row = state_dict.get(f'{prefix}fc.{name}')

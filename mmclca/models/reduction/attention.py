@@ -167,7 +167,7 @@ def attend(
 
 
 def masked_softmax(logits: Tensor, decision: Tensor, eps: float = 1e-6):
-    """Softmax over kept tokens; dropped tokens attend also to themselves.
+    """Apply a softmax over the kept tokens and the token itself.
 
     `DynamicViT`, section 3.3, equations 10 and 11.
 

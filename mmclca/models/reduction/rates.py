@@ -70,7 +70,7 @@ def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
 
 
 def gmacs(reducer) -> Tensor:
-    """Compute the 1e9 multiply-accumulates of the layers, with a gradient.
+    """Compute the GMACs of the layers, with a gradient.
 
     The gradient reaches both counts of a stage equally, whichever is smaller,
     but not earlier stages. FFNs have 4 C hidden channels.

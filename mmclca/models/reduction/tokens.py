@@ -193,7 +193,7 @@ class Tokens:
     def append(
         self, x: Tensor, weight: float = 1.0, cached: bool = True
     ) -> 'Tokens':
-        """Append M tokens (B, M, C), as cached ones or others."""
+        """Append M tokens (B, M, C), cached or not."""
         num_new = x.size(1)
         weights = self.weight
         if weights is not None or weight != 1:

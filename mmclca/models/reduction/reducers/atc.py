@@ -14,7 +14,7 @@ from .base import CountedReducer
 
 @MODELS.register_module()
 class ATC(CountedReducer):
-    """Agglomerative clustering: joins the nearest clusters of tokens.
+    """Join the nearest clusters of tokens (agglomerative clustering).
 
     `Agglomerative Token Clustering`. Keys of the layer, averaged over heads,
     are clustered bottom-up by cosine distance. Each cluster becomes the

@@ -54,7 +54,7 @@ def sample(cdf: Tensor, num_tokens: int) -> Tensor:
 
 @MODELS.register_module()
 class ATS(CountedReducer):
-    """Adaptive sampling: the number of tokens depends on the image.
+    """Sample tokens by significance, as many as the image needs.
 
     `Adaptive Token Sampling For Efficient Vision Transformers`, section 3.
     Significance is CLS attention times the norm of the values. Tokens are

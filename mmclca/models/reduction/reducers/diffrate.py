@@ -23,7 +23,7 @@ from .base import CountedReducer
 
 @MODELS.register_module()
 class DiffRate(CountedReducer):
-    """Prunes the tokens with the least CLS attention and merges others.
+    """Prune the tokens with the least CLS attention and merge others.
 
     `DiffRate: Differentiable Compression Rate for Efficient Vision
     Transformers`. Tokens are ranked by CLS attention. The lowest ones are

@@ -33,7 +33,7 @@ class Importance(nn.Module):
 
 @MODELS.register_module()
 class DPCKNN(CountedReducer):
-    """Clusters the patches by density peaks and averages each cluster.
+    """Cluster the patches by density peaks and average each cluster.
 
     `Not All Tokens Are Equal: Human-centric Visual Analysis via Token
     Clustering Transformer`, section 3.2. CLR and recovered tokens stay

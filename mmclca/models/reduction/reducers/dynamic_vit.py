@@ -66,7 +66,7 @@ def sample_kept(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class DynamicViT(CountedReducer):
-    """Drops tokens selected by a small learned network.
+    """Drop tokens selected by a small learned network.
 
     `DynamicViT: Efficient Vision Transformers with Dynamic Token
     Sparsification`. A predictor scores the tokens after CLS before each stage.

@@ -27,7 +27,7 @@ def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class EViT(TopK):
-    """Keeps the tokens with most CLS attention, fuses the rest into one.
+    """Keep the tokens with most CLS attention, fuse the rest into one.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
     Token Reorganizations`, section 3.2. As :class:`TopK`, but the sum of the

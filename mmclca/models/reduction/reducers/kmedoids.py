@@ -10,7 +10,7 @@ from .base import CountedReducer
 
 @MODELS.register_module()
 class KMedoids(CountedReducer):
-    """Clusters the tokens after CLS and keeps the medoid of each cluster.
+    """Cluster the tokens after CLS and keep the medoid of each cluster.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3; `Token Pooling in Vision Transformers for Image

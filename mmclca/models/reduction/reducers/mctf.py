@@ -59,7 +59,7 @@ def match_both_ways(
 
 @MODELS.register_module()
 class MCTF(HalvingReducer):
-    """Merges similar tokens with little attention and few patches.
+    """Merge similar tokens with little attention and few patches.
 
     `Multi-criteria Token Fusion with One-step-ahead Attention for Efficient
     Vision Transformers`. The attention is that of the next layer, computed

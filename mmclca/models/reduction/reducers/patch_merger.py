@@ -24,7 +24,7 @@ class Merging(nn.Module):
 
 @MODELS.register_module()
 class PatchMerger(CountedReducer):
-    """Mixes all tokens after CLS into a fixed number of tokens.
+    """Mix all tokens after CLS into a fixed number of tokens.
 
     `Learning to Merge Tokens in Vision Transformers`, section 3: learned
     queries attend to the normalized tokens. As in the CLCA authors' models,

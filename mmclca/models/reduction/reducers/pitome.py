@@ -56,7 +56,7 @@ def match_by_energy(
 
 @MODELS.register_module()
 class PiToMe(HalvingReducer):
-    """Merges tokens with many similar tokens, protects the rest.
+    """Merge tokens with many similar tokens, protect the rest.
 
     `Accelerating Transformers with Spectrum-Preserving Token Merging`. The
     energy of a token measures how many tokens are similar to it. Tokens of

@@ -24,7 +24,7 @@ def scores(attended: Attended, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class PPT(HalvingReducer):
-    """Prunes or merges tokens, depending on the image.
+    """Prune or merge tokens, depending on the image.
 
     `PPT: Token Pruning and Pooling for Efficient Vision Transformers`. The
     score of a token is CLS attention times the norm of its value. If the
@@ -83,6 +83,6 @@ class PPT(HalvingReducer):
         return tokens.merge(target, num_tokens, tokens.weights * ~dropped)
 
     def prunes(self, score: Tensor) -> Tensor:
-        """Return which images lose their lowest tokens, by scores (B, M)."""
+        """Return the images whose lowest tokens are dropped, by scores (B, M)."""
         scale = score.size(1) ** 2 if self.relative else 1
         return scale * score.var(dim=1) >= self.threshold

@@ -35,7 +35,7 @@ def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
 
 @MODELS.register_module()
 class Sinkhorn(CountedReducer):
-    """Mixes the tokens after CLS by optimal transport to learned centers.
+    """Mix the tokens after CLS by optimal transport to learned centers.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3; iterations as in `Sinkformers` and `SuperGlue`.

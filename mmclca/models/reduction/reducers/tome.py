@@ -82,7 +82,7 @@ def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
 
 @MODELS.register_module()
 class ToMe(HalvingReducer):
-    """Merges the most similar pairs of tokens.
+    """Merge the most similar pairs of tokens.
 
     `Token Merging: Your ViT But Faster`, section 3, at the stages only. Keys
     of the layer, averaged over heads, are matched between even and odd

@@ -37,7 +37,7 @@ def protect(score: Tensor, num_protected: int) -> Tensor:
 
 @MODELS.register_module()
 class TopK(CountedReducer):
-    """Keeps the tokens with most CLS attention, drops the rest.
+    """Keep the tokens with most CLS attention, drop the rest.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3. A stage keeps ``ceil(keep_rate * (N -
