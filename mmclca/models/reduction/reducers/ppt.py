@@ -83,6 +83,6 @@ class PPT(HalvingReducer):
         return tokens.merge(target, num_tokens, tokens.weights * ~dropped)
 
     def prunes(self, score: Tensor) -> Tensor:
-        """Return the images whose lowest tokens are dropped, by scores (B, M)."""
+        """Return whether to drop tokens per image, by scores (B, M)."""
         scale = score.size(1) ** 2 if self.relative else 1
         return scale * score.var(dim=1) >= self.threshold
