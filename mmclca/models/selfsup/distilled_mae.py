@@ -57,6 +57,6 @@ class DistilledMAE(MAE):
             data_samples (list[DataSample], optional): Not used.
         """
         seen = self.backbone.encode(inputs)
-        pred = self.neck(seen.left, seen.ids_restore)
+        pred = self.neck(seen.output, seen.ids_restore)
         loss = self.head.loss(pred, inputs, seen.mask)
         return dict(loss=loss) | self.teacher.teach(inputs, self, ours=seen)

@@ -126,7 +126,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         if not mask:
             return super().forward(x, mask=None)
         seen = self.encode(x)
-        return seen.left, seen.mask, seen.ids_restore
+        return seen.output, seen.mask, seen.ids_restore
 
     def encode(self, x: Tensor, ids_shuffle: Tensor | None = None) -> Encoded:
         """Apply the layers to the visible patches of images.

@@ -165,5 +165,5 @@ class MIRL(MAE):
     def predict_pixels(self, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return the predictions of the decoders, and the mask."""
         seen = self.backbone.encode(inputs)
-        segments = [*self.backbone.segments(seen)[:-1], seen.left]
+        segments = [*self.backbone.segments(seen)[:-1], seen.output]
         return self.neck(segments, seen.ids_restore), seen.mask
