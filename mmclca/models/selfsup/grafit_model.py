@@ -27,10 +27,10 @@ class Projector(nn.Sequential):
 
     def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor]:
         """Map outputs (B, ...) to an embedding (B, D)."""
-        return (super().forward(pooled(feats[-1])),)
+        return (super().forward(pool_features(feats[-1])),)
 
 
-def pooled(x: Tensor) -> Tensor:
+def pool_features(x: Tensor) -> Tensor:
     """Return one feature per image (B, C) from a map, tokens or a vector."""
     if x.dim() == 4:
         return x.mean(dim=(2, 3))
@@ -52,7 +52,7 @@ def channels_of(backbone: nn.Module) -> int:
     """Find a backbone's output channels with a black image."""
     shape = to_2tuple(vars(backbone).get('img_size', 64))
     backbone.eval()
-    channels = pooled(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
+    channels = pool_features(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
     backbone.train()
     return channels
 
