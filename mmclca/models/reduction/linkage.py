@@ -19,16 +19,11 @@ FEW = 64  # removed clusters are dropped only above this size
 
 @torch.no_grad()
 def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
-    """Cluster tokens by cosine distance, joining the nearest clusters first.
+    """Cluster unit-length tokens (B, N, D) by cosine distance, nearest first.
 
-    Args:
-        metric (Tensor): Unit-length tokens, (B, N, D).
-        num_clusters (int): Clusters, at most N.
-        linkage (str): Cluster distance: 'average', largest ('complete') or
-            smallest ('single') distance between their tokens.
-
-    Returns:
-        Tensor: Cluster per token, (B, N), numbered by first members.
+    The distance between two clusters is the 'average', largest ('complete') or
+    smallest ('single') one between their tokens. Returns the cluster per
+    token, (B, N), numbered by first members.
     """
     metric = at_least_float32(metric)
     distance = 1 - metric @ metric.transpose(1, 2)
@@ -76,22 +71,13 @@ def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
 def _join(
     distance, near, partner, first, size, gone, parent, height, linkage: str
 ):
-    """Do one round of joins.
+    """Join all mutually nearest clusters once and return the new state.
 
-    Args:
-        distance (Tensor): Distances between clusters, (B, L, L).
-        near (Tensor): Distance to the nearest cluster, (B, L).
-        partner (Tensor): Index of the nearest cluster, (B, L).
-        first (Tensor): First token per cluster, (B, L).
-        size (Tensor): Tokens per cluster, (B, L).
-        gone (Tensor): Whether the cluster was joined to another one, (B, L).
-        parent (Tensor): Parent per token, (B, N).
-        height (Tensor): Distance per join, (B, N).
-        linkage (str): 'average' or 'complete'.
-
-    Returns:
-        tuple[Tensor]: The updated state; L shrinks with the number of
-        clusters, except in a compiled model.
+    The state per cluster, (B, L), is the distance ``near`` to its ``partner``,
+    its ``first`` token, its ``size`` and whether it is ``gone``, joined to
+    another one; ``distance`` is (B, L, L). The tree has a ``parent`` and a
+    ``height`` per token, (B, N). L shrinks with the clusters, except in a
+    compiled model.
     """
     place = torch.arange(near.size(1), device=near.device)
     mutual = partner.gather(1, partner) == place

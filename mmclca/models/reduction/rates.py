@@ -20,12 +20,7 @@ def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
 
 
 class Rate(nn.Module):
-    """Learned number of patches to keep.
-
-    Args:
-        num_patches (int): Patches P.
-        granularity (int): The candidates are P, P - granularity, ...
-    """
+    """Learned number of patches to keep: P, P - granularity, and so on."""
 
     def __init__(self, num_patches: int, granularity: int = 1):
         super().__init__()
@@ -74,9 +69,6 @@ def gmacs(reducer) -> Tensor:
 
     The gradient reaches both counts of a stage equally, whichever is smaller,
     but not earlier stages. FFNs have 4 C hidden channels.
-
-    Args:
-        reducer (TokenReducer): Reducer whose ``stages`` are :class:`Rates`.
     """
     stage_of = dict(zip(reducer.reduce_at, reducer.stages, strict=True))
     C, left = reducer.embed_dims, 1 + reducer.num_patches
@@ -97,12 +89,9 @@ def prune_and_merge(
 ) -> Tokens:
     """Drop the lowest-scoring tokens, then merge the next ones into the best.
 
-    Args:
-        tokens (Tokens): Sequence whose body is reduced.
-        score (Tensor): Body scores, (B, M).
-        num_kept (int): Tokens after pruning.
-        num_left (int): Tokens after merging.
-        clamp (bool): Whether negative similarities count as 0 in sizes.
+    ``score`` (B, M) ranks the body. ``num_kept`` tokens remain after pruning,
+    ``num_left`` after merging. With ``clamp``, negative similarities count as
+    0 in sizes.
     """
     with torch.no_grad():
         rank, x = ranks(score), tokens.body
@@ -143,12 +132,9 @@ def mask_and_merge(
 ) -> Tokens:
     """Mask and merge tokens in training; the sequence keeps its length.
 
-    Args:
-        tokens (Tokens): Sequence, in which some tokens may be masked.
-        score (Tensor): Body scores, (B, M).
-        rates (Rates): Learned counts of the stage.
-        last (int): Patches left by the previous stage.
-        clamp (bool): Whether negative similarities count as 0 in sizes.
+    ``score`` (B, M) ranks the body, in which tokens may be masked, and
+    ``last`` patches are left by the previous stage. With ``clamp``, negative
+    similarities count as 0 in sizes.
     """
     start, P = tokens.num_prefix, len(rates.prune.mask())
     kept, size = (f(tokens)[:, start:] for f in (decision, sizes))
@@ -177,14 +163,9 @@ def _mask(rate: Rate, rank: Tensor, left: int) -> Tensor:
 
 
 def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
-    """Average some tokens into others without moving any.
+    """Average tokens ``gone`` (B, M) into the most similar ones of ``into``.
 
-    Args:
-        x (Tensor): Tokens (B, M, C).
-        size (Tensor): Sizes (B, M).
-        into (Tensor): Possible targets, (B, M).
-        gone (Tensor): Tokens to merge, (B, M).
-        clamp (bool): See :func:`mask_and_merge`.
+    Returns tokens (B, M, C), all in their places, and sizes (B, M).
     """
     y = F.normalize(x.detach(), dim=-1, eps=TINY)
     similarity = y @ y.transpose(1, 2)

@@ -60,12 +60,8 @@ def channels_of(backbone: nn.Module) -> int:
 class BankHead(ClsHead):
     """Classify embeddings by the nearest rows of a memory bank.
 
-    Args:
-        num_images (int): Bank rows.
-        channels (int): Embedding channels.
-        num_classes (int): Coarse classes.
-        k (int): Voting neighbors, at most all rows.
-        sigma (float): Temperature.
+    The bank has ``num_images`` rows of ``channels``. Of these, ``k`` vote with
+    temperature ``sigma``, or all if there are fewer.
     """
 
     def __init__(self, num_images, channels, num_classes, k, sigma):
@@ -81,8 +77,7 @@ class BankHead(ClsHead):
     def start(self, labels: Tensor) -> None:
         """Fill the bank with random rows, equal in all processes.
 
-        Args:
-            labels (Tensor): Coarse training classes (N,).
+        ``labels`` (N,) are the coarse training classes.
         """
         chance = torch.Generator().manual_seed(0)
         rows = torch.rand(len(labels), self.bank.shape[1], generator=chance)
@@ -234,10 +229,9 @@ class Grafit(ImageClassifier):
 
 
 def embed(networks: nn.Module, images: Tensor) -> tuple[Tensor, dict]:
-    """Embed images (B, 3, H, W) with a ``backbone`` and a ``neck``.
+    """Embed images (B, 3, H, W) with a ``backbone`` and a ``neck``, (B, D).
 
-    Returns:
-        tuple[Tensor, dict]: Embeddings (B, D) and the losses of the reducer.
+    Also returns the losses of the reducer.
     """
     backbone = networks.backbone
     if not isinstance(backbone, Reducible):

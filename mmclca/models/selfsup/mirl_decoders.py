@@ -83,12 +83,8 @@ class UnitLinear(nn.Linear):
 class Decoder(BaseModule):
     """Decoder of one segment; see :class:`MIRLDecoders`.
 
-    Args:
-        embed (nn.Module): Maps tokens of the segment to D channels.
-        layers (list[nn.Module]): Layers called with (x, memory).
-        num_patches (int): Patches N of an image.
-        norm (nn.Module): Final norm.
-        pred (nn.Linear): Maps D channels to the pixels of a patch.
+    ``embed`` maps tokens of the segment to D channels, ``layers`` take (x,
+    memory), and ``pred`` maps D channels to the pixels of a patch.
     """
 
     def __init__(self, embed, layers, num_patches, norm, pred):
@@ -111,11 +107,9 @@ class Decoder(BaseModule):
     ) -> Tensor:
         """Predict the pixels of all patches, (B, N, P * P * 3).
 
-        Args:
-            x (Tensor): Embedded segment tokens, (B, 1 + V, D).
-            memory (Tensor, optional): Embedded tokens of earlier segments, (B,
-                M, D).
-            ids_restore (Tensor): See :class:`Encoded`, (B, N).
+        ``x`` (B, 1 + V, D) are embedded segment tokens, ``memory`` (B, M, D)
+        those of earlier segments, and ``ids_restore`` (B, N) as in
+        :class:`Encoded`.
         """
         B, N = ids_restore.shape
         masked = self.mask_token.expand(B, N + 1 - x.size(1), -1)

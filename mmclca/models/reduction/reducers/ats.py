@@ -25,14 +25,10 @@ def significance(attended: Attended, num_prefix: int = 1) -> Tensor:
 
 
 def sample(cdf: Tensor, num_tokens: int) -> Tensor:
-    """Sample the tokens at evenly spaced points of the distribution.
+    """Select tokens at evenly spaced points of a CDF: (B, M), bool.
 
-    Args:
-        cdf (Tensor): Cumulative significance, non-decreasing, (B, M).
-        num_tokens (int): Samples; several may be the same token.
-
-    Returns:
-        Tensor: Whether a token was sampled, (B, M), bool.
+    ``cdf`` (B, M) is non-decreasing. Several of the ``num_tokens`` points may
+    select the same token.
     """
     K = num_tokens + 1
     # as in the authors' code: in float32, some K give an extra point

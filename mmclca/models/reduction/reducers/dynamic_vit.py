@@ -48,17 +48,10 @@ class Predictor(nn.Module):
 
 
 def sample_kept(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
-    """Sample the tokens to keep.
+    """Sample 1 for kept and 0 for dropped tokens, (B, N), with gradients.
 
-    Args:
-        scores (Tensor): Log-probabilities (B, N - num_prefix, 2).
-        counts (Tensor): 1 for a token kept so far, else 0, (B, N -
-            num_prefix).
-        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
-
-    Returns:
-        Tensor: 1 for a kept token, including the prefix, 0 for a dropped one,
-        (B, N).
+    ``scores`` (B, N - num_prefix, 2) are log-probabilities, ``counts`` (B, N -
+    num_prefix) is 1 for tokens kept so far. The prefix is always kept.
     """
     drawn = F.gumbel_softmax(scores, hard=True)[..., 0] * counts
     return F.pad(drawn, (num_prefix, 0), value=1.0)

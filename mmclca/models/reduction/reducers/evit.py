@@ -10,16 +10,10 @@ from .topk import TopK
 
 
 def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
-    """Return the weights of the fused token: scores of dropped tokens.
+    """Return the weights (B, 1, N) of the fused token: scores of dropped ones.
 
-    Args:
-        score (Tensor): CLS attention to the tokens after the prefix, (B, N -
-            num_prefix).
-        index (Tensor): Kept tokens, prefix included, (B, num_prefix + K).
-        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
-
-    Returns:
-        Tensor: (B, 1, N), zero for the prefix and for kept tokens.
+    ``score`` (B, N - num_prefix) is the CLS attention, ``index`` (B,
+    num_prefix + K) lists the kept tokens, which have weight 0.
     """
     weights = F.pad(score, (num_prefix, 0)).scatter(1, index, 0.0)
     return weights.unsqueeze(1)

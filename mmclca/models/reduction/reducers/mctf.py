@@ -25,18 +25,12 @@ def rareness(x: Tensor) -> Tensor:
 def match_both_ways(
     score: Tensor, num_merged: int, bidirectional: bool
 ) -> tuple[Tensor, Tensor]:
-    """Choose the best pairs of two token sets to merge.
+    """Choose the best pairs of two token sets to merge, by scores (B, I, J).
 
-    Args:
-        score (Tensor): Score of each pair, (B, I, J).
-        num_merged (int): Pairs to merge.
-        bidirectional (bool): Whether half of the merges go from the second
-            set, merged tokens included, to the rest of the first set.
-
-    Returns:
-        tuple[Tensor, Tensor]: New positions of the tokens of the first set,
-        (B, I), and of the second, (B, J). Remaining tokens of the first set
-        come first, in order, then those of the second, best pairs first.
+    If ``bidirectional``, half of the merges go from the second set, merged
+    tokens included, to the rest of the first set. Returns the new positions of
+    both sets, (B, I) and (B, J): the remaining tokens of the first set in
+    order, then those of the second set, best pairs first.
     """
     num_first, num_second = score.shape[1:]
     forth = num_merged // 2 if bidirectional else num_merged

@@ -20,17 +20,10 @@ def match_by_energy(
 ) -> Tensor:
     """Choose the tokens to merge: those with many similar tokens.
 
-    Args:
-        metric (Tensor): Unit-length tokens, (B, M, D).
-        num_merged (int): Pairs to merge, at most M // 2.
-        margin (float): Similarity above which tokens count as similar.
-        bsm (bool): Whether the most similar pairs of all tokens merge;
-            otherwise, only the tokens of highest energy are paired, and all
-            pairs merge.
-
-    Returns:
-        Tensor: New position per token, (B, M): unmerged tokens first, then
-        merge targets.
+    ``metric`` (B, M, D) has unit length, and tokens are similar above the
+    cosine similarity ``margin``. With ``bsm``, the most similar pairs of all
+    tokens merge; otherwise all pairs among the tokens of highest energy.
+    Returns new positions (B, M): unmerged tokens first, then merge targets.
     """
     B, M, _ = metric.shape
     similarity = metric @ metric.transpose(1, 2)

@@ -16,13 +16,9 @@ from .base import CountedReducer
 def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
     """Solve entropy-regularized optimal transport by Sinkhorn iterations.
 
-    Args:
-        score (Tensor): Similarity of K centers and N tokens, (B, K, N).
-        eps (float): Entropy weight.
-        iterations (int): Number of normalizations of rows and columns.
-
-    Returns:
-        Tensor: Weights (B, K, N); the columns sum to 1.
+    ``score`` (B, K, N) is the similarity between centers and tokens, ``eps``
+    the weight of the entropy. Returns weights (B, K, N) with columns that sum
+    to 1.
     """
     K, N = score.shape[1:]
     marginal = -math.log(K + N)

@@ -18,18 +18,11 @@ def match(
 ) -> tuple[Tensor, int]:
     """Choose the tokens to merge by bipartite soft matching.
 
-    Each token at an even position selects the most similar token at an odd
-    position; the most similar pairs merge. The prefix is never merged.
-
-    Args:
-        metric (Tensor): Features compared by cosine similarity, (B, N, D).
-        num_merged (int): Pairs to merge, at most (N - num_prefix) // 2.
-        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
-
-    Returns:
-        tuple[Tensor, int]: New position per token, (B, N), and number of new
-        tokens. The prefix comes first, then the remaining even tokens, then
-        the odd ones.
+    Each token at an even position selects the most similar one, by ``metric``
+    (B, N, D), at an odd position; the most similar pairs merge, at most (N -
+    num_prefix) // 2. The prefix is never merged. Returns the new position per
+    token, (B, N), and the number of new tokens: the prefix, the remaining even
+    tokens, then the odd ones.
     """
     y = F.normalize(metric[:, num_prefix:], dim=-1)
     even = num_prefix % 2  # first even position
@@ -59,18 +52,11 @@ def unmerged(target: Tensor, num_prefix: int) -> Tensor:
 
 
 def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
-    """Divide the largest norm in a group by that of its target token.
+    """Divide the largest norm in a group by that of its target, (B, M, 1).
 
     It scales the averages in `Token Fusion` (MLERP), as in the code.
-
-    Args:
-        x (Tensor): Tokens (B, N, C).
-        target (Tensor): New token per token, (B, N).
-        left (Tensor): Whether the token is not merged, (B, N).
-        num_tokens (int): New tokens M.
-
-    Returns:
-        Tensor: (B, M, 1).
+    ``target`` (B, N) is the new token of each token ``x`` (B, N, C), and
+    ``left`` (B, N) is true for tokens that stay in place.
     """
     norm = x.norm(dim=-1)
     largest = norm.new_zeros(norm.size(0), num_tokens)

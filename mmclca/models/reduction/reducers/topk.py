@@ -15,15 +15,8 @@ from .base import CountedReducer
 def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
     """Return the positions of the prefix and of the best body tokens.
 
-    Args:
-        score (Tensor): Scores of the tokens after the prefix, (B, N -
-            num_prefix).
-        num_kept (int): Body tokens to keep.
-        num_prefix (int): Prefix tokens. Defaults to 1, CLS.
-
-    Returns:
-        Tensor: Positions in the sequence, (B, num_prefix + K), body tokens by
-        descending score.
+    ``score`` is (B, N - num_prefix); the positions are (B, num_prefix + K),
+    body tokens by descending score.
     """
     return after_prefix(score.topk(num_kept, dim=1).indices, num_prefix)
 
