@@ -91,6 +91,11 @@ def test_count_scales_with_image_size():
 
 
 @pytest.mark.parametrize('name', COUNTED)
+def test_reducer_has_a_summary(name):
+    assert MODELS.get(name).summary
+
+
+@pytest.mark.parametrize('name', COUNTED)
 @pytest.mark.parametrize(
     'reduce_at, counts', [((1, 2, 3), [10, 8, 5]), ((0, 1, 2), [16, 9, 9])]
 )
