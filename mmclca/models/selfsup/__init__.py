@@ -1,13 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .distilled_mae import DistilledMAE
 from .encoder import SegmentedMAEViT, StemBEiTViT
 from .grafit_model import Grafit
+from .mae import CheckedMAEDecoder, DistilledMAE
 from .masking import fixed_masks
 from .mirl import MIRL, MIRLHead
 from .mirl_decoders import MIRLDecoders
 from .views import ViewsDataPreprocessor, moco_v3_loss
 
 __all__ = [
+    'CheckedMAEDecoder',
     'DistilledMAE',
     'Grafit',
     'MIRL',

@@ -22,6 +22,8 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
+from .mae import check_width
+
 IN_CHANNELS, MLP_RATIO = 3, 4
 
 
@@ -162,17 +164,8 @@ class MIRLDecoders(BaseModule):
     ):
         super().__init__()
         D, heads = decoder_embed_dims, decoder_num_heads
-        integer(
-            decoder_depth=decoder_depth,
-            decoder_num_heads=heads,
-            decoder_embed_dims=D,
-        )
-        if D % heads or D % 4:  # 4: sine-cosine position embedding
-            raise ValueError(
-                f'decoder_embed_dims={D} is not divisible by '
-                f'decoder_num_heads={heads} and by 4; choose a multiple of '
-                'both'
-            )
+        integer(decoder_depth=decoder_depth)
+        check_width(heads, decoder_embed_dims=D)
         if did is not None:
             one_of(('first', 'all'), did=did)
         num_reading = {None: 0, 'first': 1, 'all': decoder_depth}[did]

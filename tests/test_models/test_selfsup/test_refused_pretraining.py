@@ -3,7 +3,7 @@
 
 import pytest
 from small_models import CACHE, RESMLP, classifier, vit
-from small_selfsup import ATTENTION, HIDDEN, distilled, encoder, mirl
+from small_selfsup import ATTENTION, HIDDEN, MAE, distilled, encoder, mirl
 
 from mmclca.registry import MODELS
 
@@ -31,6 +31,10 @@ REFUSED = (
     (changed('neck', did='last'), 'did'),
     (changed('neck', decoder_num_heads=5), 'decoder_num_heads=5'),
     (changed('neck', decoder_depth=0), 'decoder_depth=0'),
+    (
+        dict(MAE, neck=dict(MAE['neck'], decoder_num_heads=5)),
+        'decoder_num_heads=5',
+    ),
     (mirl(3), 'num_segments=3'),
     (mirl(4, num_layers=6), 'num_segments=4'),
     *(

@@ -1,13 +1,53 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Masked autoencoder with a teacher, and a decoder that checks its sizes."""
+
 from collections.abc import Sequence
 
 from mmengine.model import ModuleList
+from mmpretrain.models.necks import MAEPretrainDecoder
 from mmpretrain.models.selfsup import MAE
 from torch import Tensor
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..distillation.encoder_teacher import EncoderTeacher
+
+SIZES = dict(decoder_num_heads=16, decoder_embed_dim=512)
+
+
+def check_width(heads: int, **width: int) -> None:
+    """Raise if a dimension is not divisible by the heads and by 4.
+
+    Sine-cosine position embeddings need a multiple of 4.
+    """
+    integer(decoder_num_heads=heads, **width)
+    ((name, channels),) = width.items()
+    if channels % heads or channels % 4:
+        raise ValueError(
+            f'{name}={channels} is not divisible by decoder_num_heads={heads} '
+            'and by 4; choose a multiple of both'
+        )
+
+
+@MODELS.register_module()
+class CheckedMAEDecoder(MAEPretrainDecoder):
+    """mmpretrain's ``MAEPretrainDecoder`` with checked sizes.
+
+    The parent fails with the first batch if the heads do not fit.
+
+    Args:
+        **options: Arguments of ``MAEPretrainDecoder``.
+
+    Raises:
+        ValueError: If the channels are not divisible by the heads and by 4.
+    """
+
+    def __init__(self, **options):
+        options = SIZES | options
+        heads, width = (options[name] for name in SIZES)
+        check_width(heads, decoder_embed_dim=width)
+        super().__init__(**options)
 
 
 @MODELS.register_module()
