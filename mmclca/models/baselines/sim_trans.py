@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from ..heads.layer_heads import SizedHead
+from ..heads import Head
 from ..reduction.attention import Attended
 from .vit import BaselineViT
 
@@ -131,7 +131,7 @@ class SIMTrans(BaselineViT):
 
 
 @MODELS.register_module()
-class SIMTransHead(SizedHead):
+class SIMTransHead(Head):
     """Two linear layers over CLS of three layers, for :class:`SIMTrans`.
 
     BatchNorm, linear layer, BatchNorm, ELU and linear layer, as in the public
