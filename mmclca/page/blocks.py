@@ -44,7 +44,7 @@ DROP_HERE = (
     f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
 )
 RATE = (
-    'Share of patches kept at each step: 0.5 keeps half of them. A lower '
+    'Share of tokens kept at each step: 0.5 keeps half of them. A lower '
     'rate costs less, but the model may make more mistakes.'
 )
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
