@@ -14,11 +14,11 @@ from mmclca.models.reduction.tokens import Tokens
 class LastLayerRecorder(recording.Recorder):
     """Records the tokens of each layer, features of the last one only."""
 
-    def observe(self, tokens, softmax):
+    def observe(self, *layer_tensors):
         for layer in self.layers[-1:]:
             layer.entered = _bare(layer.entered)
             layer.left = _bare(layer.left)
-        return super().observe(tokens, softmax)
+        super().observe(*layer_tensors)
 
 
 def _bare(tokens: Tokens) -> Tokens:

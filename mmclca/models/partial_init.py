@@ -67,7 +67,8 @@ class PartialInit:
 
     def _count(self, total: int) -> int:
         """Count the layers that are taken."""
-        name = 'first' if self.last is None else 'last'
-        count = getattr(self, name)
-        integer(least=0, most=total, **{name: count})
-        return count if name == 'first' else total - count
+        if self.last is None:
+            integer(0, total, first=self.first)
+            return self.first
+        integer(0, total, last=self.last)
+        return total - self.last

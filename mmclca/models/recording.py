@@ -4,7 +4,6 @@
 The model that is looked into is left as it is.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
 from .backbones import Reducible, TokenReductionViT
+from .reduction.attention import Attended
 from .reduction.tokens import Tokens
 from .reduction.trace import Appended
 
@@ -34,23 +34,11 @@ def as_reducible(backbone: nn.Module) -> Reducible:
     if isinstance(backbone, Reducible):
         return backbone
     if type(backbone) is VisionTransformer:
-        return _over(backbone)
+        return TokenReductionViT.from_vit(backbone)
     raise ValueError(
         f'the tokens of a {type(backbone).__name__} cannot be recorded; use '
         'VisionTransformer or mmclca.TokenReductionViT'
     )
-
-
-def _over(vit: VisionTransformer) -> TokenReductionViT:
-    own = TokenReductionViT.__new__(TokenReductionViT)
-    vars(own).update(vars(_copy(vit)))
-    own._parameters = dict(vit._parameters)
-    own._load_state_dict_pre_hooks = OrderedDict()
-    own.num_prefix = vit.num_extra_tokens
-    own.with_cls_pos = True
-    own.dist_token = own.register_tokens = None
-    own.set_reduction()
-    return own
 
 
 def shallow_copy(model: nn.Module) -> nn.Module:
@@ -95,25 +83,26 @@ class Recorded:
 
 
 class Recorder:
-    """Record the tokens of each layer; a backbone asks it in each."""
+    """Record the tokens of each layer; a backbone calls it in each."""
 
     def __init__(self):
         self.layers: list[Recorded] = []
 
     def observe(
-        self, tokens: Tokens, softmax: Callable | None
-    ) -> Callable | None:
-        """Note the tokens that an attention reads, and return its softmax."""
-        self.layers.append(Recorded(tokens, tokens))
-        return softmax
-
-    def leave(self, tokens: Tokens) -> None:
-        """Note the tokens that a reduction after the attention leaves."""
-        self.layers[-1].left = tokens
+        self,
+        entered: Tokens,
+        attended: Attended,
+        softmax: Callable | None,
+        left: Tokens,
+    ) -> None:
+        """Append the record of a layer."""
+        # unless the layer reduces, free its features after the attention
+        reduced = len(left.trace) > len(entered.trace)
+        self.layers.append(Recorded(entered, left if reduced else entered))
 
 
 class AttentionRecorder(Recorder):
-    """Record the attention of each layer too, which is not fused then.
+    """Record the attention of each layer too.
 
     ``summary`` is what is kept of the attention (B, H, N, N) and the tokens
     that it reads.
@@ -124,16 +113,17 @@ class AttentionRecorder(Recorder):
         """Average over heads, (B, N, N)."""
         return weights.mean(dim=1)
 
-    def observe(self, tokens: Tokens, softmax: Callable | None) -> Callable:
-        softmax = super().observe(tokens, softmax) or nn.Softmax(dim=-1)
-        recorded = self.layers[-1]
-
-        def record(logits: Tensor) -> Tensor:
-            weights = softmax(logits)
-            recorded.attn = self.summary(weights, tokens)
-            return weights
-
-        return record
+    def observe(
+        self,
+        entered: Tokens,
+        attended: Attended,
+        softmax: Callable | None,
+        left: Tokens,
+    ) -> None:
+        """Append the record of a layer, with its attention."""
+        super().observe(entered, attended, softmax, left)
+        weights = attended.weights(attended.q, softmax)
+        self.layers[-1].attn = self.summary(weights, entered)
 
 
 def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:
@@ -219,21 +209,6 @@ def survivor_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
         token where it is fused or merged, 0 where it is dropped.
     """
     return [w.amax(dim=1).unflatten(1, hw) for w in stage_weights(tokens)]
-
-
-def assignment_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
-    """Map the token that each patch mostly goes into, by reduction.
-
-    Args:
-        tokens (Tokens): The final ones of a forward pass.
-        hw (tuple[int, int]): Height and width of the grid of patches.
-
-    Returns:
-        list[Tensor]: A map (B, h, w) a reduction, int64: the position of the
-        token in the sequence that the reduction leaves, the first of equal
-        ones; -1 where the patch is dropped.
-    """
-    return [assigned(w).unflatten(1, hw) for w in stage_weights(tokens)]
 
 
 def assigned(weights: Tensor) -> Tensor:

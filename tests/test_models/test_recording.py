@@ -6,8 +6,9 @@ from small_models import traced
 from torch.testing import assert_close
 
 from mmclca.models.recording import (
-    assignment_maps,
+    assigned,
     cached_by_stage,
+    stage_weights,
     survivor_maps,
 )
 from mmclca.models.reduction.trace import Appended, Kept, Merged, Unchanged
@@ -34,9 +35,10 @@ def test_dropped_patches_have_no_token_and_equal_ones_the_first():
         Merged(torch.tensor([[0, 1, 1]]), torch.tensor([[1.0, 0.5, 0.5]]), 2),
         Kept(torch.tensor([[0, 1, 1]])),  # equal shares: the first token
     ]
-    kept, *merged = assignment_maps(traced(trace, 1, 4), (2, 2))
-    assert kept.tolist() == [[[-1, 2], [-1, 1]]]
-    assert all(one.tolist() == [[[-1, 1], [-1, 1]]] for one in merged)
+    stages = stage_weights(traced(trace, 1, 4))
+    kept, *merged = [assigned(weights).tolist() for weights in stages]
+    assert kept == [[-1, 2, -1, 1]]
+    assert merged == [[[-1, 1, -1, 1]]] * 2
 
 
 def test_cached_tokens():

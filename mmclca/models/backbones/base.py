@@ -8,7 +8,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import nn
 
 from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
-from mmclca.utils.messages import integer, not_one_of, one_of
+from mmclca.utils.messages import integer, one_of
 
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
@@ -20,12 +20,11 @@ def settings_of(
     if not isinstance(arch, dict):
         one_of(zoo, arch=str(arch).lower())
         return zoo[str(arch).lower()]
+    for name in arch:
+        one_of(sizes, arch=name)
     missing = [name for name in sizes if name not in arch]
-    wrong = [f'missing {", ".join(missing)}'] if missing else []
-    others = [name for name in arch if name not in sizes]
-    wrong += [not_one_of(name, sizes) for name in others[:1]]
-    if wrong:
-        raise ValueError(f'arch={arch!r}: {"; ".join(wrong)}')
+    if missing:
+        raise ValueError(f'arch={arch!r}: missing {", ".join(missing)}')
     heads, dims = arch.get('num_heads', 1), arch['embed_dims']
     integer(num_heads=heads)
     if dims % heads:

@@ -19,10 +19,9 @@ from mmclca.utils.messages import one_of
 
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
 from ..layers.deit_init import trunc_normal
-from ..stems import build_stem
+from ..stems import SIDE, build_stem
 from .base import ForeignWeights, settings_of
 
-SIDE = 16  # of a patch, in pixels
 CONV_STEM = dict(type='mmclca.ConvStem', norm_cfg=None)
 POOLINGS = ('attention', 'average')
 WIDTHS = dict(s=384, b=768, l=1024)

@@ -194,8 +194,11 @@ class Reducible(ForeignWeights):
         depth = len(self.layers)
         self.reduce_at = ascending('reduce_at', reduce_at, depth)
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
-        sizes = dict(embed_dims=self.embed_dims, num_layers=depth)
-        sizes.update(reduce_at=self.reduce_at)
+        sizes = dict(
+            embed_dims=self.embed_dims,
+            num_layers=depth,
+            reduce_at=self.reduce_at,
+        )
         self.reducer = self._build_reducer(reducer, sizes)
         self.cache = self._build_cache(cache, sizes)
         self.rename_on_load()
@@ -206,8 +209,10 @@ class Reducible(ForeignWeights):
                 f'reducer={reducer["type"]} needs layers, but reduce_at=(); '
                 'set reduce_at, for example to (3, 6, 9)'
             )
-        counts = dict(num_patches=prod(self.patch_resolution))
-        counts.update(num_stages=len(self.reduce_at))
+        counts = dict(
+            num_patches=prod(self.patch_resolution),
+            num_stages=len(self.reduce_at),
+        )
         reducer = MODELS.build(
             reducer or dict(type='mmclca.TokenReducer'),
             default_args=sizes | counts,
@@ -288,16 +293,14 @@ class Reducible(ForeignWeights):
             if reducer.needs_attention:
                 tokens = self._reduce_ahead(layer, tokens, stage)
         softmax = reducer.softmax(tokens)
-        if self.recorder is not None:
-            softmax = self.recorder.observe(tokens, softmax)
         key_bias = self.key_bias(layer, tokens)
         x, attended = self.attention_block(layer, tokens, key_bias, softmax)
-        tokens = tokens.with_x(x)
+        left = tokens.with_x(x)
         if stage is not None:
-            tokens = reducer.between(tokens, attended, stage)
-            if self.recorder is not None:
-                self.recorder.leave(tokens)
-        return tokens
+            left = reducer.between(left, attended, stage)
+        if self.recorder is not None:
+            self.recorder.observe(tokens, attended, softmax, left)
+        return left
 
     def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
         """Reduce before a layer by what its attention would see."""

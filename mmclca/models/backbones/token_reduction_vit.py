@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The vision transformer: what enters its layers, and what leaves them."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import torch
@@ -31,7 +32,10 @@ class ViTEmbedding:
     """
 
     def set_embedding(
-        self, dist_token: bool, with_cls_pos: bool, num_registers: int
+        self,
+        dist_token: bool = False,
+        with_cls_pos: bool = True,
+        num_registers: int = 0,
     ) -> None:
         """Build what mmpretrain's embedding lacks.
 
@@ -284,6 +288,19 @@ class TokenReductionViT(
         self.set_embedding(dist_token, with_cls_pos, num_registers)
         if self.frozen_stages > 0:  # before an optimizer asks
             self._freeze_stages()
+
+    @classmethod
+    def from_vit(cls, vit: VisionTransformer) -> 'TokenReductionViT':
+        """Wrap mmpretrain's ViT without reduction; share its parameters."""
+        model = cls.__new__(cls)
+        vars(model).update(vars(vit))
+        model._parameters = dict(vit._parameters)
+        model._modules = dict(vit._modules)
+        model._load_state_dict_pre_hooks = OrderedDict()
+        model.num_prefix = vit.num_extra_tokens
+        model.set_reduction()
+        model.set_embedding()
+        return model
 
     def _check_prefix(self, dist_token: bool) -> None:
         """Refuse a distillation token or output type that needs CLS."""

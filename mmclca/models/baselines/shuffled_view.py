@@ -11,10 +11,9 @@ from mmcv.transforms import BaseTransform
 from mmengine.dataset import Compose
 from mmpretrain.datasets.transforms import RandomErasing
 from mmpretrain.models.utils import to_2tuple
+from torch import Tensor
 
 from mmclca.registry import TRANSFORMS
-
-from .losses import shuffle_parts
 
 
 @TRANSFORMS.register_module()
@@ -78,3 +77,39 @@ class ShuffledView(BaseTransform):
         order = np.random.permutation(prod(self.parts))
         image = shuffle_parts(image, self.parts, order)
         return image.permute(1, 2, 0).numpy()
+
+
+def shuffle_parts(
+    image: Tensor,
+    parts: int | tuple[int, int],
+    permutation: Sequence[int] | Tensor,
+) -> Tensor:
+    """Cut an image into equal parts and permute them.
+
+    Args:
+        image (Tensor): (C, H, W).
+        parts (int | tuple[int, int]): Parts per side, or columns and rows.
+        permutation (Sequence[int] | Tensor): Part i of the new image is part
+            ``permutation[i]`` of the old one, row by row.
+
+    Raises:
+        ValueError: If the sides are not divisible, or ``permutation`` is not
+            a permutation.
+    """
+    columns, rows = (parts, parts) if isinstance(parts, int) else parts
+    height, width = image.shape[-2:]
+    if rows < 1 or columns < 1 or height % rows or width % columns:
+        raise ValueError(
+            f'parts={parts!r} does not divide the image of {height} x {width} '
+            'px (height x width)'
+        )
+    order = torch.as_tensor(permutation, device=image.device)
+    if sorted(order.tolist()) != [*range(rows * columns)]:
+        raise ValueError(
+            f'permutation={order.tolist()} must contain each of 0 to '
+            f'{rows * columns - 1} once'
+        )
+    cut = image.unflatten(-1, (columns, -1)).unflatten(-3, (rows, -1))
+    cut = cut.permute(1, 3, 0, 2, 4).flatten(0, 1)[order]
+    cut = cut.unflatten(0, (rows, columns)).permute(2, 0, 3, 1, 4)
+    return cut.reshape(image.shape)

@@ -84,30 +84,7 @@ def _side_by_side(rows: Sequence[Tensor], parts: int) -> Tensor:
     return torch.cat(split, dim=1).flatten(0, 1)
 
 
-@torch.no_grad()
-def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
-    """Return the plain layer that n parallel layers are.
-
-    Returns:
-        TransformerEncoderLayer: A layer of n x h heads with n times the
-        hidden channels, without LayerScale and with norms that have no
-        affine.
-    """
-    layer = deepcopy(branches[0])
-    layer.ln1, _, _ = split_affine(layer.ln1)
-    layer.ln2, _, _ = split_affine(layer.ln2)
-    attn, ffn = layer.attn, layer.ffn
-    attn.qkv, attn.proj = _linear_layers(map(attention_half, branches))
-    attn.num_heads *= len(branches)
-    attn.embed_dims *= len(branches)  # what all heads have together
-    attn.gamma1 = nn.Identity()
-    ffn.layers[0][0], ffn.layers[1] = _linear_layers(map(ffn_half, branches))
-    ffn.feedforward_channels *= len(branches)
-    ffn.gamma2 = nn.Identity()
-    return layer
-
-
-def _linear_layers(halves) -> tuple[nn.Linear, nn.Linear]:
+def _fused(halves) -> tuple[nn.Linear, nn.Linear]:
     weight, bias, last_weight, last_bias = fold(list(halves))
     return _linear(weight, bias), _linear(last_weight, last_bias.sum(dim=0))
 
@@ -156,10 +133,26 @@ class ParallelLayer(BaseModule):
         self.branches = ModuleList([layer, *more])
         self.train(layer.training)  # not that of a frozen one
 
+    @torch.no_grad()
     def fuse(self) -> nn.Module:
-        """Return the plain layer with the same outputs in evaluation; a
-        copy."""
-        return fused(self.branches)
+        """Return a plain copy with the same outputs in evaluation.
+
+        A layer of n x h heads with n times the hidden channels, without
+        LayerScale and with norms that have no affine.
+        """
+        layer = deepcopy(self.branches[0])
+        layer.ln1, _, _ = split_affine(layer.ln1)
+        layer.ln2, _, _ = split_affine(layer.ln2)
+        attn, ffn = layer.attn, layer.ffn
+        number = len(self.branches)
+        attn.qkv, attn.proj = _fused(map(attention_half, self.branches))
+        attn.num_heads *= number
+        attn.embed_dims *= number  # what all heads have together
+        attn.gamma1 = nn.Identity()
+        ffn.layers[0][0], ffn.layers[1] = _fused(map(ffn_half, self.branches))
+        ffn.feedforward_channels *= number
+        ffn.gamma2 = nn.Identity()
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, C) to tokens, where nothing is reduced."""

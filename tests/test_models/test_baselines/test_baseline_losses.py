@@ -7,10 +7,10 @@ import torch
 from mmclca.models.baselines.losses import (
     cle_vit_loss,
     cle_vit_triplet,
-    shuffle_parts,
     sim_trans_contrast,
     transfg_contrast,
 )
+from mmclca.models.baselines.shuffled_view import shuffle_parts
 
 LABELS = torch.tensor([2, 0, 2, 1, 0, 0, 3])
 FEATURES = torch.randn(

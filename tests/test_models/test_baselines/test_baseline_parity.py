@@ -12,9 +12,12 @@ from parity import close
 from mmclca.checkpoints.families.vit import TRANSFG
 from mmclca.checkpoints.releases import renamed
 from mmclca.models.baselines import losses
-from mmclca.models.baselines.ffvt import mutual_attention
+from mmclca.models.baselines.part_selection import (
+    mutual_attention,
+    select_parts,
+)
+from mmclca.models.baselines.shuffled_view import shuffle_parts
 from mmclca.models.baselines.sim_trans import structure
-from mmclca.models.baselines.transfg import select_parts
 from mmclca.models.reduction.attention import Attended
 from mmclca.registry import MODELS
 
@@ -64,7 +67,7 @@ def test_triplet_of_cle_vit(case):
 @each('cle_vit_shuffle')
 def test_parts_of_cle_vit(case):
     image = DRAWN.given(case, 'image')
-    shuffled = losses.shuffle_parts(image, case['parts'], case['permutation'])
+    shuffled = shuffle_parts(image, case['parts'], case['permutation'])
     assert close(shuffled, case['expect']['image'])
 
 

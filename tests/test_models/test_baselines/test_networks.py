@@ -10,9 +10,12 @@ from small_models import arch, images
 from torch import nn
 
 from mmclca.models import FFVT, SIMTrans, TransFG
-from mmclca.models.baselines.ffvt import mutual_attention
+from mmclca.models.baselines.part_selection import (
+    carry_anew,
+    mutual_attention,
+    select_parts,
+)
 from mmclca.models.baselines.sim_trans import StructureGCN, structure
-from mmclca.models.baselines.transfg import carry_anew, select_parts
 from mmclca.models.reduction.attention import Attended
 
 SMALL = dict(arch=arch(4), img_size=32, patch_size=8)
