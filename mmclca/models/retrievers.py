@@ -142,7 +142,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self.stage = stage
         self.labels = None  # of the gallery
         self.files = None  # of the gallery
-        self._register_load_state_dict_pre_hook(_enter_encoder)
+        self._register_load_state_dict_pre_hook(_add_encoder_prefix)
 
     def extract_feat(self, inputs: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to features (B, C)."""
@@ -158,10 +158,10 @@ class TokenReductionRetriever(ImageToImageRetriever):
             raise ValueError(
                 'the gallery is empty; set prototype= to a dataset with images'
             )
-        self._know(dataset)
+        self._index_gallery(dataset)
         return super()._get_prototype_vecs_from_dataloader(data_loader)
 
-    def _know(self, dataset: BaseDataset) -> None:
+    def _index_gallery(self, dataset: BaseDataset) -> None:
         """Note the classes and the files of the gallery."""
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         if 'gt_label' in infos[0]:
@@ -220,18 +220,18 @@ class TokenReductionRetriever(ImageToImageRetriever):
         samples = self._get_predictions(result, data_samples)
         for sample in samples if self.labels is not None else ():
             if 'gt_label' in sample:
-                _mark(sample, self.labels)
+                _set_relevance(sample, self.labels)
         return samples
 
 
-def _mark(sample: DataSample, labels: Tensor) -> None:
+def _set_relevance(sample: DataSample, labels: Tensor) -> None:
     """Tell a query which images of the gallery are of its class."""
     relevant = labels.to(sample.gt_label.device) == sample.gt_label
     relevant &= sample.pred_score > -torch.inf
     sample.set_gt_score(relevant.float())
 
 
-def _enter_encoder(state_dict, prefix, *_) -> None:
+def _add_encoder_prefix(state_dict, prefix, *_) -> None:
     """Load hook: a classifier's parameters are those of the encoder."""
     names = [name for name in state_dict if name.startswith(prefix)]
     inner = [name.removeprefix(prefix) for name in names]

@@ -196,7 +196,7 @@ class CaiT(Reducible, BaseBackbone):
         )
         tokens = Tokens(x, num_prefix=0, num_patches=hw[0] * hw[1])
         if self.num_prefix:
-            tokens = self.with_cls(tokens)
+            tokens = self.prepend_cls(tokens)
         if self.cache is not None:
             tokens = self.cache.start(tokens)
         return tokens, hw
@@ -211,14 +211,14 @@ class CaiT(Reducible, BaseBackbone):
     def before_layer(self, i: int, tokens: Tokens) -> Tokens:
         """See :class:`Reducible`: CLS may join here."""
         late = i == self.cls_at and not tokens.num_prefix
-        return self.with_cls(tokens) if late else tokens
+        return self.prepend_cls(tokens) if late else tokens
 
-    def with_cls(self, tokens: Tokens) -> Tokens:
+    def prepend_cls(self, tokens: Tokens) -> Tokens:
         """CLS before the patches."""
-        x = torch.cat((self.cls_of(tokens), tokens.x), dim=1)
+        x = torch.cat((self.get_cls(tokens), tokens.x), dim=1)
         return replace(tokens, x=x, num_prefix=1)
 
-    def cls_of(self, tokens: Tokens) -> Tensor:
+    def get_cls(self, tokens: Tokens) -> Tensor:
         """CLS, (B, 1, C): of the tokens, or as it enters."""
         if tokens.num_prefix:
             return tokens.x[:, :1]
@@ -226,14 +226,16 @@ class CaiT(Reducible, BaseBackbone):
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """See :class:`Reducible`: CLS after it read the tokens, normalized."""
-        return self.ln1(self.class_layers(*self._read(tokens)))[:, 0]
+        return self.ln1(self.class_layers(*self._cls_and_keys(tokens)))[:, 0]
 
-    def _read(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _cls_and_keys(
+        self, tokens: Tokens
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """CLS, what it reads, and the bias of these keys."""
         key_bias = self.reducer.key_bias(tokens)
         if key_bias is not None:
             key_bias = key_bias[..., tokens.num_prefix :]
-        return self.cls_of(tokens), tokens.body, key_bias
+        return self.get_cls(tokens), tokens.body, key_bias
 
     def class_attention(self, x: Tensor) -> list[Tensor]:
         """Compute the attention of CLS, (B, H, 1, 1 + N) in each class layer.
@@ -246,7 +248,7 @@ class CaiT(Reducible, BaseBackbone):
             are left, which are the patches where nothing is reduced.
         """
         _, tokens = self.forward_tokens(x)
-        return self.class_layers.weights(*self._read(tokens))
+        return self.class_layers.weights(*self._cls_and_keys(tokens))
 
     def read_by_cls(
         self, images: Tensor, entered: Tokens
@@ -255,7 +257,7 @@ class CaiT(Reducible, BaseBackbone):
         if not len(self.class_layers):
             return super().read_by_cls(images, entered)
         _, tokens = self.forward_tokens(images)
-        weights = self.class_layers.weights(*self._read(tokens))[-1]
+        weights = self.class_layers.weights(*self._cls_and_keys(tokens))[-1]
         own = 1 - tokens.num_prefix  # CLS is none of the tokens
         return weights[:, :, 0, own:].float().mean(dim=1), tokens
 

@@ -72,9 +72,9 @@ class ColumnLayer(BaseModule):
             )
         self.gelu = nn.GELU()
         self.drop_path = DropPath(drop_path_rate)
-        self._draw_as_torch_does()
+        self._reset_squeeze_convs()
 
-    def _draw_as_torch_does(self) -> None:
+    def _reset_squeeze_convs(self) -> None:
         """mmcv draws its convolutions otherwise, when built and later."""
         for squeeze in (self.se.conv1, self.se.conv2):
             squeeze.conv.reset_parameters()
@@ -176,7 +176,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         self.frozen_stages = frozen_stages
         self.patch_resolution = tuple(ceil(n / SIDE) for n in self.img_size)
         self.patch_embed = self._build_stem(stem, in_channels)
-        self.pos_embed = self._draw_positions() if with_pos else None
+        self.pos_embed = self._build_positions() if with_pos else None
         scale = layer_scale_init_value
         if scale is None:
             scale = 1e-4 if dims <= 384 and num_layers <= 60 else 1e-6
@@ -237,7 +237,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             in_channels, self.embed_dims, kernel_size=SIDE, stride=SIDE
         )
 
-    def _draw_positions(self) -> nn.Parameter:
+    def _build_positions(self) -> nn.Parameter:
         shape = 1, prod(self.patch_resolution), self.embed_dims
         frozen = self.frozen_stages > 0
         return nn.Parameter(trunc_normal(*shape), requires_grad=not frozen)

@@ -23,7 +23,7 @@ def _labels(data_samples: list[DataSample]) -> Tensor:
     return torch.cat([sample.gt_label for sample in data_samples])
 
 
-def _refuse_mixing(model: ImageClassifier) -> None:
+def _check_no_mixing(model: ImageClassifier) -> None:
     if vars(model.data_preprocessor).get('batch_augments') is not None:
         raise ValueError(
             f'{type(model).__name__} compares classes, which batch augments '
@@ -63,7 +63,7 @@ class ContrastiveClassifier(ImageClassifier):
     ):
         one_of(CONTRASTS, contrast=contrast)
         super().__init__(*classifier, **kwargs)
-        _refuse_mixing(self)
+        _check_no_mixing(self)
         self.contrast = CONTRASTS[contrast]
         self.options = {} if margin is None else dict(margin=margin)
         self.contrast_weight = contrast_weight
@@ -128,7 +128,7 @@ class CLEViTClassifier(ImageClassifier):
     ):
         one_of(('released', 'triplet'), contrast=contrast)
         super().__init__(*classifier, **kwargs)
-        _refuse_mixing(self)
+        _check_no_mixing(self)
         self.contrast = contrast
         released = contrast_weight * (contrast == 'released')
         self.options = origin_weight, swap_weight, released, label_smoothing

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def _compared(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _pairwise(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Compare all with all: cosines, and which are of the same class."""
     unit = F.normalize(features, dim=-1)
     labels = labels.repeat(len(features) // len(labels))
@@ -31,7 +31,7 @@ def transfg_contrast(
         margin (float): Cosine up to which two classes may be alike. Defaults
             to 0.4.
     """
-    cosine, same = _compared(features, labels)
+    cosine, same = _pairwise(features, labels)
     return torch.where(same, 1 - cosine, (cosine - margin).relu()).mean()
 
 
@@ -49,7 +49,7 @@ def sim_trans_contrast(
         labels (Tensor): (B,).
         margin (float): Added to that mean. Defaults to 0.3.
     """
-    cosine, same = _compared(features, labels)
+    cosine, same = _pairwise(features, labels)
     unlike = (1 - cosine) / 2
     others = same & ~torch.eye(len(same), dtype=bool, device=same.device)
     own = (unlike * others).sum(1) / (others.sum(1) + 1e-6)

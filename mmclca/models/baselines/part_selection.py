@@ -15,7 +15,7 @@ from .vit import BaselineViT
 
 
 @torch.no_grad()
-def select_parts(row: Tensor, maps: Sequence, carry: Callable) -> Tensor:
+def select_parts(row: Tensor, maps: Sequence, multiply: Callable) -> Tensor:
     """Choose the patch that each head reads most through all layers.
 
     Of the product of all maps, as `TransFG` has it, the row of CLS is all
@@ -26,26 +26,28 @@ def select_parts(row: Tensor, maps: Sequence, carry: Callable) -> Tensor:
         row (Tensor): What CLS reads in the last of these layers, (B, H, 1,
             N).
         maps (Sequence): Attention of all these layers, (B, H, N, N) each,
-            or what ``carry`` takes in its place.
-        carry (Callable): Multiplies the row by one of them, such as
+            or what ``multiply`` takes in its place.
+        multiply (Callable): Multiplies the row by one of them, such as
             ``torch.matmul``.
 
     Returns:
         Tensor: Indices (B, H); CLS is token 0 and none of them.
     """
     for attn in reversed(maps[:-1]):
-        row = carry(row, attn)
+        row = multiply(row, attn)
     return row[:, :, 0, 1:].argmax(dim=-1) + 1
 
 
-def carry_anew(row: Tensor, attended: Attended, chunk_size=128) -> Tensor:
+def multiply_by_attention(
+    row: Tensor, attended: Attended, chunk_size=128
+) -> Tensor:
     """Multiply a row by a map that is made anew, a few queries at a time."""
     queries = attended.q.split(chunk_size, dim=2)
     parts = zip(row.split(chunk_size, dim=-1), queries, strict=True)
     return sum(part @ attended.weights(q) for part, q in parts)
 
 
-class Maps(list):
+class AttentionMaps(list):
     """A softmax for :func:`.attention.attend` that keeps what it makes."""
 
     def __call__(self, logits: Tensor) -> Tensor:
@@ -86,16 +88,16 @@ class TransFG(BaselineViT):
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
-        x, maps = self.start(x), Maps()
+        x, maps = self.embed_tokens(x), AttentionMaps()
         softmax = maps if self.keep_maps else None
         for layer in self.layers:
             x, attended = self.run_layer(layer, x, softmax)
             if not self.keep_maps:
                 maps.append(attended)
         row = attended.cls_attn().unsqueeze(2)
-        carry = torch.matmul if self.keep_maps else carry_anew
-        parts = select_parts(row, maps, carry)
-        return self.read_last(x[:, :1], Kept(parts).apply(x))
+        multiply = torch.matmul if self.keep_maps else multiply_by_attention
+        parts = select_parts(row, maps, multiply)
+        return self.run_last_block(x[:, :1], Kept(parts).apply(x))
 
 
 def mutual_attention(attended: Attended) -> Tensor:
@@ -135,9 +137,9 @@ class FFVT(BaselineViT):
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
-        x, chosen = self.start(x), []
+        x, chosen = self.embed_tokens(x), []
         for layer in self.layers:
             x, attended = self.run_layer(layer, x)
             index = mutual_attention(attended).topk(self.num_tokens).indices
             chosen.append(Kept(index).apply(x))
-        return self.read_last(x[:, :1], *chosen)
+        return self.run_last_block(x[:, :1], *chosen)

@@ -56,8 +56,8 @@ class StructureGCN(nn.Module):
 
     def __init__(self, embed_dims: int, drop_rate: float):
         super().__init__()
-        self.gc1 = _weight(2, HIDDEN)
-        self.gc2 = _weight(HIDDEN, embed_dims)
+        self.gc1 = _uniform(2, HIDDEN)
+        self.gc2 = _uniform(HIDDEN, embed_dims)
         self.drop = nn.Dropout(drop_rate)
 
     def forward(self, attn: Tensor, side: int) -> Tensor:
@@ -71,7 +71,7 @@ class StructureGCN(nn.Module):
         return self.drop(F.leaky_relu(own * summed, SLOPE))
 
 
-def _weight(*shape: int) -> nn.Parameter:
+def _uniform(*shape: int) -> nn.Parameter:
     """Draw within 1 / sqrt(outputs), as the public code does."""
     return nn.Parameter((2 * torch.rand(shape) - 1) / shape[1] ** 0.5)
 
@@ -115,7 +115,7 @@ class SIMTrans(BaselineViT):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Map images (B, 3, H, W) to CLS of the last three layers, (B, C)."""
-        x, feats = self.start(x), []
+        x, feats = self.embed_tokens(x), []
         layers = [*self.layers, *self.last_layers]
         for left, layer in zip(range(len(layers), 0, -1), layers, strict=True):
             x, attended = self.run_layer(layer, x)

@@ -106,7 +106,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
                 f'only {height} x {width} patches; use larger images'
             )
 
-    def start(self, x: Tensor) -> Tensor:
+    def embed_tokens(self, x: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to CLS and patches, (B, N, C)."""
         tokens, hw = self.embed(x)
         self.check_grid(*hw)
@@ -126,7 +126,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         x = x + update
         return layer.ffn(layer.ln2(x), identity=x), attended
 
-    def read_last(self, *tokens: Tensor) -> tuple[Tensor]:
+    def run_last_block(self, *tokens: Tensor) -> tuple[Tensor]:
         """Run the last block on tokens (B, N, C), joined, to CLS (B, C)."""
         x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
         return (self.ln1(x[:, 0]),)

@@ -86,7 +86,7 @@ class AttentionPool(BaseModule):
             list[Tensor]: One (B, heads, 1, 1 + HW), the query's own first,
             or (B, heads, K, HW) with one query a class.
         """
-        return [self.layer.weights(*self._read(maps[-1]))]
+        return [self.layer.weights(*self._queries_and_places(maps[-1]))]
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """Copy the single query of a state dict to each class, in place.
@@ -110,10 +110,10 @@ class AttentionPool(BaseModule):
         self.adapt_state_dict(state_dict, prefix)
 
     def _pool(self, x: Tensor) -> Tensor:
-        x = self.ln(self.layer(*self._read(x)))
+        x = self.ln(self.layer(*self._queries_and_places(x)))
         return x if self.multiclass else x[:, 0]
 
-    def _read(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _queries_and_places(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries (B, K, C) and places (B, HW, C)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
             raise ValueError(

@@ -50,7 +50,7 @@ class ClassAttention(nn.Module):
             Tensor: (B, K, C).
         """
         q, k, v = self.q(queries), self.k(keys), self.v(keys)
-        q, k, v = (self._heads(x) for x in (q, k, v))
+        q, k, v = (self._split_heads(x) for x in (q, k, v))
         x = scaled_dot_product_attention(q, k, v, attn_mask=key_bias)
         return self.proj(x.transpose(1, 2).flatten(2))
 
@@ -61,10 +61,13 @@ class ClassAttention(nn.Module):
 
         See :meth:`forward`; the rows sum to 1.
         """
-        q, k = self._heads(self.q(queries)), self._heads(self.k(keys))
+        q, k = (
+            self._split_heads(self.q(queries)),
+            self._split_heads(self.k(keys)),
+        )
         return logits_of(q, k, key_bias).softmax(dim=-1)
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         """(B, N, C) to (B, H, N, D)."""
         return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
 
@@ -115,7 +118,7 @@ class ClassLayer(nn.Module):
         Returns:
             Tensor: (B, K, C).
         """
-        update = self.attn(*self._read(cls, patches, key_bias))
+        update = self.attn(*self._queries_and_keys(cls, patches, key_bias))
         cls = cls + self.gamma1(update)
         return self.ffn(self.ln2(cls), identity=cls)
 
@@ -126,9 +129,9 @@ class ClassLayer(nn.Module):
             Tensor: (B, H, K, K + N), the class tokens first where they are
             among the keys, else (B, H, K, N).
         """
-        return self.attn.weights(*self._read(*tokens))
+        return self.attn.weights(*self._queries_and_keys(*tokens))
 
-    def _read(
+    def _queries_and_keys(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Queries, keys and their bias."""

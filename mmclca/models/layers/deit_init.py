@@ -59,13 +59,13 @@ class DeiTInit:
         """Draw the weights of a backbone or a classifier, in place."""
         for part in module.modules():
             if isinstance(part, TransformerEncoderLayer | ClassLayer):
-                part.apply(self._draw_linear)
+                part.apply(self._init_linear)
                 part.is_init = True  # else it draws its FFN after this
         for name, parameter in module.named_parameters():
             if name.rpartition('.')[-1] in TOKENS:
                 nn.init.trunc_normal_(parameter, std=self.std)
 
-    def _draw_linear(self, part: nn.Module) -> None:
+    def _init_linear(self, part: nn.Module) -> None:
         if isinstance(part, nn.Linear):
             nn.init.trunc_normal_(part.weight, std=self.std)
             if part.bias is not None:  # qkv_bias=False

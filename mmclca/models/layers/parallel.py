@@ -129,7 +129,7 @@ class ParallelLayer(BaseModule):
     def __init__(self, layer: TransformerEncoderLayer, branches: int):
         super().__init__()
         _check(layer)
-        more = [_drawn_anew(layer) for _ in range(branches - 1)]
+        more = [_reinitialized_copy(layer) for _ in range(branches - 1)]
         self.branches = ModuleList([layer, *more])
         self.train(layer.training)  # not that of a frozen one
 
@@ -169,7 +169,7 @@ class ParallelLayer(BaseModule):
             Tensor: Normalized tokens (B, N, C), without the affine of a
             branch.
         """
-        return _bare_norm(self.branches[0].ln1, x)
+        return _normalize_only(self.branches[0].ln1, x)
 
     def ln2(self, x: Tensor) -> Tensor:
         """Return the tokens as they are: norms are a part of :meth:`ffn`."""
@@ -194,10 +194,10 @@ class ParallelLayer(BaseModule):
             return identity
         first = self.branches[0]
         folded = fold([ffn_half(layer) for layer in self.branches])
-        x = F.linear(_bare_norm(first.ln2, x), folded.weight, folded.bias)
+        x = F.linear(_normalize_only(first.ln2, x), folded.weight, folded.bias)
         x = first.ffn.layers[0][1](x)
         drop_prob = first.ffn.dropout_layer.drop_prob
-        return identity + _last(x, folded, drop_prob)
+        return identity + _last_linear(x, folded, drop_prob)
 
 
 class BranchAttention(SideBySide):
@@ -209,7 +209,7 @@ class BranchAttention(SideBySide):
     def each(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
         """See :class:`SideBySide`."""
         for layer in self.branches:
-            yield layer.attn, _affine(layer.ln1, x)
+            yield layer.attn, _apply_affine(layer.ln1, x)
 
     def joined(self) -> 'JoinedAttention':
         """See :class:`SideBySide`."""
@@ -236,20 +236,20 @@ class JoinedAttention:
 
     def proj(self, x: Tensor) -> Tensor:
         """Values of all heads (B, N, nC) to the update (B, N, C)."""
-        return _last(x, self.folded, self.drop_prob)
+        return _last_linear(x, self.folded, self.drop_prob)
 
 
-def _bare_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+def _normalize_only(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     """Return a norm of the same eps without its affine map."""
     return F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
 
 
-def _affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+def _apply_affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     """Return the rest of a norm, the affine of a branch."""
     return torch.addcmul(norm.bias, x, norm.weight)
 
 
-def _last(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
+def _last_linear(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
     """Last linear layer of all branches, with stochastic depth of each one.
 
     Args:
@@ -266,7 +266,9 @@ def _last(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
     return x / (1 - drop_prob or 1)  # where none is kept, all are 0
 
 
-def _drawn_anew(layer: TransformerEncoderLayer) -> TransformerEncoderLayer:
+def _reinitialized_copy(
+    layer: TransformerEncoderLayer,
+) -> TransformerEncoderLayer:
     layer = deepcopy(layer)
     for module in layer.modules():
         if isinstance(module, nn.Linear):

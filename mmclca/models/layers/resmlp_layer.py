@@ -103,7 +103,7 @@ def _conv(channels: int, groups: int = 1) -> nn.Conv2d:
     return nn.Conv2d(channels, channels, 3, padding=1, groups=groups)
 
 
-# how the patches communicate, tokens (B, N, C) to tokens, by channels and
+# how the patches mix_patches, tokens (B, N, C) to tokens, by channels and
 # grid: Touvron's thesis (2022), section 4.2 and its ablation of ResMLP
 COMMUNICATIONS = dict(
     linear=lambda dims, grid: PatchLinear(prod(grid), prod(grid)),
@@ -168,7 +168,7 @@ class ResMLPLayer(BaseModule):
 
     Args:
         embed_dims (int): Channels C; 4C in the FFN.
-        mix (nn.Module): What lets patches communicate, tokens (B, N, C) to
+        mix (nn.Module): What lets patches mix_patches, tokens (B, N, C) to
             tokens (B, N, C).
         norm_cfg (dict): Config of what precedes each branch, :class:`Affine`
             or LayerNorm.
@@ -211,13 +211,13 @@ class ResMLPLayer(BaseModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, C) to tokens (B, N, C)."""
-        return self.feed(x + self.communicate(x))
+        return self.ffn_block(x + self.mix_patches(x))
 
-    def communicate(self, x: Tensor) -> Tensor:
+    def mix_patches(self, x: Tensor) -> Tensor:
         """Compute the first branch, across patches: tokens to tokens."""
         return self.drop_path(self.gamma1(self.mix(self.norm1(x))))
 
-    def feed(self, x: Tensor) -> Tensor:
+    def ffn_block(self, x: Tensor) -> Tensor:
         """Second half, of single tokens (B, N, C)."""
         return self.ffn(self.norm2(x), identity=x)
 
@@ -256,7 +256,7 @@ class ClassMLPLayer(ResMLPLayer):
     def forward(self, cls: Tensor, patches: Tensor) -> Tensor:
         """Return the class token (B, 1, C) after it read patches (B, N, C)."""
         x = torch.cat((cls, patches), dim=1)
-        return self.feed(cls + self.communicate(x))
+        return self.ffn_block(cls + self.mix_patches(x))
 
 
 def build_affine(norm_cfg: dict, channels: int) -> nn.Module:

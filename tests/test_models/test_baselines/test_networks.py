@@ -11,7 +11,7 @@ from torch import nn
 
 from mmclca.models import FFVT, SIMTrans, TransFG
 from mmclca.models.baselines.part_selection import (
-    carry_anew,
+    multiply_by_attention,
     mutual_attention,
     select_parts,
 )
@@ -49,8 +49,10 @@ def test_a_row_of_the_rollout_is_that_of_the_product():
     expected = product[:, :, 0, 1:].argmax(dim=-1) + 1
     row = seen[-1].cls_attn().unsqueeze(2)
     assert torch.equal(select_parts(row, maps, torch.matmul), expected)
-    assert torch.equal(select_parts(row, seen, carry_anew), expected)
-    whole = carry_anew(row, seen[0], chunk_size=3)
+    assert torch.equal(
+        select_parts(row, seen, multiply_by_attention), expected
+    )
+    whole = multiply_by_attention(row, seen[0], chunk_size=3)
     torch.testing.assert_close(whole, row @ maps[0])
 
 
