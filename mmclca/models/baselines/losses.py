@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the baselines learn from beside the cross entropy, as functions.
+"""Contrastive losses of the baselines.
 
-Shapes: features are (B, D), or of two views (2B, D), all of the first view
-before those of the second; labels (B,) are those of the images.
+Shapes: features are (B, D), or (2B, D) for two views with all first views
+before all second views; labels (B,) belong to the images.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def _pairwise(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Compare all with all: cosines, and which are of the same class."""
+    """Return cosine similarities and same-class masks of all pairs."""
     unit = F.normalize(features, dim=-1)
     labels = labels.repeat(len(features) // len(labels))
     return unit @ unit.T, labels[:, None] == labels
@@ -20,16 +20,10 @@ def _pairwise(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 def transfg_contrast(
     features: Tensor, labels: Tensor, margin: float = 0.4
 ) -> Tensor:
-    """Pull images of a class together, push others below a cosine.
+    """Contrastive loss of `TransFG`: increase similarity within a class.
 
-    As in `TransFG`: the sum over all pairs, an image with itself among them,
-    divided by their number.
-
-    Args:
-        features (Tensor): (B, D) or (2B, D).
-        labels (Tensor): (B,).
-        margin (float): Cosine up to which two classes may be alike. Defaults
-            to 0.4.
+    Similarities between classes are penalized above ``margin``. The mean
+    covers all pairs, including each image with itself.
     """
     cosine, same = _pairwise(features, labels)
     return torch.where(same, 1 - cosine, (cosine - margin).relu()).mean()
@@ -38,16 +32,11 @@ def transfg_contrast(
 def sim_trans_contrast(
     features: Tensor, labels: Tensor, margin: float = 0.3
 ) -> Tensor:
-    """Pull images of a class together, push others by an adaptive margin.
+    """Contrastive loss of `SIM-Trans`, with an adaptive margin.
 
-    As in `SIM-Trans`: another class counts while its dissimilarity, (1 -
-    cosine) / 2, is no more than the margin above the mean of that within the
-    class of the image, which is 0 where it is alone in the batch.
-
-    Args:
-        features (Tensor): (B, D) or (2B, D).
-        labels (Tensor): (B,).
-        margin (float): Added to that mean. Defaults to 0.3.
+    Images from different classes are penalized if their dissimilarity,
+    (1 - cosine) / 2, is at most the image's mean within-class dissimilarity
+    plus ``margin``. This mean is 0 for a class with one image in the batch.
     """
     cosine, same = _pairwise(features, labels)
     unlike = (1 - cosine) / 2
@@ -67,19 +56,11 @@ def cle_vit_loss(
     contrast: float,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Sum the loss of CLE-ViT's public code.
+    """Loss of CLE-ViT's public code.
 
-    The cross entropy of both views, and :func:`transfg_contrast` over both.
-
-    Args:
-        logits (Tensor): Class scores of two views, (2B, K).
-        features (Tensor): (2B, D).
-        labels (Tensor): (B,).
-        origin (float): Weight of the cross entropy of the first view.
-        swap (float): Of the second, shuffled one.
-        contrast (float): Of the contrast.
-        label_smoothing (float): Of both cross entropies, 0.1 in the public
-            code. Defaults to 0.0.
+    The cross-entropies of both views (logits (2B, K)), weighted by ``origin``
+    and ``swap``, and :func:`transfg_contrast` over both, weighted by
+    ``contrast``.
     """
     first, second = (
         F.cross_entropy(view, labels, label_smoothing=label_smoothing)
@@ -92,16 +73,11 @@ def cle_vit_loss(
 def cle_vit_triplet(
     features: Tensor, negative: Tensor, margin: float = 1.0
 ) -> Tensor:
-    """Pull the views of an image together, push another image away.
+    """Triplet loss of the `CLE-ViT` paper, absent in its public code.
 
-    As in `CLE-ViT`: Euclidean distances of features of unit length. The
-    public code does not compute it.
-
-    Args:
-        features (Tensor): (2B, D).
-        negative (Tensor): For each image another one, of whose first view the
-            distance is taken, (B,).
-        margin (float): How much farther that is to be. Defaults to 1.0.
+    The normalized features of both views should be closer, by ``margin`` in
+    Euclidean distance, than the first view and that of image ``negative``
+    (B,).
     """
     anchor, positive = F.normalize(features, dim=-1).chunk(2)
     near = (anchor - positive).norm(dim=-1)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""TransFG and FFVT: the last block reads the tokens that attention chooses."""
+"""TransFG and FFVT: attention selects the input tokens of the last block."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,22 +16,13 @@ from .vit import BaselineViT
 
 @torch.no_grad()
 def select_parts(row: Tensor, maps: Sequence, multiply: Callable) -> Tensor:
-    """Choose the patch that each head reads most through all layers.
+    """Select the patch with the highest attention rollout per head, (B, H).
 
-    Of the product of all maps, as `TransFG` has it, the row of CLS is all
-    that is needed: a product of a row and a matrix a layer, from the last
-    layer on, in place of one of two matrices. No identity is added.
-
-    Args:
-        row (Tensor): What CLS reads in the last of these layers, (B, H, 1,
-            N).
-        maps (Sequence): Attention of all these layers, (B, H, N, N) each,
-            or what ``multiply`` takes in its place.
-        multiply (Callable): Multiplies the row by one of them, such as
-            ``torch.matmul``.
-
-    Returns:
-        Tensor: Indices (B, H); CLS is token 0 and none of them.
+    Only the CLS row of the product over all layers is needed: one
+    row-by-matrix product per layer, starting at the last, without identity.
+    ``row`` (B, H, 1, N) is the CLS row in the last layer; ``multiply(row,
+    attn)`` multiplies it by an entry of ``maps``. CLS, token 0, is never
+    selected.
     """
     for attn in reversed(maps[:-1]):
         row = multiply(row, attn)
@@ -41,40 +32,40 @@ def select_parts(row: Tensor, maps: Sequence, multiply: Callable) -> Tensor:
 def multiply_by_attention(
     row: Tensor, attended: Attended, chunk_size=128
 ) -> Tensor:
-    """Multiply a row by a map that is made anew, a few queries at a time."""
+    """Multiply a row by an attention map, recomputed in chunks of queries."""
     queries = attended.q.split(chunk_size, dim=2)
     parts = zip(row.split(chunk_size, dim=-1), queries, strict=True)
     return sum(part @ attended.weights(q) for part, q in parts)
 
 
 class AttentionMaps(list):
-    """A softmax for :func:`.attention.attend` that keeps what it makes."""
+    """A softmax for :func:`.attention.attend` that stores its outputs."""
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Turn logits (B, H, N, N) into attention."""
+        """Map logits (B, H, N, N) to attention weights."""
         self.append(logits.softmax(dim=-1))
         return self[-1]
 
 
 @MODELS.register_module()
 class TransFG(BaselineViT):
-    """TransFG: the last block reads CLS and one patch of each head.
+    """TransFG: the last block processes CLS and one patch per head.
 
     `TransFG: A Transformer Architecture for Fine-grained Recognition
-    <https://arxiv.org/abs/2103.07976>`_. Patches overlap with a ``stride``
-    below ``patch_size``, 12 in the public recipe. Its contrast is that of
-    :class:`ContrastiveClassifier`.
+    <https://arxiv.org/abs/2103.07976>`_. Patches overlap if ``stride`` is less
+    than ``patch_size``; it is 12 in the public recipe. For its contrastive
+    loss use :class:`ContrastiveClassifier`.
 
     Args:
-        keep_maps (bool): Whether the attention maps of all layers are kept
-            for the rollout, as in the public code: 1 GB an image for ViT-B/16
-            with overlap at 448 px. False keeps attention fused and makes them
-            anew, a few queries at a time. Defaults to True.
-        **vit: The arguments of :class:`BaselineViT`.
+        keep_maps (bool): Whether to keep the attention maps of all layers for
+            the rollout, as in the public code: 1 GB per image for an
+            overlapping ViT-B/16 at 448 px. False uses fused attention and
+            recomputes the maps in chunks of queries. Defaults to True.
+        **vit: Arguments of :class:`BaselineViT`.
 
     Raises:
-        ValueError: See :class:`BaselineViT`; if there are fewer patches than
-            heads.
+        ValueError: See :class:`BaselineViT`; if the image has fewer patches
+            than heads.
     """
 
     def __init__(self, *args, keep_maps: bool = True, **vit):
@@ -83,7 +74,7 @@ class TransFG(BaselineViT):
 
     @property
     def num_parts(self) -> int:
-        """Patches that are chosen, one of each head."""
+        """Number of selected patches, one per head."""
         return self.arch_settings['num_heads']
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
@@ -101,11 +92,11 @@ class TransFG(BaselineViT):
 
 
 def mutual_attention(attended: Attended) -> Tensor:
-    """Rate all tokens by what CLS pays them and what they pay CLS, (B, N).
+    """Score tokens by attention from and to CLS, (B, N).
 
-    The mutual attention of `FFVT`: the softmax of CLS over all keys times
-    that of the key of CLS over all queries, each a mean over heads. One row
-    and one column, O(N).
+    The mutual attention of `FFVT`: the softmax of the CLS query over all keys
+    times the softmax of the CLS key over all queries, each averaged over
+    heads. One row and one column, O(N).
     """
     column = Attended(attended.k, attended.q, attended.v)
     return attended.cls_attn().mean(dim=1) * column.cls_attn().mean(dim=1)
@@ -113,25 +104,25 @@ def mutual_attention(attended: Attended) -> Tensor:
 
 @MODELS.register_module()
 class FFVT(BaselineViT):
-    """Feature fusion vision transformer: tokens chosen in every layer.
+    """Feature fusion vision transformer: selects tokens in every layer.
 
     `Feature Fusion Vision Transformer for Fine-Grained Visual Categorization
-    <https://arxiv.org/abs/2107.02341>`_. The last block reads CLS and
-    ``num_tokens`` tokens that leave each layer before it. CLS may be among
-    them, as in the public code.
+    <https://arxiv.org/abs/2107.02341>`_. The last block processes CLS and
+    ``num_tokens`` output tokens of each layer before it. As in the public
+    code, these may include CLS.
 
     Args:
-        num_tokens (int): Tokens chosen in a layer. Defaults to 12.
-        **vit: The arguments of :class:`BaselineViT`.
+        num_tokens (int): Number of selected tokens per layer. Defaults to 12.
+        **vit: Arguments of :class:`BaselineViT`.
 
     Raises:
-        ValueError: See :class:`BaselineViT`; if there are fewer patches than
-            ``num_tokens``.
+        ValueError: See :class:`BaselineViT`; if the image has fewer patches
+            than ``num_tokens``.
     """
 
     def __init__(self, *args, num_tokens: int = 12, **vit):
         integer(num_tokens=num_tokens)
-        # before the grid is checked
+        # needed by ``check_grid`` in the constructor
         self.num_parts = self.num_tokens = num_tokens
         super().__init__(*args, **vit)
 

@@ -18,31 +18,32 @@ from mmclca.registry import TRANSFORMS
 
 @TRANSFORMS.register_module()
 class ShuffledView(BaseTransform):
-    """Puts a shuffled view of an image beside a plain one, in one image.
+    """Add a shuffled view next to the plain view of an image.
 
-    Both are augmented by the same transforms, drawn anew; a rectangle of the
-    second is erased, then it is cut into parts, which change places. `CLE-ViT:
-    Contrastive Learning Encoded Transformer for Ultra-Fine-Grained Visual
-    Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
-    :class:`CLEViTClassifier` takes the views, left and right, apart again.
+    The same random transforms produce both views. In the second view a
+    rectangle is erased, and the image is cut into parts, which are permuted.
+    `CLE-ViT: Contrastive Learning Encoded Transformer for Ultra-Fine-Grained
+    Visual Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
+    :class:`CLEViTClassifier` separates the views, left and right.
 
-    **Required and modified keys:** what ``transforms`` need, and img.
+    **Required and modified keys:** img, and the keys that ``transforms`` need.
 
     Args:
-        transforms (list[dict]): Augmentations; images leave them in one size.
-        parts (int | tuple[int, int]): Parts a side, or columns and rows.
+        transforms (list[dict]): Augmentations with a constant output size.
+        parts (int | tuple[int, int]): Parts per side, or columns and rows.
             Defaults to 2, as in all public recipes.
-        min_area_ratio (float): Least part that is erased. Defaults to 0.15.
-        max_area_ratio (float): Largest part. Defaults to 0.45.
-        aspect_range (Sequence[float]): Height over width of the rectangle.
-            Defaults to (0.3, 3.3).
-        fill_color (Sequence[float]): What it is filled with, in the order of
-            the image's channels. Defaults to ImageNet's mean as BGR, which is
-            0 once images are normalized.
+        min_area_ratio (float): Minimum erased fraction of the image area.
+            Defaults to 0.15.
+        max_area_ratio (float): Maximum erased fraction. Defaults to 0.45.
+        aspect_range (Sequence[float]): Range of height / width for the
+            rectangle. Defaults to (0.3, 3.3).
+        fill_color (Sequence[float]): Fill color in the channel order of the
+            image. Defaults to ImageNet's mean as BGR, which normalization maps
+            to 0.
 
     Raises:
-        ValueError: In a pipeline, if the image cannot be cut into parts of
-            one size.
+        ValueError: In a pipeline, if the image size is not divisible into
+            equal parts.
     """
 
     def __init__(
@@ -84,17 +85,10 @@ def shuffle_parts(
     parts: int | tuple[int, int],
     permutation: Sequence[int] | Tensor,
 ) -> Tensor:
-    """Cut an image into equal parts and permute them.
+    """Cut an image (C, H, W) into equal parts and permute them.
 
-    Args:
-        image (Tensor): (C, H, W).
-        parts (int | tuple[int, int]): Parts per side, or columns and rows.
-        permutation (Sequence[int] | Tensor): Part i of the new image is part
-            ``permutation[i]`` of the old one, row by row.
-
-    Raises:
-        ValueError: If the sides are not divisible, or ``permutation`` is not
-            a permutation.
+    ``parts`` is a number per side, or columns and rows. Part i in the new
+    image is part ``permutation[i]`` in the old one, row by row.
     """
     columns, rows = (parts, parts) if isinstance(parts, int) else parts
     height, width = image.shape[-2:]
