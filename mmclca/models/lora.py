@@ -115,9 +115,9 @@ def without_lora(model: LoRAModel) -> BaseModel:
     plain, given = model.merged(), vars(model)
     if '_config' in given:
         config = deepcopy(given['_config'])
-        own = config.model.get('data_preprocessor')
+        preprocessor = config.model.get('data_preprocessor')
         config.model = config.model.module
-        config.model.setdefault('data_preprocessor', own)
+        config.model.setdefault('data_preprocessor', preprocessor)
         plain._config, plain._dataset_meta = config, given['_dataset_meta']
     return plain
 

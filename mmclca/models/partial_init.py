@@ -54,12 +54,12 @@ class PartialInit:
                 part.init_weights()  # would overwrite loaded weights
         backbone = module.backbone
         new = range(self._count(len(backbone.layers)), len(backbone.layers))
-        drawn = [deepcopy(backbone.layers[i].state_dict()) for i in new]
+        initial = [deepcopy(backbone.layers[i].state_dict()) for i in new]
         known = backbone.may_be_new
         backbone.may_be_new = (*known, *(f'layers.{i}.' for i in new))
         load_checkpoint(module, self.checkpoint, map_location='cpu')
         backbone.may_be_new = known
-        for i, weights in zip(new, drawn, strict=True):
+        for i, weights in zip(new, initial, strict=True):
             backbone.layers[i].load_state_dict(weights)
         MMLogger.get_current_instance().info(
             f'{self.checkpoint}: layers {[*new]} are randomly initialized'

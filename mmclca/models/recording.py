@@ -139,22 +139,22 @@ def layer_outputs(
 
     ``read`` maps a layer output (B, N, C) and its tokens to the features.
     """
-    backbone, found = recording_copy(model).backbone, []
+    backbone, outputs = recording_copy(model).backbone, []
     layers, feed = backbone.recorder.layers, backbone.ffn_block
 
-    def note(layer, x):
+    def run_ffn(layer, x):
         x = feed(layer, x)
-        found.append(read(x, layers[-1].left))
+        outputs.append(read(x, layers[-1].left))
         return x
 
-    def look(images: Tensor) -> list[Tensor]:
-        found.clear()
+    def run(images: Tensor) -> list[Tensor]:
+        outputs.clear()
         layers.clear()
         backbone.forward_tokens(images)
-        return [*found]
+        return [*outputs]
 
-    backbone.ffn_block = note
-    return look
+    backbone.ffn_block = run_ffn
+    return run
 
 
 @torch.no_grad()

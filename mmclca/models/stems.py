@@ -110,8 +110,8 @@ class ConvStem(Stem):
         """Return the layers in order."""
         widths = (in_channels, *(embed_dims // part for part in (8, 4, 2, 1)))
         layers = []
-        for made_of, width in pairwise(widths):
-            conv = nn.Conv2d(made_of, width, 3, 2, padding=1, bias=False)
+        for in_dims, width in pairwise(widths):
+            conv = nn.Conv2d(in_dims, width, 3, 2, padding=1, bias=False)
             if norm_cfg is not None:
                 conv = nn.Sequential(conv, norm_of_maps(norm_cfg, width))
             layers += [conv, nn.GELU()]
@@ -148,11 +148,11 @@ class HMLPStem(Stem):
         """Return the layers in order."""
         width = embed_dims // 4
         widths, layers = (in_channels, width, width, embed_dims), []
-        for (made_of, wide), side in zip(
+        for (in_dims, out_dims), side in zip(
             pairwise(widths), (4, 2, 2), strict=True
         ):
-            conv = nn.Conv2d(made_of, wide, side, stride=side)
-            layers += [conv, norm_of_maps(norm_cfg, wide), nn.GELU()]
+            conv = nn.Conv2d(in_dims, out_dims, side, stride=side)
+            layers += [conv, norm_of_maps(norm_cfg, out_dims), nn.GELU()]
         return layers[:-1]
 
     def visible(self, x: Tensor, index: Tensor) -> Tensor:
@@ -185,15 +185,15 @@ def build_stem(
     the patch height and width in pixels. The backbone's ``img_size`` and
     ``embed_dims`` are its defaults. A different patch size or grid is refused.
     """
-    own = to_2tuple(patch_size), tuple(vit.patch_resolution)
+    expected = to_2tuple(patch_size), tuple(vit.patch_resolution)
     sizes = dict(img_size=vit.img_size, embed_dims=vit.embed_dims)
-    sizes.update(patch_size=own[0], in_channels=in_channels)
+    sizes.update(patch_size=expected[0], in_channels=in_channels)
     stem = MODELS.build(stem, default_args=sizes)
-    made = tuple(stem.stride), tuple(stem.init_out_size)
-    if made != own:
+    actual = tuple(stem.stride), tuple(stem.init_out_size)
+    if actual != expected:
         raise ValueError(
-            f'{type(stem).__name__} has patches of {made[0]} px in a grid of '
-            f'{made[1]}, but the backbone has {own[0]} and {own[1]}; remove '
-            'img_size from stem, and patch_cfg'
+            f'{type(stem).__name__} has patches of {actual[0]} px in a grid '
+            f'of {actual[1]}, but the backbone has {expected[0]} and '
+            f'{expected[1]}; remove img_size from stem, and patch_cfg'
         )
     return stem

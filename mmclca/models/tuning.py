@@ -39,7 +39,7 @@ def part_of(path: str, module: nn.Module) -> str:
         return 'lora'
     if 'backbone' not in steps:
         return 'head'
-    named = [part for part, own in NAMED.items() if {*own} & {*steps}]
+    named = [part for part, names in NAMED.items() if {*names} & {*steps}]
     if named[:1] == ['reducer']:
         return 'reducer'
     if is_norm(module) or isinstance(module, Affine):
@@ -63,17 +63,17 @@ def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
     the scope is unknown or matches no backbone parameter.
     """
     one_of(SCOPES, scope=scope)
-    found = list(parts(model))
-    kinds = {part for _, _, part in found}
+    named = list(parts(model))
+    kinds = {part for _, _, part in named}
     if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):
         raise ValueError(
             f'scope={scope!r} matches no backbone parameters of '
             f'{type(model).__name__}; scopes are {", ".join(SCOPES)}, where '
             "lora needs type='mmclca.LoRAModel', and full fits all models"
         )
-    for _, parameter, part in found:
+    for _, parameter, part in named:
         # keep parameters frozen by a config or LoRAModel
         trains = parameter.requires_grad and part in SCOPES[scope]
         parameter.requires_grad_(trains)
-    train = sum(p.numel() for _, p, _ in found if p.requires_grad)
-    return train, sum(p.numel() for _, p, _ in found)
+    train = sum(p.numel() for _, p, _ in named if p.requires_grad)
+    return train, sum(p.numel() for _, p, _ in named)

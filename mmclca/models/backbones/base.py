@@ -125,8 +125,8 @@ class ForeignWeights:
             for layer in range(len(getattr(self, stack)))
         ]
         starts = (self.embedding, *layers, '')
-        found = (i for i, start in enumerate(starts) if name.startswith(start))
-        return next(found), len(starts)
+        depths = (i for i, s in enumerate(starts) if name.startswith(s))
+        return next(depths), len(starts)
 
     def _load_hook(self, state_dict, prefix, metadata, *_):
         load_into_backbone(self, state_dict, prefix, metadata)

@@ -27,6 +27,7 @@ from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .base import settings_of
 from .reducible import Reducible
+from .token_reduction_vit import ViTEmbedding
 
 # embedding dimension and available depths
 SIZES = dict(
@@ -107,6 +108,7 @@ class CaiT(Reducible, BaseBackbone):
     stacks = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and num_class_layers'
     has_cls = True
+    stride = ViTEmbedding.stride
     ranks_by_cls = False  # mixed heads can have negative weights
     arch_zoo = {
         f'{name}{depth}': _size(embed_dims, depth)
@@ -185,11 +187,6 @@ class CaiT(Reducible, BaseBackbone):
         self.ln1 = build_norm_layer(norm_cfg, dims)
         self.set_reduction(reducer, reduce_at, cache)
 
-    @property
-    def stride(self) -> tuple[int, ...]:
-        """Patch height and width in pixels."""
-        return tuple(self.patch_embed.projection.stride)
-
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""
         x, hw = self.patch_embed(x)
@@ -261,8 +258,8 @@ class CaiT(Reducible, BaseBackbone):
             return super().read_by_cls(images, entered)
         _, tokens = self.forward_tokens(images)
         weights = self.class_layers.weights(*self._cls_and_keys(tokens))[-1]
-        own = 1 - tokens.num_prefix  # skip CLS unless it is in ``tokens``
-        return weights[:, :, 0, own:].float().mean(dim=1), tokens
+        first = 1 - tokens.num_prefix  # skip CLS unless it is in ``tokens``
+        return weights[:, :, 0, first:].float().mean(dim=1), tokens
 
     def check_reducer(self, reducer: TokenReducer) -> None:
         """See :class:`Reducible`; refuses masking and a late CLS token."""

@@ -103,8 +103,8 @@ class Reducible(ForeignWeights):
         bias = self.reducer.key_bias(tokens)
         if not self.rel_pos_bias:
             return bias
-        own = self.position_bias(layer, tokens)
-        return own if bias is None else own + bias
+        position = self.position_bias(layer, tokens)
+        return position if bias is None else position + bias
 
     @property
     def has_cls(self) -> bool:

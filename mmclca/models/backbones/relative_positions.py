@@ -77,8 +77,8 @@ def patch_places(tokens: Tokens) -> Tensor:
         if isinstance(record, Kept):
             rows = places.expand(len(record.index), -1)
             places = rows.gather(1, record.index)
-            made = 0 if record.mix is None else record.mix.size(1)
-            places = F.pad(places, (0, made), value=none)
+            mixed = 0 if record.mix is None else record.mix.size(1)
+            places = F.pad(places, (0, mixed), value=none)
         elif isinstance(record, Appended):
             places = F.pad(places, (0, record.num_tokens), value=none)
     return places

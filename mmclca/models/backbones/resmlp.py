@@ -181,9 +181,9 @@ class ResMLP(ForeignWeights, BaseBackbone):
         )
         return self
 
-    def _check_size(self, came: tuple[int, int]) -> None:
-        if came != self.img_size:
+    def _check_size(self, size: tuple[int, int]) -> None:
+        if size != self.img_size:
             raise ValueError(
-                f'ResMLP needs images of {self.img_size} px, found {came} px; '
+                f'ResMLP needs images of {self.img_size} px, found {size} px; '
                 'resize the images'
             )

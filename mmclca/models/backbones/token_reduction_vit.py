@@ -43,8 +43,8 @@ class ViTEmbedding:
         """
         self.dist_token = None
         if dist_token:
-            drawn = trunc_normal(1, 1, self.embed_dims)
-            self.dist_token = self._embedding(drawn)
+            token = trunc_normal(1, 1, self.embed_dims)
+            self.dist_token = self._embedding(token)
         self.with_cls_pos = with_cls_pos
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
@@ -52,8 +52,8 @@ class ViTEmbedding:
         integer(least=0, num_registers=num_registers)
         self.register_tokens = None
         if num_registers:  # equal registers would get equal gradients
-            drawn = torch.randn(1, num_registers, self.embed_dims)
-            self.register_tokens = self._embedding(1e-6 * drawn)
+            noise = torch.randn(1, num_registers, self.embed_dims)
+            self.register_tokens = self._embedding(1e-6 * noise)
 
     @property
     def is_distilled(self) -> bool:
@@ -96,8 +96,10 @@ class ViTEmbedding:
             mode=self.interpolate_mode,
             num_extra_tokens=self.num_prefix * self.with_cls_pos,
         )
-        own = (self.cls_token, self.dist_token)
-        prefix = [t.expand(x.size(0), -1, -1) for t in own if t is not None]
+        learned = (self.cls_token, self.dist_token)
+        prefix = [
+            t.expand(x.size(0), -1, -1) for t in learned if t is not None
+        ]
         if not prefix:
             return x + pos_embed
         if self.with_cls_pos:

@@ -78,8 +78,10 @@ class ContrastiveClassifier(ImageClassifier):
         """
         feats = self.extract_feat(inputs)
         losses = self.head.loss(feats, data_samples)
-        found = self.contrast(feats[-1], _labels(data_samples), **self.options)
-        return dict(losses, loss_contrast=self.contrast_weight * found)
+        contrast = self.contrast(
+            feats[-1], _labels(data_samples), **self.options
+        )
+        return dict(losses, loss_contrast=self.contrast_weight * contrast)
 
 
 @MODELS.register_module()
@@ -164,7 +166,7 @@ class CLEViTClassifier(ImageClassifier):
             raise ValueError(
                 'a triplet needs two images per batch; set drop_last=True'
             )
-        own = torch.arange(B, device=features.device)
-        negative = (own + torch.randint_like(own, 1, B)) % B
-        found = cle_vit_triplet(features, negative, self.margin)
-        return self.contrast_weight * found
+        index = torch.arange(B, device=features.device)
+        negative = (index + torch.randint_like(index, 1, B)) % B
+        triplet = cle_vit_triplet(features, negative, self.margin)
+        return self.contrast_weight * triplet

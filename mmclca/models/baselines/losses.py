@@ -41,8 +41,8 @@ def sim_trans_contrast(
     cosine, same = _pairwise(features, labels)
     unlike = (1 - cosine) / 2
     others = same & ~torch.eye(len(same), dtype=bool, device=same.device)
-    own = (unlike * others).sum(1) / (others.sum(1) + 1e-6)
-    counts = margin + own[:, None] - unlike >= 0
+    within = (unlike * others).sum(1) / (others.sum(1) + 1e-6)
+    counts = margin + within[:, None] - unlike >= 0
     pairs = torch.where(same, 1 - cosine, (1 + cosine) * counts)
     return pairs.mean()
 

@@ -57,8 +57,8 @@ class StructureGCN(nn.Module):
         hidden = row.mT @ ((row @ nodes) @ self.gc1)  # (B, n, HIDDEN)
         hidden = self.drop(F.leaky_relu(hidden, SLOPE)).relu()
         summed = (row @ self.drop(hidden)) @ self.gc2
-        own = row.gather(2, anchor[:, None, None])
-        return self.drop(F.leaky_relu(own * summed, SLOPE))
+        weight = row.gather(2, anchor[:, None, None])
+        return self.drop(F.leaky_relu(weight * summed, SLOPE))
 
 
 def _uniform(*shape: int) -> nn.Parameter:
@@ -140,13 +140,13 @@ class SIMTransHead(SizedHead):
 
     def __init__(self, num_classes: int, in_channels: int, **head):
         super().__init__(num_classes, in_channels, **head)
-        joined, made = 3 * in_channels, 1024
+        joined, hidden = 3 * in_channels, 1024
         self.layers = nn.Sequential(
             nn.BatchNorm1d(joined),
-            nn.Linear(joined, made),
-            nn.BatchNorm1d(made),
+            nn.Linear(joined, hidden),
+            nn.BatchNorm1d(hidden),
             nn.ELU(),
-            nn.Linear(made, num_classes),
+            nn.Linear(hidden, num_classes),
         )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:

@@ -130,22 +130,22 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         If the checkpoint lacks ``last_layers``, the last block may be new, and
         the checkpoint's last plain block may be unused.
         """
-        own, last = 'last_layers.0.', self.plain_name
-        owned, found, layers = (
+        block, last = 'last_layers.0.', self.plain_name
+        has_block, last_keys, has_layers = (
             [key for key in state_dict if key.startswith(prefix + start)]
-            for start in (own, last, 'layers.')
+            for start in (block, last, 'layers.')
         )
-        if layers and not (owned or found):
+        if has_layers and not (has_block or last_keys):
             raise CheckpointError(
-                f'the weights lack the last block ({own} or {last}); set '
+                f'the weights lack the last block ({block} or {last}); set '
                 'num_layers to the depth of their model'
             )
-        is_new = self.last_block == 'new' and not owned
-        others = {*self.may_be_new} - {own}
-        self.may_be_new = (*others, *[own] * is_new)
+        is_new = self.last_block == 'new' and not has_block
+        others = {*self.may_be_new} - {block}
+        self.may_be_new = (*others, *[block] * is_new)
         self.may_be_left = (last,) * is_new
-        if self.last_block == 'pretrained' and not owned:
-            for key in found:
-                new = prefix + own + key.removeprefix(prefix + last)
+        if self.last_block == 'pretrained' and not has_block:
+            for key in last_keys:
+                new = prefix + block + key.removeprefix(prefix + last)
                 state_dict[new] = state_dict.pop(key)
         return []
