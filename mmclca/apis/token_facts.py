@@ -82,7 +82,7 @@ def predict_with_facts(
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.recorder.layers
-    read = backbone.read_by_cls(images, layers[-1].entered)
+    read = backbone.last_cls_attention(images, layers[-1].entered)
     facts = token_facts(layers, read, recording.grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):
         gmacs = count(image, fact['tokens']) / 1e9

@@ -79,7 +79,7 @@ def test_normalization_equals_timm_or_paper(backbone):
     cfg = timm.get_pretrained_cfg(NAMES[backbone])
     seen = tuple([255 * v for v in values] for values in (cfg.mean, cfg.std))
     if backbone == 'mocov3-base-p16':
-        seen = IMAGENET  # NAMES has the AugReg ViT
+        seen = IMAGENET  # timm's name is the AugReg ViT
     if backbone in SEEN_OTHERWISE:
         assert here == IMAGENET
         assert here[0] != pytest.approx(seen[0])

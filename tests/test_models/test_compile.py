@@ -14,12 +14,12 @@ from mmclca.models.layers import talking_heads
 
 # one C++ file per graph, three times faster than one per kernel
 MACHINE_CODE = torch._inductor.config.patch(cpp_wrapper=True)
-# drop, sample or break ties differently in training
+# reducers with another drop, sampling or tie-breaking in training
 OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
 
 pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
-# a reducer with loss and noise; other reducers run as slow tests
+# has a loss and noise; other reducers run as slow tests
 QUICK = ('DynamicViT',)
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Patches and cached tokens per stage, for traces written by hand."""
+"""Patches and cached tokens per stage; attention per layer."""
 
 import torch
 import toy_backbones  # noqa: F401, registers them

@@ -40,7 +40,7 @@ def test_facts_about_tokens(models):
         copied = recording_copy(model, LastLayerRecorder)
         copied(x, mode='tensor')
         layers = copied.backbone.recorder.layers
-        read = model.backbone.read_by_cls(x, layers[-1].entered)
+        read = model.backbone.last_cls_attention(x, layers[-1].entered)
         facts.append(token_facts(layers, read, (4, 4)))
     for one, other in zip(*facts, strict=True):
         assert one['tokens'] == other['tokens'] == [18, 11, 13]

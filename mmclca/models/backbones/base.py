@@ -82,7 +82,7 @@ class ForeignWeights:
     # for layer-wise learning rates: prefixes of the embedding's parameters,
     # and the lists of layers in order
     embedding = ('patch_embed.', 'pos_embed', 'cls_token')
-    stacks = ('layers',)
+    layer_lists = ('layers',)
     frozen_stages = -1  # a larger number needs ``_freeze_stages``
 
     def rename_on_load(self) -> None:
@@ -118,14 +118,14 @@ class ForeignWeights:
             last for all other parameters) and the number of depths, as in
             mmpretrain's ``VisionTransformer``.
         """
-        name = param_name.removeprefix(prefix)
+        param_name = param_name.removeprefix(prefix)
         layers = [
-            f'{stack}.{layer}.'
-            for stack in self.stacks
-            for layer in range(len(getattr(self, stack)))
+            f'{name}.{layer}.'
+            for name in self.layer_lists
+            for layer in range(len(getattr(self, name)))
         ]
         starts = (self.embedding, *layers, '')
-        depths = (i for i, s in enumerate(starts) if name.startswith(s))
+        depths = (i for i, s in enumerate(starts) if param_name.startswith(s))
         return next(depths), len(starts)
 
     def _load_hook(self, state_dict, prefix, metadata, *_):

@@ -105,7 +105,7 @@ class CaiT(Reducible, BaseBackbone):
     """
 
     may_have_position = ()
-    stacks = ('layers', 'class_layers')
+    layer_lists = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and num_class_layers'
     has_cls = True
     stride = ViTEmbedding.stride
@@ -250,12 +250,12 @@ class CaiT(Reducible, BaseBackbone):
         _, tokens = self.forward_tokens(x)
         return self.class_layers.weights(*self._cls_and_keys(tokens))
 
-    def read_by_cls(
+    def last_cls_attention(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
         """See :class:`Reducible`; uses the last class layer, if any."""
         if not len(self.class_layers):
-            return super().read_by_cls(images, entered)
+            return super().last_cls_attention(images, entered)
         _, tokens = self.forward_tokens(images)
         weights = self.class_layers.weights(*self._cls_and_keys(tokens))[-1]
         first = 1 - tokens.num_prefix  # skip CLS unless it is in ``tokens``

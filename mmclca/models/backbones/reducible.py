@@ -116,7 +116,7 @@ class Reducible(ForeignWeights):
         """Whether a reducer can score patches by CLS attention."""
         return bool(self.num_prefix)
 
-    def read_by_cls(
+    def last_cls_attention(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
         """Compute the CLS attention of the last layer.

@@ -73,7 +73,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         b24=dict(embed_dims=768, num_layers=24),
     )
     may_be_new = ('class_layers.',)
-    stacks = ('layers', 'class_layers')
+    layer_lists = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and communication'
     why_not_reducible = 'its layers mix all patches of an image, by position'
 

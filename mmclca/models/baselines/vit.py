@@ -61,7 +61,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
     # the embedding contains CLS and patches only
     num_prefix, with_cls_pos = 1, True
     dist_token = register_tokens = cache = None
-    stacks = ('layers', 'last_layers')
+    layer_lists = ('layers', 'last_layers')
     min_layers = 2
 
     def __init__(

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The baselines and their public codes, in float64, where these are at hand:
-see ``newer_cases.py``."""
+"""Parity of the baselines with their public code, in float64."""
 
 import pytest
 import torch

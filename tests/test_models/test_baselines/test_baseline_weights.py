@@ -91,7 +91,7 @@ def test_last_block_after_loading_plain_weights(
     load_checkpoint(again, str(tmp_path / 'own.pth'))
     for name, tensor in again.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name
-    load_checkpoint(again, str(tmp_path / 'plain.pth'))  # loads again
+    load_checkpoint(again, str(tmp_path / 'plain.pth'))
 
 
 def without(model, start):
