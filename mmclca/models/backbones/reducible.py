@@ -29,14 +29,15 @@ class Reducible(ForeignWeights):
     By default, layers are ViT layers: mmpretrain's ``TransformerEncoderLayer``
     or modules with the same parts ``ln1``, ``attn``, ``ln2`` and ``ffn``. For
     other layers, override :meth:`normalize`, :meth:`attention_block` and
-    :meth:`ffn_block`. Optional overrides are :meth:`apply_final_norm`,
-    :meth:`format_tokens` and :meth:`fuse`. Do not override the rest. Pictures,
-    costs, recordings, exports and teachers use only this interface, so they
-    work with any such backbone.
+    :meth:`ffn_block`. Optional overrides are :meth:`before_layer`,
+    :meth:`apply_final_norm`, :meth:`format_tokens`, :meth:`fuse` and the
+    checks. Do not override the loop: :meth:`forward_tokens` and
+    :meth:`run_layer`. Pictures, costs, recordings, exports and teachers use
+    only this interface, so they work with any such backbone.
     """
 
     with_cp = False
-    final_norm = False  # whether ``apply_final_norm`` does anything
+    final_norm = False  # whether ``apply_final_norm`` normalizes tokens
     rel_pos_bias = False  # True requires a method ``position_bias``
     recorder = None  # see :func:`.recording.recording_copy`
     is_distilled = False  # whether a distillation token follows CLS
