@@ -83,8 +83,7 @@ class CaiT(Reducible, BaseBackbone):
         reducer (dict, optional): Config of a :class:`TokenReducer`.
             Defaults to None.
         reduce_at (Sequence[int] | int): Patch layers, from 0, with a
-        reduction.
-            Defaults to ().
+            reduction. Defaults to ().
         cache (dict, optional): Config of a :class:`CrossLayerCache` with
             ``num_tokens=0``. Defaults to None.
         in_channels (int): Image channels. Defaults to 3.

@@ -170,9 +170,8 @@ class TokenReductionViT(
         reducer (dict, optional): Config of a :class:`TokenReducer`.
             Defaults to None.
         reduce_at (Sequence[int] | int): Layers, from 0, with a reduction:
-        stage
-            s is ``reduce_at[s]``. Without a reducer, the cache still recovers
-            there. Defaults to ().
+            stage s is ``reduce_at[s]``. Without a reducer, the cache still
+            recovers there. Defaults to ().
         cache (dict, optional): Config of a :class:`CrossLayerCache`.
             Defaults to None.
         num_registers (int): Learned tokens without a position, from `Vision

@@ -108,9 +108,8 @@ class CLEViTClassifier(ImageClassifier):
         contrast_weight (float): Weight of the contrastive loss. Defaults to
             1.0.
         margin (float): Margin of the triplet loss. Defaults to 1.0.
-        label_smoothing (float): Label smoothing in both cross-entropies, 0.1
-        in
-            the public code. Defaults to 0.0.
+        label_smoothing (float): Label smoothing in both cross-entropies,
+            0.1 in the public code. Defaults to 0.0.
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
