@@ -26,7 +26,7 @@ CONV_STEM = dict(type='mmclca.ConvStem', norm_cfg=None)
 POOLINGS = ('attention', 'average')
 WIDTHS = dict(s=384, b=768, l=1024)
 DEPTHS = dict(s=(20, 36, 60, 120), b=(36, 60, 120), l=(60, 120))
-NORMS = dict(LN='LN2d', BN='BN', SyncBN='SyncBN')  # for tokens: for maps
+NORMS = dict(LN='LN2d', BN='BN', SyncBN='SyncBN')  # token norm: map norm
 
 
 class ColumnLayer(BaseModule):

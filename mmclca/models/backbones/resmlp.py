@@ -27,10 +27,10 @@ CLASS_LAYERS = dict(average=0, class_mlp=2)
 class ResMLP(ForeignWeights, BaseBackbone):
     """ResMLP: linear layers across patches alternate with FFNs.
 
-    Without attention, norms and positions, the fixed number of
-    patches communicates through a matrix shared by all channels. Checkpoints
-    from the public release and timm are renamed on load. Linear layers are
-    initialized with a truncated normal and zero biases.
+    Without attention, norms and positions, the fixed number of patches
+    communicates through a matrix shared by all channels. Checkpoints from the
+    public release and timm are renamed on load. Linear layers are initialized
+    with a truncated normal and zero biases.
 
     Source: Touvron's thesis (2022), chapter 4; `ResMLP: Feedforward networks
     for image classification with data-efficient training
