@@ -82,7 +82,13 @@ class Recorded:
 
 
 class Recorder:
-    """Record the tokens of each layer; called by the backbone per layer."""
+    """Record the tokens of each layer; called by the backbone per layer.
+
+    ``summary`` maps the attention (B, H, N, N) and the tokens before it to
+    the stored tensor. None: the attention is not computed.
+    """
+
+    summary = None
 
     def __init__(self):
         self.layers: list[Recorded] = []
@@ -95,34 +101,22 @@ class Recorder:
         left: Tokens,
     ) -> None:
         """Append the record of a layer."""
-        # layers without a reduction need not keep their output features
-        reduced = len(left.trace) > len(entered.trace)
-        self.layers.append(Recorded(entered, left if reduced else entered))
+        if len(left.trace) == len(entered.trace):
+            left = entered  # without a reduction, free the output features
+        record = Recorded(entered, left)
+        if self.summary is not None:
+            weights = attended.weights(attended.q, softmax)
+            record.attn = self.summary(weights, entered)
+        self.layers.append(record)
 
 
 class AttentionRecorder(Recorder):
-    """Record the attention of each layer, too.
-
-    ``summary`` maps the attention (B, H, N, N) and the tokens before the
-    attention to the stored tensor.
-    """
+    """Record the attention of each layer, too."""
 
     @staticmethod
     def summary(weights: Tensor, tokens: Tokens) -> Tensor:
         """Average over heads, (B, N, N)."""
         return weights.mean(dim=1)
-
-    def observe(
-        self,
-        entered: Tokens,
-        attended: Attended,
-        softmax: Callable | None,
-        left: Tokens,
-    ) -> None:
-        """Append the record of a layer with its attention."""
-        super().observe(entered, attended, softmax, left)
-        weights = attended.weights(attended.q, softmax)
-        self.layers[-1].attn = self.summary(weights, entered)
 
 
 def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:

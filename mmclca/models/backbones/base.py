@@ -10,6 +10,8 @@ from torch import nn
 from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
 from mmclca.utils.messages import integer, one_of
 
+from ..layers.class_attention import check_heads
+
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
 
@@ -25,13 +27,7 @@ def settings_of(
     missing = [name for name in sizes if name not in arch]
     if missing:
         raise ValueError(f'arch={arch!r}: missing {", ".join(missing)}')
-    heads, dims = arch.get('num_heads', 1), arch['embed_dims']
-    integer(num_heads=heads)
-    if dims % heads:
-        raise ValueError(
-            f'arch: embed_dims={dims} is not divisible by num_heads={heads}; '
-            'choose a number of heads that divides it'
-        )
+    check_heads(arch['embed_dims'], arch.get('num_heads', 1))
     return arch
 
 

@@ -135,7 +135,11 @@ class ResMLP(ForeignWeights, BaseBackbone):
         Raises:
             ValueError: If the images do not have ``img_size``.
         """
-        self._check_size(tuple(x.shape[-2:]))
+        if tuple(x.shape[-2:]) != self.img_size:
+            raise ValueError(
+                f'ResMLP needs images of {self.img_size} px, found '
+                f'{tuple(x.shape[-2:])} px; resize the images'
+            )
         x, _ = self.patch_embed(x)
         x = x.contiguous()  # otherwise every FFN would copy it
         for layer in self.layers:
@@ -180,10 +184,3 @@ class ResMLP(ForeignWeights, BaseBackbone):
             layer.fused() for layer in self.class_layers
         )
         return self
-
-    def _check_size(self, size: tuple[int, int]) -> None:
-        if size != self.img_size:
-            raise ValueError(
-                f'ResMLP needs images of {self.img_size} px, found {size} px; '
-                'resize the images'
-            )

@@ -29,9 +29,7 @@ def select_parts(row: Tensor, maps: Sequence, multiply: Callable) -> Tensor:
     return row[:, :, 0, 1:].argmax(dim=-1) + 1
 
 
-def multiply_by_attention(
-    row: Tensor, attended: Attended, chunk_size=128
-) -> Tensor:
+def multiply_by_map(row: Tensor, attended: Attended, chunk_size=128) -> Tensor:
     """Multiply a row by an attention map, recomputed in chunks of queries."""
     queries = attended.q.split(chunk_size, dim=2)
     parts = zip(row.split(chunk_size, dim=-1), queries, strict=True)
@@ -86,7 +84,7 @@ class TransFG(BaselineViT):
             if not self.keep_maps:
                 maps.append(attended)
         row = attended.cls_attn().unsqueeze(2)
-        multiply = torch.matmul if self.keep_maps else multiply_by_attention
+        multiply = torch.matmul if self.keep_maps else multiply_by_map
         parts = select_parts(row, maps, multiply)
         return self.run_last_block(x[:, :1], Kept(parts).apply(x))
 

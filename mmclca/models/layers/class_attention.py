@@ -8,7 +8,19 @@ from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from mmclca.utils.messages import integer
+
 from ..reduction.attention import logits_of
+
+
+def check_heads(embed_dims: int, num_heads: int) -> None:
+    """Refuse a number of heads that does not divide the channels."""
+    integer(num_heads=num_heads)
+    if embed_dims % num_heads:
+        raise ValueError(
+            f'embed_dims={embed_dims} is not divisible by '
+            f'num_heads={num_heads}; use a divisor'
+        )
 
 
 class ClassAttention(nn.Module):
@@ -20,11 +32,7 @@ class ClassAttention(nn.Module):
 
     def __init__(self, embed_dims: int, num_heads: int, qkv_bias: bool = True):
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(
-                f'embed_dims={embed_dims} is not divisible by '
-                f'num_heads={num_heads}; use a divisor'
-            )
+        check_heads(embed_dims, num_heads)
         self.num_heads = num_heads
         self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
         self.k = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)

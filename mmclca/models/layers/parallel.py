@@ -239,9 +239,7 @@ def _last_linear(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
     return x / (1 - drop_prob or 1)  # avoid 0 / 0 if all are dropped
 
 
-def _reinitialized_copy(
-    layer: TransformerEncoderLayer,
-) -> TransformerEncoderLayer:
+def _reinitialized_copy(layer: nn.Module) -> nn.Module:
     layer = deepcopy(layer)
     for module in layer.modules():
         if isinstance(module, nn.Linear):

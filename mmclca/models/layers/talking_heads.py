@@ -2,6 +2,7 @@
 """Talking heads: attention with heads mixed before and after the softmax."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from mmpretrain.models.backbones.vision_transformer import (
@@ -41,7 +42,7 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
         self, q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None
     ) -> Attended:
         """See :class:`MixedHeads`."""
-        return AttendedTalking(self, q, k, v, key_bias)
+        return AttendedTalking(q, k, v, key_bias, attn=self)
 
     def read(self, attended: Attended) -> Tensor:
         """See :class:`MixedHeads`."""
@@ -50,19 +51,11 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
         return torch.cat(parts, dim=2)
 
 
+@dataclass
 class AttendedTalking(Attended):
-    """Queries, keys and values of talking heads."""
+    """Queries, keys and values of talking heads; ``attn`` mixes the heads."""
 
-    def __init__(
-        self,
-        attn: TalkingHeadsAttention,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_bias: Tensor | None,
-    ):
-        super().__init__(q, k, v, key_bias)
-        self.attn = attn
+    attn: TalkingHeadsAttention = field(kw_only=True)
 
     def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
         """Compute the weights after the second mixing; see :class:`Attended`.

@@ -11,7 +11,7 @@ from torch import nn
 
 from mmclca.models import FFVT, SIMTrans, TransFG
 from mmclca.models.baselines.part_selection import (
-    multiply_by_attention,
+    multiply_by_map,
     mutual_attention,
     select_parts,
 )
@@ -40,9 +40,9 @@ def test_select_parts_equals_product_of_all_maps():
     expected = product[:, :, 0, 1:].argmax(dim=-1) + 1
     row = layers[-1].cls_attn().unsqueeze(2)
     assert torch.equal(select_parts(row, maps, torch.matmul), expected)
-    parts = select_parts(row, layers, multiply_by_attention)
+    parts = select_parts(row, layers, multiply_by_map)
     assert torch.equal(parts, expected)
-    whole = multiply_by_attention(row, layers[0], chunk_size=3)
+    whole = multiply_by_map(row, layers[0], chunk_size=3)
     torch.testing.assert_close(whole, row @ maps[0])
 
 
