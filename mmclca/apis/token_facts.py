@@ -14,11 +14,11 @@ from mmclca.models.reduction.tokens import Tokens
 class LastLayerRecorder(recording.Recorder):
     """Record tokens in each layer, but features only in the last layer."""
 
-    def observe(self, tokens, softmax):
+    def observe(self, *layer_tensors):
         for layer in self.layers[-1:]:
             layer.entered = _bare(layer.entered)
             layer.left = _bare(layer.left)
-        return super().observe(tokens, softmax)
+        super().observe(*layer_tensors)
 
 
 def _bare(tokens: Tokens) -> Tokens:
@@ -69,7 +69,7 @@ def predict_with_facts(
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.recorder.layers
-    read = backbone.read_by_cls(images, layers[-1].entered)
+    read = backbone.last_cls_attention(images, layers[-1].entered)
     facts = token_facts(layers, read, recording.grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):
         gmacs = count(image, fact['tokens']) / 1e9

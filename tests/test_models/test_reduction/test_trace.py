@@ -12,11 +12,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mmclca.models import list_methods
-from mmclca.models.recording import (
-    assignment_maps,
-    stage_weights,
-    survivor_maps,
-)
+from mmclca.models.recording import assigned, stage_weights, survivor_maps
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights
@@ -62,7 +58,7 @@ def keyed(*keys):
 
 def check(tokens, assignment, survivors, image=0):
     """Compare the last maps with the expected ones."""
-    token = assignment_maps(tokens, HW)[-1][image]
+    token = assigned(stage_weights(tokens)[-1]).unflatten(1, HW)[image]
     assert token.tolist() == assignment
     most = survivor_maps(tokens, HW)[-1][image]
     assert_close(most, torch.tensor(survivors), atol=1e-5, rtol=1e-5)
