@@ -169,7 +169,7 @@ def test_token_facts_are_equal_after_fusing_branches(models):
         copied = recording_copy(model, LastLayerRecorder)
         copied(x, mode='tensor')
         layers = copied.backbone.recorder.layers
-        read = model.backbone.read_by_cls(x, layers[-1].entered)
+        read = model.backbone.last_cls_attention(x, layers[-1].entered)
         facts.append(token_facts(layers, read, (4, 4)))
     for one, other in zip(*facts, strict=True):
         assert one['tokens'] == other['tokens'] == [18, 11, 13]
