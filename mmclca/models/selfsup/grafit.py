@@ -29,7 +29,7 @@ def knn_loss(
     sigma: float = 0.05,
     reduction: str = 'mean',
 ) -> Tensor:
-    """kNN loss: negative log share of same-class neighbors.
+    """Nearest-neighbor loss: negative log share of same-class neighbors.
 
     Equations 2.2 and 2.3 of the thesis, over the rows of a bank without the
     image itself. An image without another one of its class adds 0.

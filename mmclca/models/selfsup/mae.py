@@ -95,6 +95,7 @@ class DistilledMAE(MAE):
         Args:
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample], optional): Not used.
+            **kwargs: Not used.
         """
         seen = self.backbone.encode(inputs)
         pred = self.neck(seen.output, seen.ids_restore)

@@ -158,6 +158,7 @@ class MIRL(MAE):
         Args:
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample], optional): Not used.
+            **kwargs: Not used.
         """
         preds, mask = self.predict_pixels(inputs)
         return self.head.loss(preds, inputs, mask)

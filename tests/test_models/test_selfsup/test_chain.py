@@ -141,9 +141,8 @@ def test_partial_init_loads_selected_layers(pretrained, options, taken):
     fresh = model.backbone.layers[-1].ffn.layers[0][0].weight
     assert 0 < fresh.std() < 0.5 and model.is_init
     again = MODELS.build(classifier(backbone()))
-    again.load_state_dict(
-        model.state_dict()
-    )  # evaluation needs no pre-trained file
+    # evaluation needs no pre-trained file
+    again.load_state_dict(model.state_dict())
 
 
 def test_partial_init_loads_into_deeper_network(pretrained):

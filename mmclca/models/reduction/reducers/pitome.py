@@ -34,9 +34,8 @@ def match_by_energy(
     y = metric.gather(1, index.expand(-1, -1, metric.size(-1)))
     best, partner = (y[:, ::2] @ y[:, 1::2].transpose(1, 2)).max(dim=-1)
     rank = ranks(best)
-    num_left = (
-        M - num_paired // 2 - num_merged
-    )  # tokens outside pairs and unmerged sources
+    # tokens outside pairs and unmerged sources
+    num_left = M - num_paired // 2 - num_merged
     target = torch.arange(M, device=metric.device).repeat(B, 1) - num_paired
     pairs = target[:, :num_paired]  # a view
     pairs[:, ::2] = torch.where(

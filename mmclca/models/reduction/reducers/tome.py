@@ -27,9 +27,8 @@ def match(
     y = F.normalize(metric[:, num_prefix:], dim=-1)
     even = num_prefix % 2  # first even position
     similarity = y[:, even::2] @ y[:, 1 - even :: 2].transpose(1, 2)
-    best, partner = similarity.max(
-        dim=-1
-    )  # (B, E), E tokens at even positions
+    # both (B, E), with E tokens at even positions
+    best, partner = similarity.max(dim=-1)
     order = best.argsort(dim=-1, descending=True)
     merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
     num_left = num_prefix + best.size(1) - num_merged

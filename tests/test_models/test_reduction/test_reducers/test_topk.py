@@ -141,9 +141,8 @@ def test_evit_orders_cls_kept_fused():
     q = torch.ones(1, 1, 6, 1)
     k = torch.cat((torch.tensor([[0.2]]), score), 1).log()[:, None, :, None]
     tokens = EViT(0.4, num_stages=1).between(Tokens(x), Attended(q, k, q), 0)
-    fused = (
-        0.10 * x[0, 1] + 0.05 * x[0, 3] + 0.15 * x[0, 5]
-    )  # weights sum to 0.3
+    # weights sum to 0.3
+    fused = 0.10 * x[0, 1] + 0.05 * x[0, 3] + 0.15 * x[0, 5]
     expected = torch.stack([x[0, 0], x[0, 2], x[0, 4], fused])
     assert torch.allclose(tokens.x[0], expected, atol=1e-6)
 
