@@ -1,12 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from contextlib import redirect_stdout
-
-import mmengine.utils  # noqa: F401 its bars keep the output of their import
-
-# it prints that an optional reader of its own is not there
-with redirect_stdout(None):
-    import mmpretrain.datasets  # noqa: F401
-
 from .batches import match_by_name
 from .class_folders import ClassFolders, ImageNetV2
 from .decoding import LoadPhotograph

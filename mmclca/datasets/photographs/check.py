@@ -18,42 +18,41 @@ from PIL import Image, ImageOps
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import first_of, track
 
-from ..decoding import by_pillow, decode, open_image, reserved
-from ..image_files import find_problem
+from ..decoding import by_pillow, decode, open_image, reserved, rows_of
+from ..image_files import check_image
 from .labeled_images import LabeledImages
 from .spellings import look
 
 _some = partial(first_of, most=3, between='; ')
-# of the same picture in several splits, which one is kept
+# copies in several splits: the copy in the split of lowest rank is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
-_THREADS = 8  # decoders leave the interpreter to the others
-_SIDE = 16  # of the small pictures that are compared
-# A picture that was saved in another format stays within this when it is made
-# small. Others seldom do, and then it costs decoding both.
+_THREADS = 8  # decoders release the interpreter lock
+_SIDE = 16  # pixels per side of the thumbnails for comparison
+# Thumbnails of copies in several formats differ less than this. Other pairs
+# seldom do; decoding both is then the only cost.
 _TOLERANCE = 4
-# what Pillow makes small though it is cut short, or no picture to OpenCV
+# Pillow shrinks truncated JPEG files without an error
 _LENIENT = 'JPEG', 'MPO'
 _NO_COLOURS = 'F', 'I'
 
 
 @dataclass
 class Checked:
-    """Photographs that can be used, and what became of the others.
+    """Usable photos, and the skipped ones with reasons.
 
     Args:
-        photographs (LabeledImages): What is used.
-        unread (dict[str, str]): By path why one cannot be read.
-        doubled (list[tuple[str, str]]): Left out, and the one that is kept,
-            of the same picture, class and split.
-        conflicts (list[tuple[str, ...]]): The same picture in several
-            classes; none of these is used.
-        leaks (list[tuple[str, str]]): Left out, and the one that is kept for
-            validation or a test, which shows the same.
-        untrained (dict[str, int]): Classes of which nothing is left to train
-            with, and their photographs, which are left out.
-        digests (dict[str, str]): SHA-256 of the files that were read, by path.
-        unopened (dict[str, str]): SHA-256 of files that must not be opened,
-            by path.
+        photographs (LabeledImages): Usable photos.
+        unread (dict[str, str]): Problems of unreadable files, by path.
+        doubled (list[tuple[str, str]]): Skipped and kept duplicate in the
+            same class and split.
+        conflicts (list[tuple[str, ...]]): Copies of a photo in several
+            classes, all skipped.
+        leaks (list[tuple[str, str]]): Skipped training photo, and its copy in
+            validation or test.
+        untrained (dict[str, int]): Skipped classes without training photos,
+            with their number of photos.
+        digests (dict[str, str]): SHA-256 of readable files, by path.
+        unopened (dict[str, str]): SHA-256 of unopened files, by path.
     """
 
     photographs: LabeledImages
@@ -67,21 +66,20 @@ class Checked:
 
     @property
     def single(self) -> list[str]:
-        """Classes with one photo to train with."""
+        """Classes with one training photo."""
         found = self.photographs
         counts = found.select(found.to_train()).counts()
         return [name for name, n in counts.items() if n == 1]
 
     @property
     def alike(self) -> list[tuple[str, ...]]:
-        """Class names that differ only in capitals, spaces or characters that
-        look the same."""
+        """Groups of class names with the same :func:`look`."""
         names = {name: look(name) for name in self.photographs.classes}
         return [(*x,) for x in keys_by(names).values() if len(x) > 1]
 
     @property
     def split_groups(self) -> list[str]:
-        """Groups in training that are also in validation or test."""
+        """Groups shared by training and validation or test."""
         found = self.photographs
         trained = found.select(found.to_train())
         others = found.without({*trained.paths})
@@ -99,8 +97,8 @@ def check_photographs(
 
     Args:
         photographs (LabeledImages): All photos.
-        unopened (dict[str, str], optional): SHA-256 by path of files that
-            were checked before and are not opened. Defaults to None.
+        unopened (dict[str, str], optional): SHA-256 by path of previously
+            checked files, which are not opened. Defaults to None.
 
     Returns:
         Checked: The usable photos. Labels are renumbered if a class is
@@ -136,7 +134,7 @@ def check_photographs(
 
 
 def _compare(photographs: LabeledImages, pictures: list[list[str]]):
-    """Return the files to leave out of those that show the same."""
+    """Sort copies of an image into duplicates, conflicts and leaks."""
     facts = zip(photographs.labels, photographs.splits, strict=True)
     facts = dict(zip(photographs.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
@@ -155,8 +153,7 @@ def _compare(photographs: LabeledImages, pictures: list[list[str]]):
 def _trainable(
     photographs: LabeledImages,
 ) -> tuple[LabeledImages, dict[str, int]]:
-    """Return photographs of trainable classes, and how many others there
-    are."""
+    """Drop classes without training photos; count the photos of each."""
     trained = {photographs.labels[i] for i in photographs.to_train()}
     names = {photographs.classes[label] for label in trained}
     counts = photographs.counts().items()
@@ -165,7 +162,7 @@ def _trainable(
 
 
 def _lines_of(checked: Checked) -> Iterator[str]:
-    """Describe skipped photos and possible problems, one line each."""
+    """Yield a line per kind of skipped photo and possible problem."""
     source = checked.photographs.source
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
@@ -216,7 +213,7 @@ def _lines_of(checked: Checked) -> Iterator[str]:
 
 @dataclass
 class ImageSummary:
-    """The size and hashes of an image file."""
+    """Size, SHA-256 and thumbnail of an image file, or its problem."""
 
     problem: str
     digest: str = ''
@@ -225,23 +222,16 @@ class ImageSummary:
 
 
 def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
-    """Read size and hashes of files in several threads.
-
-    JPEG files are decoded at an eighth of their size, which is faster.
-
-    Args:
-        paths (Sequence[str]): The files.
-    """
+    """Summarize image files in several threads; JPEG at reduced size."""
     with ThreadPoolExecutor(_THREADS) as pool:
         looks = track(pool.map(_look, paths), 'Checking photos', len(paths))
         return dict(zip(paths, looks, strict=True))
 
 
 def same_pictures(looks: dict[str, ImageSummary]) -> list[list[str]]:
-    """Find files with the same bytes, or the same pixels once decoded.
+    """Group files with equal bytes or equal pixels, in the order of ``looks``.
 
-    Returns:
-        list[list[str]]: Two or more paths each, in the order of ``looks``.
+    Only files with similar thumbnails are decoded.
     """
     copies = keys_by({path: look.digest for path, look in looks.items()})
     first = {
@@ -270,22 +260,18 @@ def _look(path: str) -> ImageSummary:
     try:
         content = read_bytes(path)
         size, small = _small(content)
-    except Exception as error:  # a decoder may raise anything
-        problem = find_problem(path, quick=True)
+    except Exception as error:  # decoders raise many types
+        problem = check_image(path, quick=True)
         return ImageSummary(problem or f'{type(error).__name__}: {error}')
     return ImageSummary('', sha256(content).hexdigest(), size, small)
 
 
 def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
-    """Size and small picture of a file.
-
-    Raises:
-        Exception: What the decoder raises where it is no image, or not whole.
-    """
+    """Return size and thumbnail; raise an error of any type if unreadable."""
     with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
         if image.format in _LENIENT or image.mode in _NO_COLOURS:
-            problem = find_problem(content, quick=True)
+            problem = check_image(content, quick=True)
             if problem:
                 raise ValueError(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
@@ -294,12 +280,12 @@ def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
 
 
 def _shrunk(image: Image.Image) -> np.ndarray:
-    """Resize an image to ``_SIDE`` x ``_SIDE``, row by row to save memory."""
+    """Resize an image to ``_SIDE`` x ``_SIDE``, in bands to save memory."""
     width, height = image.size
     rows = []
     for ends in pairwise(np.linspace(0, height, _SIDE + 1).tolist()):
         first, last = floor(ends[0]), ceil(ends[1])
-        band = image.crop((0, first, width, last)).convert('RGB')
+        band = rows_of(image, first, last).convert('RGB')
         box = 0, ends[0] - first, width, ends[1] - first
         small = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
         rows.append(np.asarray(small))
@@ -307,7 +293,7 @@ def _shrunk(image: Image.Image) -> np.ndarray:
 
 
 def _problem_of_name(path: str) -> str:
-    """Reason why a path cannot be a line of a list, or an empty text."""
+    """Return why a path cannot be written to a list, or an empty string."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -317,7 +303,7 @@ def _problem_of_name(path: str) -> str:
 
 
 def keys_by(values: dict) -> dict:
-    """Return the keys that have each value."""
+    """Group the keys of a dict by value."""
     keys = defaultdict(list)
     for key, value in values.items():
         keys[value].append(key)
@@ -325,7 +311,7 @@ def keys_by(values: dict) -> dict:
 
 
 def _close(paths: list[str], looks: dict[str, ImageSummary]) -> list[str]:
-    """Return the files that are much like another one."""
+    """Return the files whose thumbnails resemble another one."""
     small = np.stack([looks[path].small for path in paths]).astype(np.int16)
     means = small.mean(1)
     order = means.argsort()
@@ -333,7 +319,7 @@ def _close(paths: list[str], looks: dict[str, ImageSummary]) -> list[str]:
     close = set()
     for i, end in enumerate(ends):
         near = order[i + 1 : end]
-        for step in (64, 1):  # most differ in the first few values
+        for step in (64, 1):  # a few values exclude most candidates
             away = small[near, ::step] - small[order[i], ::step]
             near = near[np.abs(away).max(1) <= _TOLERANCE]
         close |= {*near, order[i]} if len(near) else set()
@@ -342,7 +328,7 @@ def _close(paths: list[str], looks: dict[str, ImageSummary]) -> list[str]:
 
 def _digest_pixels(path: str) -> str:
     content = read_bytes(path)
-    # OpenCV's JPEG decoder rounds in another way than that of most programs
+    # OpenCV's JPEG decoder rounds differently from most programs
     is_jpeg = content.startswith(b'\xff\xd8')
     with open_image(BytesIO(content)) as opened, reserved(opened):
         image = by_pillow(content) if is_jpeg else decode(content)

@@ -11,7 +11,7 @@ from mmpretrain.datasets.base_dataset import expanduser
 from mmclca.registry import DATASETS
 from mmclca.utils.messages import one_of
 
-from ..image_files import check_headers
+from ..image_files import check_images
 from . import lists
 from .info import SPLITS, get_info
 from .places import TOOL, find_set
@@ -98,7 +98,7 @@ class UltraFGVC(BaseDataset):
         listed = splits[self.split]
         place = shlex.quote(os.path.commonpath(found.places))
         lists.refuse_bad(
-            check_headers([image.path for image in listed]),
+            check_images([image.path for image in listed]),
             info,
             f'\nTo list all: {TOOL} check {place} --dataset {info.name}',
             most=5,

@@ -15,7 +15,7 @@ from mmclca.utils.files import read_bytes, write_rows
 from mmclca.utils.messages import track
 
 from ..decoding import open_image
-from ..image_files import IMAGE_SUFFIXES, find_problem
+from ..image_files import IMAGE_SUFFIXES, check_image
 from .forms import parquet_images
 from .info import canonical
 from .lists import check_split, class_names, divide, label, refuse_bad
@@ -123,7 +123,7 @@ def _decoded(found, images, info):
     if found.form == 'parquet':
         sources = chain(*map(parquet_images, found.places))
     for path, source in track(sources, 'Images', total=len(paths)):
-        problem = path in paths and find_problem(source)
+        problem = path in paths and check_image(source)
         if problem:
             bad[path] = problem
         elif path in paths:
