@@ -263,10 +263,10 @@ def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
 
 def _to_bgr(upright: Image.Image) -> np.ndarray:
     if upright.mode in _DEEP:
-        grey = np.asarray(upright)
-        if grey.min() >= 0 and grey.max() < 2**16:
-            grey = to_8_bits(grey.astype(np.uint16))
-            return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
+        gray = np.asarray(upright)
+        if gray.min() >= 0 and gray.max() < 2**16:
+            gray = to_8_bits(gray.astype(np.uint16))
+            return cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR)
     if upright.mode in ('F', 'I'):
         raise ValueError(f'pixel mode {upright.mode} is not supported')
     width, height = upright.size

@@ -33,7 +33,7 @@ _SIDE = 16  # pixels per side of the thumbnails for comparison
 _TOLERANCE = 4
 # Pillow shrinks truncated JPEG files without an error
 _LENIENT = 'JPEG', 'MPO'
-_NO_COLOURS = 'F', 'I'
+_NO_COLORS = 'F', 'I'
 
 
 @dataclass
@@ -108,14 +108,12 @@ def check_photographs(
         ValueError: If fewer than two classes have training photos.
     """
     unopened = unopened or {}
-    looks = {
-        path: ImageSummary('', digest) for path, digest in unopened.items()
-    }
+    found = {path: ImageSummary('', x) for path, x in unopened.items()}
     new = [path for path in photographs.paths if path not in unopened]
-    looks |= summarize_images(new)
-    unread = {path: x.problem for path, x in looks.items() if x.problem}
-    read = {path: x for path, x in looks.items() if not x.problem}
-    doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
+    found |= summarize_images(new)
+    unread = {path: x.problem for path, x in found.items() if x.problem}
+    read = {path: x for path, x in found.items() if not x.problem}
+    doubled, conflicts, leaks = _sort_copies(photographs, find_copies(read))
     out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
     used, untrained = _trainable(photographs.without(out))
     checked = Checked(
@@ -124,21 +122,21 @@ def check_photographs(
         unopened=unopened,
     )
     if len(used.classes) < 2:
-        found = '; '.join(checked.lines())
+        problems = '; '.join(checked.lines())
         raise ValueError(
             f'{photographs.source}: at least two classes with training photos '
             f'are needed, found {len(used.classes)} of '
-            f'{len(photographs.classes)} ({found})'
+            f'{len(photographs.classes)} ({problems})'
         )
     return checked
 
 
-def _compare(photographs: LabeledImages, pictures: list[list[str]]):
+def _sort_copies(photographs: LabeledImages, copies: list[list[str]]):
     """Sort copies of an image into duplicates, conflicts and leaks."""
     facts = zip(photographs.labels, photographs.splits, strict=True)
     facts = dict(zip(photographs.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
-    for paths in pictures:
+    for paths in copies:
         if len({facts[path][0] for path in paths}) > 1:
             conflicts.append(tuple(paths))
             continue
@@ -218,68 +216,70 @@ class ImageSummary:
     problem: str
     digest: str = ''
     size: tuple[int, int] = (0, 0)
-    small: np.ndarray | None = None
+    thumbnail: np.ndarray | None = None
 
 
 def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
     """Summarize image files in several threads; JPEG at reduced size."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        looks = track(pool.map(_look, paths), 'Checking photos', len(paths))
-        return dict(zip(paths, looks, strict=True))
+        found = pool.map(_summarize, paths)
+        found = track(found, 'Checking photos', len(paths))
+        return dict(zip(paths, found, strict=True))
 
 
-def same_pictures(looks: dict[str, ImageSummary]) -> list[list[str]]:
-    """Group files with equal bytes or equal pixels, in the order of ``looks``.
+def find_copies(found: dict[str, ImageSummary]) -> list[list[str]]:
+    """Group files with equal bytes or equal pixels, in the order of ``found``.
 
     Only files with similar thumbnails are decoded.
     """
-    copies = keys_by({path: look.digest for path, look in looks.items()})
+    copies = keys_by({path: x.digest for path, x in found.items()})
     first = {
-        paths[0]: looks[paths[0]].size
+        paths[0]: found[paths[0]].size
         for paths in copies.values()
-        if looks[paths[0]].small is not None
+        if found[paths[0]].thumbnail is not None
     }
-    close = [
+    similar = [
         path
         for paths in keys_by(first).values()
-        for path in _close(paths, looks)
+        for path in _similar(paths, found)
     ]
     with ThreadPoolExecutor(_THREADS) as pool:
-        pixels = dict(zip(close, pool.map(_digest_pixels, close), strict=True))
-    pictures = {
-        path: pixels.get(copies[look.digest][0], look.digest)
-        for path, look in looks.items()
+        digests = pool.map(_digest_pixels, similar)
+        pixels = dict(zip(similar, digests, strict=True))
+    images = {
+        path: pixels.get(copies[x.digest][0], x.digest)
+        for path, x in found.items()
     }
-    return [paths for paths in keys_by(pictures).values() if len(paths) > 1]
+    return [paths for paths in keys_by(images).values() if len(paths) > 1]
 
 
-def _look(path: str) -> ImageSummary:
+def _summarize(path: str) -> ImageSummary:
     problem = _problem_of_name(path)
     if problem:
         return ImageSummary(problem)
     try:
         content = read_bytes(path)
-        size, small = _small(content)
+        size, thumbnail = _size_and_thumbnail(content)
     except Exception as error:  # decoders raise many types
         problem = check_image(path, quick=True)
         return ImageSummary(problem or f'{type(error).__name__}: {error}')
-    return ImageSummary('', sha256(content).hexdigest(), size, small)
+    return ImageSummary('', sha256(content).hexdigest(), size, thumbnail)
 
 
-def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
+def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
     """Return size and thumbnail; raise an error of any type if unreadable."""
     with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
-        if image.format in _LENIENT or image.mode in _NO_COLOURS:
+        if image.format in _LENIENT or image.mode in _NO_COLORS:
             problem = check_image(content, quick=True)
             if problem:
                 raise ValueError(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
             ImageOps.exif_transpose(image, in_place=True)
-            return size, _shrunk(image)
+            return size, _thumbnail(image)
 
 
-def _shrunk(image: Image.Image) -> np.ndarray:
+def _thumbnail(image: Image.Image) -> np.ndarray:
     """Resize an image to ``_SIDE`` x ``_SIDE``, in bands to save memory."""
     width, height = image.size
     rows = []
@@ -287,8 +287,8 @@ def _shrunk(image: Image.Image) -> np.ndarray:
         first, last = floor(ends[0]), ceil(ends[1])
         band = rows_of(image, first, last).convert('RGB')
         box = 0, ends[0] - first, width, ends[1] - first
-        small = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
-        rows.append(np.asarray(small))
+        row = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
+        rows.append(np.asarray(row))
     return np.stack(rows).reshape(-1)
 
 
@@ -310,20 +310,21 @@ def keys_by(values: dict) -> dict:
     return keys
 
 
-def _close(paths: list[str], looks: dict[str, ImageSummary]) -> list[str]:
+def _similar(paths: list[str], found: dict[str, ImageSummary]) -> list[str]:
     """Return the files whose thumbnails resemble another one."""
-    small = np.stack([looks[path].small for path in paths]).astype(np.int16)
+    small = np.stack([found[path].thumbnail for path in paths])
+    small = small.astype(np.int16)
     means = small.mean(1)
     order = means.argsort()
     ends = np.searchsorted(means[order], means[order] + _TOLERANCE, 'right')
-    close = set()
+    similar = set()
     for i, end in enumerate(ends):
         near = order[i + 1 : end]
         for step in (64, 1):  # a few values exclude most candidates
             away = small[near, ::step] - small[order[i], ::step]
             near = near[np.abs(away).max(1) <= _TOLERANCE]
-        close |= {*near, order[i]} if len(near) else set()
-    return [paths[i] for i in sorted(close)]
+        similar |= {*near, order[i]} if len(near) else set()
+    return [paths[i] for i in sorted(similar)]
 
 
 def _digest_pixels(path: str) -> str:

@@ -44,18 +44,20 @@ def find_series(
     Returns:
         dict[str, int]: Near-duplicates by class name, if there are any.
     """
-    pairs, corners, found = _alike(photographs, features), {}, set()
+    pairs, corners, found = _similar_pairs(photographs, features), {}, set()
     for pair in track(pairs, 'Near-duplicates'):
         for i in pair:
             if i not in corners:
                 corners[i] = _corners(photographs.paths[i])
-        if _is_same(*map(corners.get, pair)):
+        if _match(*map(corners.get, pair)):
             found |= {*pair}
     names = photographs.names
     return dict(Counter(names[i] for i in sorted(found)))
 
 
-def _alike(photographs: LabeledImages, features: Tensor) -> list[tuple]:
+def _similar_pairs(
+    photographs: LabeledImages, features: Tensor
+) -> list[tuple]:
     """Pair photos with their nearest neighbors in the class, nearest first."""
     features = features - features.mean(0)
     features = F.normalize(features / (features.std(0) + 1e-6), dim=1)
@@ -86,7 +88,7 @@ def _corners(path: str) -> tuple:
     return cv2.ORB_create(fastThreshold=5).detectAndCompute(gray, None)
 
 
-def _is_same(one: tuple, other: tuple) -> bool:
+def _match(one: tuple, other: tuple) -> bool:
     (points, looks), (others, other_looks) = one, other
     if min(len(points), len(others)) < CORNERS:
         return False

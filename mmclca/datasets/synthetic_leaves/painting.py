@@ -109,9 +109,9 @@ def _damage(leaf, rng, unit, canvas):
     holes, spots = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
     for layer, often, big in ((holes, 0.7, 0.02), (spots, 2.5, 0.010)):
         for _ in range(rng.poisson(often)):
-            centre = _somewhere(leaf, rng)
+            center = _somewhere(leaf, rng)
             radius = unit * big * rng.uniform(0.35, 1.2)
-            _fill(layer, _blob(centre, radius, rng))
+            _fill(layer, _blob(center, radius, rng))
     return holes, spots
 
 
@@ -123,12 +123,12 @@ def _somewhere(leaf, rng):
     return rib + (edge - rib) * rng.uniform(0.15, 1.0)
 
 
-def _blob(centre, radius, rng):
+def _blob(center, radius, rng):
     angle = np.linspace(0, 2 * np.pi, 20, endpoint=False)
     shape, phase = rng.uniform(0.05, 0.3, 3), rng.uniform(0, 6.3, 3)
     waves = np.arange(1, 4)[:, None] * angle + phase[:, None]
     reach = radius * (1 + shape @ np.sin(waves))
-    return centre + reach[:, None] * np.stack(
+    return center + reach[:, None] * np.stack(
         [np.cos(angle), np.sin(angle)], 1
     )
 
@@ -139,8 +139,8 @@ def _blade(mask, half, veins, holes, spots, rng):
     light = _relief(veins, half, mask, rng)
     inside = mask > 0.5
     light -= light[inside].mean()
-    colour = _near(BLADE, rng, 0.11, 6)
-    image = colour * (1 + light)
+    color = _near(BLADE, rng, 0.11, 6)
+    image = color * (1 + light)
     _mix(image, YELLOW, _clouds(rng, size, 5) * 0.10 + rng.uniform(0, 0.12))
     _mix(image, _near(VEIN, rng, 0.04, 3), veins * rng.uniform(0.5, 0.85))
     rim = cv2.GaussianBlur(holes, (0, 0), size / 150)
@@ -208,15 +208,15 @@ def _crop(texture, rng, size):
     return texture[top : top + size, left : left + size]
 
 
-def _mix(image, colour, amount):
+def _mix(image, color, amount):
     """Blend the image with a color, in place."""
-    image += (colour - image) * np.clip(amount, 0, 1)
+    image += (color - image) * np.clip(amount, 0, 1)
 
 
-def _near(colour, rng, brightness, hue):
+def _near(color, rng, brightness, hue):
     """Vary a color in brightness and hue."""
     shift = rng.normal(0, hue, (3, 1, 1)).clip(-1.5 * hue, 1.5 * hue)
-    return np.float32(colour * rng.normal(1, brightness) + shift)
+    return np.float32(color * rng.normal(1, brightness) + shift)
 
 
 def _ribbons(curves, width):
