@@ -9,6 +9,7 @@ import logging
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from ctypes import CDLL
 from functools import lru_cache
 from io import BytesIO
 from math import ceil
@@ -47,6 +48,7 @@ MAX_PIXELS = 200_000_000
 MAX_DECODED = 3 * MAX_PIXELS
 _SHARES = 16  # MAX_DECODED is reserved in so many parts
 _FREE, _TURN, _THREAD = Semaphore(_SHARES), Lock(), local()
+_LARGE = 2**24  # bytes of an image whose memory is returned to the system
 # copies of an image in a decoder, as measured
 _COPIES = dict(WEBP=3, AVIF=2, HEIF=2)
 _WHITE = 255, 255, 255, 255
@@ -98,8 +100,16 @@ def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
     try:
         yield
     finally:
+        if size > _LARGE:
+            _return_free_memory()
         _THREAD.held = held
         _FREE.release(wanted - held)
+
+
+def _return_free_memory() -> None:
+    """Return freed blocks to the system, which glibc keeps for each thread."""
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries
+        CDLL(None).malloc_trim(0)
 
 
 def decoded_bytes(image: Image.Image) -> int:
