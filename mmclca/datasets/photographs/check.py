@@ -72,7 +72,7 @@ class Checked:
         return [name for name, n in counts.items() if n == 1]
 
     @property
-    def alike(self) -> list[tuple[str, ...]]:
+    def similar_names(self) -> list[tuple[str, ...]]:
         """Groups of class names with the same :func:`look`."""
         names = {name: look(name) for name in self.photographs.classes}
         return [(*x,) for x in keys_by(names).values() if len(x) > 1]
@@ -161,39 +161,38 @@ def _trainable(
 
 def _lines_of(checked: Checked) -> Iterator[str]:
     """Yield a line per kind of skipped photo and possible problem."""
-    source = checked.photographs.source
+    photographs = checked.photographs
+    source, names = photographs.source, ' = '.join
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
     def short(path: str) -> str:
         path = os.path.relpath(path, folder)
         return os.fsencode(path).decode(errors='replace')
 
-    yield from (f'Warning: {note}' for note in checked.photographs.notes)
-    for reason, paths in keys_by(checked.photographs.left_out).items():
+    def copies(groups: Sequence[tuple[str, ...]]) -> list[str]:
+        return [names(map(short, paths)) for paths in groups]
+
+    yield from (f'Warning: {note}' for note in photographs.notes)
+    for reason, paths in keys_by(photographs.left_out).items():
         files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
         yield f'Skipped: {files} {reason} ({_some(map(short, paths))})'
+    unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
+    counts = checked.untrained.items()
     problems = {
         'Skipped: {} system folder{s} or hidden image{s}': map(
-            short, sorted(checked.photographs.skipped)
+            short, sorted(photographs.skipped)
         ),
-        'Skipped: {} unreadable': (
-            f'{short(p)}: {why}' for p, why in checked.unread.items()
-        ),
-        'Skipped: {} duplicate{s}, used once': (
-            f'{short(p)} = {short(kept)}' for p, kept in checked.doubled
-        ),
-        'Skipped: {} photo{s} in several classes': (
-            ' = '.join(map(short, paths)) for paths in checked.conflicts
-        ),
-        'Skipped: {} also in val or test, so not used for training': (
-            f'{short(p)} = {short(kept)}' for p, kept in checked.leaks
+        'Skipped: {} unreadable': unread,
+        'Skipped: {} duplicate{s}, used once': copies(checked.doubled),
+        'Skipped: {} photo{s} in several classes': copies(checked.conflicts),
+        'Skipped: {} also in val or test, so not used for training': copies(
+            checked.leaks
         ),
         'Skipped: {} class{es} without training photos': (
-            f'{name}, {n} in val or test'
-            for name, n in checked.untrained.items()
+            f'{name}, {n} in val or test' for name, n in counts
         ),
         'Warning: {} case{s} of nearly equal class names': map(
-            ' = '.join, checked.alike
+            names, checked.similar_names
         ),
         'Warning: {} group{s} in both train and val or test': (
             checked.split_groups
@@ -203,10 +202,10 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         ),
     }
     for problem, found in problems.items():
-        names = [*found]
-        forms = dict(s='', es='') if len(names) == 1 else dict(s='s', es='es')
-        if names:
-            yield f'{problem.format(len(names), **forms)} ({_some(names)})'
+        found = [*found]
+        forms = dict(s='', es='') if len(found) == 1 else dict(s='s', es='es')
+        if found:
+            yield f'{problem.format(len(found), **forms)} ({_some(found)})'
 
 
 @dataclass
