@@ -198,10 +198,10 @@ def test_damaged_parquet_files_are_refused(tmp_path, monkeypatch):
     content = bytearray(path.read_bytes())
     content[900:4000] = bytes(3100)  # the first row groups
     path.write_bytes(content)
-    with pytest.raises(ValueError, match='row 16 '):
+    with pytest.raises(ValueError, match='damaged'):
         list(forms.parquet_images(path))
     path.write_bytes(content[:-100])
-    with pytest.raises(ValueError, match='incomplete'):
+    with pytest.raises(ValueError, match='damaged'):
         read(path)
     monkeypatch.setitem(sys.modules, 'pyarrow', None)
     with pytest.raises(ImportError, match=r'mmclca\[parquet\]'):
@@ -225,5 +225,5 @@ def test_parquet_images_of_the_datasets_library_are_read_in_batches(tmp_path):
 def test_text_in_a_parquet_file_is_not_opened_as_a_path(tmp_path):
     path = tmp_path / 'cotton80.parquet'
     trees.write_rows(path, LEAVES, ['/etc/hostname'] * 480)
-    with pytest.raises(ValueError, match='row 0 .*text'):
+    with pytest.raises(ValueError, match='row 0: .*text'):
         list(forms.parquet_images(path))

@@ -185,7 +185,7 @@ class UltraFGVC(BaseDataset):
         lists.check_split(splits, self.split, info, found, self.check_counts)
         listed = splits[self.split]
         place = shlex.quote(os.path.commonpath(found.places))
-        lists.require_readable(
+        lists.refuse_unreadable(
             check_images([image.path for image in listed]),
             info,
             f'\nTo list all: {TOOL} check {place} --dataset {info.name}',

@@ -16,6 +16,7 @@ A reader lists :class:`LeafImage` rows and opens no image.
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mmclca.utils.extras import require
@@ -67,10 +68,10 @@ def read_folders(root, info) -> list[LeafImage]:
 
 def read_parquet(path, info) -> list[LeafImage]:
     """Read the rows of a parquet file; images have paths ``FILE/ROW``."""
-    file = open_parquet(path)
-    columns = file.schema_arrow.names
+    with _open_parquet(path) as file:
+        columns = file.schema_arrow.names
+        rows = file.read(columns=[*_COLUMNS], use_threads=False).to_pylist()
     _check_names(path, 'columns', columns, ('image', *_COLUMNS))
-    rows = file.read(columns=[*_COLUMNS], use_threads=False).to_pylist()
     for row in rows:
         row['split'] = str(row['split']).replace('validation', 'val')
     _check_names(path, 'splits', _LISTED, {row['split'] for row in rows})
@@ -89,46 +90,33 @@ READERS = dict(
 )
 
 
-def open_parquet(path):
-    """Open a parquet file and read its footer.
-
-    Raises:
-        ImportError: If pyarrow is not installed.
-        ValueError: If the file is incomplete.
-    """
+@contextmanager
+def _open_parquet(path):
+    """Open a parquet file; raise ValueError if it is damaged."""
     require('pyarrow', extra='parquet')
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
-    except ValueError as error:  # ArrowInvalid
+        yield parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
+    except (OSError, ValueError) as error:  # pyarrow raises both
         raise ValueError(
-            f'{path} is incomplete ({error}); download it again'
+            f'{path} is damaged ({error}); download it again'
         ) from error
 
 
 def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield paths and encoded images of a parquet file, in small batches.
-
-    Raises:
-        ValueError: If the file is damaged.
-    """
+    """Yield paths and encoded images of a parquet file, in small batches."""
     options = dict(columns=['image'], use_threads=False)
-    batches = open_parquet(path).iter_batches(_BATCH_ROWS, **options)
-    row = 0
-    try:
-        for batch in batches:
+    with _open_parquet(path) as file:
+        row = 0
+        for batch in file.iter_batches(_BATCH_ROWS, **options):
             for image in batch['image'].to_pylist():
                 # the ``datasets`` library writes a struct {bytes, path}
                 image = image['bytes'] if isinstance(image, dict) else image
                 if isinstance(image, str):  # never open it as a path
-                    raise ValueError('expected bytes, found text')
+                    raise ValueError(f'row {row}: expected bytes, found text')
                 yield f'{path}/{row}', image
                 row += 1
-    except (OSError, ValueError) as error:  # pyarrow raises both
-        raise ValueError(
-            f'{path} is damaged from row {row} on ({error}); download it again'
-        ) from error
 
 
 def _existing(files) -> dict[str, Path]:

@@ -18,7 +18,7 @@ from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, check_image
 from .forms import parquet_images
 from .info import canonical
-from .lists import check_split, class_names, divide, label, require_readable
+from .lists import check_split, class_names, divide, label, refuse_unreadable
 
 REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
@@ -126,7 +126,7 @@ def _decoded(found, images, info):
             bad[path] = problem
         elif path in paths:
             yield path, source
-    require_readable(bad, info)
+    refuse_unreadable(bad, info)
 
 
 def _names(images, info):

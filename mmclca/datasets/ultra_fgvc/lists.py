@@ -106,7 +106,7 @@ def check_split(splits, wanted, info, found, counts=True) -> None:
         )
 
 
-def require_readable(problems, info, advice='', most=None) -> None:
+def refuse_unreadable(problems, info, advice='', most=None) -> None:
     """Raise if images have problems; list the first ``most``.
 
     Raises:
