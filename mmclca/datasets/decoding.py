@@ -282,7 +282,7 @@ def _to_bgr(upright: Image.Image) -> np.ndarray:
     width, height = upright.size
     image = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _ROWS):
-        part = rows_of(upright, top, min(top + _ROWS, height))
+        part = crop_rows(upright, top, min(top + _ROWS, height))
         if part.has_transparency_data:
             white = Image.new('RGBA', part.size, _WHITE)
             part = Image.alpha_composite(white, part.convert('RGBA'))
@@ -290,7 +290,7 @@ def _to_bgr(upright: Image.Image) -> np.ndarray:
     return image
 
 
-def rows_of(image: Image.Image, top: int, bottom: int) -> Image.Image:
+def crop_rows(image: Image.Image, top: int, bottom: int) -> Image.Image:
     """Copy some rows of an image; ``crop`` would apply Pillow's limit."""
     size, box = (image.width, bottom - top), (0, top, image.width, bottom)
     return image.resize(size, Image.Resampling.NEAREST, box)

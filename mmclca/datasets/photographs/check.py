@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import first_of, track
 
-from ..decoding import by_pillow, decode, open_image, reserved, rows_of
+from ..decoding import by_pillow, crop_rows, decode, open_image, reserved
 from ..image_files import check_image
 from .labeled_images import LabeledImages
 from .spellings import look
@@ -284,7 +284,7 @@ def _thumbnail(image: Image.Image) -> np.ndarray:
     rows = []
     for ends in pairwise(np.linspace(0, height, _SIDE + 1).tolist()):
         first, last = floor(ends[0]), ceil(ends[1])
-        band = rows_of(image, first, last).convert('RGB')
+        band = crop_rows(image, first, last).convert('RGB')
         box = 0, ends[0] - first, width, ends[1] - first
         row = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
         rows.append(np.asarray(row))
