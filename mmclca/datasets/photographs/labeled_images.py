@@ -15,7 +15,7 @@ _WORDS = dict(
 
 
 def words_of(name: str) -> str:
-    """Split a name into lower-case words: TrainImages_2, train images 2."""
+    """Split ``TrainImages_2`` into lower-case words: 'train images 2'."""
     name = re.sub(r'(?<=[^\W\dA-Z])(?=[A-Z])', ' ', clean(name))
     name = re.sub(r'(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])', ' ', name)
     return re.sub(r'[\W_]+', ' ', name).strip().lower()
