@@ -192,7 +192,7 @@ def test_decode_reads_first_frame_of_format(kind, mode, is_animated):
 
 
 def tiff(width, height, samples, bits=8, tile=None):
-    """Header of a TIFF file without pixels."""
+    """Make a TIFF header without pixels."""
     tags = {256: width, 257: height, 259: 1, 262: 2, 277: samples}
     if tile:
         tags |= {322: tile, 323: tile, 324: 8, 325: 8}

@@ -40,7 +40,7 @@ TAIL = [
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Folder of the cache."""
+    """Cache folder."""
     (tmp_path / 'disk').mkdir()
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'disk'))
     return tmp_path / 'disk'
@@ -59,7 +59,7 @@ def leaves(tmp_path):
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """Paths of decoded images."""
+    """Decoded paths, in order."""
     paths = []
     load = LoadImageFromFile.transform
 
