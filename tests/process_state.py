@@ -1,19 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a test may change of its process, and gets back as it was before."""
 
+import logging
 import os
 import random
+import resource
 import sys
+import warnings
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import cv2
 import matplotlib
 import matplotlib.pyplot as plt
 import mmengine.registry
 import mmpretrain.registry
 import numpy as np
 import torch
-from mmengine.registry import Registry
+from mmengine.logging import MMLogger
+from mmengine.registry import DefaultScope, Registry
+from mmengine.runner import CheckpointLoader
 from mmengine.utils import ManagerMixin
 from torch.backends import cudnn
 
@@ -80,6 +86,29 @@ def kept():
         kind._instance_dict = copy
     for put, value in values:
         put(value)
+
+
+def outputs():
+    """Streams and log handlers of the process."""
+    known = logging.root.manager.loggerDict.values()
+    loggers = [logging.root, *known, MMLogger.get_instance('foreign')]
+    handlers = [one for x in loggers for one in vars(x).get('handlers', ())]
+    streams = [vars(one).get('stream') for one in handlers]
+    return [sys.stdout, sys.stderr, *handlers, *streams]
+
+
+def settings():
+    """Settings of the process that libraries might change."""
+    return dict(
+        environment=dict(os.environ),
+        filters=[*warnings.filters],
+        limits=resource.getrlimit(resource.RLIMIT_NOFILE),
+        opencv_threads=cv2.getNumThreads(),
+        scope=DefaultScope.get_current_instance(),
+        schemes=dict(CheckpointLoader._schemes),
+        start=torch.multiprocessing.get_start_method(allow_none=True),
+        torch=[get() for get, _ in SETTINGS],
+    )
 
 
 def seed_all(seed):

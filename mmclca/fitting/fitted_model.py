@@ -23,6 +23,7 @@ from mmclca.datasets.photographs import (
 from mmclca.utils.messages import first_of, integer, one_of
 
 from . import screen
+from .log import Log, find_log
 from .model import Plan, cost_of, make_plan, parse_budget, time_of
 from .probing import coarse_line, measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
@@ -114,7 +115,7 @@ def fit(
         pixels=pixels,
     )
     files = ModelFolder(out)
-    with screen.Log() as log:
+    with find_log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)
         checked = check_photographs(found)
         if not overwrite:
@@ -140,7 +141,7 @@ def do_steps(
     record: FitRecord,
     checked: Checked,
     device: str | None,
-    log: screen.Log,
+    log: Log,
     overwrite: bool = False,
     probe_only: bool = True,
 ) -> tuple[Plan, FitRecord]:
@@ -275,7 +276,7 @@ class FittedModel:
         place = Path(os.path.abspath(place))
         if name is None:
             _check_one_class(place)
-        with screen.Log() as log, files.locked():
+        with find_log() as log, files.locked():
             had, name = files.read(), name or place.name
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):

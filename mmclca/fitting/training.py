@@ -21,7 +21,7 @@ from mmclca.apis.probe import Probe, fit_linear
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark.steps import quicker_amp
-from mmclca.checkpoints.resuming import newest_checkpoint, resume
+from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
@@ -31,10 +31,11 @@ from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import nearest_of_others
 
+from .log import FitRunner, Log
 from .model import Plan
 from .probing import CLASSIFIER, fit_classifier, measure, write_model
 from .record import FitRecord
-from .screen import Log, row
+from .screen import row
 
 LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
@@ -258,10 +259,12 @@ def train(
     last checkpoint.
     """
     config.experiment_name = uuid4().hex  # mmengine keeps things by it
-    resume(config, 'auto')
+    checkpoint, _ = newest_checkpoint(Path(config.work_dir))
+    if checkpoint is not None:
+        config.resume, config.load_from = True, checkpoint
     if amp is not None:
         use_amp(config, amp)
-    runner = build_runner(config)
+    runner = build_runner(config, FitRunner)
     shown = log.bars, log.print, title, later
     runner.register_hook(ProgressHook(*shown))
     runner.train()

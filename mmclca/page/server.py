@@ -26,6 +26,7 @@ WAITING = 20  # requests in the queue; further ones are refused
 @contextmanager
 def served(
     inferencer: TokenReductionInferencer,
+    folder: Path,
     port: int | None = None,
     host: str = HOST,
     name: str = '',
@@ -33,12 +34,11 @@ def served(
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model until the context is left.
 
-    Uploads and drawn leaves lie in a temporary folder that is removed then,
-    or by the next page if this one is killed.
-    There are drawn leaves for a model of ``make demo`` only.
+    Synthetic leaves to try are offered for a model of ``make demo`` only.
 
     Args:
         inferencer (TokenReductionInferencer): The model.
+        folder (Path): Folder of uploads, see :func:`uploads_folder`.
         port (int, optional): Port to listen at. Defaults to None, the first
             free one from 7860 on.
         host (str): Address to listen at. Defaults to ``HOST``, which this
@@ -53,17 +53,16 @@ def served(
     Raises:
         OSError: If the port is taken.
     """
-    with _private_folder() as folder, _environment(folder, host):
-        callbacks = Callbacks(inferencer, folder, gallery)
-        classes = inferencer.classes
-        about = about_model(name, classes)
-        page = build_page(callbacks, examples_for(classes, folder), about)
-        page.queue(max_size=WAITING)
-        address = _launch(page, port, host, folder)
-        try:
-            yield address, page
-        finally:
-            page.close(verbose=False)
+    callbacks = Callbacks(inferencer, folder, gallery)
+    classes = inferencer.classes
+    about = about_model(name, classes)
+    page = build_page(callbacks, examples_for(classes, folder), about)
+    page.queue(max_size=WAITING)
+    address = _launch(page, port, host, folder)
+    try:
+        yield address, page
+    finally:
+        page.close(verbose=False)
 
 
 @contextmanager
@@ -80,17 +79,26 @@ def _private_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _environment(folder: Path, host: str) -> Iterator[None]:
-    """Set where Gradio keeps files, and that it reaches itself by no proxy."""
-    before = dict(os.environ)
-    others = before.get('no_proxy') or before.get('NO_PROXY')
+def uploads_folder(host: str = HOST) -> Iterator[Path]:
+    """Make a temporary folder, and have Gradio keep uploads in it.
+
+    For processes of their own: until the context is left, environment
+    variables name the folder, and exclude ``host`` from proxies. The folder
+    is removed then, or by the next page if this one is killed.
+    """
+    others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
     near = ','.join(filter(None, (others, host, 'localhost')))
-    os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with _private_folder() as folder:
+        changes = dict(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
+        before = {name: os.environ.get(name) for name in changes}
+        os.environ.update(changes)
+        try:
+            yield folder
+        finally:
+            for name in changes:
+                del os.environ[name]
+            known = {k: x for k, x in before.items() if x is not None}
+            os.environ.update(known)
 
 
 class Bounded:

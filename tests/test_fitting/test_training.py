@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from process_state import outputs, settings
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES
 
@@ -46,14 +47,29 @@ def fit(tmp_path, monkeypatch):
     return fit
 
 
+@pytest.fixture
+def during(monkeypatch):
+    """Streams and handlers at the first step of each training."""
+    found = []
+    monkeypatch.setattr(
+        'mmclca.engine.hooks.ProgressHook.before_train_iter',
+        lambda hook, runner, *_: runner.iter or found.append(outputs()),
+    )
+    return found
+
+
 @pytest.mark.slow
-def test_trained_where_it_helps(fit, capsys):
+def test_trained_where_it_helps(fit, during, capsys, recwarn):
+    before = outputs(), settings()
     model = fit()
+    assert (outputs(), settings()) == before and during == [before[0]] * 2
+    assert not [str(warning) for warning in recwarn]
     done = model.facts['training']
     assert (done['epochs'], done['holdout']['n']) == (4, 4)
     assert done['holdout']['probe_accuracy'] == 0.5
     assert (model.facts['final'], model.accuracy) == ('trained', 1.0)
-    told = capsys.readouterr().out
+    told, errors = capsys.readouterr()
+    assert '] ' not in told and not errors  # of mmengine
     assert 'kept' in told and '50.0% -> 100.0% on 4 photos' in told
     weights, before = (
         open_checkpoint(str(model.folder / name))['state_dict']

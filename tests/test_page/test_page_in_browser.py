@@ -20,7 +20,7 @@ from mmclca.page.leaves import draw_examples
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-from mmclca.page.server import served
+from mmclca.page.server import served, uploads_folder
 
 chromium = chromium_fixture
 pytestmark = [pytest.mark.slow, pytest.mark.first]
@@ -64,19 +64,27 @@ def inferencer(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def address(inferencer, asked_for):
+def uploads(asked_for):
+    """Folder of uploads; Gradio uses no proxy for the page."""
+    with uploads_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope='module')
+def address(inferencer, asked_for, uploads):
     """Where its page is served."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr('mmclca.page.server.MEGABYTES', 1)
-        with served(inferencer, name='t.pth') as (address, _):
+        served_here = served(inferencer, uploads, name='t.pth')
+        with served_here as (address, _):
             yield address
 
 
 @pytest.fixture
-def demo(inferencer, asked_for, monkeypatch):
+def demo(inferencer, asked_for, uploads, monkeypatch):
     """Where a page is served whose model knows the drawn leaves."""
     monkeypatch.setattr('mmclca.page.leaves.CULTIVARS', CLASSES)
-    with served(inferencer) as (address, _):
+    with served(inferencer, uploads) as (address, _):
         yield address
 
 
@@ -171,10 +179,10 @@ def test_nothing_outside_asks_or_was_asked(address, asked_for):
     assert {*asked_for} and {*asked_for} <= {*HERE}
 
 
-def test_port_that_is_taken(address, inferencer):
+def test_port_that_is_taken(address, inferencer, uploads):
     port = urlparse(address).port
     with (
         pytest.raises(OSError, match=f'port {port}: .* --port'),
-        served(inferencer, port),
+        served(inferencer, uploads, port),
     ):
         pass

@@ -70,10 +70,10 @@ def test_page_removes_uploads_if_another_page_was_killed(
     model = TokenReductionInferencer(write_tiny(tmp_path))
     monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
     environment = dict(os.environ)
-    with server.served(model):
-        assert os.environ['GRADIO_TEMP_DIR'] not in ('', str(killed))
+    with server.uploads_folder() as folder, server.served(model, folder):
+        assert os.environ['GRADIO_TEMP_DIR'] == str(folder)
         assert not killed.exists()
-        with server.served(model):
+        with server.uploads_folder():
             assert len([*tmp_path.glob('mmclca-page-*/lock')]) == 3
     assert dict(os.environ) == environment
     assert not [*tmp_path.glob('mmclca-page-[!1]*')]

@@ -18,10 +18,10 @@ import mmclca
 from mmclca.apis import Probe
 from mmclca.datasets.photographs import LabeledImages, check_photographs
 from mmclca.fitting import model
+from mmclca.fitting.log import Log
 from mmclca.fitting.model import make_plan, plain_model
 from mmclca.fitting.probing import fit_classifier, measure
 from mmclca.fitting.record import FitRecord, ModelFolder
-from mmclca.fitting.screen import Log
 from mmclca.fitting.training import refitted, train, training_config
 
 STUDY = 'few_photographs_trained'

@@ -70,7 +70,9 @@ def main(args):
         with model_files.quiet():
             model, name = trained(args)
         gallery = args.index and read_gallery(args.index, model)
-        served = page.server.served(model, args.port, args.host, name, gallery)
-        with served as (address, blocks):
-            print(f'Page       {address} (stop with Ctrl-C)')
-            blocks.block_thread()
+        given = args.port, args.host, name, gallery
+        with page.server.uploads_folder(args.host) as folder:
+            served = page.server.served(model, folder, *given)
+            with served as (address, blocks):
+                print(f'Page       {address} (stop with Ctrl-C)')
+                blocks.block_thread()

@@ -1,0 +1,137 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Screen and log file of a fit, without changes to the host process."""
+
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import (
+    ExitStack,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+)
+from io import StringIO, TextIOBase
+from pathlib import Path
+from typing import TextIO
+
+import cv2
+from mmengine.logging import MessageHub, MMLogger
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+from mmpretrain.visualization import UniversalVisualizer
+from rich import get_console
+from rich.live import Live
+from torch import multiprocessing
+
+from mmclca.utils.messages import print_safe, printable, spinner
+
+# classes whose instances mmengine keeps by name; the newest is in use
+MANAGED = DefaultScope, MessageHub, MMLogger, UniversalVisualizer
+
+
+class Log(TextIOBase):
+    """Print lines on the screen and to a log file.
+
+    Within its context, messages to mmengine's current logger go to the file
+    alone. Text is buffered until :meth:`open` gives it a file, so that a
+    refused call leaves no file.
+    """
+
+    def __init__(self):
+        self.screen, self.bars = sys.stdout, sys.stderr
+        self.file, self._context = StringIO(), ExitStack()
+
+    def __enter__(self) -> 'Log':
+        self._context.enter_context(current_logger(self))
+        self._context.enter_context(process_settings())
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._context.close()
+        self.file.close()
+        self.file = StringIO()  # for late writers
+
+    def open(self, path: Path) -> None:
+        """Append the buffered text and all further text to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = self.file.getvalue()
+        self.file = path.open('a', encoding='utf-8', errors='replace')
+        self.file.write(text)
+
+    def write(self, text: str) -> int:
+        """Write to the file, or to the buffer."""
+        return self.file.write('\n'.join(map(printable, text.split('\n'))))
+
+    def flush(self) -> None:
+        """See ``io.TextIOBase``."""
+        self.file.flush()
+
+    def status(self, title: str) -> Live:
+        """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
+        return spinner(title, self.bars)
+
+    def print(self, *lines: str) -> None:
+        """Print lines on the screen and to the file."""
+        for file in (self.screen, self):
+            print_safe(*lines, file=file)
+
+
+def find_log() -> Log:
+    """Return the log of :func:`redirected_output`, or a new one."""
+    return sys.stdout if isinstance(sys.stdout, Log) else Log()
+
+
+@contextmanager
+def redirected_output() -> Iterator[None]:
+    """Send all other output of a command to the log of its fit.
+
+    For processes of their own: this replaces standard output and error.
+    """
+    log, console = Log(), get_console()
+    if log.bars.isatty():
+        console.file = log.bars
+    try:
+        with redirect_stdout(log), redirect_stderr(log):
+            yield
+    finally:
+        console.file = None  # standard output
+
+
+@contextmanager
+def current_logger(file: TextIO) -> Iterator[None]:
+    """Make a logger that writes to a file mmengine's current one.
+
+    At the end, this logger and all newer instances of mmengine are removed,
+    and the previous ones are in use again.
+    """
+    before = {kind: {*kind._instance_dict} for kind in MANAGED}
+    for handler in MMLogger.get_instance(f'mmclca-{id(file)}').handlers:
+        handler.setStream(file)
+    try:
+        yield
+    finally:
+        for kind, names in before.items():
+            for name in {*kind._instance_dict} - names:
+                del kind._instance_dict[name]
+
+
+@contextmanager
+def process_settings() -> Iterator[None]:
+    """Restore the process settings that a ``Runner`` of mmengine changes."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    start = multiprocessing.get_start_method(allow_none=True)
+    threads = cv2.getNumThreads()
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        multiprocessing.set_start_method(start, force=True)
+        cv2.setNumThreads(threads)
+
+
+class FitRunner(Runner):
+    """Runner that writes to mmengine's current logger."""
+
+    def build_logger(self, *_, **__) -> MMLogger:
+        """Return the current logger, see :func:`current_logger`."""
+        return MMLogger.get_current_instance()
