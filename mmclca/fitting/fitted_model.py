@@ -8,14 +8,13 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from mmclca.apis import Probe, TokenReductionInferencer, find_images
+from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.apis.probe.probe import digest_of_file
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
-    Checked,
     LabeledImages,
     check_photographs,
     read_photographs,
@@ -25,7 +24,7 @@ from mmclca.utils.messages import first_of, integer, one_of
 from . import screen
 from .log import Log, find_log
 from .model import Plan, cost_of, make_plan, parse_budget, time_of
-from .probing import coarse_line, measure, run_probe, series_of
+from .probing import coarse_line, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
 from .training import improve
@@ -123,11 +122,9 @@ def fit(
         with files.locked():
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
-            given, exports = (
-                (device, log, overwrite, probe_only),
-                files.exports(),
-            )
-            plan, record = do_steps(files, record, checked, *given)
+            exports = files.exports()
+            plan = make_plan(files, record, checked, device)
+            record = do_steps(plan, record, log, overwrite, probe_only)
         if coarse:
             log.print(coarse_line(plan, coarse_of))
         if explain:
@@ -137,20 +134,18 @@ def fit(
 
 
 def do_steps(
-    files: ModelFolder,
+    plan: Plan,
     record: FitRecord,
-    checked: Checked,
-    device: str | None,
     log: Log,
     overwrite: bool = False,
     probe_only: bool = True,
-) -> tuple[Plan, FitRecord]:
+) -> FitRecord:
     """Run the steps of a fit that are missing from the record.
 
     Each step returns its part of the record, which is written immediately.
     Nothing is written before the model is selected.
     """
-    plan = make_plan(files, record, checked, device)
+    files, checked = plan.files, plan.checked
     if not checked.unopened:
         record = replace(record, **plan.facts())
     if overwrite:
@@ -179,10 +174,6 @@ def do_steps(
         log.print(screen.tuning_line(record))
     elif not probe_only:
         record = files.publish(record, **improve(plan, record, log))
-    held_out = checked.photographs.without({*plan.training.paths})
-    if len(held_out) and record.held_out is None:
-        found, _ = measure(Probe(files.model, None, plan.device), held_out)
-        record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
     with log.status('Writing the report'):
@@ -190,7 +181,7 @@ def do_steps(
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
     log.print(*screen.result_lines(record))
-    return plan, record
+    return record
 
 
 class FittedModel:
@@ -297,9 +288,9 @@ class FittedModel:
                 known = f'no new photos: the model has all photos of {name}'
                 log.print(screen.row('Warning', known))
             files.discard_draft()
-            given = files, record, checked, self._device, log
             exports = files.exports()
-            _, record = do_steps(*given)
+            plan = make_plan(files, record, checked, self._device)
+            record = do_steps(plan, record, log)
             log.print(*screen.class_lines(had, record, name))
             log.print(*screen.saved_lines(files.path, exports))
         self._read()

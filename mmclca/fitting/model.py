@@ -71,6 +71,11 @@ class Plan:
         photographs = self.checked.photographs
         return photographs.select(photographs.to_train())
 
+    @cached_property
+    def held_out(self) -> LabeledImages:
+        """Select the photos in val and test folders."""
+        return self.checked.photographs.without({*self.training.paths})
+
     @property
     def zooms(self) -> tuple[float, ...]:
         """Further views of the photographs to learn from, if these are few."""
@@ -84,9 +89,15 @@ class Plan:
 
     def probe_of(self, model, weights: str | None = None) -> Probe:
         """Build another network; see :attr:`probe`."""
-        more = dict(zooms=self.zooms, unopened=self.checked.unopened)
-        cache = self.files.features
-        return Probe(model, weights, self.device, cache, **more)
+        return Probe(
+            model,
+            weights,
+            self.device,
+            self.files.features,
+            zooms=self.zooms,
+            digests=self.checked.digests,
+            unopened=self.checked.unopened,
+        )
 
     @cached_property
     def views(self) -> Tensor:

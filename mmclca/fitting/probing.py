@@ -54,8 +54,12 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
         views, _ = probe.views(known.paths)
         found = fit_classifier(plan, probe, known, views)
     near = nearest_of_others(views[:, 0], found.splits)
-    threshold = write_model(plan, probe, views[:, 0], near)
-    return dict(probe=estimate, learning_curve=curve, threshold=threshold)
+    return dict(
+        probe=estimate,
+        learning_curve=curve,
+        threshold=write_model(plan, probe, views[:, 0], near),
+        held_out=measure_held_out(plan, probe),
+    )
 
 
 def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
@@ -138,6 +142,11 @@ def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
     right = float(accuracy(logits, labels))
     low, high = wilson(right, len(labels))
     return dict(n=len(labels), accuracy=right, low=low, high=high), logits
+
+
+def measure_held_out(plan: Plan, probe: Probe) -> dict | None:
+    """Measure a model on the photos in val and test folders, if any."""
+    return measure(probe, plan.held_out)[0] if len(plan.held_out) else None
 
 
 def estimate_of(found: OutOfFold, curve: list[dict], classes: list) -> dict:

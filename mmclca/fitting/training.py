@@ -33,7 +33,13 @@ from mmclca.models.heads import nearest_of_others
 
 from .log import FitRunner, Log
 from .model import Plan
-from .probing import CLASSIFIER, fit_classifier, measure, write_model
+from .probing import (
+    CLASSIFIER,
+    fit_classifier,
+    measure,
+    measure_held_out,
+    write_model,
+)
 from .record import FitRecord
 from .screen import row
 
@@ -82,8 +88,11 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
         more = temperature, files.features
         probe = refitted(plan, path, known, strength, *more)
         features, _ = probe.features(known.paths)
-        threshold = write_model(plan, probe, features, near)
-        better = dict(final='trained', held_out=None, threshold=threshold)
+        better = dict(
+            final='trained',
+            held_out=measure_held_out(plan, probe),
+            threshold=write_model(plan, probe, features, near),
+        )
     training = dict(
         epochs=epochs,
         seconds=time.perf_counter() - began,
@@ -183,7 +192,14 @@ def refitted(
 
     Of nine sets that was never worse than the probe where that is weak.
     """
-    probe = Probe(path, None, plan.device, cache, zooms=plan.zooms)
+    probe = Probe(
+        path,
+        None,
+        plan.device,
+        cache,
+        zooms=plan.zooms,
+        digests=plan.checked.digests,
+    )
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
     more = strength, plan.call['class_weights']
     fitted = fit_linear(*given, CLASSIFIER, *more)

@@ -2,7 +2,7 @@
 """A classifier on a frozen network, whose features are kept on disk."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from hashlib import sha256
 from os import PathLike
@@ -128,9 +128,10 @@ class Probe:
         zooms (Sequence[float]): Of further views of the images to learn from,
             of whose height and width only the middle is seen: 2 for a half.
             Defaults to (): there are none.
-        unopened (dict[str, str], optional): SHA-256 by path of images that
-            must not be opened; their features are in ``features_dir``.
-            Defaults to None.
+        digests (dict[str, str]): SHA-256 of image files by path, as far as
+            known. Defaults to {}.
+        unopened (Container[str]): Paths of images that must not be opened;
+            their features are in ``features_dir``. Defaults to ().
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
@@ -158,7 +159,8 @@ class Probe:
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
         zooms: Sequence[float] = (),
-        unopened: dict[str, str] | None = None,
+        digests: dict[str, str] = {},
+        unopened: Container[str] = (),
     ):
         config, weights = config_and_weights(model, pretrained)
         weights = weights or config.get('load_from')
@@ -170,7 +172,7 @@ class Probe:
         drop_references(self.model)  # they are of other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
-        self._unopened = unopened or {}
+        self._digests, self._unopened = digests, unopened
         self._inferencer = TokenReductionInferencer(
             self.model, classes=self.classes
         )
@@ -207,7 +209,7 @@ class Probe:
         return torch.stack([x for x, _ in found], dim=1), found[0][1]
 
     def _with_digests(self, paths) -> tuple[list[str], list[str | None]]:
-        paths, known = [str(path) for path in paths], self._unopened
+        paths, known = [str(path) for path in paths], self._digests
         return paths, [known.get(x) or digest_of_file(x) for x in paths]
 
     def _view(self, paths, digests, zoom) -> Outputs:
