@@ -23,11 +23,11 @@ from mmclca.utils.messages import first_of, integer, one_of
 
 from . import screen
 from .log import Log, find_log
-from .model import Plan, cost_of, make_plan, parse_budget, time_of
-from .probing import coarse_line, run_probe, series_of
+from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
+from .probing import count_near_duplicates, describe_coarse, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
-from .training import improve
+from .training import fine_tune
 
 
 def fit(
@@ -126,7 +126,7 @@ def fit(
             plan = make_plan(files, record, checked, device)
             record = do_steps(plan, record, log, overwrite, probe_only)
         if coarse:
-            log.print(coarse_line(plan, coarse_of))
+            log.print(describe_coarse(plan, coarse_of))
         if explain:
             log.print(*screen.explain_lines(plan, record))
         log.print(*screen.saved_lines(files.path, exports))
@@ -155,7 +155,7 @@ def do_steps(
     began, before = time.perf_counter(), record.seconds
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
-        record = files.add(record, cost=cost_of(plan))
+        record = files.add(record, cost=compute_cost(plan))
     log.print(screen.cost_line(plan, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
@@ -164,16 +164,18 @@ def do_steps(
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.series is None or checked.unopened:
-        found = series_of(plan, record.series)
+        found = count_near_duplicates(plan, record.series)
         record = files.publish(record, series=found)
     log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
-        record = files.publish(record, cost=record.cost | time_of(plan))
+        record = files.publish(
+            record, cost=record.cost | measure_latency(plan)
+        )
     log.print(*screen.time_lines(plan, record.cost))
     if record.training:
         log.print(screen.tuning_line(record))
     elif not probe_only:
-        record = files.publish(record, **improve(plan, record, log))
+        record = files.publish(record, **fine_tune(plan, record, log))
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
     with log.status('Writing the report'):
@@ -217,7 +219,7 @@ class FittedModel:
         files = ModelFolder(self.folder)
         record = files.read()
         self.facts, self.classes = vars(record), record.classes
-        with files.blamed():
+        with files.blame_facts():
             self.accuracy = record.best['accuracy']
         vars(self).pop('_inferencer', None)
 

@@ -45,7 +45,7 @@ VIT_TINY = (
     *((DIFF_RATE, 160, 73.4), (ATC, 160, 72.9), (ATC, 128, 70.6)),
 )
 # what a variant is known by in fit.json
-CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
+VARIANT_FIELDS = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
 # with the middle that is read of a photograph views of it show 75 and 60 % of
 # the height and width
 ZOOMS, FEW = (7 / 6, 35 / 24), 300  # more take long, and gain less
@@ -107,7 +107,7 @@ class Plan:
     def facts(self) -> dict:
         """Return ``weights`` and ``model`` of the record."""
         found, own = self.pretrained, self.config.model.backbone
-        model = {name: vars(self.variant)[name] for name in CHOSEN}
+        model = {name: vars(self.variant)[name] for name in VARIANT_FIELDS}
         model['layers'] = own.get('out_indices')
         model['depth'] = found.backbone['arch']['num_layers']
         weights = dict(name=found.name, source=found.source)
@@ -126,7 +126,7 @@ def make_plan(
     call, number = record.call, len(checked.photographs.classes)
     variant = _variant_of(record) if record.model else None
     if checked.unopened:
-        found, config = _read_known(files, record)
+        found, config = _read_from_folder(files, record)
         return Plan(call, files, checked, found, variant, config, device)
     found = find_weights(call['weights'], call['pixels'])
     if variant is None:
@@ -137,12 +137,12 @@ def make_plan(
 
 
 def _variant_of(record: FitRecord) -> Variant:
-    chosen = {name: record.model[name] for name in CHOSEN}
+    chosen = {name: record.model[name] for name in VARIANT_FIELDS}
     layers = chosen['layers'] and tuple(chosen['layers'])
     return Variant(**dict(chosen, layers=layers))
 
 
-def _read_known(
+def _read_from_folder(
     files: ModelFolder, record: FitRecord
 ) -> tuple[Pretrained, Config]:
     """Read the network of a model from its folder alone.
@@ -244,18 +244,18 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     )
 
 
-def cost_of(plan: Plan) -> dict:
+def compute_cost(plan: Plan) -> dict:
     """Count the model and the whole network, for ``cost`` of the record."""
-    counted = [count_config(one) for one in _with_whole(plan)]
+    counted = [count_config(one) for one in _with_full_vit(plan)]
     gmacs, gmacs_full = (counted[i].flops / 1e9 for i in (0, -1))
     params = counted[0].params
     return dict(gmacs=gmacs, gmacs_full=gmacs_full, params=params)
 
 
-def time_of(plan: Plan) -> dict:
+def measure_latency(plan: Plan) -> dict:
     """Time the model and the whole network, for ``cost`` of the record."""
     runtime = find_runtime(plan.call['runtime'], plan.device)
-    models = dict(enumerate(_with_whole(plan)))
+    models = dict(enumerate(_with_full_vit(plan)))
     times, busy = time_models(models, runtime, plan.device)
     return dict(
         ms=times[0],
@@ -266,7 +266,7 @@ def time_of(plan: Plan) -> dict:
     )
 
 
-def _with_whole(plan: Plan) -> list[dict]:
+def _with_full_vit(plan: Plan) -> list[dict]:
     """Return the model and the whole network, if that is another."""
     models = [plan.config.model]
     if plan.variant.out_type:

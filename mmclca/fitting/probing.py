@@ -46,7 +46,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     more = dict(class_weights=plan.call['class_weights'])
     more['progress'] = partial(track, description='Learning curve')
     curve = learning_curve(found, *settings, **more)
-    estimate = estimate_of(found, curve, known.classes)
+    estimate = estimate_accuracy(found, curve, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     views = plan.views
     if is_trained:
@@ -62,7 +62,9 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     )
 
 
-def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
+def count_near_duplicates(
+    plan: Plan, known: dict[str, int] | None
+) -> dict[str, int]:
     """Count photographs that show nearly the same as another, by class.
 
     Photographs that are not opened have been counted before, in ``known``.
@@ -85,7 +87,7 @@ def fit_classifier(
     return probe.fit(*given, groups=some.groups, **settings)
 
 
-def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
+def describe_coarse(plan: Plan, coarse_of: dict[str, str]) -> str:
     """Describe the accuracy of coarse classes and of classes within them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
     right, inside = found.inside(plan.training.classes, coarse_of)
@@ -149,7 +151,9 @@ def measure_held_out(plan: Plan, probe: Probe) -> dict | None:
     return measure(probe, plan.held_out)[0] if len(plan.held_out) else None
 
 
-def estimate_of(found: OutOfFold, curve: list[dict], classes: list) -> dict:
+def estimate_accuracy(
+    found: OutOfFold, curve: list[dict], classes: list
+) -> dict:
     """Estimate the accuracy of a probe by folds, for the record."""
     tested = bool(found.independent)
     low, high = interval_of(found, curve) if tested else (None, None)
@@ -194,10 +198,10 @@ def _write_evidence(plan: Plan, found: OutOfFold) -> None:
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
     replace_bytes(draft.evidence, save(tensors))
-    write_rows(draft.table, table_of(plan.checked, probabilities))
+    write_rows(draft.table, photo_rows(plan.checked, probabilities))
 
 
-def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
+def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
     """List the rows of photographs.csv, first those that were learned from.
 
     Of these there are probabilities (N, K), NaN where one was not tested.
@@ -208,7 +212,13 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     digests = [checked.digests.get(path, '') for path in found.paths]
     learned = dict(zip(found.to_train(), probabilities, strict=True))
     rows = [
-        [*facts[i], True, '', *_named(found, i, learned[i]), digests[i]]
+        [
+            *facts[i],
+            True,
+            '',
+            *_prediction_cells(found, i, learned[i]),
+            digests[i],
+        ]
         for i in learned
     ]
     empty = [''] * 3
@@ -226,7 +236,9 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     return [COLUMNS, *rows]
 
 
-def _named(found: LabeledImages, i: int, probabilities: Tensor) -> list:
+def _prediction_cells(
+    found: LabeledImages, i: int, probabilities: Tensor
+) -> list:
     """Return what a photograph was taken for, and how likely classes are."""
     if probabilities.isnan().any():
         return [''] * 3

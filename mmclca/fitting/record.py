@@ -169,15 +169,15 @@ class ModelFolder:
                 f'{self.path} is not a model folder: fit.json is missing; '
                 f'run: python -m mmclca fit PHOTOS --out {self.path}'
             ) from None
-        with _blaming(self.file, ValueError, TypeError, RecursionError):
+        with _damage_of(self.file, ValueError, TypeError, RecursionError):
             record = FitRecord(**json.loads(content))
             # earlier versions knew no runtime
             call = record.call and dict(runtime=None) | record.call
             return replace(record, call=call)
 
-    def blamed(self):
+    def blame_facts(self):
         """Blame fit.json for errors of code that only reads its facts."""
-        return _blaming(self.file, *_WRONG)
+        return _damage_of(self.file, *_WRONG)
 
     def used_rows(self) -> list[dict]:
         """Read the rows of photographs.csv of those that were used.
@@ -185,7 +185,7 @@ class ModelFolder:
         Raises:
             ValueError: If the table is damaged.
         """
-        with _blaming(self.table, TypeError, ValueError):
+        with _damage_of(self.table, TypeError, ValueError):
             content = read_file(self.path, self.table.name)
             rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
@@ -300,7 +300,7 @@ class ModelFolder:
 
 
 @contextmanager
-def _blaming(file: Path, *errors: type[Exception]) -> Iterator[None]:
+def _damage_of(file: Path, *errors: type[Exception]) -> Iterator[None]:
     """Say of errors that a file is damaged.
 
     Raises:

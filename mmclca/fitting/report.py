@@ -36,14 +36,14 @@ from .record import FitRecord, ModelFolder
 __all__ = ['write_report']
 
 UNIT = '\N{NO-BREAK SPACE}%'
-LEAVES = 3
-LEAF_SIDE = 224
+PATCH_PHOTOS = 3
+PATCH_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
 # as the style sheet has them, where a dark screen has others
-COLOURS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
-MOST = 24  # possible label errors
-PAIRS = 6
-PICTURES = 3  # of a kind
+COLORS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
+MAX_LABEL_ERRORS = 24  # possible label errors
+MAX_PAIRS = 6
+PHOTOS_PER_GROUP = 3  # of a kind
 FACTOR = 2  # of the forecast: times as many photos as measured
 
 
@@ -73,7 +73,7 @@ def write_report(
     record, used = files.read(), files.used_rows()
     digests = {row['path']: row['digest'] for row in used}
     pictures = Pictures(files.pictures, digests, opened)
-    with files.blamed():
+    with files.blame_facts():
         text = _page_of(files, record, used, pictures)
     if opened:
         pictures.save()
@@ -100,10 +100,13 @@ def _page_of(
         pairs=confused_pairs(tested, record.classes, pictures),
         wrong=len(wrong),
         doubtful=[
-            (x, pictures.thumbnail(x['path'], x['name'])) for x in wrong[:MOST]
+            (x, pictures.thumbnail(x['path'], x['name']))
+            for x in wrong[:MAX_LABEL_ERRORS]
         ],
-        curve=curve_of(record.learning_curve, unit_of(counts, grouped)),
-        kept=what_is_kept(files.model, tested, pictures),
+        curve=describe_curve(
+            record.learning_curve, curve_unit(counts, grouped)
+        ),
+        kept=draw_kept_patches(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
     )
 
@@ -117,7 +120,7 @@ def render(**parts) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, about, of_hundred, digits, duration)
+    filters = (percent, about, out_of_hundred, digits, duration)
     environment.filters |= {write.__name__: write for write in filters}
     environment.filters['listed'] = partial(first_of, most=12)
     return environment.get_template('report.html').render(parts, plural=plural)
@@ -135,7 +138,7 @@ def about(share: float) -> str:
     return f'over 99{UNIT}' if 0.99 < share < 1 else f'{100 * share:.0f}{UNIT}'
 
 
-def of_hundred(share: float) -> int:
+def out_of_hundred(share: float) -> int:
     """Round a share to so many of 100; all or none only if it is so."""
     number = round(100 * share)
     return number if share in (0, 1) else min(max(number, 1), 99)
@@ -202,7 +205,7 @@ def confused_pairs(
     )
     paths = [row['path'] for row in tested]
     found = Predictions(paths, labels, predicted, classes)
-    pairs = most_confused(found.matrix(), PAIRS)
+    pairs = most_confused(found.matrix(), MAX_PAIRS)
     return [_pair(found, pictures, *pair) for pair in pairs]
 
 
@@ -219,7 +222,13 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
         f'{other}, correct': found.taken_for(b, b),
     }
     groups = [
-        (title, [pictures.thumbnail(path, title) for path in paths[:PICTURES]])
+        (
+            title,
+            [
+                pictures.thumbnail(path, title)
+                for path in paths[:PHOTOS_PER_GROUP]
+            ],
+        )
         for title, paths in kinds.items()
         if paths
     ]
@@ -227,21 +236,21 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
     return dict(one=one, other=other, counts=counts, groups=groups)
 
 
-def unit_of(counts: list[int], grouped: bool) -> str:
+def curve_unit(counts: list[int], grouped: bool) -> str:
     """Describe the numbers of a learning curve: 'photos per class'."""
     unit = 'groups per class' if grouped else 'photos per class'
     is_even = not grouped and len({*counts}) == 1
     return unit if is_even else f'{unit} (median)'
 
 
-def curve_of(points: list[dict], unit: str) -> dict:
+def describe_curve(points: list[dict], unit: str) -> dict:
     """Extrapolate a learning curve, and draw it."""
     ahead = forecast(points, FACTOR)
     drawn = ahead and chart(points, ahead, unit)
     return dict(points=points, estimate=ahead, chart=drawn, unit=unit)
 
 
-def what_is_kept(
+def draw_kept_patches(
     model: Path, tested: list[dict], pictures: Pictures
 ) -> dict | None:
     """Draw the patches of some correctly classified photos after each stage.
@@ -269,7 +278,7 @@ def _chosen(tested: list[dict]) -> list[dict]:
     """Select the first correctly classified photo of each of some classes."""
     right = [row for row in tested if row['predicted'] == row['class']]
     first = {row['class']: row for row in reversed(right)}
-    return [first[name] for name in sorted(first)[:LEAVES]]
+    return [first[name] for name in sorted(first)[:PATCH_PHOTOS]]
 
 
 def _row(one: Survivors) -> list[tuple[str, dict]]:
@@ -281,7 +290,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
             text += f': {about(stage.kept)} of {stage.kept_as}'
         pictures[text] = stage.picture
     return [
-        (text, embedded(Image.fromarray(array), text, LEAF_SIDE))
+        (text, embedded(Image.fromarray(array), text, PATCH_SIDE))
         for text, array in pictures.items()
     ]
 
@@ -305,8 +314,8 @@ def chart(points: list[dict], estimate: dict, unit: str) -> str:
         nothing = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
         figure.savefig(file, format='svg', transparent=True, metadata=nothing)
     svg = file.getvalue()
-    for colour, name in COLOURS.items():
-        svg = svg.replace(colour, f'var(--{name})')
+    for color, name in COLORS.items():
+        svg = svg.replace(color, f'var(--{name})')
     return svg[svg.index('<svg') :]
 
 

@@ -46,9 +46,9 @@ from .screen import row
 LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
 # minimum photos to fine-tune (median class) and to report an accuracy (all)
-LEAST_A_CLASS, LEAST = 8, 200
+MIN_PER_CLASS, MIN_PHOTOS = 8, 200
 # above this accuracy fine-tuning gained nothing on nine datasets
-WEAK = 0.85
+MAX_ACCURACY = 0.85
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # of the recipe: what measures, and what a fit has done already
 VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
@@ -56,13 +56,16 @@ UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg', 'data_root', 'leaf40')
 WORKERS = 2  # that read photographs, where there are as many processors
 
 
-def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
+def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     """Fine-tune, and keep the result if it is no less accurate.
 
     Return ``training`` of the record and, if the fine-tuned model is kept,
     ``final``, ``held_out`` and ``threshold``.
     """
-    why_not = _why_not(plan, record.probe['accuracy'])
+    why_not = f'its benefit with {plan.pretrained.kind} has not been measured'
+    if plan.variant.out_type is not None:
+        counts = photos_per_class(plan.training)
+        why_not = why_skipped(counts, record.probe['accuracy'])
     if why_not:
         log.print(row(LABEL, f'skipped: {why_not}'))
         return {}
@@ -79,14 +82,14 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
     strength = record.probe['strength']
-    some = _train_without_some(plan, split, amp, log, strength)
+    some = _train_without_held_out(plan, split, amp, log, strength)
     found, temperature, near = some
     better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
     log.print(row(LABEL, _compared(found, is_kept)))
     if is_kept:
         path = train(config, amp, log, 'Fine-tuning on all photos')
         more = temperature, files.features
-        probe = refitted(plan, path, known, strength, *more)
+        probe = refit_classifier(plan, path, known, strength, *more)
         features, _ = probe.features(known.paths)
         better = dict(
             final='trained',
@@ -97,7 +100,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
         epochs=epochs,
         seconds=time.perf_counter() - began,
         # fewer photos suffice to choose, but not to report an accuracy
-        holdout=found if sum(counts_of(known)) >= LEAST else None,
+        holdout=found if sum(photos_per_class(known)) >= MIN_PHOTOS else None,
     )
     return dict(training=training, **better)
 
@@ -111,25 +114,18 @@ def _compared(found: dict, is_kept: bool) -> str:
     )
 
 
-def _why_not(plan: Plan, accuracy: float) -> str:
-    """Reason for skipping fine-tuning; empty if it is not skipped."""
-    if plan.variant.out_type is None:
-        return f'its benefit with {plan.pretrained.kind} has not been measured'
-    return why_untrained(counts_of(plan.training), accuracy)
-
-
-def why_untrained(counts: list[int], accuracy: float) -> str:
+def why_skipped(counts: list[int], accuracy: float) -> str:
     """Reason for skipping fine-tuning, by the photos per class and the
     accuracy of the probe; empty if it is not skipped."""
-    if median(counts) < LEAST_A_CLASS:
+    if median(counts) < MIN_PER_CLASS:
         return (
             f'the median class has {median(counts):g} photos, fewer than '
-            f'{LEAST_A_CLASS}'
+            f'{MIN_PER_CLASS}'
         )
-    if sum(counts) < LEAST and accuracy >= WEAK:
+    if sum(counts) < MIN_PHOTOS and accuracy >= MAX_ACCURACY:
         return (
-            f'no gain expected above {WEAK:.0%} accuracy with fewer than '
-            f'{LEAST} photos'
+            f'no gain expected above {MAX_ACCURACY:.0%} accuracy with fewer '
+            f'than {MIN_PHOTOS} photos'
         )
     return ''
 
@@ -145,7 +141,7 @@ def hold_out(photographs: LabeledImages) -> tuple[list[int], list[int]]:
     return train.tolist(), test.tolist()
 
 
-def counts_of(photographs: LabeledImages) -> list[int]:
+def photos_per_class(photographs: LabeledImages) -> list[int]:
     """Count the photographs of each class; a group counts once, for it is
     held out as a whole."""
     return GroupedSplits(
@@ -153,7 +149,7 @@ def counts_of(photographs: LabeledImages) -> list[int]:
     ).per_class.tolist()
 
 
-def _train_without_some(
+def _train_without_held_out(
     plan: Plan, split: tuple, amp: str | None, log: Log, strength: float
 ) -> tuple:
     """Fine-tune on one part of a split and measure on the other.
@@ -171,7 +167,7 @@ def _train_without_some(
     before, _ = measure(probe, held_out)
     later = num_steps(config, len(plan.training))
     path = train(config, amp, log, 'Fine-tuning without held-out', later)
-    probe = refitted(plan, path, rest, strength)
+    probe = refit_classifier(plan, path, rest, strength)
     trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
@@ -180,7 +176,7 @@ def _train_without_some(
     return found, temperature, near
 
 
-def refitted(
+def refit_classifier(
     plan: Plan,
     path: Path,
     some: LabeledImages,

@@ -23,14 +23,14 @@ from mmclca.utils.messages import first_of
 from mmclca.visualization.painting import KEPT, MERGED
 from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
-from .leaves import read_leaf
-from .variants import Variants, answer
+from .photos import read_photo
+from .variants import Variants, predict_photo
 
 QUEUE = 'model'  # one request at a time, or they would slow each other
 MEGABYTES = 50  # of a file; Gradio refuses more
 PREVIEW = 1024  # pixels of the longer side of the picture shown
-FIRST = 6  # classes that are named
-ALIKE = 8  # images of the gallery
+SHOWN_CLASSES = 6  # classes that are named
+NUM_SIMILAR = 8  # images of the gallery
 TITLE = 'Classify a photo, and see which patches the model uses'
 INTRODUCTION = (
     'Drop a photo or scan below. The model splits it into patches, merges or '
@@ -64,10 +64,10 @@ RATE = (
 )
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
 COSTS = ['Model', 'GMACs (billion multiply-accumulates)', 'Latency (ms)']
-# of the legend, where a look has no single colour
-COLOURS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
-COLOURS = {look.text: look.fill for look in SWATCHES.values()} | COLOURS
-COLOURS[MIXED.text] = '#ffa500'
+# of the legend, where a look has no single color
+COLORS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
+COLORS = {look.text: look.fill for look in SWATCHES.values()} | COLORS
+COLORS[MIXED.text] = '#ffa500'
 
 
 class Callbacks:
@@ -97,7 +97,7 @@ class Callbacks:
     def read_upload(self, upload: dict | None):
         """Of a new picture: a preview, and the input of the model."""
         try:
-            image = read_leaf(self._uploaded(upload['path']))
+            image = read_photo(self._uploaded(upload['path']))
             packed = self.variants.trained.prepare(image)
             if isinstance(packed, str):
                 raise ValueError(f'The model cannot use this photo: {packed}')
@@ -130,7 +130,7 @@ class Callbacks:
         if packed is None:
             yield [None] * 5
             return
-        found = answer(self.variants.at(method, keep_rate), packed)
+        found = predict_photo(self.variants.at(method, keep_rate), packed)
         looks = [(look.text, look.text) for look in legend([found.survivors])]
         pictures = _pictures(found.survivors)
         yield found.scores, [found.cells], pictures, looks, None
@@ -138,7 +138,7 @@ class Callbacks:
         yield *[gr.skip()] * 4, costs
 
     @torch.no_grad()
-    def find_alike(self, packed: dict | None):
+    def find_similar(self, packed: dict | None):
         """Return images of the gallery most like a leaf, with class and
         cosine."""
         if packed is None or self.gallery is None:
@@ -147,10 +147,10 @@ class Callbacks:
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
         feature = feature_of(model, data['inputs'], self.gallery.stage)
         leaf = LabeledImages.named(['leaf'], [None], 'the page')
-        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), ALIKE)
+        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
         return [
             (
-                _preview(read_leaf(one['image'])),
+                _preview(read_photo(one['image'])),
                 f'{one["name"] or ""} {one["similarity"]:.2f}',
             )
             for one in entry['neighbours']
@@ -177,7 +177,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 
 def about_model(name: str, classes: Sequence[str]) -> str:
     """Describe a model by its file and its classes, in one line."""
-    listed = first_of(classes, FIRST)
+    listed = first_of(classes, SHOWN_CLASSES)
     return f'{name or "This model"}, {len(classes)} classes: {listed}'
 
 
@@ -278,7 +278,7 @@ def _results(with_gallery: bool) -> list:
         **plain,
     )
     looks = gr.HighlightedText(
-        color_map=COLOURS,
+        color_map=COLORS,
         show_inline_category=False,
         show_label=False,
         elem_id='legend',
@@ -309,7 +309,7 @@ def _connect(
         _bind(method.input, callbacks.select_method, [method], [keep_rate]),
     ]
     for change in changes[:-1]:  # another leaf, or none
-        _bind(change.then, callbacks.find_alike, [packed], [alike])
+        _bind(change.then, callbacks.find_similar, [packed], [alike])
     asked = [packed, method, keep_rate]
     for event in (*(change.then for change in changes), keep_rate.input):
         _bind(event, callbacks.predict, asked, results)

@@ -15,12 +15,12 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery
 
 from .blocks import MEGABYTES, Callbacks, about_model, build_page
-from .leaves import examples_for
+from .photos import examples_for
 
 HOST = '127.0.0.1'
 FOLDER = 'mmclca-page-'  # how names of folders of uploads begin
-KEPT_MEGABYTES, MOST_FILES = 1000, 5000  # of uploads that are kept
-WAITING = 20  # requests in the queue; further ones are refused
+MAX_MEGABYTES, MAX_FILES = 1000, 5000  # of uploads that are kept
+QUEUE_SIZE = 20  # requests in the queue; further ones are refused
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def served(
     classes = inferencer.classes
     about = about_model(name, classes)
     page = build_page(callbacks, examples_for(classes, folder), about)
-    page.queue(max_size=WAITING)
+    page.queue(max_size=QUEUE_SIZE)
     address = _launch(page, port, host, folder)
     try:
         yield address, page
@@ -101,7 +101,7 @@ def uploads_folder(host: str = HOST) -> Iterator[Path]:
             os.environ.update(known)
 
 
-class Bounded:
+class RequestLimits:
     """Refuses requests that are too large, and uploads if many are kept.
 
     Args:
@@ -130,7 +130,7 @@ class Bounded:
             return ''
         files = [x.stat() for x in self.folder.rglob('*')]
         used = sum(file.st_size for file in files) / 2**20
-        if len(files) > MOST_FILES or used > KEPT_MEGABYTES:
+        if len(files) > MAX_FILES or used > MAX_MEGABYTES:
             return 'Too many photos are stored: try again in an hour.'
         return ''
 
@@ -142,7 +142,9 @@ def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:
             server_name=host,
             server_port=port,
             max_file_size=MEGABYTES * 2**20,
-            app_kwargs=dict(middleware=[Middleware(Bounded, folder=folder)]),
+            app_kwargs=dict(
+                middleware=[Middleware(RequestLimits, folder=folder)]
+            ),
             footer_links=[],
             show_error=True,
             share=False,

@@ -31,7 +31,7 @@ SIDE = 336  # pixels of the longer side of pictures, for a crisp look
 
 
 @dataclass
-class Answer:
+class Prediction:
     """The prediction for a leaf.
 
     Args:
@@ -169,9 +169,9 @@ class Variants:
         return gmacs, inference_step(model, setting.images(shape), setting)
 
 
-def answer(
+def predict_photo(
     inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
-) -> Answer:
+) -> Prediction:
     """Name a leaf, and find what is left of it on the way.
 
     Args:
@@ -189,7 +189,7 @@ def answer(
     (left,) = survivors(inferencer.model, [view])
     best = best_classes(result, inferencer.classes, topk)
     scores = {one['name']: one['score'] for one in best}
-    return Answer(answer_cells(result), scores, left, result['gmacs'])
+    return Prediction(answer_cells(result), scores, left, result['gmacs'])
 
 
 def _reduction(backbone: Reducible) -> tuple[str | None, float]:

@@ -17,7 +17,7 @@ from mmclca.fitting.model import (
     describe,
     parse_budget,
 )
-from mmclca.fitting.training import counts_of, hold_out, why_untrained
+from mmclca.fitting.training import hold_out, photos_per_class, why_skipped
 from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 from mmclca.models import Variant
 
@@ -133,10 +133,10 @@ def test_groups_are_not_parted():
     ],
 )
 def test_when_it_is_trained(counts, accuracy, why):
-    found = why_untrained(counts, accuracy)
+    found = why_skipped(counts, accuracy)
     assert why in found and bool(why) is bool(found)
 
 
 def test_a_group_counts_once():
     groups = [f'plant {i // 2}' for i in range(400)]
-    assert counts_of(photographs(200, 200, groups=groups)) == [100, 100]
+    assert photos_per_class(photographs(200, 200, groups=groups)) == [100, 100]

@@ -2,7 +2,7 @@
 import torch
 
 from mmclca.datasets.photographs import Checked, LabeledImages
-from mmclca.fitting.probing import table_of
+from mmclca.fitting.probing import photo_rows
 from mmclca.utils.files import write_rows
 
 PHOTOGRAPHS = LabeledImages(
@@ -42,5 +42,5 @@ digest
 
 def test_each_photograph_has_a_row(tmp_path):
     probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [torch.nan] * 2])
-    write_rows(tmp_path / 'rows.csv', table_of(CHECKED, probabilities))
+    write_rows(tmp_path / 'rows.csv', photo_rows(CHECKED, probabilities))
     assert (tmp_path / 'rows.csv').read_text() == TABLE

@@ -65,7 +65,7 @@ def test_training_makes_a_model_better(shared, tmp_path, monkeypatch):
     weights = shared / 'weights' / 'deit_tiny_patch16_224.pth'
     place = tmp_path / 'photographs', tmp_path / 'model'
     options = dict(weights=weights, budget='0.3GMACs')
-    monkeypatch.setattr(training, 'LEAST', 96)
+    monkeypatch.setattr(training, 'MIN_PHOTOS', 96)
     before = share_right(
         mmclca.fit(*place, probe_only=True, **options), leaves
     )

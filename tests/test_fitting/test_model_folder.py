@@ -91,7 +91,7 @@ def test_a_draft_that_is_of_no_use_is_discarded(folder):
         assert not draft.path.exists()
 
 
-@pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}', '[' * 100_000])
+@pytest.mark.parametrize('text', ['{', '3', '{"color": 1}', '[' * 100_000])
 def test_a_record_that_is_damaged(folder, text):
     folder.file.write_text(text)
     with pytest.raises(ValueError, match='is damaged .*--overwrite'):

@@ -22,7 +22,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
 from mmclca.page import Variants
-from mmclca.page.variants import answer
+from mmclca.page.variants import predict_photo
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
@@ -121,7 +121,7 @@ def on_page(folder, images):
     start = variants.start
     model, rows = variants.at(start.method, start.keep_rate), []
     for image in images:
-        cells = answer(model, model.prepare(image)).cells
+        cells = predict_photo(model, model.prepare(image)).cells
         rows.append([image, *map(str, cells)])
     return rows
 

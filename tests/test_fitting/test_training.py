@@ -32,8 +32,8 @@ def fit(tmp_path, monkeypatch):
     recipe.train_dataloader.sampler.min_samples = 32
     monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
     monkeypatch.setattr(training, 'WORKERS', 0)
-    monkeypatch.setattr(training, 'LEAST', 16)
-    monkeypatch.setattr(training, 'LEAST_A_CLASS', 4)
+    monkeypatch.setattr(training, 'MIN_PHOTOS', 16)
+    monkeypatch.setattr(training, 'MIN_PER_CLASS', 4)
     monkeypatch.setattr(training, 'measure', measured)
     torch.manual_seed(0)
     weights = write_weights(tmp_path)

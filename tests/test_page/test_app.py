@@ -7,22 +7,22 @@ import pytest
 from tiny_model import write_tiny
 from tiny_run import ROOT, load_tool
 
-from mmclca.page import trained_by_demo
-from mmclca.page.leaves import examples_for
+from mmclca.page import demo_checkpoint
+from mmclca.page.photos import examples_for
 
 APP = ROOT / 'demo/app.py'
 
 
 def test_newest_checkpoint_of_the_demo(tmp_path):
     with pytest.raises(FileNotFoundError, match='make demo'):
-        trained_by_demo(tmp_path)
+        demo_checkpoint(tmp_path)
     folder = tmp_path / 'work_dirs/demo'
     folder.mkdir(parents=True)
     for age, name in enumerate(('best_b.pth', 'best_a.pth')):
         (folder / name).touch()
         os.utime(folder / name, (1000 - age, 1000 - age))
     (folder / 'epoch_24.pth').touch()
-    assert trained_by_demo(tmp_path) == folder / 'best_b.pth'
+    assert demo_checkpoint(tmp_path) == folder / 'best_b.pth'
 
 
 def test_errors_end_in_one_line(tmp_path, monkeypatch):

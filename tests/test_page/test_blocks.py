@@ -49,7 +49,7 @@ def test_a_leaf_is_answered(callbacks):
     here, plain = costs
     assert no_costs is None and plain[1] > here[1] > 0
     assert here[0] == 'SiT, keep rate 0.5'
-    assert callbacks.find_alike(packed) is None  # without a gallery
+    assert callbacks.find_similar(packed) is None  # without a gallery
     assert [*callbacks.predict(None, 'SiT', 0.5)] == [[None] * 5]
 
 
@@ -64,7 +64,7 @@ def test_images_that_are_alike(callbacks):
     features = torch.cat((features, -features[:1]))
     callbacks.gallery = Gallery(images, features, 'tiny', 'pre_logits')
     packed = callbacks.read_upload(dict(path=paths[1]))[1]
-    alike = callbacks.find_alike(packed)
+    alike = callbacks.find_similar(packed)
     assert len(alike) == 3 and alike[0][0].size == (32, 32)
     assert alike[0][1] == 'beech 1.00'
 

@@ -4,7 +4,7 @@
 import pytest
 from PIL import Image
 
-from mmclca.page import read_leaf
+from mmclca.page import read_photo
 
 HEIC = b'\0\0\0\x18ftypheic' + bytes(100)
 
@@ -27,10 +27,10 @@ def test_what_is_refused(name, made, words, tmp_path):
     else:
         Image.new('RGB', made).save(path)
     with pytest.raises(ValueError) as error:
-        read_leaf(path)
+        read_photo(path)
     assert all(word in str(error.value) for word in words)
 
 
 def test_longest_strip_that_is_read(tmp_path):
     Image.new('RGB', (16, 480)).save(tmp_path / 'leaf.png')
-    assert read_leaf(tmp_path / 'leaf.png').shape == (480, 16, 3)
+    assert read_photo(tmp_path / 'leaf.png').shape == (480, 16, 3)

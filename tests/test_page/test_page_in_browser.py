@@ -16,7 +16,7 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page.leaves import draw_examples
+from mmclca.page.photos import draw_examples
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
@@ -83,7 +83,7 @@ def address(inferencer, asked_for, uploads):
 @pytest.fixture
 def demo(inferencer, asked_for, uploads, monkeypatch):
     """Where a page is served whose model knows the drawn leaves."""
-    monkeypatch.setattr('mmclca.page.leaves.CULTIVARS', CLASSES)
+    monkeypatch.setattr('mmclca.page.photos.CULTIVARS', CLASSES)
     with served(inferencer, uploads) as (address, _):
         yield address
 

@@ -14,7 +14,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_reduction
 from mmclca.page import Variants
-from mmclca.page.variants import answer
+from mmclca.page.variants import predict_photo
 from mmclca.visualization.painting import FUSED, KEPT, kinds
 
 FREE = {
@@ -162,7 +162,7 @@ def evit(tmp_path_factory):
 
 def test_answer_is_that_of_the_inferencer(evit, leaf):
     model = evit.trained
-    found = answer(model, model.prepare(leaf), topk=3)
+    found = predict_photo(model, model.prepare(leaf), topk=3)
     (expected,) = model([leaf], return_tokens=True)
     (best, score), *others = found.scores.items()
     assert (best, len(others)) == (expected['pred_class'], 2)

@@ -29,7 +29,7 @@ async def answer(request):
 def client(tmp_path, monkeypatch):
     """A client of an application that takes at most 2 MB at a time."""
     monkeypatch.setattr(server, 'MEGABYTES', 1)
-    bounded = Middleware(server.Bounded, folder=tmp_path)
+    bounded = Middleware(server.RequestLimits, folder=tmp_path)
     routes = [Route(path, answer, methods=['POST']) for path in (UPLOAD, '/')]
     return TestClient(Starlette(routes=routes, middleware=[bounded]))
 
@@ -43,7 +43,7 @@ def test_page_refuses_a_request_if_it_is_too_large(client):
 
 
 @pytest.mark.parametrize(
-    'limit', [dict(KEPT_MEGABYTES=0.001), dict(MOST_FILES=1)]
+    'limit', [dict(MAX_MEGABYTES=0.001), dict(MAX_FILES=1)]
 )
 def test_page_refuses_uploads_if_many_are_kept(
     limit, client, tmp_path, monkeypatch

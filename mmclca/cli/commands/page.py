@@ -52,7 +52,7 @@ def local_address(host):
 
 def trained(args):
     """Return a model, and the name of its checkpoint."""
-    checkpoint = args.checkpoint or page.trained_by_demo(model_index.home())
+    checkpoint = args.checkpoint or page.demo_checkpoint(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
     return model, Path(checkpoint).name
 

@@ -11,7 +11,7 @@ from tiny_model import write_tiny
 from mmclca.apis.probe import forecast
 from mmclca.fitting import report
 from mmclca.fitting.pictures import Pictures
-from mmclca.fitting.report import chart, unit_of, what_is_kept
+from mmclca.fitting.report import chart, curve_unit, draw_kept_patches
 
 NAMES = ('photographs', 'accuracy', 'low', 'high')
 
@@ -38,13 +38,13 @@ def test_chart_of_a_curve():
     ],
 )
 def test_unit_of_the_learning_curve(counts, grouped, unit):
-    assert unit_of(counts, grouped) == unit
+    assert curve_unit(counts, grouped) == unit
 
 
 SHARES = '0_% under_1_% 50_% over_99_% 100_%'
 FIGURES = [
     (report.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
-    (report.of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (report.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
     (report.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
     (report.duration, (11.3, 171), '11_s 2_min_51_s'),
 ]
@@ -78,12 +78,14 @@ def kept_by(folder, tested, name, **options):
     folder.mkdir()
     reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
     write_tiny(folder, **dict(reducer=reducer, cache=None) | options)
-    return what_is_kept(folder / 'tiny.pth', tested, pictures(folder, tested))
+    return draw_kept_patches(
+        folder / 'tiny.pth', tested, pictures(folder, tested)
+    )
 
 
 def test_what_the_model_keeps(tmp_path, tested):
     given = tested, pictures(tmp_path, tested)
-    assert what_is_kept(tmp_path / 'tiny.pth', *given) is None
+    assert draw_kept_patches(tmp_path / 'tiny.pth', *given) is None
     assert kept_by(tmp_path, tested, '', **PLAIN) is None  # it keeps all
     found = kept_by(tmp_path, tested, 'EViT', reduce_at=(0, 1))
     assert [row[0][0] for row in found['rows']] == ['ash', 'elm']

@@ -11,14 +11,14 @@ from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.datasets.synthetic_leaves import drawn_leaves
 
-LEAST_SIDE = 16  # pixels
+MIN_SIDE = 16  # pixels
 # Times as long as wide: some models enlarge the shorter side, and the longer
 # one with it.
-LONGEST_SHAPE = 30
+MAX_ASPECT = 30
 CULTIVARS = tuple(f'cultivar_{number:02d}' for number in range(1, 9))
 
 
-def read_leaf(path: str | Path) -> np.ndarray:
+def read_photo(path: str | Path) -> np.ndarray:
     """Read an uploaded picture as training does, if it is one.
 
     Args:
@@ -41,10 +41,10 @@ def read_leaf(path: str | Path) -> np.ndarray:
         ) from error
     height, width = image.shape[:2]
     short, long = sorted((height, width))
-    if short < LEAST_SIDE or long > LONGEST_SHAPE * short:
+    if short < MIN_SIDE or long > MAX_ASPECT * short:
         raise ValueError(
             f'This photo has {width} x {height} pixels. Sides need at least '
-            f'{LEAST_SIDE} pixels and at most {LONGEST_SHAPE} times the other.'
+            f'{MIN_SIDE} pixels and at most {MAX_ASPECT} times the other.'
         )
     return image
 
@@ -75,7 +75,7 @@ def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
     return paths
 
 
-def trained_by_demo(root: str | Path) -> Path:
+def demo_checkpoint(root: str | Path) -> Path:
     """Find the checkpoint that ``make demo`` left behind.
 
     Args:
