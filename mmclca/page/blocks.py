@@ -125,8 +125,8 @@ class Callbacks:
             yield [None] * 5
             return
         found = predict_photo(self.variants.at(method, keep_rate), packed)
-        looks = [(look.text, look.text) for look in legend([found.survivors])]
-        pictures = _pictures(found.survivors)
+        looks = [(look.text, look.text) for look in legend([found.patches])]
+        pictures = _pictures(found.patches)
         yield found.scores, [found.cells], pictures, looks, None
         costs = self.variants.costs(method, keep_rate, packed, found.gmacs)
         yield *[gr.skip()] * 4, costs

@@ -43,7 +43,7 @@ class Prediction:
 
     cells: list
     scores: dict[str, float]
-    survivors: Survivors
+    patches: Survivors
     gmacs: float
 
 

@@ -169,8 +169,8 @@ def test_answer_is_that_of_the_inferencer(evit, leaf):
     assert score == pytest.approx(expected['pred_score'], abs=1e-5)
     assert found.cells[0] == best
     assert found.gmacs == expected['gmacs']
-    stages = found.survivors.stages
-    assert found.survivors.image.shape == (336, 336, 3)
+    stages = found.patches.stages
+    assert found.patches.image.shape == (336, 336, 3)
     assert [len(s.weights) for s in stages] == expected['tokens'][:2]
     shown = {int(kind) for s in stages for kind in kinds(s.weights)}
     assert shown == {KEPT, FUSED}
