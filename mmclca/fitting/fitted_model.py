@@ -66,7 +66,7 @@ def fit(
             'pytorch'. Defaults to None: ONNX Runtime if it is installed,
             PyTorch on a GPU.
         weights (str, optional): File or ``timm://NAME``. Defaults to None:
-            DeiT-Tiny of timm.
+            DeiT-Tiny from timm.
         labels (str | Path, optional): Table of files and classes. Defaults
             to None: the folders name the classes.
         groups (str, optional): Photos to keep together, such as photos of
@@ -140,9 +140,9 @@ def do_steps(
     overwrite: bool = False,
     probe_only: bool = True,
 ) -> FitRecord:
-    """Run the steps of a fit that are missing from the record.
+    """Run all steps missing from the record.
 
-    Each step returns its part of the record, which is written immediately.
+    Each step returns some facts, which are written immediately.
     Nothing is written before the model is selected.
     """
     files, checked = plan.files, plan.checked
@@ -239,7 +239,7 @@ class FittedModel:
             list[dict]: One entry per photo: ``image`` (path), ``pred_class``
             (predicted class), ``pred_score`` (its probability), ``known``
             (False if flagged as unknown) and ``known_score`` (the compared
-            score). The last two are None without a threshold. An unreadable
+            score). Without a threshold, the last two are None. An unreadable
             photo has ``image`` and ``error`` (the reason).
         """
         found = self._inferencer.stream(photographs, batch_size)
@@ -262,7 +262,7 @@ class FittedModel:
 
         Raises:
             FileNotFoundError: If the folder does not exist.
-            ValueError: If it has no photos, or photos of another class. The
+            ValueError: If it is empty or has photos of another class. The
                 model does not change.
         """
         files, place = ModelFolder(self.folder), Path(photographs).expanduser()
@@ -301,7 +301,7 @@ class FittedModel:
 def _joined(
     rows: list[dict], record: FitRecord, place: Path, name: str
 ) -> LabeledImages:
-    """Join the photos of a model with a folder of photos of one class."""
+    """Join the photos of a model with a folder for one class."""
     advice = 'give a folder of photos of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'folder {place} does not exist; {advice}')
@@ -325,7 +325,7 @@ def _joined(
 def _check_class(
     rows: list[dict], digests: dict[str, str], place: Path, name: str
 ) -> None:
-    """Refuse photos that the model knows as photos of another class."""
+    """Refuse photos learned as another class."""
     classes = {row['digest']: row['class'] for row in rows}
     others = [classes.get(digest, name) for digest in digests.values()]
     others = [x for x in others if x != name]
@@ -350,7 +350,7 @@ def _check_one_class(place: Path) -> None:
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
-    """Refuse photos that add nothing, or that would remove a class."""
+    """Refuse additions without new photos or with a lost class."""
     lost = [x for x in had.classes if x not in record.classes]
     if lost or name not in record.classes:
         what = f'would remove {", ".join(lost)}' if lost else 'no new photos'

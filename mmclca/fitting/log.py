@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Screen and log file of a fit, without changes to the host process."""
+"""Console output and log file, without changes to the host process."""
 
 import resource
 import sys
@@ -25,7 +25,7 @@ from torch import multiprocessing
 
 from mmclca.utils.messages import print_safe, printable, spinner
 
-# classes whose instances mmengine keeps by name; the newest is in use
+# mmengine keeps named global instances and uses the newest one
 MANAGED = DefaultScope, MessageHub, MMLogger, UniversalVisualizer
 
 
@@ -33,7 +33,7 @@ class Log(TextIOBase):
     """Print lines on the screen and to a log file.
 
     Within its context, messages to mmengine's current logger go to the file
-    alone. Text is buffered until :meth:`open` gives it a file, so that a
+    alone. Text is buffered until :meth:`open` gives it a file, so a
     refused call leaves no file.
     """
 
@@ -83,9 +83,9 @@ def find_log() -> Log:
 
 @contextmanager
 def redirected_output() -> Iterator[None]:
-    """Send all other output of a command to the log of its fit.
+    """Send library output to the log file of a fit.
 
-    For processes of their own: this replaces standard output and error.
+    Only for commands: this replaces standard output and error.
     """
     log, console = Log(), get_console()
     if log.bars.isatty():
@@ -99,9 +99,9 @@ def redirected_output() -> Iterator[None]:
 
 @contextmanager
 def current_logger(file: TextIO) -> Iterator[None]:
-    """Make a logger that writes to a file mmengine's current one.
+    """Make mmengine log to a file, within a context.
 
-    At the end, this logger and all newer instances of mmengine are removed,
+    At the end, the new logger and all newer global instances are removed,
     and the previous ones are in use again.
     """
     before = {kind: {*kind._instance_dict} for kind in MANAGED}
@@ -117,7 +117,7 @@ def current_logger(file: TextIO) -> Iterator[None]:
 
 @contextmanager
 def process_settings() -> Iterator[None]:
-    """Restore the process settings that a ``Runner`` of mmengine changes."""
+    """Restore the process settings changed by mmengine's ``Runner``."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
     start = multiprocessing.get_start_method(allow_none=True)
     threads = cv2.getNumThreads()
@@ -130,7 +130,7 @@ def process_settings() -> Iterator[None]:
 
 
 class FitRunner(Runner):
-    """Runner that writes to mmengine's current logger."""
+    """``Runner`` with mmengine's current logger."""
 
     def build_logger(self, *_, **__) -> MMLogger:
         """Return the current logger, see :func:`current_logger`."""

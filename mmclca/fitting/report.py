@@ -39,12 +39,12 @@ UNIT = '\N{NO-BREAK SPACE}%'
 PATCH_PHOTOS = 3
 PATCH_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
-# as the style sheet has them, where a dark screen has others
+# colors of the style sheet, which a dark screen replaces
 COLORS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
-MAX_LABEL_ERRORS = 24  # possible label errors
+MAX_LABEL_ERRORS = 24
 MAX_PAIRS = 6
-PHOTOS_PER_GROUP = 3  # of a kind
-FACTOR = 2  # of the forecast: times as many photos as measured
+PHOTOS_PER_GROUP = 3
+FACTOR = 2  # extrapolate the learning curve to twice the photos
 
 
 def write_report(
@@ -56,7 +56,7 @@ def write_report(
     replaced in one step.
 
     Args:
-        folder (str | Path): The folder that ``fit`` wrote.
+        folder (str | Path): Folder of the model.
         opened (Container[str]): Paths of photos that may be opened. Defaults
             to (): copies in the folder are shown, and photos without a copy
             are left blank.
@@ -77,7 +77,7 @@ def write_report(
         text = _page_of(files, record, used, pictures)
     if opened:
         pictures.save()
-    # names of files need not be text
+    # file names need not be UTF-8
     replace_bytes(files.report, text.encode(errors='replace'))
     return files.report
 
@@ -139,7 +139,7 @@ def about(share: float) -> str:
 
 
 def out_of_hundred(share: float) -> int:
-    """Round a share to so many of 100; all or none only if it is so."""
+    """Round a share to a number out of 100; 0 and 100 only if exact."""
     number = round(100 * share)
     return number if share in (0, 1) else min(max(number, 1), 99)
 
@@ -157,15 +157,12 @@ def duration(seconds: float) -> str:
 
 
 def plural(number: int, word: str, many: str = '') -> str:
-    """Write a number of things: '1 class', '2 classes'."""
+    """Write a number and a noun: '1 class', '2 classes'."""
     return f'{number} {word if number == 1 else many or f"{word}s"}'
 
 
 def tested_rows(used: list[dict]) -> list[dict]:
-    """Select the photos that were tested.
-
-    Rows of photographs.csv, with the ``name`` of the file and its folder.
-    """
+    """Select the rows of tested photos, and add ``name``, folder and file."""
     return [
         dict(
             row,
@@ -174,7 +171,7 @@ def tested_rows(used: list[dict]) -> list[dict]:
             p_predicted=float(row['p_predicted']),
         )
         for row in used
-        if row['predicted']  # the only photo of a class is never tested
+        if row['predicted']  # a class with one photo is not tested
     ]
 
 
@@ -193,11 +190,11 @@ def class_rows(per_class: dict[str, dict]) -> dict:
 def confused_pairs(
     tested: list[dict], classes: list[str], pictures: Pictures
 ) -> list[dict]:
-    """Find the pairs of classes that are confused most often.
+    """Find the most confused pairs of classes.
 
-    Each has ``one``, the class that is misclassified as ``other`` more often;
-    ``counts``, for each direction ``(class, prediction, errors, photos)``;
-    and ``groups``, titles and photos.
+    ``one`` is misclassified as ``other`` more often than vice versa.
+    ``counts`` has ``(class, prediction, errors, photos)`` per direction, and
+    ``groups`` has titles and photos.
     """
     labels, predicted = (
         np.array([classes.index(row[name]) for row in tested], int)
@@ -237,14 +234,14 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
 
 
 def curve_unit(counts: list[int], grouped: bool) -> str:
-    """Describe the numbers of a learning curve: 'photos per class'."""
+    """Return the x label of a learning curve, such as 'photos per class'."""
     unit = 'groups per class' if grouped else 'photos per class'
     is_even = not grouped and len({*counts}) == 1
     return unit if is_even else f'{unit} (median)'
 
 
 def describe_curve(points: list[dict], unit: str) -> dict:
-    """Extrapolate a learning curve, and draw it."""
+    """Extrapolate and draw a learning curve."""
     ahead = forecast(points, FACTOR)
     drawn = ahead and chart(points, ahead, unit)
     return dict(points=points, estimate=ahead, chart=drawn, unit=unit)
@@ -253,10 +250,11 @@ def describe_curve(points: list[dict], unit: str) -> dict:
 def draw_kept_patches(
     model: Path, tested: list[dict], pictures: Pictures
 ) -> dict | None:
-    """Draw the patches of some correctly classified photos after each stage.
+    """Draw the remaining patches of correctly classified photos.
 
-    ``rows`` holds captions and pictures of each photo, ``legend`` the
-    swatches that occur. None without a checkpoint, token reduction or photo.
+    Return ``rows``, captions and pictures per photo after each stage, and
+    ``legend``, the swatches in use. Return None without a checkpoint, token
+    reduction or photo.
     """
     if not model.is_file():
         return None
@@ -275,14 +273,14 @@ def draw_kept_patches(
 
 
 def _chosen(tested: list[dict]) -> list[dict]:
-    """Select the first correctly classified photo of each of some classes."""
+    """Select one correctly classified photo from each of the first classes."""
     right = [row for row in tested if row['predicted'] == row['class']]
     first = {row['class']: row for row in reversed(right)}
     return [first[name] for name in sorted(first)[:PATCH_PHOTOS]]
 
 
 def _row(one: Survivors) -> list[tuple[str, dict]]:
-    """Return captions and pictures of the stages."""
+    """Return captions and pictures: the photo, then each stage."""
     pictures = {one.title: one.image}
     for stage in one.stages:
         text = stage.title
@@ -298,7 +296,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
 def chart(points: list[dict], estimate: dict, unit: str) -> str:
     """Draw a learning curve as SVG, with a logarithmic x axis.
 
-    Colors are those of the style sheet.
+    Colors refer to the style sheet.
     """
     with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'chart'}):
         figure = Figure((6.1, 3.5), layout='constrained')

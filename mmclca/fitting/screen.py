@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Lines that a fit prints."""
+"""Lines printed by a fit."""
 
 import os
 import shlex
@@ -18,7 +18,7 @@ from .record import FitRecord
 
 
 def row(label: str, text: str) -> str:
-    """Join a label and a text; texts of all lines are aligned."""
+    """Join a label and a text in aligned columns."""
     return f'{label:10} {text}'
 
 
@@ -100,7 +100,7 @@ def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
 
 
 def result_lines(record: FitRecord) -> Iterator[str]:
-    """Describe the final model: its accuracy and how that was measured."""
+    """Describe accuracy, measurement and threshold of the final model."""
     best = record.best
     accuracy = _share(best['accuracy'])
     interval = _interval(best) if best['accuracy'] is not None else ''
@@ -112,7 +112,7 @@ def result_lines(record: FitRecord) -> Iterator[str]:
 
 
 def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
-    """List the files that were written and removed, and the next commands.
+    """List written and removed files, and the next commands.
 
     ``exports`` are the exported files of the previous model.
     """
