@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a test may change of its process, and gets back as it was before."""
+"""Global state of the process, restored after each test."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ REGISTRIES = {
     for registry in vars(module).values()
     if isinstance(registry, Registry)
 }
-# torch's own, as pairs of what reads a setting and what sets it
+# getters and setters of torch settings
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_num_threads, torch.set_num_threads),
@@ -41,23 +41,23 @@ SETTINGS = (
 
 
 def register_all():
-    """Fill the registries, which otherwise happens at the first look.
+    """Fill the registries before the first test.
 
-    A test that then took its own entry out again would take out all.
+    Filled later, they would be emptied again after the test.
     """
     for registry in REGISTRIES:
         registry.import_from_location()
 
 
 def _managed(kind=ManagerMixin):
-    """The classes whose instances mmengine keeps by name."""
+    """Yield the classes with global instances in mmengine."""
     for child in kind.__subclasses__():
         yield child
         yield from _managed(child)
 
 
 def _containers():
-    """Dicts and lists of the process that tests add to."""
+    """Return the global dicts and lists extended by tests."""
     dicts = [registry.module_dict for registry in REGISTRIES]
     return [os.environ, sys.path, *dicts]
 
@@ -71,7 +71,7 @@ def _put_back(container, copy):
 
 @contextmanager
 def kept():
-    """Undo what changes within: folder, paths, names, settings of torch."""
+    """Restore folder, paths, registries and torch settings after a context."""
     folder = os.getcwd()
     copies = [(container, container.copy()) for container in _containers()]
     instances = [(kind, kind._instance_dict.copy()) for kind in _managed()]
@@ -98,7 +98,7 @@ def outputs():
 
 
 def settings():
-    """Settings of the process that libraries might change."""
+    """Process settings changed by some libraries."""
     return dict(
         environment=dict(os.environ),
         filters=[*warnings.filters],
@@ -118,9 +118,10 @@ def seed_all(seed):
 
 
 def compiling():
-    """Replace what tells whether a model is compiled, for a context.
+    """Pretend to compile, within a context.
 
-    Dynamo notes torch's functions once: before one of them is replaced.
+    First compile once, because Dynamo records the functions of torch at its
+    first use, before one of them is replaced.
     """
     torch.compile(lambda x: torch.neg(x), backend='eager')(torch.ones(1))
     return patch.object(torch.compiler, 'is_compiling', lambda: True)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The server takes no more than it says, and leaves nothing behind."""
+"""Limits of the server, and its folder of uploads."""
 
 import os
 import tempfile
@@ -27,7 +27,7 @@ async def answer(request):
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    """A client of an application that takes at most 2 MB at a time."""
+    """Client of an application with requests of at most 2 MB."""
     monkeypatch.setattr(server, 'MEGABYTES', 1)
     bounded = Middleware(server.RequestLimits, folder=tmp_path)
     routes = [Route(path, answer, methods=['POST']) for path in (UPLOAD, '/')]
