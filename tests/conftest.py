@@ -14,7 +14,6 @@ sys.path.append(str(Path(__file__).parents[1] / 'tools/research'))
 sys.path.append(str(Path(__file__).parents[1] / 'tools/dev'))
 
 from process_state import kept, register_all, seed_all
-from quick_runs import make_quick
 from tiny_run import train_by_tool
 
 # test files and tests that must not be skipped, set in CI
@@ -47,9 +46,6 @@ def process():
     register_all()
     gc.freeze()  # exclude imported modules
     gc.set_threshold(20_000, 20, 50)  # models create many objects
-    with pytest.MonkeyPatch.context() as patch:
-        make_quick(patch)
-        yield
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -65,6 +61,12 @@ def state_of_test(state_of_module):
     seed_all(0)
     with kept():
         yield
+
+
+@pytest.fixture
+def no_onnx(monkeypatch):
+    """Let ``fit`` measure latency as if ONNX Runtime were not installed."""
+    monkeypatch.setattr('mmclca.benchmark.timing.NEEDED', ('no_package',))
 
 
 @pytest.fixture

@@ -88,13 +88,22 @@ def kept():
         put(value)
 
 
-def outputs():
-    """Streams and log handlers of the process."""
-    known = logging.root.manager.loggerDict.values()
-    loggers = [logging.root, *known, MMLogger.get_instance('foreign')]
-    handlers = [one for x in loggers for one in vars(x).get('handlers', ())]
-    streams = [vars(one).get('stream') for one in handlers]
-    return [sys.stdout, sys.stderr, *handlers, *streams]
+def outputs(before=None):
+    """Return standard streams, and handlers and their streams by logger.
+
+    With an earlier result ``before``, loggers created since are left out.
+    Torch configures its loggers at their first use.
+    """
+    loggers = dict(logging.root.manager.loggerDict, root=logging.root)
+    loggers |= MMLogger._instance_dict
+    found = dict(streams=[sys.stdout, sys.stderr])
+    for name in {*loggers} & {*(before or loggers)}:
+        if name.startswith('torch'):
+            continue
+        handlers = vars(loggers[name]).get('handlers', [])
+        streams = [vars(one).get('stream') for one in handlers]
+        found[name] = [*handlers, *streams]
+    return found
 
 
 def settings():

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
+from pathlib import Path
 
 import torch
 from mmengine.config import Config
@@ -85,15 +86,18 @@ class Plan:
     @cached_property
     def probe(self) -> Probe:
         """Probe on the pretrained backbone, with cached features."""
-        return self.probe_of(self.config, self.pretrained.source)
+        features = self.files.features
+        return self.probe_of(self.config, self.pretrained.source, features)
 
-    def probe_of(self, model, weights: str | None = None) -> Probe:
-        """Build a probe on another model with the same settings."""
+    def probe_of(
+        self, model, weights: str | None = None, features: Path | None = None
+    ) -> Probe:
+        """Build a probe on a model, with features stored in a folder."""
         return Probe(
             model,
             weights,
             self.device,
-            self.files.features,
+            features,
             zooms=self.zooms,
             digests=self.checked.digests,
             unopened=self.checked.unopened,

@@ -51,7 +51,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     estimate['seconds'] = time.perf_counter() - began
     views = plan.views
     if is_trained:
-        probe = plan.probe_of(files.model)
+        probe = plan.probe_of(files.model, features=files.features)
         views, _ = probe.views(known.paths)
         found = fit_classifier(plan, probe, known, views)
     near = nearest_of_others(views[:, 0], found.splits)

@@ -185,21 +185,14 @@ def refit_classifier(
     some: LabeledImages,
     strength: float,
     temperature: float = 1.0,
-    cache: Path | None = None,
+    features: Path | None = None,
 ) -> Probe:
     """Refit the classifier to the features of a fine-tuned backbone.
 
     On nine datasets, this was never worse than the probe where the probe is
     weak.
     """
-    probe = Probe(
-        path,
-        None,
-        plan.device,
-        cache,
-        zooms=plan.zooms,
-        digests=plan.checked.digests,
-    )
+    probe = plan.probe_of(path, features=features)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
     more = strength, plan.call['class_weights']
     fitted = fit_linear(*given, CLASSIFIER, *more)

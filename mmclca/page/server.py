@@ -74,19 +74,16 @@ def uploads_folder(host: str = HOST) -> Iterator[Path]:
     should use it. The folder is removed at the end, or by the next page if
     this process is killed.
     """
-    others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
+    before = dict(os.environ)
+    others = before.get('no_proxy') or before.get('NO_PROXY')
     near = ','.join(filter(None, (others, host, 'localhost')))
     with _private_folder() as folder:
-        changes = dict(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
-        before = {name: os.environ.get(name) for name in changes}
-        os.environ.update(changes)
+        os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
         try:
             yield folder
-        finally:
-            for name in changes:
-                del os.environ[name]
-            known = {k: x for k, x in before.items() if x is not None}
-            os.environ.update(known)
+        finally:  # Gradio sets further variables
+            os.environ.clear()
+            os.environ.update(before)
 
 
 class RequestLimits:

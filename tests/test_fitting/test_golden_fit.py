@@ -2,11 +2,13 @@
 """A fit to twelve synthetic leaves reproduces stored facts."""
 
 import json
+import os
+import sys
 
 import numpy as np
 import parity
 import pytest
-from golden import golden
+from golden import golden, without_folder
 from PIL import Image
 from safetensors.torch import load_file, save_file
 from tiny_photographs import write_weights
@@ -51,10 +53,19 @@ def plain(facts, folder):
     return float(f'{facts:.3g}') if isinstance(facts, float) else facts
 
 
-def test_facts_and_predictions_equal_the_stored_ones(folder, no_onnx):
+def masked(screen, folder):
+    """Mask the program, paths and times; omit a warning about load."""
+    lines = [x for x in screen.splitlines() if 'machine busy' not in x]
+    text = '\n'.join(lines).replace(os.path.basename(sys.executable), 'python')
+    return without_folder(text, folder) + '\n'
+
+
+def test_fit_prints_and_writes_the_stored_facts(folder, no_onnx, capsys):
     weights = folder / 'tiny.safetensors'
-    options = dict(weights=weights, probe_only=True)
+    options = dict(weights=weights, probe_only=True, explain=True)
     model = mmclca.fit(folder / 'photographs', folder / 'model', **options)
+    screen = masked(capsys.readouterr().out, folder)
+    assert screen == golden('fit.txt', screen)
     written = json.loads((folder / 'model/fit.json').read_text())
     written['photographs'] = 'VARIES'  # digest of paths
     new = [*map(str, sorted((folder / 'new').rglob('*.png')))]
