@@ -130,8 +130,11 @@ def process_settings() -> Iterator[None]:
 
 
 class FitRunner(Runner):
-    """``Runner`` with mmengine's current logger."""
+    """``Runner`` whose messages go to the log of a fit."""
 
-    def build_logger(self, *_, **__) -> MMLogger:
-        """Return the current logger, see :func:`current_logger`."""
-        return MMLogger.get_current_instance()
+    def build_logger(self, *args, **options) -> MMLogger:
+        """Create a logger that writes where the current one does."""
+        current = MMLogger.get_current_instance().handlers[0]
+        logger = super().build_logger(*args, **options)
+        logger.handlers[0].setStream(current.stream)
+        return logger
