@@ -156,7 +156,7 @@ def do_steps(
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
-    log.print(screen.cost_line(plan, record.cost))
+    log.print(screen.cost_line(plan, record.model, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
@@ -171,7 +171,8 @@ def do_steps(
         record = files.publish(
             record, cost=record.cost | measure_latency(plan)
         )
-    log.print(*screen.time_lines(plan, record.cost))
+    if not checked.unopened:  # else the latency is that of the earlier fit
+        log.print(*screen.time_lines(plan, record.cost))
     if record.training:
         log.print(screen.tuning_line(record))
     elif not probe_only:

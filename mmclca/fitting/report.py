@@ -93,6 +93,7 @@ def _page_of(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
         counts=counts,
+        added=added_classes(used, record.source),
         tested=len(tested),
         grouped=grouped,
         crop=CROP,
@@ -108,6 +109,14 @@ def _page_of(
         ),
         kept=draw_kept_patches(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
+    )
+
+
+def added_classes(used: list[dict], source: str | None) -> list[str]:
+    """List the classes with photos from other folders than the source."""
+    inside = os.path.join(source or '', '')
+    return sorted(
+        {row['class'] for row in used if not row['path'].startswith(inside)}
     )
 
 
@@ -285,7 +294,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
     for stage in one.stages:
         text = stage.title
         if not stage.mixed:
-            text += f': {about(stage.kept)} of {stage.kept_as}'
+            text += f': {about(stage.kept)} of patches {stage.kept_as}'
         pictures[text] = stage.picture
     return [
         (text, embedded(Image.fromarray(array), text, PATCH_SIDE))

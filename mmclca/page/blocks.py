@@ -163,7 +163,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
     """Return the photo and its patches after each stage, with captions."""
     found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
     for number, stage in enumerate(left.stages, start=1):
-        kept = '' if stage.mixed else f'{stage.kept:.0%} of {stage.kept_as}'
+        kept = '' if stage.mixed else f'{stage.kept:.0%} {stage.kept_as}'
         text = f'{number}: {len(stage.weights)} tokens, {kept or "mixed"}'
         found.append((stage.picture, text))
     return found

@@ -95,8 +95,8 @@ class Stage:
         """Describe the patches of ``kept``."""
         found = kinds(self.weights)
         if MERGED not in found:
-            return 'patches kept'
-        return 'patches not merged' + ' or dropped' * (DROPPED in found)
+            return 'kept'
+        return 'not merged' + ' or dropped' * (DROPPED in found)
 
     @property
     def swatches(self) -> list[Swatch]:

@@ -82,7 +82,7 @@ def files_of(folder):
 def test_fit_prints_and_writes_the_same_facts(printed, place):
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert '16 photos, 4 classes' in printed[0]
-    accuracy, measured, unknown, saved, following = printed[-6:-1]
+    accuracy, measured, unknown, saved, _, following = printed[-6:]
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
     assert f' {facts["held_out"]["accuracy"]:.1%} ' in accuracy
     assert ' 8 photos' in measured and 'model.pth' in saved

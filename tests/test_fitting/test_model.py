@@ -102,7 +102,7 @@ def test_pixels_of_an_unknown_name_are_noted_unless_given():
 
 def test_find_weights_describes_a_file(tmp_path):
     found = find_weights(str(write_weights(tmp_path)))
-    assert '4 layers, 64 channels, patch size 32' in found.describe()
+    assert '4 layers, 64 channels, patches of 32 px' in found.describe()
     assert found.backbone['patch_size'] == 32 and 'tiny' in found.notes[0]
 
 
