@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / 'tools/research'))
 sys.path.append(str(Path(__file__).parents[1] / 'tools/dev'))
 
 from process_state import kept, register_all, seed_all
+from quick_runs import make_quick
 from tiny_run import train_by_tool
 
 # test files and tests that must not be skipped, set in CI
@@ -61,6 +62,12 @@ def state_of_test(state_of_module):
     seed_all(0)
     with kept():
         yield
+
+
+@pytest.fixture
+def quick_runner(monkeypatch):
+    """Start runs of mmengine in less time."""
+    make_quick(monkeypatch)
 
 
 @pytest.fixture

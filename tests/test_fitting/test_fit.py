@@ -193,17 +193,6 @@ def test_budget_is_an_amount_with_its_unit(text, budget):
     assert parse_budget(text) == budget
 
 
-def test_explain_marks_the_selected_model(copy, place, capsys):
-    before = files_of(copy.folder)
-    call(place, out=copy.folder, explain=True)
-    text = capsys.readouterr().out
-    (chosen,) = [x for x in text.splitlines() if x.startswith(' *')]
-    assert f'{copy.facts["model"]["img_size"]} px' in chosen
-    assert f'{copy.facts["probe"]["accuracy"]:.1%} at 0.0' in text
-    assert 'full ViT, 224 px' in text
-    assert files_of(copy.folder).keys() == before.keys()
-
-
 def test_coarse_accuracy_is_printed_or_a_bad_table_refused(
     copy, place, capsys, tmp_path
 ):
