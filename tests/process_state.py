@@ -129,8 +129,8 @@ def seed_all(seed):
 def compiling():
     """Pretend to compile, within a context.
 
-    First compile once, because Dynamo records the functions of torch at its
-    first use, before one of them is replaced.
+    First compile once, because Dynamo records torch functions at its first
+    use, and one will be replaced.
     """
     torch.compile(lambda x: torch.neg(x), backend='eager')(torch.ones(1))
     return patch.object(torch.compiler, 'is_compiling', lambda: True)

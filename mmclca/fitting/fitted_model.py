@@ -168,9 +168,8 @@ def do_steps(
         record = files.publish(record, series=found)
     log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
-        record = files.publish(
-            record, cost=record.cost | measure_latency(plan)
-        )
+        cost = record.cost | measure_latency(plan)
+        record = files.publish(record, cost=cost)
     if not checked.unopened:  # else the latency is that of the earlier fit
         log.print(*screen.time_lines(plan, record.cost))
     if record.training:

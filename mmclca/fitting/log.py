@@ -4,12 +4,7 @@
 import resource
 import sys
 from collections.abc import Iterator
-from contextlib import (
-    ExitStack,
-    contextmanager,
-    redirect_stderr,
-    redirect_stdout,
-)
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -39,15 +34,14 @@ class Log(TextIOBase):
 
     def __init__(self):
         self.screen, self.bars = sys.stdout, sys.stderr
-        self.file, self._context = StringIO(), ExitStack()
+        self.file, self._isolation = StringIO(), isolation(self)
 
     def __enter__(self) -> 'Log':
-        self._context.enter_context(current_logger(self))
-        self._context.enter_context(process_settings())
+        self._isolation.__enter__()
         return self
 
     def __exit__(self, *error) -> None:
-        self._context.close()
+        self._isolation.__exit__(*error)
         self.file.close()
         self.file = StringIO()  # for late writers
 
@@ -98,13 +92,16 @@ def redirected_output() -> Iterator[None]:
 
 
 @contextmanager
-def current_logger(file: TextIO) -> Iterator[None]:
-    """Make mmengine log to a file, within a context.
+def isolation(file: TextIO) -> Iterator[None]:
+    """Make mmengine log to a file, and restore its global state at the end.
 
-    At the end, the new logger and all newer global instances are removed,
-    and the previous ones are in use again.
+    This removes the logger and all newer global instances, and restores the
+    settings changed by a ``Runner``.
     """
     before = {kind: {*kind._instance_dict} for kind in MANAGED}
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    start = multiprocessing.get_start_method(allow_none=True)
+    threads = cv2.getNumThreads()
     for handler in MMLogger.get_instance(f'mmclca-{id(file)}').handlers:
         handler.setStream(file)
     try:
@@ -113,18 +110,7 @@ def current_logger(file: TextIO) -> Iterator[None]:
         for kind, names in before.items():
             for name in {*kind._instance_dict} - names:
                 del kind._instance_dict[name]
-
-
-@contextmanager
-def process_settings() -> Iterator[None]:
-    """Restore the process settings changed by mmengine's ``Runner``."""
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    start = multiprocessing.get_start_method(allow_none=True)
-    threads = cv2.getNumThreads()
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         multiprocessing.set_start_method(start, force=True)
         cv2.setNumThreads(threads)
 

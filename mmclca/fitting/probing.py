@@ -153,9 +153,7 @@ def measure_held_out(plan: Plan, probe: Probe) -> dict | None:
     return measure(probe, plan.held_out)[0] if len(plan.held_out) else None
 
 
-def estimate_accuracy(
-    found: OutOfFold, curve: list[dict], classes: list
-) -> dict:
+def estimate_accuracy(found: OutOfFold, curve: list, classes: list) -> dict:
     """Return ``probe`` for the record: cross-validated accuracy, recall per
     class and hyperparameters."""
     tested = bool(found.independent)
@@ -239,12 +237,10 @@ def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
     return [COLUMNS, *rows]
 
 
-def _prediction_cells(
-    found: LabeledImages, i: int, probabilities: Tensor
-) -> list:
+def _prediction_cells(found: LabeledImages, i: int, probs: Tensor) -> list:
     """Return prediction, probability of the label and of the prediction."""
-    if probabilities.isnan().any():
+    if probs.isnan().any():
         return [''] * 3
-    best = int(probabilities.argmax())
-    likely = probabilities[[found.labels[i], best]].tolist()
+    best = int(probs.argmax())
+    likely = probs[[found.labels[i], best]].tolist()
     return [found.classes[best], *map('{:.6f}'.format, likely)]

@@ -41,9 +41,9 @@ PATCH_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
 # colors of the style sheet, which a dark screen replaces
 COLORS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
-MAX_LABEL_ERRORS = 24
+MAX_WRONG = 24
 MAX_PAIRS = 6
-PHOTOS_PER_GROUP = 3
+PER_GROUP = 3
 FACTOR = 2  # extrapolate the learning curve to twice the photos
 
 
@@ -89,6 +89,8 @@ def _page_of(
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
+    unit, thumbnail = curve_unit(counts, grouped), pictures.thumbnail
+    shown = wrong[:MAX_WRONG]
     return render(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
@@ -100,13 +102,8 @@ def _page_of(
         classes=class_rows(record.probe['per_class']),
         pairs=confused_pairs(tested, record.classes, pictures),
         wrong=len(wrong),
-        doubtful=[
-            (x, pictures.thumbnail(x['path'], x['name']))
-            for x in wrong[:MAX_LABEL_ERRORS]
-        ],
-        curve=describe_curve(
-            record.learning_curve, curve_unit(counts, grouped)
-        ),
+        doubtful=[(x, thumbnail(x['path'], x['name'])) for x in shown],
+        curve=describe_curve(record.learning_curve, unit),
         kept=draw_kept_patches(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
     )
@@ -228,13 +225,7 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
         f'{other}, correct': found.taken_for(b, b),
     }
     groups = [
-        (
-            title,
-            [
-                pictures.thumbnail(path, title)
-                for path in paths[:PHOTOS_PER_GROUP]
-            ],
-        )
+        (title, [pictures.thumbnail(x, title) for x in paths[:PER_GROUP]])
         for title, paths in kinds.items()
         if paths
     ]

@@ -31,15 +31,10 @@ from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import nearest_of_others
 
+from . import probing
 from .log import FitRunner, Log
 from .model import Plan
-from .probing import (
-    CLASSIFIER,
-    fit_classifier,
-    measure,
-    measure_held_out,
-    write_model,
-)
+from .probing import CLASSIFIER, fit_classifier, measure, write_model
 from .record import FitRecord
 from .screen import row
 
@@ -93,7 +88,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
         features, _ = probe.features(known.paths)
         better = dict(
             final='trained',
-            held_out=measure_held_out(plan, probe),
+            held_out=probing.measure_held_out(plan, probe),
             threshold=write_model(plan, probe, features, near),
         )
     training = dict(

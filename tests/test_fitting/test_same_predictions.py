@@ -40,7 +40,7 @@ def run(*words):
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
-    """Folder with a ``model``, and ``new`` photos, half of them unknown."""
+    """Folder with a ``model``, and ``new`` photos, half unknown."""
     pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
     folder = tmp_path_factory.mktemp('same')
     torch.manual_seed(0)
