@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 
 import torch
-from mmengine.runner import load_checkpoint
 from parity import draw
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import CaiT, PatchConvNet, Reducible, TokenReductionViT
 from mmclca.registry import MODELS

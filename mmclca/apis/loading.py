@@ -13,7 +13,7 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import name_source
 from mmclca.checkpoints.stored import (
@@ -143,13 +143,16 @@ def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
     return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
 
 
-def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
-    """Build the model of a config, before its weights are loaded; it may
-    start from a file that has some of them."""
+def build_classifier(config: Config, start: str | None = None) -> BaseModel:
+    """Build the model of a config, optionally with pretrained weights, which
+    may lack parameters."""
     # mmcv looks up layers and steps of mmpretrain in it, and imports a name
     # that it does not find
     init_default_scope('mmpretrain')
-    return get_model(config, pretrained=start)
+    model = get_model(config, pretrained=False)
+    if start is not None:
+        load_checkpoint(model, start)
+    return model
 
 
 def save_classifier(

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from copy import deepcopy
 
 import torch
+from mmengine.runner import load_state_dict
 from torch import Tensor, nn
 
 from mmclca.utils.messages import first_of
@@ -147,6 +148,28 @@ def fill_exactly(own: dict, weights: dict, prefix: str, report: Report):
     report.unused += [prefix + name for name in unused]
     report.new += [prefix + name for name in unfit]
     report.loaded += [prefix + name for name in own if name not in unfit]
+
+
+def load_checkpoint(model: nn.Module, name: str, strict: bool = False) -> dict:
+    """Open a checkpoint and load its weights into a model.
+
+    Parameters that the checkpoint lacks keep their values; for models that
+    must be complete see :func:`load_trained`.
+
+    Args:
+        model (nn.Module): The model.
+        name (str): See :func:`mmclca.checkpoints.opening.open_checkpoint`.
+        strict (bool): Whether names must match exactly. Defaults to False.
+
+    Returns:
+        dict: The checkpoint.
+
+    Raises:
+        CheckpointError: If the backbone in it is another one.
+    """
+    checkpoint = open_checkpoint(name)
+    load_state_dict(model, weights_of(checkpoint), strict, 'current')
+    return checkpoint
 
 
 def load_trained(

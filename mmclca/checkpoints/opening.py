@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Open checkpoint files, in the place of mmengine's own functions.
+"""Open checkpoint files safely.
 
 No file is opened in a way that could run code which it carries: pickles with
 ``weights_only=True`` (mmengine falls back to running them), `.safetensors`
@@ -21,7 +21,7 @@ import re
 import zipfile
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import prod
 from pickle import UnpicklingError
 
@@ -51,26 +51,39 @@ UNSAFE = (
 )
 
 
-def open_checkpoint(name: str, mapped: bool = False) -> dict:
-    """Open a checkpoint of any place, on the CPU.
+def open_checkpoint(
+    name: str, map_location=None, mapped: bool = False
+) -> dict:
+    """Open a checkpoint from a file, a model folder, a URL or timm.
+
+    Args:
+        name (str): Path, ``https://...`` or ``timm://NAME``, or an address
+            that mmengine supports.
+        map_location (str | Callable, optional): See ``torch.load``.
+            Defaults to None, the CPU.
+        mapped (bool): Whether tensors of a local file are read from disk at
+            their first use. Defaults to False.
 
     Returns:
         dict: See :func:`load_from_file`.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If it cannot be had or opened.
+        FileNotFoundError: If the file does not exist.
+        CheckpointError: If it cannot be downloaded or opened.
     """
-    if mapped and '://' not in name:
-        return load_from_file(name, mapped=True)
-    return CheckpointLoader.load_checkpoint(name, map_location='cpu')
+    scheme, separator, _ = name.partition('://')
+    if not separator:
+        return load_from_file(name, map_location, mapped)
+    if scheme in SCHEMES:
+        return SCHEMES[scheme](name, map_location)
+    with safe_loading():  # mmengine's other schemes
+        return CheckpointLoader.load_checkpoint(name, map_location)
 
 
-@CheckpointLoader.register_scheme('', force=True)
 def load_from_file(
     filename: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open a local checkpoint, a pickle of torch, ``.safetensors`` or
+    """Open a local checkpoint: a pickle of torch, ``.safetensors`` or
     ``.npz``.
 
     Args:
@@ -96,27 +109,48 @@ def load_from_file(
     return read_checkpoint(path, filename, map_location, mapped)
 
 
-@CheckpointLoader.register_scheme(('http://', 'https://'), force=True)
 def load_from_http(filename: str, map_location=None) -> dict:
     """Download a checkpoint once, then open it as a local file.
 
     Raises:
-        CheckpointError: If it cannot be fetched; see also
+        CheckpointError: If it cannot be downloaded; see also
             :func:`load_from_file`.
     """
     path = downloading.download_checkpoint(filename)
     return read_checkpoint(path, filename, map_location)
 
 
-@CheckpointLoader.register_scheme('timm://', force=True)
 def load_from_timm(filename: str, map_location=None) -> dict:
-    """Fetch pretrained weights by timm's name, ``timm://NAME``, to the CPU.
+    """Load pretrained weights of timm, ``timm://NAME``, on the CPU.
 
     Raises:
-        CheckpointError: If timm does not know the name, or cannot fetch it.
+        CheckpointError: If timm does not know the name, or the download
+            fails.
     """
     weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
     return name_source(weights, filename)
+
+
+SCHEMES = dict(http=load_from_http, https=load_from_http, timm=load_from_timm)
+with suppress(KeyError):  # another package has registered the name
+    CheckpointLoader.register_scheme('timm://', load_from_timm)
+
+
+@contextmanager
+def safe_loading() -> Iterator[None]:
+    """Make mmengine open checkpoints with these functions, in a context.
+
+    It is for processes of our own, such as commands: ``init_cfg`` of type
+    ``Pretrained`` and other code of mmengine use its table of loaders, which
+    belongs to the whole process.
+    """
+    before = CheckpointLoader._schemes
+    safe = {f'{scheme}://': load for scheme, load in SCHEMES.items()}
+    CheckpointLoader._schemes = {**before, **safe, '': load_from_file}
+    try:
+        yield
+    finally:
+        CheckpointLoader._schemes = before
 
 
 def read_checkpoint(

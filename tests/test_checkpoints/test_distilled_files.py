@@ -4,12 +4,12 @@
 import pytest
 import torch
 from foreign_models import CACHE, STYLES, images, ours, theirs
-from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import checkpoint_filter_fn
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
 
 DISTILLED = dict(
     dist_token=True,

@@ -9,11 +9,11 @@ import pytest
 import timm
 import torch
 from foreign_models import config, theirs
-from mmengine.runner import load_checkpoint
 from safetensors.torch import save
 
 from mmclca.checkpoints import downloading
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.registry import MODELS
 

@@ -4,12 +4,11 @@
 import pytest
 import torch
 import toy_backbones  # noqa: F401, registers them
-from mmengine.runner import load_checkpoint
 
 from mmclca.checkpoints import families, releases
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import FAMILIES, Family
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.releases import recognize, rename_to_classifier
 from mmclca.registry import MODELS
 

@@ -11,10 +11,9 @@ import re
 import pytest
 import torch
 from foreign_models import images, ours, theirs, write
-from mmengine.runner import load_checkpoint
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 
 
 def numbered(match):

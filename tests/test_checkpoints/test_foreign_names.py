@@ -7,9 +7,9 @@ import pytest
 import timm
 import torch
 from foreign_models import images, ours, theirs
-from mmengine.runner import load_checkpoint
 from torchvision.models import VisionTransformer
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.fitting.weights import find_weights

@@ -11,12 +11,14 @@ import torch
 from foreign_models import CACHE, config, images, ours, release, theirs
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.runner import Runner, load_checkpoint
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
 
 from mmclca.checkpoints import opening, releases
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.opening import safe_loading
+from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
 
 
@@ -35,12 +37,12 @@ def save(tmp_path):
 
 def by_hand(cfg, path, work_dir):
     model = MODELS.build(cfg)
-    load_checkpoint(model, path, logger='current')
+    load_checkpoint(model, path)
     return model
 
 
 def load_from(cfg, path, work_dir):
-    runner = Runner(
+    runner = SafeRunner(
         cfg,
         str(work_dir),
         load_from=path,
@@ -54,7 +56,8 @@ def load_from(cfg, path, work_dir):
 def on_classifier(cfg, path, work_dir):
     cfg = dict(cfg, init_cfg=dict(type='Pretrained', checkpoint=path))
     model = MODELS.build(cfg)
-    model.init_weights()
+    with safe_loading():
+        model.init_weights()
     return model
 
 
@@ -62,12 +65,15 @@ def on_backbone(cfg, path, work_dir):
     pretrained = dict(type='Pretrained', checkpoint=path)
     backbone = dict(cfg['backbone'], init_cfg=pretrained)
     model = MODELS.build(dict(cfg, backbone=backbone))
-    model.init_weights()
+    with safe_loading():
+        model.init_weights()
     return model
 
 
 def get_model(cfg, path, work_dir):
-    return mmpretrain.get_model(Config(dict(model=cfg)), pretrained=path)
+    cfg = Config(dict(model=cfg))
+    with safe_loading():
+        return mmpretrain.get_model(cfg, pretrained=path)
 
 
 PLACES = [by_hand, load_from, on_classifier, on_backbone, get_model]
@@ -381,7 +387,7 @@ def _generator(i):
 
 
 def train(work_dir, max_epochs, **options):
-    runner = Runner(
+    runner = SafeRunner(
         config(cla=True),
         str(work_dir),
         train_dataloader=dict(

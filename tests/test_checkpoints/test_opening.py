@@ -6,24 +6,24 @@ import pathlib
 import pickle
 import struct
 import zipfile
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from foreign_models import config, theirs
-from mmengine.config import ConfigDict
+from mmengine.config import Config, ConfigDict
 from mmengine.logging import HistoryBuffer
-from mmengine.runner import Runner, load_checkpoint
-from mmengine.runner.checkpoint import CheckpointLoader
+from mmpretrain import get_model
 from safetensors.torch import save_file
 from torch import _weights_only_unpickler
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.opening import open_checkpoint, safe_loading
+from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
-
-open_checkpoint = CheckpointLoader.load_checkpoint
-
 
 PLANTED = dict(
     alone=lambda trap: trap,
@@ -80,21 +80,27 @@ def test_planted_pickle_is_refused_where_models_are_loaded(
     path = str(tmp_path / 'w.pth')
     torch.save(PLANTED['in_args'](trap), path)
     pretrained = dict(type='Pretrained', checkpoint=path)
-    runner = Runner(
+    backbone = dict(config()['backbone'], init_cfg=pretrained)
+    runner = SafeRunner(
         config(),
         str(tmp_path / 'work'),
         load_from=path,
         default_scope='mmpretrain',
     )
-    for load in (
+    own = (
         partial(load_checkpoint, MODELS.build(config()), path),
-        MODELS.build(dict(config(), init_cfg=pretrained)).init_weights,
-        MODELS.build(
-            dict(config()['backbone'], init_cfg=pretrained)
-        ).init_weights,
         runner.load_or_resume,
+    )
+    by_mmengine = (
+        MODELS.build(dict(config(), init_cfg=pretrained)).init_weights,
+        MODELS.build(backbone).init_weights,
+        partial(get_model, Config(dict(model=config())), pretrained=path),
+    )
+    for load, context in (
+        *((load, nullcontext()) for load in own),
+        *((load, safe_loading()) for load in by_mmengine),
     ):
-        with pytest.raises(CheckpointError, match='is refused'):
+        with context, pytest.raises(CheckpointError, match='is refused'):
             load()
     assert not sprung.exists()
 

@@ -12,11 +12,11 @@ from foreign_models import (
     release,
     theirs,
 )
-from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.vision_transformer import checkpoint_filter_fn
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 NO_CLS = dict(

@@ -5,7 +5,6 @@ import argparse
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from piece_models import (
     ARCH,
     NAMES,
@@ -17,6 +16,7 @@ from piece_models import (
     theirs,
 )
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 

@@ -11,13 +11,12 @@ import family_parity
 import pytest
 import torch
 from foreign_models import images, write
-from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.cait import Cait
 from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.registry import MODELS
 
 SIZES = dict(patch_size=8, embed_dim=16, num_classes=5)
