@@ -8,7 +8,6 @@ replaced on load. What would be built is checked against the file.
 """
 
 from inspect import signature
-from math import isqrt
 
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
@@ -17,6 +16,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import first_of
 
 from .error import CheckpointError
+from .families import NETWORKS, deit, network_of, vit
 from .loading import compare_weights, wrong_parameters
 from .releases import (
     heads_of_release,
@@ -27,12 +27,8 @@ from .releases import (
 from .sizes import building_within
 from .stored import stored_backbone
 
-# channels of a head, but for the models whose heads are wider
-HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}
-PATCHES = 'patch_embed.projection.weight'
-FFN = 'layers.0.ffn.layers.0.0.weight'
-VIT = 'mmclca.TokenReductionViT'
-RESMLP = 'mmclca.ResMLP'
+VIT = vit.NETWORK.type
+RESMLP = deit.RESMLP.backbone.type
 # encoders of pre-training, and of their settings those of a classifier's
 PRETRAINED = ('MoCoV3ViT', 'mmclca.SegmentedMAEViT')
 WITH_HEADS = ('VisionTransformer', VIT, *PRETRAINED)
@@ -65,21 +61,22 @@ def backbone_of(checkpoint: dict) -> dict:
         for key, value in weights.items()
         if isinstance(value, Tensor)
     }
-    kind, read = next((READERS[key] for key in READERS if key in own), PLAIN)
+    network = network_of(own)
     try:
-        settings = _stored(checkpoint, kind) or dict(
-            _with_heads(read(own), checkpoint), type=kind
+        settings = _stored(checkpoint, network.type) or dict(
+            _with_heads(network.settings(own), checkpoint), type=network.type
         )
     except KeyError as error:
-        raise _refusal(kind, [f'{error.args[0]} is missing'], name) from error
+        missing = [f'{error.args[0]} is missing']
+        raise _refusal(network.type, missing, name) from error
     except IndexError as error:
         shapes = ['a tensor has too few dimensions']
-        raise _refusal(kind, shapes, name) from error
+        raise _refusal(network.type, shapes, name) from error
     settings = {k: v for k, v in settings.items() if k not in FIXED}
     with building_within(own, name):
-        network = MODELS.build(settings)
-    _compare(network, settings['type'], own, name)
-    return _of_fit(settings, network)
+        backbone = MODELS.build(settings)
+    _compare(backbone, settings['type'], own, name)
+    return _of_fit(settings, backbone)
 
 
 def _stored(checkpoint: dict, kind: str) -> dict | None:
@@ -92,8 +89,8 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
         return None  # of another network, whose config is not needed
     if stored.get('type') in PRETRAINED:
         return {k: stored[k] for k in SHARED if k in stored} | dict(type=VIT)
-    kinds = [kind for kind, _ in READERS.values()]
-    return stored if stored.get('type') in kinds else None
+    known = [network.type for network in NETWORKS]
+    return stored if stored.get('type') in known else None
 
 
 def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
@@ -128,23 +125,6 @@ def _of_fit(settings: dict, network: BaseBackbone) -> dict:
     if settings['type'] == RESMLP:  # it takes no other
         kept['img_size'] = network.img_size[0]
     return kept
-
-
-def _vit(own: dict) -> dict:
-    """Read the settings of a ViT, DeiT or DINOv2."""
-    rows = own['pos_embed'].size(1)
-    heads = _heads(own['cls_token'].size(-1))
-    backbone = _image(own, rows, _transformer(own, heads))
-    backbone['norm_cfg'] = dict(type='LN', eps=1e-6)
-    if 'layers.0.attn.qkv.bias' not in own:
-        backbone['qkv_bias'] = False
-    if 'layers.0.attn.gamma1.weight' in own:
-        backbone['layer_scale_init_value'] = 1e-5  # replaced on load
-    if 'register_tokens' in own:
-        backbone['num_registers'] = own['register_tokens'].size(1)
-    if isqrt(rows) ** 2 == rows:
-        backbone['with_cls_pos'] = False
-    return backbone
 
 
 def assumed_heads(checkpoint: dict, backbone: dict) -> str:
@@ -187,61 +167,3 @@ def _known_heads(checkpoint: dict, width: int) -> int | None:
     if isinstance(arch, str):
         arch = MODELS.get(stored['type']).arch_zoo.get(arch.lower(), {})
     return arch.get('num_heads')
-
-
-def _heads(width: int) -> int:
-    heads = WIDE.get(width, width / HEAD_DIMS)
-    if heads % 1:
-        raise CheckpointError(
-            f'cannot infer the number of heads: embed_dims={width} is not a '
-            f'multiple of {HEAD_DIMS}; use a checkpoint with its config'
-        )
-    return int(heads)
-
-
-def _cait(own: dict) -> dict:
-    """Read the settings of a ``CaiT``."""
-    heads = own['layers.0.attn.mix_logits.weight'].size(0)
-    arch = _transformer(own, heads)
-    return _image(own, own['pos_embed'].size(1), arch)
-
-
-def _resmlp(own: dict) -> dict:
-    """Read the settings of a ``ResMLP``, which takes images of one size."""
-    arch = _sizes(own, 'layers.0.norm1.alpha')
-    ending = 'class_mlp' if 'class_layers.0.mix.weight' in own else 'average'
-    rows = own['layers.0.mix.weight'].size(0)
-    return dict(_image(own, rows, arch), ending=ending)
-
-
-def _patch_convnet(own: dict) -> dict:
-    """Read the settings of a ``PatchConvNet``."""
-    return dict(arch=_sizes(own, 'pool.cls_token'))
-
-
-def _image(own: dict, rows: int, arch: dict) -> dict:
-    """Write the settings of a network for images of so many patches."""
-    patch = own[PATCHES].size(2)
-    return dict(arch=arch, patch_size=patch, img_size=isqrt(rows) * patch)
-
-
-def _transformer(own: dict, heads: int) -> dict:
-    sizes, hidden = _sizes(own, 'cls_token'), own[FFN].size(0)
-    return dict(sizes, num_heads=heads, feedforward_channels=hidden)
-
-
-def _sizes(own: dict, token: str) -> dict:
-    """Read the width of a parameter's channels, and count the layers."""
-    layers = {key.split('.')[1] for key in own if key.startswith('layers.')}
-    return dict(embed_dims=own[token].size(-1), num_layers=len(layers))
-
-
-# types and readers, by parameters that no other network has
-READERS = {
-    'class_layers.0.attn.q.weight': ('mmclca.CaiT', _cait),
-    'layers.0.attn.mix_logits.weight': ('mmclca.CaiT', _cait),
-    'layers.0.mix.weight': (RESMLP, _resmlp),
-    'layers.0.norm1.alpha': (RESMLP, _resmlp),
-    'layers.0.depthwise.weight': ('mmclca.PatchConvNet', _patch_convnet),
-}
-PLAIN = VIT, _vit

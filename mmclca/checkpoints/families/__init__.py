@@ -5,9 +5,9 @@ A new family is a table here and a place in ``FAMILIES``.
 """
 
 from . import deit, vit
-from .family import Family
+from .family import Family, Network
 
-__all__ = ['Family']
+__all__ = ['Family', 'Network']
 
 # in this order: those with names of others come before them
 FAMILIES = (
@@ -15,3 +15,12 @@ FAMILIES = (
     *(vit.TORCHVISION, vit.CLCA, vit.TOKEN_REDUCTION, deit.PARALLEL_VIT),
     *(deit.PATCH_CONVNET, deit.CAIT, deit.RESMLP, vit.VIT, vit.BARE),
 )
+NETWORKS = [family.backbone for family in FAMILIES if family.backbone]
+
+
+def network_of(weights: dict) -> Network:
+    """Recognize a backbone by its parameters, in the names of this package."""
+    for network in NETWORKS:
+        if any(mark in weights for mark in network.marks):
+            return network
+    return vit.NETWORK

@@ -1,8 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Other networks of DeiT's releases, of which timm has some by other names."""
 
-from .family import Family
+from torch import Tensor
+
+from .family import Family, Network, image_settings, sizes, transformer_sizes
 from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYER_RENAMES, layer_renames
+
+
+def _cait(weights: dict[str, Tensor]) -> dict:
+    heads = weights['layers.0.attn.mix_logits.weight'].size(0)
+    arch = transformer_sizes(weights, heads)
+    return image_settings(weights, weights['pos_embed'].size(1), arch)
+
+
+def _patch_convnet(weights: dict[str, Tensor]) -> dict:
+    return dict(arch=sizes(weights, 'pool.cls_token'))
+
+
+def _resmlp(weights: dict[str, Tensor]) -> dict:
+    arch = sizes(weights, 'layers.0.norm1.alpha')
+    mlp = 'class_layers.0.mix.weight' in weights
+    rows = weights['layers.0.mix.weight'].size(0)
+    settings = image_settings(weights, rows, arch)
+    return dict(settings, ending='class_mlp' if mlp else 'average')
+
 
 # CaiT, in timm by the same names
 CLASS_LAYERS = layer_renames(
@@ -18,6 +39,11 @@ CAIT = Family(
         *CLASS_LAYERS,
         (r'norm\.', 'backbone.ln1.'),
         (r'head\.', 'head.fc.'),
+    ),
+    backbone=Network(
+        'mmclca.CaiT',
+        ('class_layers.0.attn.q.weight', 'layers.0.attn.mix_logits.weight'),
+        _cait,
     ),
 )
 
@@ -72,6 +98,9 @@ PATCH_CONVNET = Family(
         (r'head\.(?P<part>\d+)\.weight', 'per_class.weight'),
         (r'head\.(?P<part>\d+)\.bias', 'per_class.bias'),
     ),
+    backbone=Network(
+        'mmclca.PatchConvNet', ('layers.0.depthwise.weight',), _patch_convnet
+    ),
 )
 
 # ResMLP; timm has three names of its own, and vectors of (1, 1, C)
@@ -88,4 +117,9 @@ RESMLP = Family(
         (r'head\.', 'head.fc.'),
     ),
     values=((r'(.*\.(?:alpha|beta))', r'\1', lambda x: x.flatten()),),
+    backbone=Network(
+        'mmclca.ResMLP',
+        ('layers.0.mix.weight', 'layers.0.norm1.alpha'),
+        _resmlp,
+    ),
 )

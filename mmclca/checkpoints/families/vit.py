@@ -4,8 +4,19 @@ and MoCo v3's releases have, too; of the CLCA authors and TokenReduction; of
 open_clip; of mmpretrain."""
 
 from dataclasses import replace
+from math import isqrt
 
-from .family import POS_EMBED, Family, spelling
+from torch import Tensor
+
+from .family import (
+    POS_EMBED,
+    Family,
+    Network,
+    image_settings,
+    spelling,
+    transformer_sizes,
+    usual_heads,
+)
 
 BLOCK, LAYER = r'blocks\.(\d+)', r'backbone.layers.\1'
 EMBEDDING = (
@@ -177,3 +188,24 @@ HF_CLIP = replace(
 OWN = r'(?:layers\.\d+\.|patch_embed\.projection\.)'
 CLASSIFIER = Family(mark=rf'backbone\.{OWN}', renames=(('', ''),))
 BARE = Family(mark=OWN, renames=())
+
+
+def _settings(weights: dict[str, Tensor]) -> dict:
+    """Infer the settings of a ViT, DeiT or DINOv2."""
+    rows = weights['pos_embed'].size(1)
+    heads = usual_heads(weights['cls_token'].size(-1))
+    arch = transformer_sizes(weights, heads)
+    backbone = image_settings(weights, rows, arch)
+    backbone['norm_cfg'] = dict(type='LN', eps=1e-6)
+    if 'layers.0.attn.qkv.bias' not in weights:
+        backbone['qkv_bias'] = False
+    if 'layers.0.attn.gamma1.weight' in weights:
+        backbone['layer_scale_init_value'] = 1e-5  # replaced on load
+    if 'register_tokens' in weights:
+        backbone['num_registers'] = weights['register_tokens'].size(1)
+    if isqrt(rows) ** 2 == rows:
+        backbone['with_cls_pos'] = False
+    return backbone
+
+
+NETWORK = Network('mmclca.TokenReductionViT', (), _settings)
