@@ -15,10 +15,10 @@ from torch import nn
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.publishing import checkpoint_bytes
 from mmclca.checkpoints.releases import name_source
 from mmclca.checkpoints.stored import (
     check_names,
-    checkpoint_bytes,
     stored_classes,
     stored_config,
 )

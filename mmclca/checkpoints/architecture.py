@@ -15,6 +15,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 from mmclca.utils.messages import first_of
 
+from .contents import building_within
 from .error import CheckpointError
 from .families import NETWORKS, deit, network_of, vit
 from .loading import compare_weights, wrong_parameters
@@ -24,7 +25,6 @@ from .releases import (
     source_of,
     weights_of,
 )
-from .sizes import building_within
 from .stored import stored_backbone
 
 VIT = vit.NETWORK.type

@@ -20,9 +20,9 @@ from timm.models import VisionTransformer
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import did_you_mean
 
+from .contents import building_within
 from .error import CheckpointError
 from .opening import read_checkpoint
-from .sizes import building_within
 
 
 def download_checkpoint(url: str) -> str:

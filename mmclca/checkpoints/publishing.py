@@ -3,18 +3,35 @@
 
 import datetime
 import hashlib
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import mmpretrain
 import safetensors.torch
+import torch
 from torch import Tensor, contiguous_format
 
 from mmclca.utils.files import replace_bytes
 from mmclca.version import __version__
 
 from .releases import weights_of
-from .stored import checkpoint_bytes
+
+
+def checkpoint_bytes(
+    weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
+) -> bytes:
+    """Return a checkpoint as mmengine writes it, which needs no other file."""
+    theirs = mmpretrain.__version__
+    meta = dict(mmclca_version=__version__, mmpretrain_version=theirs)
+    if text is not None:
+        meta['cfg'] = text
+    if classes is not None:
+        meta['dataset_meta'] = dict(classes=tuple(classes))
+    buffer = io.BytesIO()
+    torch.save(dict(meta=meta, state_dict=weights), buffer)
+    return buffer.getvalue()
 
 
 def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:

@@ -3,11 +3,8 @@ import pytest
 from every_config import CONFIGS, piece
 from mmengine.config import Config
 
-from mmclca.checkpoints.stored import (
-    check_settings,
-    usable_parts,
-    without_training,
-)
+from mmclca.checkpoints.plain_config import check_settings, without_training
+from mmclca.checkpoints.stored import usable_parts
 from mmclca.registry import MODELS
 
 HELPER = dict(model='helper.py', checkpoint='x')

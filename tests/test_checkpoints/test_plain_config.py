@@ -5,7 +5,7 @@ import pytest
 from every_config import CONFIGS
 from mmengine.config import Config
 
-from mmclca.checkpoints.stored import parse_plain_config
+from mmclca.checkpoints.plain_config import parse_plain_config
 
 
 def test_what_mmengine_writes_is_read_as_it_was():

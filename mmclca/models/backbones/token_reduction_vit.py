@@ -2,6 +2,7 @@
 """The vision transformer: what enters its layers, and what leaves them."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
@@ -247,7 +248,7 @@ class TokenReductionViT(
         with_cls_pos: bool = True,
         stem: dict | None = None,
         branches: int = 1,
-        drop_path_mode: str = 'linear',
+        drop_path_mode: Literal['linear', 'uniform'] = 'linear',
         depth: int | None = None,
         rel_pos_bias: bool = False,
         with_cp: bool = False,

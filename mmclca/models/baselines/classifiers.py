@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Classifiers that learn from contrasts between the images of a batch."""
 
+from typing import Literal
+
 import torch
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
@@ -56,7 +58,7 @@ class ContrastiveClassifier(ImageClassifier):
     def __init__(
         self,
         *classifier,
-        contrast: str,
+        contrast: Literal['transfg', 'sim_trans'],
         margin: float | None = None,
         contrast_weight: float = 1.0,
         **kwargs,
@@ -118,7 +120,7 @@ class CLEViTClassifier(ImageClassifier):
     def __init__(
         self,
         *classifier,
-        contrast: str = 'released',
+        contrast: Literal['released', 'triplet'] = 'released',
         origin_weight: float = 1.0,
         swap_weight: float = 1.0,
         contrast_weight: float = 1.0,

@@ -2,6 +2,7 @@
 """What TransFG, FFVT and SIM-Trans have in common."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from mmengine.model import ModuleList
@@ -72,7 +73,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         patch_size: int | tuple[int, int] = 16,
         *,
         stride: int | tuple[int, int] | None = None,
-        last_block: str = 'new',
+        last_block: Literal['new', 'pretrained'] = 'new',
         **vit,
     ):
         one_of(('new', 'pretrained'), last_block=last_block)

@@ -2,6 +2,7 @@
 """Heads that read several tokens of the last output."""
 
 from math import log
+from typing import Literal
 
 import torch
 from mmengine.logging import MMLogger
@@ -66,7 +67,7 @@ class DistilledHead(SizedHead):
         self,
         num_classes: int,
         in_channels: int,
-        fusion: str = 'logits',
+        fusion: Literal['logits', 'softmax', 'cls', 'dist'] = 'logits',
         init_cfg: dict | None = TRUNC_NORMAL,
         **head,
     ):
