@@ -2,12 +2,13 @@
 """Configs by their path or name, and what is overridden in them."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from unittest.mock import patch
 
-from mmengine.config import Config
+from mmengine.config import Config, config
 from mmengine.runner import Runner
 from mmengine.utils import to_2tuple
 from mmpretrain import list_models
@@ -30,8 +31,8 @@ MORE_SETTINGS = (
 )
 
 
-def read_config(config, options={}):
-    """Read a config by its path or by its name.
+def read_config(name, options={}):
+    """Read a config by its path or name, and override settings.
 
     Returns:
         mmengine.Config: The config, with the options.
@@ -39,18 +40,28 @@ def read_config(config, options={}):
     Raises:
         FileNotFoundError: If it is neither; suggests a name.
     """
-    if Path(config).is_file():
-        with patch('mmengine.config.config.open', _open_text, create=True):
-            cfg = Config.fromfile(config)
+    if Path(name).is_file():
+        with _byte_order_marks_skipped():
+            cfg = Config.fromfile(name)
     else:
-        cfg = _named_config(str(config))
+        cfg = _named_config(str(name))
     merge_options(cfg, options)
     return cfg
 
 
-def _open_text(file, mode='r', encoding=None):
-    """Open a config for mmengine, without a byte order mark."""
-    return open(file, mode, encoding='utf-8-sig' if mode == 'r' else encoding)
+@contextmanager
+def _byte_order_marks_skipped() -> Iterator[None]:
+    """Let mmengine read configs of editors that write byte order marks."""
+
+    def open_text(file, mode='r', encoding=None):
+        encoding = 'utf-8-sig' if mode == 'r' else encoding
+        return open(file, mode, encoding=encoding)
+
+    config.open = open_text
+    try:
+        yield
+    finally:
+        del config.open
 
 
 def _named_config(name):

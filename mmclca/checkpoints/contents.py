@@ -6,7 +6,6 @@ Endings are often wrong: a web page saved under the name of a checkpoint, a
 """
 
 import os
-import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,24 +15,15 @@ from torch import Tensor
 from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
 
+from mmclca.utils.file_kinds import DOWNLOAD, UNPACK, match_kind
+
 from .error import CheckpointError
 
-DOWNLOAD = (
-    'download the file itself (Git LFS: git lfs pull; Hugging Face: /resolve/ '
-    'instead of /blob/ in the URL)'
-)
-UNPACK = 'unpack it and use the weight file inside'
 SAVE = "save the model's state dict with torch.save and use that file"
-# first bytes, a kind of file that has them, and what to do
+# patterns of the first bytes, the kind of file, and what to do
 OTHER_FORMATS = (
-    (rb'version https://git-lfs', 'a Git LFS pointer', DOWNLOAD),
-    (rb'[./]*(git/)?annex/', 'a git-annex pointer', DOWNLOAD),
-    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'a web page or XML text', DOWNLOAD),
     (rb'[\xef\xbb\xbf]*\s*[\[{]', 'JSON text, not weights', DOWNLOAD),
     (rb'[\t\r\n -~]{16,}$', 'text, not weights', DOWNLOAD),
-    (rb'\x1f\x8b', 'a gzip archive', UNPACK),
-    (rb'BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd', 'a compressed file', UNPACK),
-    (rb'7z\xbc\xaf|Rar!|.{257}ustar', 'an archive (7z, RAR or tar)', UNPACK),
     (rb'\x89HDF', 'an HDF5 file, as Keras writes it', SAVE),
     (rb'\x08[\x01-\x20][\x12\x3a\x42]', 'an ONNX model', SAVE),
     (rb'.{4}TFL3|GGUF|\x93NUMPY', 'a TFLite, GGUF or NumPy file', SAVE),
@@ -61,9 +51,9 @@ def format_of(path: str, name: str) -> str:
         return 'safetensors'
     if head.startswith(b'PK') and zipfile.is_zipfile(path):
         return _format_of_zip(path, name)
-    for start, kind, remedy in OTHER_FORMATS:
-        if re.match(start, head, re.DOTALL):
-            raise CheckpointError(f'{name} is {kind}: {remedy}')
+    kind = match_kind(head) or match_kind(head, OTHER_FORMATS)
+    if kind:
+        raise CheckpointError(f'{name} is {kind}')
     return 'pickle'
 
 

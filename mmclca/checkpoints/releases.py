@@ -14,17 +14,13 @@ import torch
 from mmengine.logging import MMLogger
 from torch import Tensor
 
-from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import first_of, printable
 
 from .error import CheckpointError
-from .families import FAMILIES, Family
+from .families import FAMILIES, Family, renamed
+from .families.pretraining import DECODED, rename_pretraining
 from .families.vit import BARE, CLASSIFIER
 
-pretraining = lazy('mmclca.checkpoints.families.pretraining')
-
-# of masked autoencoders; what a file with these is renamed by
-DECODED = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
 # channels of the encoders of twelve heads, MAE-Lite's and MIRL's
 TWELVE = (192, 384)
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
@@ -196,7 +192,7 @@ def unwrap(checkpoint, name: str) -> dict:
         _refuse_unknown(weights, name)
     keys = [str(key) for key in weights]
     if any(map(DECODED.match, keys)):
-        weights = pretraining.rename_pretraining(weights)
+        weights = rename_pretraining(weights)
     weights = name_source(weights, name)
     source = source_of(weights)
     source.keys, source.arch = keys, checkpoint.get('arch', '')
@@ -346,14 +342,6 @@ def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
     for name, value in weights.items():
         state_dict[prefix + renamed(name, family)] = value
     return left_out
-
-
-def renamed(name: str, family: Family) -> str:
-    """Return the name in a classifier of this package."""
-    for pattern, new in family.renames:
-        if re.match(pattern, name):
-            return re.sub(pattern, new, name, count=1)
-    return f'backbone.{name}'
 
 
 def _reform(weights: dict, family: Family) -> None:

@@ -5,9 +5,9 @@ A new family is a table here and a place in ``FAMILIES``.
 """
 
 from . import deit, vit
-from .family import Family, Network
+from .family import Family, Network, renamed
 
-__all__ = ['Family', 'Network']
+__all__ = ['Family', 'Network', 'renamed']
 
 # in this order: those with names of others come before them
 FAMILIES = (

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tables of a family of releases, and its architecture read from shapes."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt
@@ -71,6 +72,14 @@ class Family:
     stacked: tuple[tuple[str, str], ...] = ()
     spelling: tuple[tuple[str, str], ...] = ()
     backbone: Network | None = None
+
+
+def renamed(name: str, family: Family) -> str:
+    """Return the name of a parameter in a classifier of this package."""
+    for pattern, new in family.renames:
+        if re.match(pattern, name):
+            return re.sub(pattern, new, name, count=1)
+    return f'backbone.{name}'
 
 
 def spelling(pairs: str) -> tuple[tuple[str, str], ...]:

@@ -5,10 +5,11 @@ import re
 
 from torch import Tensor
 
-from ..releases import DECODED, renamed
-from .family import Family
+from .family import Family, renamed
 from .vit import EMBEDDING, LAYER_RENAMES, layer_renames
 
+# names of a decoder, by which these files are recognized
+DECODED = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
 DECODER = r'neck.decoders.\1'
 BLOCK, LAYER = r'decoder_blocks(\d+)\.(\d+)', rf'{DECODER}.layers.\2'
 MAE = (

@@ -1,0 +1,36 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Recognize files that stand in place of an image or a checkpoint."""
+
+import re
+
+UNPACK = 'unpack it and use the file inside'
+DOWNLOAD = (
+    'download the file itself (Hugging Face: /resolve/ instead of /blob/ in '
+    'the URL)'
+)
+# patterns of the first bytes, the kind of file, and what to do
+_KINDS = (
+    (rb'version https://git-lfs', 'a Git LFS pointer', 'run "git lfs pull"'),
+    (rb'[./]*(git/)?annex/', 'a git-annex pointer', 'run "git annex get"'),
+    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'a web page or XML text', DOWNLOAD),
+    (rb'\x1f\x8b', 'a gzip archive', UNPACK),
+    (rb'BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd', 'a compressed file', UNPACK),
+    (rb'7z\xbc\xaf|Rar!|.{257}ustar', 'an archive (7z, RAR or tar)', UNPACK),
+)
+
+
+def match_kind(start: bytes, kinds: tuple = _KINDS) -> str | None:
+    """Describe a file by its first bytes, with the remedy.
+
+    Args:
+        start (bytes): First bytes, 512 if the file has as many.
+        kinds (tuple): Patterns, kinds and remedies. Defaults to pointers, web
+            pages and archives.
+
+    Returns:
+        str | None: None if no pattern matches.
+    """
+    for pattern, kind, remedy in kinds:
+        if re.match(pattern, start, re.DOTALL):
+            return f'{kind}: {remedy}'
+    return None
