@@ -8,7 +8,7 @@ __all__ = ['__version__', 'fit']
 
 
 def __getattr__(name: str):
-    if name == 'fit':  # which takes seconds to import
+    if name == 'fit':  # lazy: its import takes seconds
         from mmclca.fitting import fit
 
         return fit

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Recognize files that stand in place of an image or a checkpoint."""
+"""Recognize pointers, web pages and archives in place of a data file."""
 
 import re
 
