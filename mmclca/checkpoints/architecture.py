@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The network that weights are of, read out of names and shapes.
+"""Infer the backbone architecture from parameter names and shapes.
 
-Names are those of the backbones; a KeyError is a name that a release has. All
-else of CaiT, ResMLP and PatchConvNet (heads, eps, where CLS enters) is in the
-config that training stores; without one it is as in the releases, LayerScale
-replaced on load. What would be built is checked against the file.
+Settings that leave no trace in the shapes come from the stored config, or
+else are those of the releases. The backbone is then built on the meta
+device and compared with the file.
 """
 
 from inspect import signature
@@ -29,11 +28,11 @@ from .stored import stored_backbone
 
 VIT = vit.NETWORK.type
 RESMLP = deit.RESMLP.backbone.type
-# encoders of pre-training, and of their settings those of a classifier's
+# pre-training encoders, and their settings for a classifier
 PRETRAINED = ('MoCoV3ViT', 'mmclca.SegmentedMAEViT')
 WITH_HEADS = ('VisionTransformer', VIT, *PRETRAINED)
 SHARED = ('arch', 'img_size', 'patch_size', 'norm_cfg', 'stem')
-# in what its images and head leave no choice
+# settings determined by the images and the head of fit
 FIXED = ('in_channels', 'multiclass')
 TAKEN = (
     'fit supports ViT, DeiT and DINOv2 with a CLS token, and CaiT, ResMLP and '
@@ -43,14 +42,14 @@ TAKEN = (
 
 
 def backbone_of(checkpoint: dict) -> dict:
-    """Infer the backbone settings from the weights of an opened file.
+    """Infer the backbone settings from an opened checkpoint.
 
-    Returns ``type``, ``arch`` and the other required settings; ``img_size``
-    only if the backbone accepts a single image size.
+    The result has ``type``, ``arch`` in numbers and other required settings,
+    and ``img_size`` only if the backbone accepts a single image size.
 
     Raises:
         CheckpointError: If the architecture is not supported.
-        ValueError: If the stored config is more than plain settings.
+        ValueError: If the stored config contains more than plain settings.
     """
     named = weights_of(checkpoint)
     name = source_of(named).name
@@ -80,13 +79,13 @@ def backbone_of(checkpoint: dict) -> dict:
 
 
 def _stored(checkpoint: dict, kind: str) -> dict | None:
-    """Read the settings of a whole network that the file stores, if any."""
+    """Return the stored settings of a supported backbone, if any."""
     try:
         stored = stored_backbone(checkpoint) or {}
     except ValueError:
         if kind != VIT:
             raise
-        return None  # of another network, whose config is not needed
+        return None  # a ViT inside another network needs no config
     if stored.get('type') in PRETRAINED:
         return {k: stored[k] for k in SHARED if k in stored} | dict(type=VIT)
     known = [network.type for network in NETWORKS]
@@ -94,7 +93,7 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
 
 
 def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
-    """Refuse weights of another architecture, or for non-square images."""
+    """Raise if the weights do not match, or images are not square."""
     compared = compare_weights(network.state_dict(), own)
     wrong = wrong_parameters(network, *compared)
     if wrong:
@@ -116,22 +115,21 @@ def _refusal(kind: str, wrong: list[str], name: str) -> CheckpointError:
 
 
 def _of_fit(settings: dict, network: BaseBackbone) -> dict:
-    """Leave out what fit chooses, and write the arch in numbers."""
+    """Drop the settings chosen by fit, and expand the name of the arch."""
     kind, kept = type(network), dict(settings)
     kept.pop('img_size', None)
     arch = kept.setdefault('arch', signature(kind).parameters['arch'].default)
     if not isinstance(arch, dict):
         kept['arch'] = kind.arch_zoo[arch.lower()]
-    if settings['type'] == RESMLP:  # it takes no other
+    if settings['type'] == RESMLP:  # needs a fixed size
         kept['img_size'] = network.img_size[0]
     return kept
 
 
 def assumed_heads(checkpoint: dict, backbone: dict) -> str:
-    """Describe the number of heads assumed by :func:`backbone_of`.
+    """Describe the head count assumed by :func:`backbone_of`.
 
-    Shapes do not determine the number of heads of a ViT. Empty if the number
-    is known.
+    ViT shapes do not determine it. Empty if it is known.
     """
     source, arch = source_of(weights_of(checkpoint)), backbone['arch']
     width = arch['embed_dims']
@@ -145,7 +143,7 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
 
 
 def _with_heads(settings: dict, checkpoint: dict) -> dict:
-    """Correct the number of heads if the file tells it."""
+    """Use the head count from the file, if known."""
     arch = settings['arch']
     heads = _known_heads(checkpoint, arch['embed_dims'])
     if heads and 'num_heads' in arch:
@@ -154,13 +152,13 @@ def _with_heads(settings: dict, checkpoint: dict) -> dict:
 
 
 def _known_heads(checkpoint: dict, width: int) -> int | None:
-    """Number of heads by the names in the file or its stored config."""
+    """Return the head count by parameter names or the stored config."""
     source = source_of(weights_of(checkpoint))
     known = heads_of_release(source.keys, width, source.arch)
     try:
         stored = stored_backbone(checkpoint) or {}
     except ValueError:
-        return known  # the config of another network
+        return known  # unsafe, or for another network
     arch = stored.get('arch')
     if known or arch is None or stored.get('type') not in WITH_HEADS:
         return known

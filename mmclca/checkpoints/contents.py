@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Recognize files by their first bytes, and bound their size in memory.
+"""Recognize the checkpoint format and limit the size in memory.
 
-Endings are often wrong: a web page saved under the name of a checkpoint, a
-``.pth`` that holds safetensors.
+The format is recognized by content: a ``.pth`` file may be in safetensors
+format, or a saved web page.
 """
 
 import os
@@ -20,7 +20,7 @@ from mmclca.utils.file_kinds import DOWNLOAD, UNPACK, match_kind
 from .error import CheckpointError
 
 SAVE = "save the model's state dict with torch.save and use that file"
-# patterns of the first bytes, the kind of file, and what to do
+# patterns for the first bytes, format, and remedy
 OTHER_FORMATS = (
     (rb'[\xef\xbb\xbf]*\s*[\[{]', 'JSON text, not weights', DOWNLOAD),
     (rb'[\t\r\n -~]{16,}$', 'text, not weights', DOWNLOAD),
@@ -32,18 +32,10 @@ OTHER_FORMATS = (
 
 
 def format_of(path: str, name: str) -> str:
-    """Recognize the format of a file of weights.
-
-    Args:
-        path (str): The file.
-        name (str): Name of the file for the user.
-
-    Returns:
-        str: 'safetensors', 'npz' or 'pickle', which is also returned for
-        unknown bytes.
+    """Return 'safetensors', 'npz' or 'pickle', also for unknown formats.
 
     Raises:
-        CheckpointError: If the file is known to be something else; names it.
+        CheckpointError: If the file, called ``name``, has another format.
     """
     with open(path, 'rb') as file:
         head = file.read(512)
@@ -72,10 +64,10 @@ def _format_of_zip(path: str, name: str) -> str:
 
 
 def unpacked_size(path: str) -> int:
-    """Return the unpacked size of a file in bytes.
+    """Return the unpacked file size in bytes.
 
     Raises:
-        ValueError: If the unpacked size is over ten times the file size.
+        ValueError: If it is more than ten times the file size.
     """
     size = os.path.getsize(path)
     if not zipfile.is_zipfile(path):
@@ -91,15 +83,11 @@ def unpacked_size(path: str) -> int:
 
 
 def check_tensors(weights: dict, size: int) -> None:
-    """Refuse tensors whose strides repeat a few numbers.
-
-    Args:
-        weights (dict): Weights in a file.
-        size (int): Unpacked size of the file in bytes.
+    """Refuse small tensors expanded to a huge shape by their strides.
 
     Raises:
-        ValueError: If copies of all tensors would take more than four times
-            the size plus 16 MB.
+        ValueError: If all tensors together would take more than 16 MB plus
+            four times ``size``, the unpacked file size in bytes.
     """
     tensors = [x for x in weights.values() if isinstance(x, Tensor)]
     copied = sum(x.numel() * x.element_size() for x in tensors)
@@ -111,7 +99,7 @@ def check_tensors(weights: dict, size: int) -> None:
 
 
 class _ReadableSteps(TorchFunctionMode):
-    """Keep ``linspace`` on the CPU: constructors read its numbers."""
+    """Keep ``linspace`` on the CPU, because constructors read its values."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -122,12 +110,10 @@ class _ReadableSteps(TorchFunctionMode):
 
 @contextmanager
 def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
-    """Build modules on the meta device and limit their size by the weights.
+    """Build modules on the meta device, with a size limited by weights.
 
-    Args:
-        weights (dict[str, Tensor]): Modules may have about twice as many
-            parameters, to allow for a new head and buffers.
-        name (str): The file with the weights and settings.
+    Modules may have about twice as many parameters as ``weights``, to allow
+    for a new head and buffers. Errors name the file, ``name``.
 
     Raises:
         CheckpointError: If the modules are larger or cannot be built.
@@ -155,7 +141,7 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
             yield
     except CheckpointError:
         raise
-    except Exception as error:  # constructors raise all kinds
+    except Exception as error:  # constructors may raise anything
         raise CheckpointError(
             f'cannot build the model of the config in {name} '
             f'({type(error).__name__}: {error}); use the config of its '

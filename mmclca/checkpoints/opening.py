@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Open checkpoint files safely.
+"""Open checkpoint files without running code in them.
 
-No file is opened in a way that could run code which it carries: pickles with
-``weights_only=True`` (mmengine falls back to running them), `.safetensors`
-beside them. The name of the file travels with the weights, so that reports
-and errors can name it.
+Pickles are loaded with ``weights_only=True``; mmengine would fall back to
+unrestricted loading. The weights keep their file name for reports and
+errors.
 """
 
 import json
@@ -32,8 +31,8 @@ from .unpickling import only_safe_globals
 
 downloading = lazy('mmclca.checkpoints.downloading')
 
-# how torch names what a pickle must not do; 149 is the frame with which what
-# pickle.dump wrote begins
+# torch's messages about forbidden contents; 149 is the first opcode
+# written by pickle.dump
 UNSAFE = (
     r'GLOBAL \S+|reduce for .+|Can only (create|build) .+|'
     r'Unsupported operand 149'
@@ -50,7 +49,7 @@ def open_checkpoint(
             that mmengine supports.
         map_location (str | Callable, optional): See ``torch.load``.
             Defaults to None, the CPU.
-        mapped (bool): Whether tensors of a local file are read from disk at
+        mapped (bool): Whether tensors in a local file are read from disk at
             their first use. Defaults to False.
 
     Returns:
@@ -72,11 +71,11 @@ def open_checkpoint(
 def load_from_file(
     filename: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open a local checkpoint: a pickle of torch, ``.safetensors`` or
+    """Open a local checkpoint: PyTorch pickle, ``.safetensors`` or
     ``.npz``.
 
     Args:
-        filename (str): Path of the file, or of a model folder of fit.
+        filename (str): Path to the file, or to a model folder of fit.
         map_location (str | Callable, optional): See ``torch.load``.
             Defaults to None, the CPU.
         mapped (bool): Whether tensors are read from disk at their first use.
@@ -84,7 +83,7 @@ def load_from_file(
 
     Returns:
         dict: The checkpoint with its weights under ``'state_dict'``, or the
-        weights alone. Config and class names of ``.safetensors`` are in
+        weights alone. Config and class names in ``.safetensors`` are in
         ``'meta'``, as in mmengine's checkpoints.
 
     Raises:
@@ -110,7 +109,7 @@ def load_from_http(filename: str, map_location=None) -> dict:
 
 
 def load_from_timm(filename: str, map_location=None) -> dict:
-    """Load pretrained weights of timm, ``timm://NAME``, on the CPU.
+    """Load pretrained weights from timm, ``timm://NAME``, on the CPU.
 
     Raises:
         CheckpointError: If timm does not know the name, or the download
@@ -129,9 +128,9 @@ with suppress(KeyError):  # another package has registered the name
 def safe_loading() -> Iterator[None]:
     """Make mmengine open checkpoints with these functions, in a context.
 
-    It is for processes of our own, such as commands: ``init_cfg`` of type
-    ``Pretrained`` and other code of mmengine use its table of loaders, which
-    belongs to the whole process.
+    ``init_cfg`` with type ``Pretrained`` and other mmengine code use a global
+    loader table. Commands of mmclca, which own their process, run in this
+    context.
     """
     before = CheckpointLoader._schemes
     safe = {f'{scheme}://': load for scheme, load in SCHEMES.items()}
@@ -145,11 +144,11 @@ def safe_loading() -> Iterator[None]:
 def read_checkpoint(
     path: str, name: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open the file at ``path``, known to the user as ``name``."""
+    """Open the file at ``path``; reports and errors call it ``name``."""
     found = _read_file(path, name, map_location, mapped)
     meta = dict_in(found, 'meta')
-    # of old versions, a text that mmengine runs as Python where a training
-    # goes on, to ask for a number of GPUs; today's config is under 'cfg'
+    # mmengine executes this text from old versions on resume; the current
+    # key is 'cfg'
     if isinstance(meta.get('config'), str):
         del meta['config']
     source_of(weights_of(found)).meta = meta
@@ -158,7 +157,7 @@ def read_checkpoint(
 
 
 def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
-    """Read a file by its contents, without its base."""
+    """Read a file in any format, without its base weights."""
     try:
         kind, size = format_of(path, name), unpacked_size(path)
         if kind == 'safetensors':
@@ -173,13 +172,13 @@ def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
         return found
     except CheckpointError:
         raise
-    except Exception as error:  # a damaged file raises all kinds
+    except Exception as error:  # damaged files may raise anything
         raise _refusal(path, name, error) from error
 
 
 def _read_pickle(path: str, map_location, mapped: bool):
-    mapped = mapped and zipfile.is_zipfile(path)  # others cannot be
-    # of a path, torch believes the ending
+    mapped = mapped and zipfile.is_zipfile(path)  # not in the old format
+    # given a path, torch would choose the format by its extension
     with only_safe_globals(), open(path, 'rb') as file:
         return torch.load(
             path if mapped else file,
@@ -190,7 +189,7 @@ def _read_pickle(path: str, map_location, mapped: bool):
 
 
 def _read_safetensors(path: str) -> dict:
-    """Read weights alone, or with the config of their model."""
+    """Read weights, with config and classes from the metadata."""
     with safe_open(path, 'pt') as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         texts = file.metadata() or {}
@@ -212,7 +211,7 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
             'the file, save only its state dict in the environment of its '
             'training and load that'
         )
-    # drop torch's advice to open the file without checks
+    # drop torch's advice to load the file without restrictions
     reason = reason.strip().partition('\n')[0].partition('. ')[0]
     return CheckpointError(
         f'{name} ({os.path.getsize(path)} bytes) cannot be opened '
@@ -222,22 +221,17 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
 
 
 def dict_in(found: dict, name: str) -> dict:
-    """Take a part of what a file holds; empty where it is no dict."""
+    """Return a dict inside a checkpoint; empty if it is not a dict."""
     part = found.get(name)
     return part if isinstance(part, dict) else {}
 
 
 def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
-    """Add the frozen parameters that :class:`SaveTrainableHook` stores apart.
-
-    Raises:
-        FileNotFoundError: If the file of base weights does not exist.
-        CheckpointError: If its hash differs from the one in its name.
-    """
+    """Add the frozen parameters stored by :class:`SaveTrainableHook`."""
     base = dict_in(checkpoint, 'meta').get('base')
     if not isinstance(base, str):
         return
-    base = os.path.basename(base)  # never read from another folder
+    base = os.path.basename(base)  # never from another folder
     folder = pathlib.Path(path).absolute().parent
     files = [place / base for place in (folder, folder.parent)]
     found = str(next(filter(pathlib.Path.is_file, files), files[0]))

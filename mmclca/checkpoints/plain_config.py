@@ -1,5 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parse a config without executing it, and check its settings."""
+"""Parse untrusted configs without executing them, and check their settings.
+
+mmengine executes config files as Python. When it builds a model it imports
+unknown names, so ``type='helper'`` runs helper.py; ``conv_type``,
+``norm_layer`` and ``_scope_`` are looked up in the same way. Models download
+the weights named in their settings. A config stored in a checkpoint must do
+none of this, so only registered types from allowed packages and listed text
+options are accepted.
+"""
 
 import ast
 import re
@@ -17,23 +25,20 @@ from mmpretrain.models.peft import LoRAModel
 
 from mmclca.registry import MODELS, TRANSFORMS
 
-# characters of a config, of which a usual one has 20,000
+# maximum characters in a config (20,000 are usual) and nesting depth
 LONGEST, DEEPEST = 2**17, 100
-# numbers in a pipeline and lengths of lists; numbers in a model
+# limits for numbers in pipelines and lengths, and for numbers in models
 LARGEST, MOST = 4096, 2**16
-# expressions for the names of layers that are matched in linear time
+# regular expressions for layer names with a linear matching time
 TARGET = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
 NUMBERS = dict(inf=inf, nan=nan)
 
 
 def parse_plain_config(text: str) -> Config:
-    """Parse the output of ``Config.pretty_text``.
-
-    Returns:
-        Config: The settings.
+    """Parse the output from ``Config.pretty_text``.
 
     Raises:
-        ValueError: If the text contains anything but settings.
+        ValueError: If the text contains anything but plain settings.
     """
     if len(text) > LONGEST:
         raise ValueError(f'{len(text)} characters exceed the limit {LONGEST}')
@@ -43,16 +48,16 @@ def parse_plain_config(text: str) -> Config:
         return Config(dict(map(_assignment, tree.body)))
     except SyntaxError as error:
         raise ValueError(f'line {error.lineno} is not a setting') from error
-    except KeyError as error:  # a name reserved by mmengine
+    except KeyError as error:  # names reserved by mmengine
         raise ValueError(error.args[0]) from error
-    # a key that is a list; too many brackets or signs for Python
+    # unhashable keys; too many brackets or signs for Python
     except (MemoryError, RecursionError, TypeError) as error:
         problem = f'{type(error).__name__}: {error}'
         raise ValueError(f'not plain settings ({problem})') from error
 
 
 def _check_depth(tree: ast.AST) -> None:
-    """Refuse settings too deep for recursive code."""
+    """Raise if settings are nested too deeply for recursive code."""
     nodes = [tree]
     for _ in range(DEEPEST):
         nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
@@ -105,7 +110,7 @@ def _below(package: str, modules: str) -> list[str]:
     return [f'{package}.{module}.' for module in modules.split()]
 
 
-# modules whose types a model may use
+# packages with allowed types for models and their parts
 PACKAGES = (
     *_below('mmclca', 'models'),
     *_below('mmcv', 'cnn.bricks'),
@@ -114,44 +119,41 @@ PACKAGES = (
     *_below('mmpretrain.models', 'selfsup utils'),
     *_below('torch', 'nn'),
 )
-# and a step of a pipeline
+# packages with allowed pipeline steps
 STEPS = ('mmclca.', 'mmcv.transforms.', 'mmpretrain.datasets.transforms.')
-# they look up what others name, read files, or build types of any name
+# types that look up other names, read files, or build any type
 NO_TYPES = (
     *('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone'),
     *('HuggingFaceClassifier', 'TimmClassifier', 'CLIPGenerator'),
     *('GroundingHead', 'SeqGenerationHead', 'VQAGenerationHead'),
 )
-# base classes of the types in some places
+# required base classes by place
 BASES = {
     ('model',): (BaseClassifier, LoRAModel),
     ('model', 'module'): BaseClassifier,
 }
+# string options in mmpretrain, mmcv and torch
 TEXTS = (
-    # of models: choices, by which nothing is looked up but a number or branch
+    # model options that only select a value or branch
     *('arch', 'approximate', 'bias', 'ffn_type', 'fusion_mode'),
     *('graph_conv_type', 'interpolate_mode', 'mode', 'out_type', 'padding'),
     *('reduction', 'style'),
-    # of transforms
+    # transform options
     *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
     *('magnitude_key', 'magnitude_std', 'meta_keys', 'padding_mode'),
     *('policies', 'second_interpolation'),
 )
-# file clients, of which one imports from a folder that is named to it
+# file clients, which may import modules, and remote code
 NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')
-# endings of files that could run code where mmengine opens them
+# extensions of files that may run code if mmengine opens them
 UNSAFE_FILES = ('pickle', 'pkl', 'yaml', 'yml')
-# what a trained model that is used has no use for
+# settings without effect on a trained model
 OF_TRAINING = ('_scope_', 'batch_augments', 'init_cfg')
 
 
 def without_training(settings):
-    """Drop what initializes a model, or only training reads.
-
-    Returns:
-        dict | list | ...: A copy, at all depths without ``OF_TRAINING``.
-    """
+    """Copy settings without ``OF_TRAINING``, at all depths."""
     if isinstance(settings, dict):
         return {
             name: without_training(value)
@@ -164,11 +166,10 @@ def without_training(settings):
 
 
 def check_settings(config: dict) -> None:
-    """Refuse settings that could import, download or open something, and
-    sizes that would take hours or all memory.
+    """Raise ``ValueError`` with all unsafe settings.
 
-    Raises:
-        ValueError: Names all types, texts and settings that are not allowed.
+    Unsafe settings could import, download or open something, or take hours
+    or all memory.
     """
     refused = [
         problem
@@ -180,8 +181,10 @@ def check_settings(config: dict) -> None:
 
 
 def _refused(value, place: tuple, owner=None) -> Iterator[str]:
-    """Yield the settings that are not allowed, at all depths; ``owner`` is
-    the type of the dict that contains the value."""
+    """Yield unsafe settings at all depths.
+
+    ``owner`` is the type of the dict around the value.
+    """
     where = '.'.join(map(str, place))
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -205,8 +208,8 @@ def _refused(value, place: tuple, owner=None) -> Iterator[str]:
 
 
 def _is_type(name, place: tuple) -> bool:
-    """Tell whether the setting at a place may have this type."""
-    if place == ('model', 'targets'):  # of LoRA: names of layers
+    """Return whether a type is allowed at a place."""
+    if place == ('model', 'targets'):  # LoRA: layer names
         return isinstance(name, str) and bool(TARGET.fullmatch(name))
     if place == ('test_dataloader', 'dataset'):
         return name == 'CustomDataset'
@@ -224,7 +227,10 @@ def _is_type(name, place: tuple) -> bool:
 
 
 def _fits(kind: type, place: tuple) -> bool:
-    """Tell whether a part of a model may be here: no network in a layer."""
+    """Return whether a model part fits a place.
+
+    Networks inside layers are refused.
+    """
     if place in BASES:
         return issubclass(kind, BASES[place])
     is_backbone = place[-1] == 'backbone'
@@ -234,9 +240,9 @@ def _fits(kind: type, place: tuple) -> bool:
 
 
 def _find(registry: Registry, name: str):
-    """Look a name up as mmengine does in the scope of mmpretrain.
+    """Look up a type as mmengine does in scope ``mmpretrain``.
 
-    ``Registry.get`` is not asked: it imports what it does not find.
+    Unlike ``Registry.get``, this imports nothing.
     """
     scope, name = Registry.split_scope_key(name)
     scopes = ('mmpretrain', 'mmengine') if scope is None else (scope,)
@@ -249,7 +255,7 @@ def _find(registry: Registry, name: str):
 
 
 def _is_text(text: str, name: str, owner) -> bool:
-    """Return whether a setting of a type may be this text."""
+    """Return whether a text is allowed for a setting."""
     elsewhere = '://' in text or text.startswith(('//', '\\\\'))
     unsafe = text.lower().endswith(UNSAFE_FILES)
     listed = name in TEXTS and not elsewhere and not unsafe

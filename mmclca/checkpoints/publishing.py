@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints that are small and safe to hand on."""
+"""Write small checkpoints for distribution."""
 
 import datetime
 import hashlib
@@ -22,7 +22,7 @@ from .releases import weights_of
 def checkpoint_bytes(
     weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
 ) -> bytes:
-    """Return a checkpoint as mmengine writes it, which needs no other file."""
+    """Return a self-contained checkpoint in mmengine format."""
     theirs = mmpretrain.__version__
     meta = dict(mmclca_version=__version__, mmpretrain_version=theirs)
     if text is not None:
@@ -35,10 +35,10 @@ def checkpoint_bytes(
 
 
 def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
-    """Copy the tensors to the CPU, by name.
+    """Copy checkpoint weights to the CPU.
 
-    With EMA, mmengine stores the average as ``state_dict`` and the trained
-    weights as ``ema_state_dict``.
+    With EMA, mmengine stores the average as ``state_dict`` and the weights
+    without EMA, for ``no_ema``, as ``ema_state_dict``.
     """
     weights = dict(weights_of(checkpoint))
     trained = {
@@ -64,17 +64,13 @@ def publish(
     text: str | None,
     classes: Sequence[str] | None,
 ) -> list[Path]:
-    """Write weights, config and class names; give the files.
+    """Write weights, config text and class names; return the files.
 
-    Args:
-        out (Path): NAME.pth, NAME.safetensors, or NAME for both. Date and
-            hash are put into the names.
-        weights (dict[str, Tensor]): Of :func:`own_weights`.
-        text (str, optional): The config.
-        classes (Sequence[str], optional): Names of the classes.
+    ``out`` is NAME.pth, NAME.safetensors, or NAME for both. The date and a
+    hash are added to the names.
 
     Raises:
-        FileExistsError: If a file is there already.
+        FileExistsError: If a file exists already.
     """
     endings = [out.suffix] if out.suffix in WRITERS else [*WRITERS]
     name = out.with_suffix('') if out.suffix in WRITERS else out
@@ -95,7 +91,7 @@ def _write(name: Path, ending: str, data: bytes) -> Path:
 
 
 def _safetensors_bytes(weights, text, classes) -> bytes:
-    """Return a file that holds nothing but tensors and texts."""
+    """Return a safetensors file, with config and classes as metadata."""
     metadata = dict(format='pt', mmclca_version=__version__)
     if text is not None:
         metadata['config'] = text

@@ -1,16 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The config and the class names that a checkpoint file holds.
+"""Read the config and the class names stored in a checkpoint.
 
-mmengine runs a config file as Python. A text inside a checkpoint is of
-whoever made the file, as its tensors are: it is only read, and what it may
-say is in a few lists.
-
-mmengine imports what it does not know: ``type='helper'`` runs helper.py, and
-so do ``conv_type``, ``norm_layer``, ``_scope_`` and others that types look
-up. Models fetch weights that a setting names. What came with a download must
-do none of this, so whatever is not listed here is refused: types by the
-setting that holds them, and texts by their name. Of datasets, which open
-files and download, only the test pipeline is read.
+The config is parsed and checked, see :mod:`.plain_config`. Datasets open and
+download files, so only their test pipeline is used.
 """
 
 from collections.abc import Callable
@@ -27,21 +19,19 @@ from .opening import dict_in
 from .plain_config import check_settings, parse_plain_config, without_training
 from .releases import WeightSource, heads_of_release, source_of, weights_of
 
-# what a trained model does without; its teacher is in other files
+# model settings for training only; the teacher is in another file
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
 
 
 def stored_config(checkpoint: dict) -> Config:
-    """Read the config that a model was trained with.
+    """Read model, data preprocessor and test pipeline from a stored config.
 
-    The config is parsed as plain settings and never executed. Only the
-    model, its data preprocessor and the pipeline of the test dataset are
-    used, so a file cannot make the program open a dataset.
+    The config is parsed as plain settings and never executed.
 
     Raises:
-        ValueError: If there is no config, or it is more than plain settings;
-            see :func:`.plain_config.check_settings`.
-        CheckpointError: If the model does not match the weights.
+        ValueError: If there is no config, or it contains more than plain
+            settings; see :func:`.plain_config.check_settings`.
+        CheckpointError: If the model is larger than the weights.
     """
     remedy = 'pass the config file (predict.py: --config CONFIG)'
     if stored_text(checkpoint) is None:
@@ -49,12 +39,12 @@ def stored_config(checkpoint: dict) -> Config:
     parts = _read(checkpoint, usable_parts, f'if you trust it, {remedy}')
     config = Config(dict(parts, default_scope='mmpretrain'))
     if 'model' in config:
-        _check_model(deepcopy(config), checkpoint)  # constructors change it
+        _check_model(deepcopy(config), checkpoint)  # constructors modify it
     return config
 
 
 def _check_model(config: Config, checkpoint: dict) -> None:
-    """Refuse a model that the weights of its file do not fill."""
+    """Refuse a model with many more parameters than the file has."""
     init_default_scope('mmpretrain')
     defaults = dict(data_preprocessor=config.get('data_preprocessor'))
     with building_within(weights_of(checkpoint), _name(checkpoint)):
@@ -62,16 +52,10 @@ def _check_model(config: Config, checkpoint: dict) -> None:
 
 
 def stored_backbone(checkpoint: dict) -> dict | None:
-    """Read the settings of the backbone in a stored config.
-
-    They are parsed as in :func:`stored_config`; the rest of the config is
-    ignored.
-
-    Returns:
-        dict | None: None without a config.
+    """Read the backbone settings from a stored config; None without one.
 
     Raises:
-        ValueError: If there is no backbone in it, or it is more than plain
+        ValueError: If the backbone is missing, or contains more than plain
             settings.
     """
     if stored_text(checkpoint) is None:
@@ -84,19 +68,16 @@ def stored_backbone(checkpoint: dict) -> dict | None:
 
 
 def stored_text(checkpoint: dict) -> str | None:
-    """Find the text of the config in a checkpoint, None without.
-
-    It is whatever who made the file wrote.
-    """
+    """Return the config in a checkpoint as untrusted text, None without."""
     text = dict_in(checkpoint, 'meta').get('cfg')
     return text if isinstance(text, str) else None
 
 
 def stored_classes(checkpoint: dict) -> list[str] | None:
-    """Read the class names in a checkpoint, None without.
+    """Return the class names in a checkpoint, None without.
 
     Raises:
-        ValueError: If they are no list of texts.
+        ValueError: If they are not a list of strings.
     """
     classes = dict_in(dict_in(checkpoint, 'meta'), 'dataset_meta')
     classes = classes.get('classes')
@@ -106,7 +87,7 @@ def stored_classes(checkpoint: dict) -> list[str] | None:
 
 
 def check_names(classes, source: str) -> None:
-    """Refuse class names that are not a list or tuple of strings."""
+    """Raise if class names are not a list or tuple of strings."""
     if not isinstance(classes, list | tuple) or not all(
         isinstance(name, str) for name in classes
     ):
@@ -123,7 +104,7 @@ def _name(checkpoint: dict) -> str:
 def _read(
     checkpoint: dict, choose: Callable[[dict], dict], remedy: str
 ) -> dict:
-    """Choose parts of a stored config, and check them."""
+    """Parse the stored config, and choose and check parts."""
     try:
         parts = choose(parse_plain_config(stored_text(checkpoint)).to_dict())
         check_settings(parts)
@@ -136,13 +117,13 @@ def _read(
 
 
 def _backbone(config: dict) -> dict:
-    """Take the one part of a config of which a backbone is built."""
+    """Return the backbone in a config, without training settings."""
     backbone = _settings(_settings(config, 'model'), 'backbone')
     return without_training(dict(model=dict(backbone=backbone)))
 
 
 def usable_parts(config: dict) -> dict:
-    """Take the parts of which models and images are made."""
+    """Return the config parts for a trained model and its images."""
     parts = {
         name: dict(_settings(config, name))
         for name in ('model', 'data_preprocessor')
@@ -155,7 +136,7 @@ def usable_parts(config: dict) -> dict:
     if config.get('test_dataloader') is not None:
         dataset = _settings(_settings(config, 'test_dataloader'), 'dataset')
         steps = dataset.get('pipeline', [])
-        # a type that opens nothing, as it names no images
+        # without image names, this type opens no file
         dataset = dict(type='CustomDataset', pipeline=steps)
         parts['test_dataloader'] = dict(dataset=dataset)
     return without_training(parts)
@@ -172,12 +153,7 @@ def _settings(config: dict, name: str) -> dict:
 
 
 def compare_heads(backbone, source: WeightSource) -> None:
-    """Log a warning if the weights have another number of heads.
-
-    Args:
-        backbone (ForeignWeights): The backbone after loading.
-        source (WeightSource): Source of the weights.
-    """
+    """Log a warning if the weights have another head count."""
     ours = vars(backbone).get('arch_settings', {}).get('num_heads')
     theirs = _stored_heads(backbone, source) or heads_of_release(
         source.keys, backbone.embed_dims, source.arch
@@ -193,7 +169,7 @@ def compare_heads(backbone, source: WeightSource) -> None:
 def _stored_heads(backbone, source: WeightSource) -> int | None:
     try:
         stored = stored_backbone(dict(meta=source.meta))
-    except ValueError:  # of settings that are not read
+    except ValueError:  # refused settings
         return None
     arch = (stored or {}).get('arch')
     if isinstance(arch, str):

@@ -1,12 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Unpickle untrusted checkpoints.
 
-A pickle may name tensors, logged values and settings. Neither mmengine's own
-list is used, whose ``getattr`` leads a pickle from any function to
-``os.system``, nor anything of numpy, whose arrays and types take their state
-from the file as it is: it could make objects of bytes, which are addresses
-then. Notes of ours hold what a file says, and an array is made of them when
-all of it is known and fits.
+Pickles may contain tensors, logged values and plain settings. The allow list
+of mmengine is not used: its ``getattr`` gives access to ``os.system``. The
+classes of numpy are not allowed either: arrays and dtypes restore their state
+unchecked, so a file could turn bytes into object pointers. Stand-ins record
+the state instead, and arrays are built from it after validation.
 """
 
 import pathlib
@@ -23,13 +22,13 @@ from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from torch import _weights_only_unpickler
 
-# truth values, integers, floats and texts of a fixed length, none of them long
+# dtypes: bool, int, uint, float, bytes and str, with at most four digits
 PLAIN = re.compile(r'[biufSU][1-9]\d{0,3}')
 UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
 
 
 class _Kind:
-    """Hold what a file says of a type of numbers."""
+    """Stand-in for a dtype that records its state."""
 
     def __init__(self, code: str, *_):
         self.code, self.order, self.parts = code, '|', ()
@@ -39,7 +38,7 @@ class _Kind:
 
 
 class _Array:
-    """Stand for an array, and hold what a file says of it."""
+    """Stand-in for an array that validates its state."""
 
     def __init__(self, *_):
         self.numbers = None
@@ -48,16 +47,16 @@ class _Array:
         _, shape, kind, by_column, data = state
         self.numbers = _numbers(kind, shape, data, 'CF'[bool(by_column)])
 
-    def __reduce__(self):  # copies and files get the array
+    def __reduce__(self):  # copied and saved as an array
         return self.numbers.__reduce__()
 
     def tolist(self) -> list:
-        """Return the numbers, or texts."""
+        """Return the values as nested lists."""
         return self.numbers.tolist()
 
 
 class _History(HistoryBuffer):
-    """Read logged values, and become a history of mmengine's."""
+    """Stand-in for a history, which becomes a ``HistoryBuffer``."""
 
     def __setstate__(self, state: dict):
         logs, counts = (
@@ -75,7 +74,7 @@ def _scalar(kind: _Kind, data: bytes) -> np.generic:
 def _numbers(
     kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
 ) -> np.ndarray:
-    """Return a new array of exactly these bytes; the file is not trusted."""
+    """Return a new array from bytes, after validation."""
     plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
     if not plain or any(part is not None for part in kind.parts[:3]):
         raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
@@ -87,49 +86,49 @@ def _numbers(
     ):
         raise UnpicklingError('the size of an array does not match its shape')
     if dtype.kind == 'U':
-        data.decode(UTF_32[kind.order])  # refuse invalid Unicode
+        data.decode(UTF_32[kind.order])  # raises if invalid
     return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
 
 
 def _statistic(owner: type, name: str) -> None:
-    """Replace ``getattr``, whose result a HistoryBuffer does not need."""
+    """Replace ``getattr``; a ``HistoryBuffer`` does not need its result."""
     if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
         raise UnpicklingError('GLOBAL getattr')
 
 
 def _encoded(text: str, codec: str) -> bytes:
-    """Replace ``codecs.encode``: other codecs could inflate the data."""
+    """Replace ``codecs.encode``; other codecs could inflate the data."""
     if codec not in ('latin1', 'latin-1'):
         raise UnpicklingError(f'GLOBAL _codecs.encode({codec!r:.20})')
     return text.encode(codec)
 
 
 def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
-    """Replace ``bytearray``, which could allocate any number of zeros."""
+    """Replace ``bytearray``, which could allocate any size."""
     if isinstance(data, int):
         raise UnpicklingError('GLOBAL bytearray')
     return bytearray(_encoded(data, codec) if isinstance(data, str) else data)
 
 
-# functions that torch admits, with bounds
+# functions allowed by torch, with limits
 _BOUNDED = {'_codecs.encode': _encoded, 'builtins.bytearray': _byte_array}
-# rebuilding of arrays and numbers, by the names of numpy 1 and 2
+# constructors of arrays and scalars in numpy 1 and 2
 _NUMPY = [
     (note, f'{module}.{name}')
     for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
     for note, name in ((_Array, '_reconstruct'), (_scalar, 'scalar'))
 ]
-# paths become pure ones: they open on other systems too
+# pure paths, which can be created on any platform
 _PATHS = [
     (path, f'{module}.{path.__name__.removeprefix("Pure")}')
     for module in ('pathlib', 'pathlib._local')
     for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
 ]
-# what a pickle may name; pairs are what it gets, and what it names
+# allowed names in pickles; in pairs, the first replaces the second
 _SAFE = [
     (_History, 'mmengine.logging.history_buffer.HistoryBuffer'),
     (_statistic, 'builtins.getattr'),
-    (None, 'numpy.ndarray'),  # is but handed on
+    (None, 'numpy.ndarray'),  # only passed through, never called
     (_Kind, 'numpy.dtype'),
     *_NUMPY,
     ConfigDict,
@@ -140,9 +139,9 @@ _SAFE = [
 
 @contextmanager
 def only_safe_globals() -> Iterator[None]:
-    """Within it pickles name tensors and this; no more, as torch's list has.
+    """Limit unpickling to tensors and ``_SAFE``, within a context.
 
-    Libraries add to that: torch itself tensors that are spread over machines.
+    Other libraries add to torch's safe names, so these are replaced.
     """
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of names, one for each family of releases.
+"""Tables of parameter names, one per release family.
 
-A new family is a table here and a place in ``FAMILIES``.
+To add a family, write its table and insert it into ``FAMILIES``.
 """
 
 from . import deit, vit
@@ -9,7 +9,7 @@ from .family import Family, Network, renamed
 
 __all__ = ['Family', 'Network', 'renamed']
 
-# in this order: those with names of others come before them
+# more specific families first
 FAMILIES = (
     *(vit.CLASSIFIER, vit.TRANSFG, vit.CLIP, vit.HF_CLIP, vit.HF_VIT),
     *(vit.TORCHVISION, vit.CLCA, vit.TOKEN_REDUCTION, deit.PARALLEL_VIT),
@@ -19,7 +19,7 @@ NETWORKS = [family.backbone for family in FAMILIES if family.backbone]
 
 
 def network_of(weights: dict) -> Network:
-    """Recognize a backbone by its parameters, in the names of this package."""
+    """Recognize a backbone by its parameter names in this package."""
     for network in NETWORKS:
         if any(mark in weights for mark in network.marks):
             return network

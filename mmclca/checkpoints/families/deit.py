@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Other networks of DeiT's releases, of which timm has some by other names."""
+"""Release families: CaiT, parallel ViT, PatchConvNet and ResMLP."""
 
 from torch import Tensor
 
@@ -25,7 +25,7 @@ def _resmlp(weights: dict[str, Tensor]) -> dict:
     return dict(settings, ending='class_mlp' if mlp else 'average')
 
 
-# CaiT, in timm by the same names
+# CaiT; timm has the same names
 CLASS_LAYERS = layer_renames(
     r'blocks_token_only\.(\d+)', r'backbone.class_layers.\1', 'gamma1'
 )
@@ -47,8 +47,8 @@ CAIT = Family(
     ),
 )
 
-# vision transformers with parallel branches: own names, those of DeiT's
-# releases, where # is the number of a branch above 0, and those of timm
+# ViTs with parallel branches: names here, in DeiT releases (# is the branch
+# number, if not 0), and in timm
 BRANCH = r'backbone.layers.\1.branches.'
 FIRST = layer_renames(BLOCK, f'{BRANCH}0')
 NUMBERED = tuple(
@@ -69,7 +69,7 @@ PARALLEL_VIT = Family(
     renames=(*EMBEDDING, *FIRST, *NUMBERED, *HEAD),
 )
 
-# PatchConvNet; with a query a class, also a head each
+# PatchConvNet; with a query per class, each class has a head
 STEM = r'patch_embed\.proj\.(\d)\.0\.', r'backbone.patch_embed.projection.\1.'
 COLUMN = (
     (rf'{BLOCK}\.norm1\.', rf'{LAYER}.norm.'),
@@ -103,7 +103,7 @@ PATCH_CONVNET = Family(
     ),
 )
 
-# ResMLP; timm has three names of its own, and vectors of (1, 1, C)
+# ResMLP; timm has three other names, and vectors of shape (1, 1, C)
 RESMLP = Family(
     mark=r'blocks\.\d+\.(norm1\.alpha|linear_tokens\.)',
     renames=(
