@@ -149,7 +149,7 @@ IN_DATA = {
     ],
     ids=[*IN_MODEL, *IN_DATA],
 )
-def test_what_could_import_fetch_or_open_is_refused(config, message):
+def test_unsafe_setting_is_refused(config, message):
     with pytest.raises(ValueError, match='not allowed') as error:
         check_settings(config)
     assert message in str(error.value)
@@ -164,7 +164,7 @@ def test_configs_of_this_package(path):
 
 
 @pytest.mark.parametrize('name', ['deit-tiny-distilled', 'deit3-tiny'])
-def test_plain_vits_of_this_package(name):
+def test_plain_vit_is_allowed(name):
     model = piece(f'models/{name}-p16')['model']
     norm_cfg = dict(type='LN2d', eps=1e-6)
     model['backbone']['stem'] = dict(type='mmclca.HMLPStem', norm_cfg=norm_cfg)
@@ -183,19 +183,19 @@ def test_plain_vits_of_this_package(name):
         ('patchconvnet-s60-per-class', {}),
     ],
 )
-def test_whole_networks_of_this_package(name, options):
+def test_full_network_is_allowed(name, options):
     model = piece(f'models/{name}')['model']
     model['backbone'].update(options)
     check_settings(without_training(dict(model=model)))
 
 
-def test_attention_pool_as_a_neck():
+def test_attention_pool_is_allowed_as_neck():
     pool = dict(type='mmclca.AttentionPool', in_channels=2048)
     backbone = dict(type='ResNet', depth=50)
     check_settings(dict(model=dict(backbone=backbone, neck=pool)))
 
 
-def test_classifiers_of_mmpretrain():
+def test_mmpretrain_classifier_is_allowed():
     layers = dict(norm_cfg=dict(type='LN2d'), act_cfg=dict(type='GELU'))
     check_settings(
         dict(
@@ -213,7 +213,7 @@ def test_classifiers_of_mmpretrain():
     )
 
 
-def test_types_of_other_packages_that_are_registered(monkeypatch):
+def test_registered_type_is_refused_from_other_packages(monkeypatch):
     class Foreign:
         pass
 
@@ -227,7 +227,7 @@ def test_types_of_other_packages_that_are_registered(monkeypatch):
     check_settings(config)
 
 
-def test_what_only_training_reads_is_left_out():
+def test_without_training_drops_training_settings():
     start = dict(type='Pretrained', checkpoint='http://a/b.pth')
     settings = dict(
         _scope_='helper',

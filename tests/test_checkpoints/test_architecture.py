@@ -36,7 +36,7 @@ def released(name, **changes):
 
 
 @pytest.mark.parametrize('name', RELEASED)
-def test_settings_are_those_of_the_model_in_the_file(name):
+def test_settings_are_inferred_from_shapes(name):
     heads, more = RELEASED[name]
     weights = released(name)
     backbone = backbone_of(weights)

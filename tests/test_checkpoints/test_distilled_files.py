@@ -38,7 +38,7 @@ def load(weights, model, folder):
 @pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('size', [(32, 32), (48, 48), (24, 56)])
 @torch.no_grad()
-def test_a_release_computes_what_timm_computes(size, tmp_path):
+def test_distilled_release_equals_timm(size, tmp_path):
     weights = distilled().state_dict()
     there = distilled(size)
     there.load_state_dict(checkpoint_filter_fn(dict(weights), there))
@@ -47,7 +47,7 @@ def test_a_release_computes_what_timm_computes(size, tmp_path):
     assert (here(x) - there(x)).abs().max() < 1e-12
 
 
-def test_own_files_come_back(tmp_path):
+def test_distilled_checkpoint_is_restored(tmp_path):
     saved = ours(img_size=(32, 48), with_cls_pos=False, **DISTILLED)
     again = ours(img_size=(32, 48), with_cls_pos=False, **DISTILLED)
     load(saved.state_dict(), again, tmp_path)
@@ -57,7 +57,7 @@ def test_own_files_come_back(tmp_path):
     )
 
 
-def test_rows_without_a_place_are_added_to_the_tokens(tmp_path):
+def test_positions_are_added_to_tokens_without_rows(tmp_path):
     weights = distilled().state_dict()
     here = ours(with_cls_pos=False, img_size=48, **DISTILLED)
     backbone = load(weights, here, tmp_path).backbone
@@ -69,7 +69,7 @@ def test_rows_without_a_place_are_added_to_the_tokens(tmp_path):
     assert torch.equal(backbone.pos_embed, patches[:, 2:])
 
 
-def test_rows_that_a_file_lacks_are_zero(tmp_path):
+def test_missing_position_rows_are_zero(tmp_path):
     weights = distilled().state_dict()
     weights['pos_embed'] = weights['pos_embed'][:, 2:]
     backbone = load(weights, ours(**DISTILLED), tmp_path).backbone
@@ -78,7 +78,7 @@ def test_rows_that_a_file_lacks_are_zero(tmp_path):
 
 
 @pytest.mark.parametrize('with_cls_pos', [True, False])
-def test_clr_tokens_start_at_cls(with_cls_pos, tmp_path):
+def test_clr_starts_at_cls_if_distilled(with_cls_pos, tmp_path):
     weights = distilled().state_dict()
     cache = dict(CACHE, clr_at_cls=True)
     options = dict(DISTILLED, reduce_at=(1,), cache=cache)
@@ -92,7 +92,7 @@ def test_clr_tokens_start_at_cls(with_cls_pos, tmp_path):
 
 @pytest.mark.parametrize('with_cls_pos', [True, False])
 @torch.no_grad()
-def test_the_token_starts_as_cls_of_a_plain_file(with_cls_pos, tmp_path):
+def test_distillation_token_starts_as_cls(with_cls_pos, tmp_path):
     there = theirs()
     here = ours(with_cls_pos=with_cls_pos, **DISTILLED)
     backbone = load(there.state_dict(), here, tmp_path).backbone
@@ -103,6 +103,6 @@ def test_the_token_starts_as_cls_of_a_plain_file(with_cls_pos, tmp_path):
 
 
 @pytest.mark.parametrize('size', [32, 48])
-def test_a_distilled_file_is_refused_by_a_plain_model(size, tmp_path):
+def test_distilled_file_is_refused_by_plain_model(size, tmp_path):
     with pytest.raises(CheckpointError, match='dist_token is'):
         load(distilled().state_dict(), ours(img_size=size), tmp_path)

@@ -62,7 +62,7 @@ def server(tmp_path, monkeypatch):
     server.server_close()
 
 
-def test_download_once(server):
+def test_url_is_downloaded_once(server):
     weights = theirs().state_dict()
     Server.files['/a/model.safetensors'] = save(weights)
     url = f'{server}/a/model.safetensors?download=true'
@@ -73,7 +73,7 @@ def test_download_once(server):
     assert Server.requests == ['GET /a/model.safetensors']
 
 
-def test_same_name_of_two_addresses(server):
+def test_downloads_are_separate_if_names_are_equal(server):
     for i in (1, 2):
         one = {'a': torch.full((1,), float(i))}
         Server.files[f'/{i}/model.safetensors'] = save(one)
@@ -81,7 +81,7 @@ def test_same_name_of_two_addresses(server):
         assert open_checkpoint(f'{server}/{i}/model.safetensors')['a'] == i
 
 
-def test_name_with_a_hash_is_kept(server, tmp_path):
+def test_cached_file_is_used_if_name_has_a_hash(server, tmp_path):
     """As torch and mmengine keep it: what lies there is not fetched."""
     folder = tmp_path / 'cache' / 'hub' / 'checkpoints'
     folder.mkdir(parents=True)
@@ -90,7 +90,7 @@ def test_name_with_a_hash_is_kept(server, tmp_path):
     assert not Server.requests
 
 
-def test_planted_pickle_from_a_server(server, trap, sprung, tmp_path):
+def test_downloaded_code_is_refused(server, trap, sprung, tmp_path):
     torch.save({'model': trap}, tmp_path / 'w.pth')
     Server.files['/w.pth'] = (tmp_path / 'w.pth').read_bytes()
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_planted_pickle_from_a_server(server, trap, sprung, tmp_path):
     assert not sprung.exists()
 
 
-def test_download_that_breaks_off_is_not_kept(server, tmp_path):
+def test_download_is_not_cached_if_incomplete(server, tmp_path):
     data = save({'a': torch.ones(1000)})
     Server.files['/broken.safetensors'] = data
     url = f'{server}/broken.safetensors'
@@ -111,7 +111,7 @@ def test_download_that_breaks_off_is_not_kept(server, tmp_path):
     assert not list(folder.iterdir())
 
 
-def test_no_such_address(server):
+def test_download_error_names_a_remedy(server):
     with pytest.raises(CheckpointError, match='404') as error:
         open_checkpoint(f'{server}/nothing.pth')
     assert 'browser' in str(error.value)
@@ -154,7 +154,7 @@ NAME = 'test_vit.r160_in1k'
 
 
 @pytest.mark.parametrize('offline', [True, False])
-def test_timm_name_without_a_network(hub, unplug, offline, monkeypatch):
+def test_timm_fails_at_once_without_network(hub, unplug, offline, monkeypatch):
     unplug()
     monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', offline)
     with pytest.raises(
@@ -182,7 +182,7 @@ def unplug(monkeypatch):
     return unplug
 
 
-def test_timm_name_from_the_cache_needs_no_answer(hub, unplug):
+def test_timm_works_offline_if_cached(hub, unplug):
     weights = timm.create_model('test_vit').state_dict()
     Server.files[f'/timm/{NAME}/resolve/main/model.safetensors'] = save(
         weights
@@ -200,7 +200,7 @@ def test_timm_name_from_the_cache_needs_no_answer(hub, unplug):
         ('vit_base_patch16_gap_224', 'vit_base_patch16_'),  # no weights
     ],
 )
-def test_unknown_timm_name(name, close):
+def test_timm_suggests_names_if_unknown(name, close):
     with pytest.raises(
         CheckpointError, match=f'no pretrained model {name!r}'
     ) as error:

@@ -60,7 +60,7 @@ def file(tmp_path):
     return file
 
 
-def test_a_new_backbone_is_a_table_more(file, monkeypatch):
+def test_new_backbone_loads_with_a_table(file, monkeypatch):
     there, here = toy(), toy()
     path = file({'model': foreign(there)})
     with pytest.raises(CheckpointError, match='ToyReducible'):
@@ -75,7 +75,7 @@ def test_a_new_backbone_is_a_table_more(file, monkeypatch):
     load_checkpoint(toy().backbone, path, strict=True)
 
 
-def test_any_backbone_of_the_contract_is_checked(file):
+def test_backbone_is_checked_if_reducible(file):
     path = file(toy(48).state_dict())
     with pytest.raises(CheckpointError, match=r'ToyReducible .* 24'):
         load_checkpoint(toy(), path)
@@ -110,12 +110,12 @@ def test_any_backbone_of_the_contract_is_checked(file):
         (['layers.0.ln1.weight'], 'BARE', ''),
     ],
 )
-def test_a_family_is_known_by_what_a_file_holds(names, family, encoder):
+def test_family_is_recognized_by_names(names, family, encoder):
     known = vars(families.vit) | vars(families.deit)
     assert recognize(names) == (known[family], encoder)
 
 
-def test_heads_of_classes_are_one_in_the_order_of_their_numbers():
+def test_class_heads_are_stacked_by_number():
     """Files of some kinds sort by letters: 10 before 2."""
     weights = {'blocks.0.attn.qkv_pos.0.bias': torch.zeros(2)}
     for k in sorted(map(str, range(12))):
@@ -128,5 +128,5 @@ def test_heads_of_classes_are_one_in_the_order_of_their_numbers():
     assert [*weights] == ['backbone.layers.0.conv1.bias']
 
 
-def test_names_of_a_classifier_are_nobody_elses():
+def test_own_classifier_is_not_renamed():
     assert recognize(['backbone.layers.0.ln1.weight', 'head.fc.bias']) is None

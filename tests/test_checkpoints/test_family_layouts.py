@@ -43,7 +43,7 @@ LAYOUTS = {  # style, file, and what is in it
 @pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('size', [32, 48])
 @pytest.mark.parametrize('layout', LAYOUTS)
-def test_logits_are_those_of_timm(layout, size, tmp_path):
+def test_logits_equal_timm(layout, size, tmp_path):
     style, name, contents = LAYOUTS[layout]
     there = theirs(style)
     path = write(tmp_path / name, contents(there.state_dict()))
@@ -89,7 +89,7 @@ def test_any_number_of_branches(contents, tmp_path):
         ('plain', dict(branches=2), r'branches\.0\.\S+ is missing'),
     ],
 )
-def test_another_model_is_refused(style, own, reason, tmp_path):
+def test_branches_are_refused_if_number_differs(style, own, reason, tmp_path):
     path = write(tmp_path / 'w.pth', theirs(style).state_dict())
     with pytest.raises(CheckpointError, match=reason):
         load_checkpoint(ours(**own), path)

@@ -35,7 +35,7 @@ SETS = {
 
 
 @pytest.mark.parametrize('kind', SETS)
-def test_moving_average_is_taken_if_a_file_has_one(kind, tmp_path, log):
+def test_moving_average_is_chosen(kind, tmp_path, log):
     torch.save(SETS[kind], tmp_path / 'w.pth')
     weights = weights_of(open_checkpoint(str(tmp_path / 'w.pth')))
     assert weights['a'].tolist() == [1, 1]
@@ -66,7 +66,7 @@ def backbone_file(prefix, heads=()):
         *((prefix, ()) for prefix in ('1.', 'model.0.', 'my-net.')),
     ],
 )
-def test_prefix_of_all_names_is_stripped(prefix, heads, tmp_path):
+def test_common_prefix_is_dropped(prefix, heads, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(backbone_file(prefix, heads), path)
     here = ours()
@@ -80,7 +80,7 @@ def test_prefix_of_all_names_is_stripped(prefix, heads, tmp_path):
 
 @pytest.mark.parametrize('prefix', ['', 'module.', 'model.net.'])
 @pytest.mark.parametrize('bare', [False, True])
-def test_own_names_are_found_behind_a_prefix(prefix, bare, tmp_path):
+def test_own_names_load_behind_a_prefix(prefix, bare, tmp_path):
     own = ours().state_dict()
     if bare:
         own = {
@@ -97,7 +97,7 @@ def test_own_names_are_found_behind_a_prefix(prefix, bare, tmp_path):
     assert bool((values['head.layers.head.bias'] == 3).all()) != bare
 
 
-def test_teacher_is_taken_if_it_is_next_to_a_student(tmp_path):
+def test_teacher_is_chosen_next_to_a_student(tmp_path):
     own = backbone_file('teacher.')
     own |= {k: 0 * v for k, v in backbone_file('student.').items()}
     torch.save(own, tmp_path / 'w.pth')
@@ -106,7 +106,7 @@ def test_teacher_is_taken_if_it_is_next_to_a_student(tmp_path):
     assert here.state_dict()['backbone.layers.0.attn.qkv.weight'].any()
 
 
-def test_heads_are_twelve_if_names_are_of_moco_v3(tmp_path):
+def test_head_count_is_twelve_for_moco_v3(tmp_path):
     options = dict(embed_dim=384, depth=1, num_heads=12, num_classes=0)
     weights = timm.models.VisionTransformer(**options).state_dict()
     for prefix, arch, heads in (
@@ -133,7 +133,7 @@ def computes_the_same(here, there, weights, tmp_path):
 
 
 @pytest.mark.parametrize('old', [False, True])
-def test_model_of_torchvision_computes_the_same(old, tmp_path):
+def test_torchvision_weights_give_equal_logits(old, tmp_path):
     there = VisionTransformer(32, 8, 3, 2, 16, 32, num_classes=5).double()
     for parameter in there.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
@@ -193,7 +193,7 @@ QKV_NAMES = [
 
 @pytest.mark.parametrize('prefix', ['', 'vit.', 'model.dinov2.'])
 @pytest.mark.parametrize('style, column', [('plain', 0), ('deit3', 1)])
-def test_vit_of_hugging_face_computes_the_same(
+def test_hugging_face_vit_gives_equal_logits(
     style, column, prefix, tmp_path
 ):
     there = theirs(style)
@@ -204,7 +204,7 @@ def test_vit_of_hugging_face_computes_the_same(
     assert computes_the_same(ours(style), there, weights, tmp_path)
 
 
-def test_clip_of_hugging_face_computes_the_same(tmp_path):
+def test_hugging_face_clip_gives_equal_features(tmp_path):
     there = theirs('clip', num_classes=0)
     parts = [f'self_attn.{part}_proj' for part in 'qkv']
     weights = renamed(there.state_dict(), CLIP, parts, 'vision_model.')

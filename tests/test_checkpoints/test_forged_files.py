@@ -113,7 +113,7 @@ def write_infinite(folder, path):
 
 
 @pytest.mark.parametrize('forged', FORGED)
-def test_it_is_refused_in_one_line(folder, tmp_path, forged):
+def test_forged_array_is_refused_in_one_line(folder, tmp_path, forged):
     path = str(tmp_path / 'evil.pth')
     write(folder, path, FORGED[forged])
     with pytest.raises(CheckpointError, match='evil.pth') as error:

@@ -95,14 +95,14 @@ BOMBS = dict(
 
 @pytest.mark.parametrize('old', [False, True])
 @pytest.mark.parametrize('bomb', BOMBS)
-def test_pickle_is_refused_if_it_grows(bomb, old, tmp_path):
+def test_pickle_is_refused_if_memory_grows(bomb, old, tmp_path):
     path, zipped = tmp_path / 'evil.pth', not old
     torch.save(BOMBS[bomb], path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(CheckpointError, match=bomb):
         open_checkpoint(str(path))
 
 
-def test_bytes_are_read_as_before(tmp_path):
+def test_bytes_are_loaded(tmp_path):
     values = dict(state_dict={}, a=bytearray(b'a\xff'), b=b'b\xff')
     torch.save(values, tmp_path / 'w.pth')
     found = open_checkpoint(str(tmp_path / 'w.pth'))

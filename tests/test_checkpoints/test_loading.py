@@ -92,7 +92,7 @@ def difference(here, there):
 
 @pytest.mark.parametrize('place', PLACES)
 @pytest.mark.parametrize('style', ['plain', 'clip'])
-def test_timm_names_in_every_place(place, style, save, tmp_path):
+def test_timm_weights_load_by_each_loader(place, style, save, tmp_path):
     there = theirs(style)
     path = save(there.state_dict(), 'weights.safetensors')
     here = place(config(style), path, tmp_path / 'work')
@@ -102,7 +102,7 @@ def test_timm_names_in_every_place(place, style, save, tmp_path):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_each_step_is_done_once(place, save, tmp_path, log, monkeypatch):
+def test_file_is_opened_renamed_and_reported_once(place, save, tmp_path, log, monkeypatch):
     """Opened once, recognized once, renamed once, reported once."""
     path = save(theirs().state_dict())
     steps = []
@@ -144,7 +144,7 @@ FORMS = dict(
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_forms_of_releases(form, save, tmp_path):
+def test_release_loads_in_each_form(form, save, tmp_path):
     style, name, wrap = FORMS[form]
     there = theirs(style)
     path = save(wrap(there.state_dict()), name)
@@ -152,7 +152,7 @@ def test_forms_of_releases(form, save, tmp_path):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_own_checkpoint_in_every_place(place, save, tmp_path):
+def test_own_checkpoint_loads_by_each_loader(place, save, tmp_path):
     """A classifier's file, also into a backbone alone."""
     saved = MODELS.build(config(cla=True))
     for parameter in saved.parameters():
@@ -166,7 +166,7 @@ def test_own_checkpoint_in_every_place(place, save, tmp_path):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_release_of_the_authors(save, log):
+def test_release_by_the_clca_authors_loads(save, log):
     """best_checkpoint.pth, with all that lies in it beside the weights."""
     weights = release(theirs())
     weights['head.weight'] = torch.zeros(1000, 16)  # dead
@@ -198,7 +198,7 @@ def test_release_of_the_authors(save, log):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_linear_release_of_the_authors(save):
+def test_release_by_the_clca_authors_loads_without_cla(save):
     there = theirs()
     weights = release(there, cla=False)
     here = ours(reduce_at=(1,), cache=CACHE)
@@ -209,7 +209,7 @@ def test_linear_release_of_the_authors(save):
 
 
 @pytest.mark.parametrize('place', [by_hand, on_classifier])
-def test_new_head_is_reported_and_no_error(place, save, log):
+def test_new_head_is_reported(place, save, log):
     path = save(theirs(num_classes=7).state_dict())
     here = place(config(), path, None)
     said = '\n'.join(log)
@@ -220,7 +220,7 @@ def test_new_head_is_reported_and_no_error(place, save, log):
     assert here.head.layers.head.weight.shape == (5, 16)
 
 
-def test_linear_head_to_cla_head(save, log):
+def test_cla_head_is_new_if_file_has_linear_head(save, log):
     there = theirs()
     path = save(there.state_dict())
     here = by_hand(config(cla=True), path, None)
@@ -232,7 +232,7 @@ def test_linear_head_to_cla_head(save, log):
     assert (here.backbone.cls_token - there.cls_token).abs().max() < 1e-9
 
 
-def test_cla_head_to_linear_head(save, log):
+def test_linear_head_is_new_if_file_has_cla_head(save, log):
     here = by_hand(config(), save({'model': release(theirs())}), None)
     assert 'loaded: head.layers.* (2), backbone.ln1.* (2)' in '\n'.join(log)
     assert here.backbone.ln1.weight.eq(1).all()
@@ -300,7 +300,7 @@ WRONG = dict(
 
 
 @pytest.mark.parametrize('wrong', WRONG)
-def test_what_does_not_fit_is_an_error(wrong, save):
+def test_weights_are_refused_if_architecture_differs(wrong, save):
     options, weights, says = WRONG[wrong]
     weights = weights()
     path = save(weights)
@@ -313,7 +313,7 @@ def test_what_does_not_fit_is_an_error(wrong, save):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_what_does_not_fit_is_an_error_everywhere(place, save, tmp_path):
+def test_weights_are_refused_by_each_loader(place, save, tmp_path):
     options, weights, _ = WRONG['width']
     path = save(weights())
     with pytest.raises(CheckpointError, match=re.escape(path)):
@@ -322,7 +322,7 @@ def test_what_does_not_fit_is_an_error_everywhere(place, save, tmp_path):
 
 @pytest.mark.parametrize('strict', [True, False])
 @pytest.mark.parametrize('clca', [False, True])
-def test_plain_torch(strict, clca):
+def test_load_state_dict_renames(strict, clca):
     there = theirs()
     here = ours(**(dict(reduce_at=(1,), cache=CACHE) if clca else {}))
     keys = here.load_state_dict(there.state_dict(), strict=strict)
@@ -333,14 +333,14 @@ def test_plain_torch(strict, clca):
         assert max(difference(here, there)) < 1e-9
 
 
-def test_plain_torch_in_a_wrapper():
+def test_load_state_dict_renames_in_a_wrapper():
     there, here = theirs(), ours()
     weights = wrapped(there.state_dict())
     torch.nn.DataParallel(here).load_state_dict(weights)
     assert max(difference(here, there)) < 1e-9
 
 
-def test_plain_torch_is_as_strict_as_ever():
+def test_load_state_dict_is_strict():
     here = ours()
     with pytest.raises(RuntimeError, match=r'layers\.3\.ln1\.weight'):
         here.load_state_dict(theirs(depth=4).state_dict())
@@ -352,14 +352,14 @@ def test_plain_torch_is_as_strict_as_ever():
     assert here.backbone.cls_token.eq(1).all()
 
 
-def test_loading_leaves_the_weights_of_the_caller_alone():
+def test_load_state_dict_keeps_the_given_weights():
     weights = theirs().state_dict()
     before = list(weights)
     ours(reduce_at=(1,), cache=CACHE).load_state_dict(weights)
     assert list(weights) == before
 
 
-def test_test_time_augmentation(save, tmp_path):
+def test_weights_load_into_a_tta_model(save, tmp_path):
     there = theirs()
     wrapper = dict(type='mmpretrain.AverageClsScoreTTA', module=config())
     path = save(there.state_dict())
@@ -409,7 +409,7 @@ def train(work_dir, max_epochs, **options):
     return runner
 
 
-def test_resuming_is_as_never_having_stopped(save, tmp_path):
+def test_resumed_run_equals_uninterrupted_run(save, tmp_path):
     weights = save(theirs().state_dict())
     whole = train(tmp_path / 'whole', 3, load_from=weights)
     train(tmp_path / 'part', 2, load_from=weights)
@@ -431,7 +431,7 @@ def test_resuming_is_as_never_having_stopped(save, tmp_path):
     assert not torch.equal(average[name], live[f'module.{name}'])
 
 
-def test_ema_starts_from_a_bare_state_dict(save, tmp_path):
+def test_ema_starts_from_bare_weights(save, tmp_path):
     weights = theirs().state_dict()
     runner = train(tmp_path, 0, load_from=save(weights))
     ema = next(h for h in runner.hooks if type(h).__name__ == 'EMAHook')

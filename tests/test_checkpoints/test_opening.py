@@ -53,7 +53,7 @@ def _history(trap):
 @pytest.mark.parametrize(
     'name', ['w.pth', 'w.pt', 'w.pth.tar', 'w.bin', 'w', 'old.pth']
 )
-def test_planted_pickle_is_refused_and_not_run(
+def test_planted_code_is_refused_and_not_run(
     planted, name, trap, sprung, tmp_path
 ):
     path = tmp_path / name
@@ -67,14 +67,14 @@ def test_planted_pickle_is_refused_and_not_run(
     assert not sprung.exists()
 
 
-def test_a_text_that_resuming_would_run_is_dropped(tmp_path):
+def test_executable_config_is_dropped(tmp_path):
     meta = dict(config='import os', cfg='a = 1', epoch=1)  # mmengine's keys
     path = str(tmp_path / 'w.pth')
     torch.save(dict(meta=meta, state_dict=theirs().state_dict()), path)
     assert open_checkpoint(path)['meta'] == dict(cfg='a = 1', epoch=1)
 
 
-def test_planted_pickle_is_refused_where_models_are_loaded(
+def test_planted_code_is_refused_by_all_loaders(
     trap, sprung, tmp_path
 ):
     path = str(tmp_path / 'w.pth')
@@ -138,7 +138,7 @@ def rewrite(path, new, change):
             file.writestr(name, change(data) if is_pickle else data)
 
 
-def test_getattr_of_mmengines_list_is_no_way_in(sprung, tmp_path):
+def test_getattr_is_refused(sprung, tmp_path):
     empty, path = tmp_path / 'empty.pth', str(tmp_path / 'trap.pth')
     torch.save({}, empty)
     data = pickle_through_getattr(f'touch {sprung}')
@@ -154,7 +154,7 @@ def test_getattr_of_mmengines_list_is_no_way_in(sprung, tmp_path):
 
 
 @pytest.mark.parametrize('protocol', [4, 5])
-def test_what_pickle_wrote_is_not_called_cut_short(protocol, tmp_path):
+def test_file_of_pickle_dump_is_not_called_incomplete(protocol, tmp_path):
     path = tmp_path / 'w.pth'
     with path.open('wb') as file:
         pickle.dump({'model': torch.ones(1)}, file, protocol)
@@ -164,7 +164,7 @@ def test_what_pickle_wrote_is_not_called_cut_short(protocol, tmp_path):
     assert 'state dict' in str(error.value)
 
 
-def test_what_is_no_weights_but_harmless_is_read(tmp_path):
+def test_harmless_metadata_is_loaded(tmp_path):
     meta = dict(
         path=pathlib.Path('data/leaves'),
         args=argparse.Namespace(lr=1e-4, blocks=(3, 6)),
@@ -185,7 +185,7 @@ def test_what_is_no_weights_but_harmless_is_read(tmp_path):
         assert type(read[name]) is type(meta[name])
 
 
-def test_arrays_of_numpy_1_are_read(tmp_path):
+def test_arrays_are_loaded_if_saved_by_numpy_1(tmp_path):
     path, old = tmp_path / 'w.pth', str(tmp_path / 'old.pth')
     torch.save({'state_dict': {}, 'meta': np.arange(3)}, path)
     rewrite(
@@ -194,7 +194,7 @@ def test_arrays_of_numpy_1_are_read(tmp_path):
     assert open_checkpoint(old)['meta'].tolist() == [0, 1, 2]
 
 
-def test_file_of_a_gpu_opens_without_one(tmp_path):
+def test_gpu_checkpoint_opens_on_the_cpu(tmp_path):
     path, new = tmp_path / 'w.pth', str(tmp_path / 'gpu.pth')
     torch.save({'a': torch.ones(1)}, path)
     rewrite(
@@ -203,7 +203,7 @@ def test_file_of_a_gpu_opens_without_one(tmp_path):
     assert open_checkpoint(new)['a'].device.type == 'cpu'
 
 
-def test_list_of_safe_names_is_not_left_behind(tmp_path):
+def test_safe_names_are_restored(tmp_path):
     before = set(_weights_only_unpickler._get_safe_globals())
     torch.save({}, tmp_path / 'w.pth')
     open_checkpoint(str(tmp_path / 'w.pth'))
@@ -212,7 +212,7 @@ def test_list_of_safe_names_is_not_left_behind(tmp_path):
 
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors'])
 @pytest.mark.parametrize('share', [0, 0.01, 0.5, 0.99])
-def test_truncated_file(name, share, tmp_path):
+def test_file_is_refused_if_truncated(name, share, tmp_path):
     path = tmp_path / name
     weights = theirs().state_dict()
     (save_file if 'safe' in name else torch.save)(weights, path)
@@ -224,7 +224,7 @@ def test_truncated_file(name, share, tmp_path):
 
 
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w.bin'])
-def test_text_file(name, tmp_path):
+def test_file_is_refused_if_pointer(name, tmp_path):
     path = tmp_path / name
     path.write_text('version https://git-lfs.github.com/spec/v1\n')
     with pytest.raises(CheckpointError, match='LFS'):
@@ -232,7 +232,7 @@ def test_text_file(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w'])
-def test_folder_and_missing_file(name, tmp_path):
+def test_path_is_refused_if_missing_or_folder(name, tmp_path):
     path = tmp_path / name
     with pytest.raises(FileNotFoundError, match=f'{path} does not exist'):
         open_checkpoint(str(path))
@@ -250,14 +250,14 @@ def test_folder_and_missing_file(name, tmp_path):
         ({'loss': {'a': torch.ones(1)}}, 'loss;'),
     ],
 )
-def test_no_dict_of_tensors(checkpoint, said, tmp_path):
+def test_checkpoint_is_refused_without_dict_of_tensors(checkpoint, said, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(checkpoint, path)
     with pytest.raises(CheckpointError, match=f'w.pth.* {said}'):
         open_checkpoint(path)
 
 
-def test_home_folder(tmp_path, monkeypatch):
+def test_home_folder_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     torch.save({'a': torch.ones(1)}, tmp_path / 'w.pth')
     assert open_checkpoint('~/w.pth')['a'] == 1

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmclca.checkpoints.plain_config import parse_plain_config
 
 
-def test_what_mmengine_writes_is_read_as_it_was():
+def test_pretty_text_is_parsed_exactly():
     settings = dict(
         model=dict(type='A', rates=(0.5, -1e-6), none=None, sure=True),
         odd={'with space': {1, 2}, 3: [{}]},
@@ -50,6 +50,6 @@ def test_configs_of_this_package(path):
         ('text = 1', 'text is reserved'),
     ],
 )
-def test_anything_else_is_refused(text, message):
+def test_text_is_refused_if_not_plain_settings(text, message):
     with pytest.raises(ValueError, match=message):
         parse_plain_config(text)

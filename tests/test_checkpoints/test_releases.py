@@ -215,7 +215,7 @@ def layout(request):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_each_layout(layout, tmp_path):
+def test_layout_equals_timm(layout, tmp_path):
     backbone, weights, checkpoint, with_head = layout
     size = native(backbone)
     here = load(checkpoint, ours(backbone, size), tmp_path)
@@ -225,7 +225,7 @@ def test_each_layout(layout, tmp_path):
     assert logits < 1e-9 if with_head else logits > 1e-3
 
 
-def test_each_layout_into_a_backbone_alone(layout, tmp_path):
+def test_layout_loads_into_a_backbone(layout, tmp_path):
     backbone, _, checkpoint, _ = layout
     whole = load(checkpoint, ours(backbone, 112), tmp_path).state_dict()
     alone = load(checkpoint, ours(backbone, 112).backbone, tmp_path)
@@ -234,7 +234,7 @@ def test_each_layout_into_a_backbone_alone(layout, tmp_path):
 
 
 @pytest.mark.parametrize('backbone', NAMES)
-def test_each_piece_computes_what_timm_computes(backbone, tmp_path):
+def test_backbone_equals_timm_if_resized(backbone, tmp_path):
     """With resized positions."""
     weights = theirs(backbone).state_dict()
     here = load(weights, ours(backbone, 336), tmp_path)
@@ -249,7 +249,7 @@ FULL = dict(embed_dim=768, depth=12, num_heads=12)
 @pytest.mark.parametrize(
     'backbone', ['vit-base-p16', 'clip-base-p16', 'dinov2-reg-base-p14']
 )
-def test_full_size(backbone, tmp_path):
+def test_full_size_equals_timm(backbone, tmp_path):
     """Twelve layers, of those kinds that differ in more than a parameter."""
     there = theirs(backbone, img_size=224, **FULL)
     weights = there.state_dict()
@@ -265,7 +265,7 @@ def test_full_size(backbone, tmp_path):
     'kind, size',
     [('classifier', 448), ('backbone', 224), ('pretraining', 224)],
 )
-def test_names_of_mmpretrain(kind, size, tmp_path):
+def test_mmpretrain_names_equal_timm(kind, size, tmp_path):
     """Timm's weights under the names that mmpretrain would save."""
     weights = theirs('vit-base-p16').state_dict()
     own = load(weights, ours('vit-base-p16', 224), tmp_path).state_dict()
@@ -287,7 +287,7 @@ def test_names_of_mmpretrain(kind, size, tmp_path):
     assert logits < 1e-9 if kind == 'classifier' else logits > 1e-3
 
 
-def test_modules_of_token_reduction_arrive(tmp_path):
+def test_sinkhorn_centers_are_loaded(tmp_path):
     """Those of Sinkhorn are named another way than all others."""
     options = dict(
         reducer=dict(type='mmclca.Sinkhorn', keep_rate=0.5), reduce_at=(0, 1)

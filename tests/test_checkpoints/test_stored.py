@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
-def test_config_and_classes_out_of_a_file(folder, name):
+def test_config_and_classes_are_read(folder, name):
     checkpoint = open_checkpoint(str(folder / name))
     config = Config.fromfile(folder / 'tiny.py')
     read = stored_config(checkpoint).to_dict()
@@ -42,7 +42,7 @@ def test_config_and_classes_out_of_a_file(folder, name):
     assert tuple(stored_classes(checkpoint)) == CLASSES
 
 
-def test_bare_weights_hold_no_config(folder, tmp_path):
+def test_bare_weights_have_no_config(folder, tmp_path):
     bare = tmp_path / 'bare.pth'
     weights = torch.load(folder / 'tiny.pth', weights_only=True)['state_dict']
     torch.save(weights, bare)
@@ -103,7 +103,7 @@ ATTACKS = dict(
 
 @pytest.mark.parametrize('ending', ['.pth', '.safetensors'])
 @pytest.mark.parametrize('attack', ATTACKS)
-def test_nothing_is_run(folder, tmp_path, helper, attack, ending):
+def test_malicious_config_is_refused_and_not_run(folder, tmp_path, helper, attack, ending):
     config = Config.fromfile(folder / 'tiny.py')
     backbone, message = ATTACKS[attack]
     config.model.backbone = backbone(config.model.to_dict())
@@ -120,7 +120,7 @@ def test_nothing_is_run(folder, tmp_path, helper, attack, ending):
         assert not helper.exists()
 
 
-def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
+def test_config_is_refused_if_not_plain_settings(folder, tmp_path):
     ran = tmp_path / 'ran'
     call = f"type='os.mkdir', path={str(ran)!r}"
     for text, message in (
@@ -146,7 +146,7 @@ def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
         assert not ran.exists()
 
 
-def test_files_of_training_are_not_asked_for(folder, tmp_path):
+def test_training_settings_are_ignored(folder, tmp_path):
     config = Config.fromfile(folder / 'tiny.py')
     start = dict(type='Pretrained', checkpoint='http://gone.invalid/a.pth')
     loss = dict(type='mmclca.DeiTDistillation')
@@ -178,7 +178,7 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
 
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
 @pytest.mark.parametrize('by', ['inferencer', 'tools', '--config'])
-def test_a_file_is_opened_once(folder, name, by, monkeypatch):
+def test_file_is_opened_once(folder, name, by, monkeypatch):
     """For its config, its class names and its weights."""
     opened = []
 
@@ -209,7 +209,7 @@ def test_a_file_is_opened_once(folder, name, by, monkeypatch):
         dict(classes='abcd'),
     ],
 )
-def test_class_names_that_are_no_texts(folder, tmp_path, meta):
+def test_class_names_are_refused_if_not_strings(folder, tmp_path, meta):
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     loaded['meta']['dataset_meta'] = meta
     torch.save(loaded, tmp_path / 'evil.pth')
@@ -218,7 +218,7 @@ def test_class_names_that_are_no_texts(folder, tmp_path, meta):
 
 
 @pytest.mark.parametrize('meta', [None, 3, dict(dataset_meta=[1], cfg=2)])
-def test_what_is_no_meta_holds_nothing(folder, tmp_path, meta):
+def test_invalid_meta_has_no_config_or_classes(folder, tmp_path, meta):
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     torch.save(dict(loaded, meta=meta), tmp_path / 'odd.pth')
     opened = open_checkpoint(str(tmp_path / 'odd.pth'))

@@ -98,7 +98,7 @@ def file_of(kind, there, layout, folder):
 @pytest.mark.parametrize('layout', LAYOUTS)
 @pytest.mark.parametrize('kind, theirs', [('CaiT', cait), ('ResMLP', resmlp)])
 @torch.no_grad()
-def test_logits_are_those_of_timm(kind, theirs, layout, tmp_path):
+def test_logits_equal_timm(kind, theirs, layout, tmp_path):
     there, here = theirs(), ours(kind)
     path = file_of(kind, there, layout, tmp_path)
     load_checkpoint(here, path, strict=True)
@@ -108,7 +108,7 @@ def test_logits_are_those_of_timm(kind, theirs, layout, tmp_path):
 
 @pytest.mark.parametrize('size', [(24, 56), (16, 40)])
 @torch.no_grad()
-def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
+def test_cait_positions_are_resized_as_in_timm(size, tmp_path):
     """To 2 x 5, one more than a square: no row is one for CLS."""
     small, there = cait(), cait(size)
     weights = dict(small.state_dict())
@@ -127,7 +127,7 @@ def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
 
 
 @torch.no_grad()
-def test_ten_positions_of_cait_are_two_by_five(tmp_path):
+def test_cait_rectangle_is_kept(tmp_path):
     """Of a ViT they would be CLS and three by three."""
     there, here = cait((16, 40)), ours('CaiT', (16, 40))
     path = file_of('CaiT', there, 'timm', tmp_path)
@@ -138,7 +138,7 @@ def test_ten_positions_of_cait_are_two_by_five(tmp_path):
         load_checkpoint(ours('CaiT', 24), path)
 
 
-def test_names_of_a_backbone_alone(tmp_path):
+def test_release_loads_into_a_backbone(tmp_path):
     """As ``init_cfg`` of a backbone loads them; the head lies beside."""
     there, here = resmlp(), ours('ResMLP').backbone
     path = file_of('ResMLP', there, 'release', tmp_path)
@@ -157,7 +157,7 @@ def test_names_of_a_backbone_alone(tmp_path):
         ('ResMLP', dict(communication='conv'), r'mix\.\S*weight'),
     ],
 )
-def test_another_network_is_refused(kind, options, reason, tmp_path):
+def test_network_is_refused_if_settings_differ(kind, options, reason, tmp_path):
     theirs = dict(CaiT=cait, ResMLP=resmlp)[kind]()
     path = file_of(kind, theirs, 'timm', tmp_path)
     with pytest.raises(CheckpointError, match=reason) as error:
@@ -173,11 +173,11 @@ PATCH_CONVNETS = {
 
 @pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('name', ['pcn_base', 'pcn_multi'])
-def test_release_of_patch_convnet_is_read_whole(name, tmp_path):
+def test_patch_convnet_release_loads_completely(name, tmp_path):
     family_parity.classifier(PATCH_CONVNETS[name], tmp_path)
 
 
-def test_queries_of_other_classes_are_refused(tmp_path):
+def test_class_queries_are_refused_if_number_differs(tmp_path):
     case = PATCH_CONVNETS['pcn_multi']
     path = write(tmp_path / 'w.pth', {'model': family_parity.weights(case)})
     backbone = family_parity.patch_convnet(case) | dict(multiclass=7)

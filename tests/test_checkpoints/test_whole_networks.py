@@ -46,7 +46,7 @@ def shapes(backbone):
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_settings_are_those_of_the_model_in_the_file(name):
+def test_settings_are_inferred_from_shapes(name):
     config = BACKBONES[name]
     head = dict(type='LinearClsHead', num_classes=3, in_channels=16)
     model = dict(type='ImageClassifier', backbone=config, head=head)
@@ -65,7 +65,7 @@ def test_settings_are_those_of_the_model_in_the_file(name):
         ('resmlp_12_224', 'ResMLP', (384, 12)),
     ],
 )
-def test_files_with_the_names_of_timm(name, kind, sizes):
+def test_settings_are_inferred_from_timm_names(name, kind, sizes):
     with torch.device('meta'):
         found = backbone_of(weights_of(timm.create_model(name), name))
     assert found['type'] == f'mmclca.{kind}'
@@ -73,7 +73,7 @@ def test_files_with_the_names_of_timm(name, kind, sizes):
     assert found['patch_size'] == 16
 
 
-def test_models_to_choose_from():
+def test_candidates_have_smaller_images_if_size_is_free():
     """Smaller images for a budget, but of what takes one size alone."""
     cait = candidates_of(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
     assert tuple(one.img_size for one in cait) == SIDES
@@ -91,7 +91,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize('name', ['resmlp', *SLOW])
-def test_a_fit_of_the_whole_network(name, tmp_path, capsys):
+def test_fit_uses_the_full_network(name, tmp_path, capsys):
     weights = MODELS.build(BACKBONES[name]).state_dict()
     path = tmp_path / f'{name}.pth'
     torch.save({f'backbone.{k}': v for k, v in weights.items()}, path)
@@ -141,7 +141,7 @@ IN_CONFIG = [  # what names and shapes do not tell
 
 
 @pytest.mark.parametrize('name, options, told', NO_RELEASE)
-def test_what_is_not_of_the_releases(name, options, told):
+def test_unusual_settings_need_the_stored_config(name, options, told):
     """Refused as weights alone, and taken with the config of its model."""
     backbone = dict(BACKBONES[name], **options)
     kind = backbone['type']
@@ -161,7 +161,7 @@ def test_what_is_not_of_the_releases(name, options, told):
 
 
 @pytest.mark.parametrize('name, options', IN_CONFIG)
-def test_what_no_weight_tells_is_in_the_config(name, options):
+def test_stored_config_defines_hidden_settings(name, options):
     backbone = dict(BACKBONES[name], **options)
     found = backbone_of(file_of(backbone, cfg=config_of(backbone)))
     told = {k: v for k, v in backbone.items() if k in found and k != 'arch'}
@@ -178,12 +178,12 @@ OTHERS = [  # of configs beside the weights of a CaiT
 
 
 @pytest.mark.parametrize('text, told', OTHERS)
-def test_a_config_of_another_network_or_of_none(text, told):
+def test_stored_config_is_refused_if_weights_differ(text, told):
     with pytest.raises((CheckpointError, ValueError), match=told):
         backbone_of(file_of(CAIT, cfg=text))
 
 
-def test_images_that_are_no_squares_are_refused():
+def test_images_are_refused_if_not_square():
     backbone = dict(BACKBONES['resmlp'], img_size=(24, 32))
     with pytest.raises(CheckpointError, match=r'\(12, 12\), .* \(9, 9\)'):
         backbone_of(file_of(backbone))
