@@ -8,14 +8,14 @@ from mmclca.checkpoints.stored import usable_parts
 from mmclca.registry import MODELS
 
 HELPER = dict(model='helper.py', checkpoint='x')
-# settings of a model that would import, fetch or open, and what is named
+# unsafe model settings and the reported problem
 IN_MODEL = {
     'type of Python': (dict(type='os.mkdir'), "model.type='os.mkdir'"),
     'module': (dict(type='helper'), "model.type='helper'"),
     'no name': (dict(type=3), 'model.type=3'),
     'another scope': (dict(type='helper.ImageClassifier'), 'model.type='),
     'no prefix': (
-        dict(backbone=dict(type='TokenReductionViT')),  # TokenReductionViT.py
+        dict(backbone=dict(type='TokenReductionViT')),  # a module
         "model.backbone.type='TokenReductionViT'",
     ),
     'prefix of another': (
@@ -89,7 +89,7 @@ IN_MODEL = {
 }
 IN_DATA = {
     'model as a step': (
-        dict(pipeline=[dict(type='ResNet')]),  # it would be ResNet.py
+        dict(pipeline=[dict(type='ResNet')]),  # would import ResNet.py
         "data.dataset.pipeline.type='ResNet'",
     ),
     'layer as a step': (

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Files with a distillation token, and models with one."""
+"""Load files and models with a distillation token."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ DISTILLED = dict(
 
 
 def distilled(img_size=32):
-    """timm's, with what DeiT's releases have."""
+    """Distilled timm model with the parts of a DeiT release."""
     options = dict(STYLES['plain'][0], img_size=img_size, patch_size=8)
     model = VisionTransformerDistilled(
         **options, embed_dim=16, depth=3, num_heads=2, mlp_ratio=2

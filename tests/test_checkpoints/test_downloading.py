@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints of other places: addresses, and timm's names."""
+"""Download checkpoints by URL and timm name."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +19,7 @@ from mmclca.registry import MODELS
 
 
 class Server(BaseHTTPRequestHandler):
-    """Serves ``files``; a name with ``broken`` stops half-way."""
+    """Server for ``files``; names with ``broken`` stop halfway."""
 
     files: dict = {}
     requests: list = []
@@ -47,7 +47,7 @@ class Server(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """Address of a server; files and requests are those of ``Server``."""
+    """URL of a running ``Server``."""
     for name in ('http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY'):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'cache'))
@@ -82,7 +82,7 @@ def test_downloads_are_separate_if_names_are_equal(server):
 
 
 def test_cached_file_is_used_if_name_has_a_hash(server, tmp_path):
-    """As torch and mmengine keep it: what lies there is not fetched."""
+    """torch and mmengine use the same cache."""
     folder = tmp_path / 'cache' / 'hub' / 'checkpoints'
     folder.mkdir(parents=True)
     torch.save({'a': torch.ones(1)}, folder / 'vit_20220101-0123abcd.pth')
@@ -118,7 +118,7 @@ def test_download_error_names_a_remedy(server):
 
 
 def test_only_the_main_process_downloads(server, monkeypatch):
-    """The others wait until the file is there."""
+    """Other processes wait for the file."""
     Server.files['/w.safetensors'] = save({'a': torch.ones(1)})
     url = f'{server}/w.safetensors'
     before = []
@@ -138,7 +138,7 @@ def test_only_the_main_process_downloads(server, monkeypatch):
 
 @pytest.fixture
 def hub(server, tmp_path, monkeypatch):
-    """The server in place of the Hugging Face hub."""
+    """Use the server as Hugging Face hub."""
     pattern = '/{repo_id}/resolve/{revision}/{filename}'
     changes = dict(
         ENDPOINT=server,
@@ -168,7 +168,7 @@ def test_timm_fails_at_once_without_network(hub, unplug, offline, monkeypatch):
 
 @pytest.fixture
 def unplug(monkeypatch):
-    """Call it, and nobody answers where the hub was."""
+    """Function to disconnect the hub."""
 
     def unplug():
         nobody = 'http://127.0.0.1:9'
@@ -197,7 +197,7 @@ def test_timm_works_offline_if_cached(hub, unplug):
     'name, close',
     [
         ('deit_tiny_patch16_244', 'deit_tiny_patch16_224.fb_in1k'),
-        ('vit_base_patch16_gap_224', 'vit_base_patch16_'),  # no weights
+        ('vit_base_patch16_gap_224', 'vit_base_patch16_'),  # without weights
     ],
 )
 def test_timm_suggests_names_if_unknown(name, close):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of names, for a backbone that is none of this package's."""
+"""Rename tables, also for a new backbone."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def toy(channels=24):
 
 
 def foreign(model):
-    """Its weights as others would name them."""
+    """Weights with foreign names."""
     weights = {'teacher_temperature': torch.ones(1)}
     for name, value in model.state_dict().items():
         name = name.removeprefix('backbone.').replace('layers.', 'stage')
@@ -116,7 +116,7 @@ def test_family_is_recognized_by_names(names, family, encoder):
 
 
 def test_class_heads_are_stacked_by_number():
-    """Files of some kinds sort by letters: 10 before 2."""
+    """Some files are sorted alphabetically: 10 before 2."""
     weights = {'blocks.0.attn.qkv_pos.0.bias': torch.zeros(2)}
     for k in sorted(map(str, range(12))):
         weights[f'head.{k}.weight'] = torch.full((1, 2), float(k))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Sets of weights, wrappers, and the names of other libraries."""
+"""Load several sets of weights, wrappers, and other libraries."""
 
 import re
 
@@ -145,7 +145,7 @@ def test_torchvision_weights_give_equal_logits(old, tmp_path):
     assert computes_the_same(ours(), there.eval(), weights, tmp_path)
 
 
-VIT = {  # timm's names, and those of ViT and DINOv2 at Hugging Face
+VIT = {  # timm names, and names of ViT and DINOv2 at Hugging Face
     r'(cls_token|register_tokens)$': (r'embeddings.\1',) * 2,
     'pos_embed$': ('embeddings.position_embeddings',) * 2,
     r'patch_embed\.proj': ('embeddings.patch_embeddings.projection',) * 2,
@@ -171,7 +171,7 @@ CLIP = {
 
 
 def renamed(weights, table, qkv, prefix):
-    """Names of Hugging Face, with query, key and value apart."""
+    """Rename to Hugging Face, with separate query, key and value."""
     found = {}
     for name, value in weights.items():
         for old, new in table.items():
@@ -193,9 +193,7 @@ QKV_NAMES = [
 
 @pytest.mark.parametrize('prefix', ['', 'vit.', 'model.dinov2.'])
 @pytest.mark.parametrize('style, column', [('plain', 0), ('deit3', 1)])
-def test_hugging_face_vit_gives_equal_logits(
-    style, column, prefix, tmp_path
-):
+def test_hugging_face_vit_gives_equal_logits(style, column, prefix, tmp_path):
     there = theirs(style)
     table = {name: both[column] for name, both in VIT.items()}
     weights = renamed(there.state_dict(), table, QKV_NAMES, prefix)

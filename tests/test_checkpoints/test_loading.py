@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Weights of others, in every place where mmengine loads a checkpoint."""
+"""Load foreign weights by each loader of mmengine and mmpretrain."""
 
 import argparse
 import pathlib
@@ -24,7 +24,7 @@ from mmclca.registry import MODELS
 
 @pytest.fixture
 def save(tmp_path):
-    """Save a checkpoint; returns its path."""
+    """Function to save a checkpoint, which returns the path."""
 
     def save(checkpoint, name='weights.pth'):
         path = str(tmp_path / name)
@@ -80,7 +80,7 @@ PLACES = [by_hand, load_from, on_classifier, on_backbone, get_model]
 
 
 def difference(here, there):
-    """Between CLS tokens, and between logits, of ours and timm's."""
+    """Largest differences to timm in CLS token and logits."""
     x = images()
     here = here.double().eval()
     with torch.no_grad():
@@ -102,8 +102,9 @@ def test_timm_weights_load_by_each_loader(place, style, save, tmp_path):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_file_is_opened_renamed_and_reported_once(place, save, tmp_path, log, monkeypatch):
-    """Opened once, recognized once, renamed once, reported once."""
+def test_file_is_opened_renamed_and_reported_once(
+    place, save, tmp_path, log, monkeypatch
+):
     path = save(theirs().state_dict())
     steps = []
 
@@ -153,7 +154,7 @@ def test_release_loads_in_each_form(form, save, tmp_path):
 
 @pytest.mark.parametrize('place', PLACES)
 def test_own_checkpoint_loads_by_each_loader(place, save, tmp_path):
-    """A classifier's file, also into a backbone alone."""
+    """A classifier file also loads into a backbone."""
     saved = MODELS.build(config(cla=True))
     for parameter in saved.parameters():
         torch.nn.init.normal_(parameter)
@@ -167,9 +168,9 @@ def test_own_checkpoint_loads_by_each_loader(place, save, tmp_path):
 
 @pytest.mark.usefixtures('report_is_golden')
 def test_release_by_the_clca_authors_loads(save, log):
-    """best_checkpoint.pth, with all that lies in it beside the weights."""
+    """Load best_checkpoint.pth, with optimizer, scaler and settings."""
     weights = release(theirs())
-    weights['head.weight'] = torch.zeros(1000, 16)  # dead
+    weights['head.weight'] = torch.zeros(1000, 16)  # unused
     weights['head.bias'] = torch.zeros(1000)
     settings = argparse.Namespace(
         model='evit', keep_rate=[0.5], root=pathlib.PosixPath('data'), lr=None
@@ -308,7 +309,7 @@ def test_weights_are_refused_if_architecture_differs(wrong, save):
         by_hand(config(**options), path, None)
     assert str(path) in str(error.value)
     assert 'TokenReductionViT' in str(error.value)
-    for key in list(weights)[:6]:  # the keys of the file, not renamed
+    for key in list(weights)[:6]:  # original names
         assert key in str(error.value)
 
 
@@ -368,7 +369,7 @@ def test_weights_load_into_a_tta_model(save, tmp_path):
 
 
 class Noise(torch.utils.data.Dataset):
-    """Eight images of noise, the same in each epoch."""
+    """Eight fixed images of noise."""
 
     metainfo = dict(classes=('a', 'b'))
 
@@ -427,7 +428,7 @@ def test_resumed_run_equals_uninterrupted_run(save, tmp_path):
         assert len(part_[0]) == 6
         assert (whole_[0] == part_[0]).all() and (whole_[1] == part_[1]).all()
     average, live = last[0]['state_dict'], last[0]['ema_state_dict']
-    name = 'backbone.cache.clr'  # mmengine saves them under swapped names
+    name = 'backbone.cache.clr'  # mmengine swaps the names
     assert not torch.equal(average[name], live[f'module.{name}'])
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Opening of checkpoint files, and what is refused."""
+"""Open checkpoint files, and refuse unsafe ones."""
 
 import argparse
 import pathlib
@@ -68,15 +68,13 @@ def test_planted_code_is_refused_and_not_run(
 
 
 def test_executable_config_is_dropped(tmp_path):
-    meta = dict(config='import os', cfg='a = 1', epoch=1)  # mmengine's keys
+    meta = dict(config='import os', cfg='a = 1', epoch=1)  # keys of mmengine
     path = str(tmp_path / 'w.pth')
     torch.save(dict(meta=meta, state_dict=theirs().state_dict()), path)
     assert open_checkpoint(path)['meta'] == dict(cfg='a = 1', epoch=1)
 
 
-def test_planted_code_is_refused_by_all_loaders(
-    trap, sprung, tmp_path
-):
+def test_planted_code_is_refused_by_all_loaders(trap, sprung, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(PLANTED['in_args'](trap), path)
     pretrained = dict(type='Pretrained', checkpoint=path)
@@ -114,7 +112,7 @@ def string(text):
 
 
 def pickle_through_getattr(command):
-    """Reaches os.system from torch's own functions with ``getattr`` alone."""
+    """Pickle that reaches os.system from torch with ``getattr``."""
 
     def attribute(owner, name):
         return name_of('builtins', 'getattr') + owner + string(name) + b'\x86R'
@@ -130,7 +128,7 @@ def pickle_through_getattr(command):
 
 
 def rewrite(path, new, change):
-    """Save a checkpoint anew with another pickle in it."""
+    """Copy a checkpoint with another pickle."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(new, 'w') as file:
         for name in old.namelist():
             data = old.read(name)
@@ -146,7 +144,7 @@ def test_getattr_is_refused(sprung, tmp_path):
     with pytest.raises(CheckpointError, match='getattr'):
         open_checkpoint(path)
     assert not sprung.exists()
-    # the trap is a live one
+    # the trap works without the check
     allowed = torch.serialization.safe_globals([getattr, HistoryBuffer])
     with allowed, pytest.raises(AttributeError):
         torch.load(path, weights_only=True)
@@ -250,7 +248,9 @@ def test_path_is_refused_if_missing_or_folder(name, tmp_path):
         ({'loss': {'a': torch.ones(1)}}, 'loss;'),
     ],
 )
-def test_checkpoint_is_refused_without_dict_of_tensors(checkpoint, said, tmp_path):
+def test_checkpoint_is_refused_without_dict_of_tensors(
+    checkpoint, said, tmp_path
+):
     path = str(tmp_path / 'w.pth')
     torch.save(checkpoint, path)
     with pytest.raises(CheckpointError, match=f'w.pth.* {said}'):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Positions and CLR tokens, as they arrive in a model."""
+"""Adapt positions and CLR tokens to a model."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ NO_CLS = dict(
 
 @pytest.fixture
 def load(tmp_path):
-    """Save weights, load them into a model, return its backbone."""
+    """Function to load weights into a model, which returns the backbone."""
 
     def load(weights, model):
         torch.save(weights, tmp_path / 'weights.pth')
@@ -68,7 +68,7 @@ def test_positions_are_kept_if_count_matches(load, size):
 
 
 def test_square_grid_is_preferred_if_file_has_cls(load):
-    """7 x 7 patches and CLS are 50 rows, but no 5 x 10 patches."""
+    """50 rows are CLS and 7 x 7 patches, not 5 x 10 patches."""
     pos = torch.randn(1, 50, 16, dtype=torch.float64)
     weights = dict(theirs(img_size=56).state_dict(), pos_embed=pos)
     backbone = load(weights, ours(img_size=(40, 80)))
@@ -80,7 +80,7 @@ def test_square_grid_is_preferred_if_file_has_cls(load):
     'options', [dict(with_cls_pos=False), NO_CLS], ids=['no row', 'no CLS']
 )
 def test_own_rectangle_is_kept_without_cls_row(load, options):
-    """5 x 10 patches are 50 rows, but no CLS and 7 x 7 patches."""
+    """50 rows are 5 x 10 patches, not CLS and 7 x 7 patches."""
     saved = ours(img_size=(40, 80), **options)
     for parameter in saved.parameters():
         torch.nn.init.normal_(parameter)
@@ -90,7 +90,7 @@ def test_own_rectangle_is_kept_without_cls_row(load, options):
 
 
 def test_cls_row_is_added_to_token_if_file_is_foreign(load):
-    """The same 50 rows under the name that timm gives them."""
+    """The same 50 rows with the timm name."""
     weights = theirs(img_size=56).state_dict()
     backbone = load(weights, ours(img_size=(40, 80), with_cls_pos=False))
     expected = resample_abs_pos_embed(weights['pos_embed'], (5, 10))[:, 1:]
@@ -100,7 +100,7 @@ def test_cls_row_is_added_to_token_if_file_is_foreign(load):
 
 
 def test_rectangle_is_refused_by_square_model(load):
-    """4 x 6 patches and CLS are 25 rows, but no 5 x 5 patches."""
+    """25 rows are CLS and 4 x 6 patches, not 5 x 5 patches."""
     saved = ours(img_size=(32, 48))
     for weights in (saved.state_dict(), saved.backbone.state_dict()):
         with pytest.raises(CheckpointError, match='25 rows'):
@@ -160,9 +160,7 @@ def test_clr_pos_is_zero_if_file_has_no_rows(load):
 
 
 @pytest.mark.parametrize('size, num_clr', [(16, 2), (32, 6)])
-def test_own_grid_is_preferred_to_cls_and_clr_rows(
-    load, size, num_clr
-):
+def test_own_grid_is_preferred_to_cls_and_clr_rows(load, size, num_clr):
     """4 rows are 2 x 2 patches, not CLS, 2 CLR tokens and one patch."""
     there = theirs('deit3', img_size=size)
     weights = dict(there.state_dict(), clr=torch.ones(1, num_clr, 16))
@@ -196,7 +194,7 @@ def test_new_clr_pos_is_zero_if_cls_has_no_position(load, clr_at_cls):
 
 
 def test_new_clr_pos_is_random_if_cls_row_is_zero(load):
-    """MAE and MoCo v3 have a position for CLS, which is zero."""
+    """In MAE and MoCo v3 the CLS position is zero."""
     weights = theirs().state_dict()
     weights['pos_embed'][:, 0] = 0
     here = ours(reduce_at=(1,), cache=CACHE)
@@ -217,9 +215,7 @@ def test_new_clr_starts_at_cls_position_if_clr_at_cls(load, num_clr):
 
 @pytest.mark.parametrize('clr_at_cls', [False, True])
 @torch.no_grad()
-def test_new_clr_is_equal_with_and_without_cls_row(
-    load, clr_at_cls
-):
+def test_new_clr_is_equal_with_and_without_cls_row(load, clr_at_cls):
     there = theirs()
     cache = dict(CACHE, num_tokens=2, clr_at_cls=clr_at_cls)
     options = dict(img_size=48, reduce_at=(1,), cache=cache)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From which checkpoint a run goes on."""
+"""Find the checkpoint to resume from."""
 
 import os
 
@@ -15,7 +15,7 @@ from mmclca.engine.runner import use_atomic_checkpoints
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a checkpoint, a second after that before it; returns its path."""
+    """Function to write a checkpoint one second after the last one."""
     written = []
 
     def write(name, iters, whole=True):
@@ -34,7 +34,7 @@ def test_newest_checkpoint_is_chosen_by_number(write, tmp_path):
     assert newest_checkpoint(tmp_path / 'none') == (None, 0)
     newest = write('epoch_10.pth', 40)
     write('epoch_9.pth', 36)
-    write('epoch_11-0123abcd.pth', 44)  # published: not to go on from
+    write('epoch_11-0123abcd.pth', 44)  # published
     write('best_score_epoch_9.pth', 36)
     assert newest_checkpoint(tmp_path) == (newest, 40)
 
@@ -63,16 +63,16 @@ def test_older_checkpoints_are_ignored(write, tmp_path):
     last = write('epoch_1.pth', 4)
     (tmp_path / 'last_checkpoint').write_text(last)
     assert newest_checkpoint(tmp_path) == (last, 4)
-    newest = write('epoch_2.pth', 8)  # a kill, before it was named
+    newest = write('epoch_2.pth', 8)  # killed before naming it
     assert newest_checkpoint(tmp_path) == (newest, 8)
 
 
 def test_last_checkpoint_is_found_if_work_dir_moved(write, tmp_path):
-    last = write('mine_3.pth', 12)  # of another filename_tmpl
+    last = write('mine_3.pth', 12)  # another filename_tmpl
     for named in ('/gone/mine_3.pth', last):
         (tmp_path / 'last_checkpoint').write_text(named)
         assert newest_checkpoint(tmp_path) == (last, 12)
-    (tmp_path / 'last_checkpoint').write_text('')  # a full disk
+    (tmp_path / 'last_checkpoint').write_text('')  # full disk
     assert newest_checkpoint(tmp_path) == (None, 0)
 
 

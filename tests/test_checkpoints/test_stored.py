@@ -54,7 +54,7 @@ def test_bare_weights_have_no_config(folder, tmp_path):
 
 
 def plant(folder, place, config):
-    """Write evil.pth and evil.safetensors with this text as their config."""
+    """Write evil.pth and evil.safetensors with a config."""
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     loaded['meta']['cfg'] = config
     torch.save(loaded, place / 'evil.pth')
@@ -67,7 +67,7 @@ def plant(folder, place, config):
 
 @pytest.fixture
 def helper(tmp_path, monkeypatch):
-    """Where a helper.py that Python finds leaves a mark when it is run."""
+    """Path of a mark written if helper.py is imported."""
     mark = tmp_path / 'ran'
     code = f'open({str(mark)!r}, "w")\nmodel = dict(type="ImageClassifier")\n'
     (tmp_path / 'helper.py').write_text(code)
@@ -103,13 +103,15 @@ ATTACKS = dict(
 
 @pytest.mark.parametrize('ending', ['.pth', '.safetensors'])
 @pytest.mark.parametrize('attack', ATTACKS)
-def test_malicious_config_is_refused_and_not_run(folder, tmp_path, helper, attack, ending):
+def test_malicious_config_is_refused_and_not_run(
+    folder, tmp_path, helper, attack, ending
+):
     config = Config.fromfile(folder / 'tiny.py')
     backbone, message = ATTACKS[attack]
     config.model.backbone = backbone(config.model.to_dict())
     plant(folder, tmp_path, config.pretty_text)
     file = str(tmp_path / f'evil{ending}')
-    for load_model in (  # of Python and the page; of the tools
+    for load_model in (  # Python and page; tools
         lambda: TokenReductionInferencer(file),
         lambda: TokenReductionInferencer(None, file, 'cpu'),
     ):
@@ -156,7 +158,7 @@ def test_training_settings_are_ignored(folder, tmp_path):
         train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
     )
     config.model.backbone.init_cfg = [start]
-    config.val_dataloader = None  # as train.py --no-validate leaves it
+    config.val_dataloader = None  # as after train.py --no-validate
     config.dump(tmp_path / 'full.py')
     plant(folder, tmp_path, config.pretty_text)
     read = stored_config(open_checkpoint(str(tmp_path / 'evil.pth')))
@@ -179,7 +181,7 @@ def test_training_settings_are_ignored(folder, tmp_path):
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
 @pytest.mark.parametrize('by', ['inferencer', 'tools', '--config'])
 def test_file_is_opened_once(folder, name, by, monkeypatch):
-    """For its config, its class names and its weights."""
+    """Config, class names and weights come from one read."""
     opened = []
 
     def note(path, *arguments, **options):

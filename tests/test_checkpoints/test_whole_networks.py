@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""CaiT, ResMLP and PatchConvNet: what fit reads of a file of theirs."""
+"""Infer the settings of CaiT, ResMLP and PatchConvNet for fit."""
 
 import re
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ BACKBONES = dict(
 
 
 def weights_of(model, name):
-    """A file, of shapes alone."""
+    """Weights on the meta device."""
     return name_source(model.state_dict(), f'{name}.pth')
 
 
@@ -74,7 +74,7 @@ def test_settings_are_inferred_from_timm_names(name, kind, sizes):
 
 
 def test_candidates_have_smaller_images_if_size_is_free():
-    """Smaller images for a budget, but of what takes one size alone."""
+    """A budget allows smaller images, unless the size is fixed."""
     cait = candidates_of(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
     assert tuple(one.img_size for one in cait) == SIDES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
@@ -111,7 +111,7 @@ def test_fit_uses_the_full_network(name, tmp_path, capsys):
 
 
 def file_of(backbone, **meta):
-    """A checkpoint of a backbone, and what is stored beside its weights."""
+    """Checkpoint of a backbone with metadata."""
     weights = built(backbone).state_dict()
     weights = {f'backbone.{k}': v for k, v in weights.items()}
     return dict(state_dict=name_source(weights, 'w.pth'), meta=meta)
@@ -122,7 +122,7 @@ def config_of(backbone):
 
 
 EPS = dict(norm_cfg=dict(type='LN', eps=1e-3))
-NO_RELEASE = [  # and a parameter that tells
+NO_RELEASE = [  # settings, and a parameter that shows them
     ('cait', dict(talking_heads=False), 'mix_logits.weight is missing'),
     ('cait', dict(cls_at=0, num_class_layers=0), 'class_layers.0.ln1'),
     ('cait', dict(in_channels=1), r'\(16, 3, 8, 8\)'),
@@ -132,7 +132,7 @@ NO_RELEASE = [  # and a parameter that tells
     ('patchconvnet', dict(stem=None), 'projection.weight is'),
     ('patchconvnet', dict(multiclass=5), r'\(1, 5, 16\), .* \(1, 1, 16\)'),
 ]
-IN_CONFIG = [  # what names and shapes do not tell
+IN_CONFIG = [  # settings not shown by names and shapes
     ('cait', dict(cls_at=0, reducer=dict(type='mmclca.ToMe'), reduce_at=1)),
     ('patchconvnet', dict(num_heads=2)),
     ('resmlp', dict(communication='none', arch='s12')),
@@ -142,7 +142,7 @@ IN_CONFIG = [  # what names and shapes do not tell
 
 @pytest.mark.parametrize('name, options, told', NO_RELEASE)
 def test_unusual_settings_need_the_stored_config(name, options, told):
-    """Refused as weights alone, and taken with the config of its model."""
+    """Bare weights are refused, and accepted with their config."""
     backbone = dict(BACKBONES[name], **options)
     kind = backbone['type']
     with pytest.raises(CheckpointError, match=told) as refused:
@@ -151,7 +151,7 @@ def test_unusual_settings_need_the_stored_config(name, options, told):
     assert line.startswith('w.pth') and kind in line
     assert 'tools/train.py' in line and '\n' not in line
     stored = file_of(backbone, cfg=config_of(backbone))
-    if {'in_channels', 'multiclass'} & {*options}:  # fit leaves no choice
+    if {'in_channels', 'multiclass'} & {*options}:  # fixed by fit
         with pytest.raises(CheckpointError, match=told):
             backbone_of(stored)
         return
@@ -170,7 +170,7 @@ def test_stored_config_defines_hidden_settings(name, options):
 
 
 CAIT = BACKBONES['cait']
-OTHERS = [  # of configs beside the weights of a CaiT
+OTHERS = [  # configs stored with CaiT weights
     (config_of(dict(CAIT, talking_heads=False)), 'mix_logits'),
     (config_of(dict(CAIT, class_layers=2)), 'class_layers'),
     ('import os\nmodel = dict(backbone=dict())', 'w.pth.*import os'),
