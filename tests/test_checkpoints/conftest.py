@@ -4,10 +4,24 @@ import re
 from unittest.mock import patch
 
 import pytest
+from foreign_models import write
 from golden import golden
 from mmengine.logging import MMLogger
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import WeightSource
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Function to load weights into a model by a file."""
+
+    def load(weights, model, strict=False):
+        path = write(tmp_path / 'weights.pth', weights)
+        load_checkpoint(model, path, strict)
+        return model
+
+    return load
 
 
 @pytest.fixture

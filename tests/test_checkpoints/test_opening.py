@@ -221,14 +221,6 @@ def test_file_is_refused_if_truncated(name, share, tmp_path):
     assert f'{path} ({len(data)} bytes)' in str(error.value)
 
 
-@pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w.bin'])
-def test_file_is_refused_if_pointer(name, tmp_path):
-    path = tmp_path / name
-    path.write_text('version https://git-lfs.github.com/spec/v1\n')
-    with pytest.raises(CheckpointError, match='LFS'):
-        open_checkpoint(str(path))
-
-
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w'])
 def test_path_is_refused_if_missing_or_folder(name, tmp_path):
     path = tmp_path / name

@@ -16,7 +16,6 @@ from timm.layers import resample_abs_pos_embed
 from timm.models.vision_transformer import checkpoint_filter_fn
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 NO_CLS = dict(
@@ -27,15 +26,9 @@ NO_CLS = dict(
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(load):
     """Function to load weights into a model, which returns the backbone."""
-
-    def load(weights, model):
-        torch.save(weights, tmp_path / 'weights.pth')
-        load_checkpoint(model, str(tmp_path / 'weights.pth'))
-        return model.backbone
-
-    return load
+    return lambda weights, model: load(weights, model).backbone
 
 
 @pytest.mark.parametrize('style', ['plain', 'deit3'])

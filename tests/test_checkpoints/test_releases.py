@@ -16,7 +16,6 @@ from piece_models import (
     theirs,
 )
 
-from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 
@@ -194,12 +193,6 @@ LAYOUTS = {  # backbone, file, with a linear head?
 }
 
 
-def load(checkpoint, model, tmp_path):
-    torch.save(checkpoint, tmp_path / 'weights.pth')
-    load_checkpoint(model, str(tmp_path / 'weights.pth'))
-    return model
-
-
 def native(backbone):
     return 518 if 'dinov2' in backbone else 224
 
@@ -215,28 +208,28 @@ def layout(request):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_layout_equals_timm(layout, tmp_path):
+def test_layout_equals_timm(layout, load):
     backbone, weights, checkpoint, with_head = layout
     size = native(backbone)
-    here = load(checkpoint, ours(backbone, size), tmp_path)
+    here = load(checkpoint, ours(backbone, size))
     there = resized(backbone, weights, size)
     features, logits = differences(here, there, size)
     assert features < 1e-9
     assert logits < 1e-9 if with_head else logits > 1e-3
 
 
-def test_layout_loads_into_a_backbone(layout, tmp_path):
+def test_layout_loads_into_a_backbone(layout, load):
     backbone, _, checkpoint, _ = layout
-    whole = load(checkpoint, ours(backbone, 112), tmp_path).state_dict()
-    alone = load(checkpoint, ours(backbone, 112).backbone, tmp_path)
+    whole = load(checkpoint, ours(backbone, 112)).state_dict()
+    alone = load(checkpoint, ours(backbone, 112).backbone)
     for name, value in alone.state_dict().items():
         assert torch.equal(value, whole[f'backbone.{name}']), name
 
 
 @pytest.mark.parametrize('backbone', NAMES)
-def test_backbone_equals_timm_if_resized(backbone, tmp_path):
+def test_backbone_equals_timm_if_resized(backbone, load):
     weights = theirs(backbone).state_dict()
-    here = load(weights, ours(backbone, 336), tmp_path)
+    here = load(weights, ours(backbone, 336))
     there = resized(backbone, weights, 336)
     assert max(differences(here, there, 336)) < 1e-9
 
@@ -248,14 +241,14 @@ FULL = dict(embed_dim=768, depth=12, num_heads=12)
 @pytest.mark.parametrize(
     'backbone', ['vit-base-p16', 'clip-base-p16', 'dinov2-reg-base-p14']
 )
-def test_full_size_equals_timm(backbone, tmp_path):
+def test_full_size_equals_timm(backbone, load):
     """Twelve layers, for backbones with different modules."""
     there = theirs(backbone, img_size=224, **FULL)
     weights = there.state_dict()
     for name in weights:  # keep the sum of 12 layers small
         if '.proj.weight' in name or '.fc2.weight' in name:
             weights[name] *= 0.02
-    here = load(weights, ours(backbone, 224, small=False), tmp_path)
+    here = load(weights, ours(backbone, 224, small=False))
     assert max(differences(here, there, 224)) < 1e-9
 
 
@@ -264,10 +257,10 @@ def test_full_size_equals_timm(backbone, tmp_path):
     'kind, size',
     [('classifier', 448), ('backbone', 224), ('pretraining', 224)],
 )
-def test_mmpretrain_names_equal_timm(kind, size, tmp_path):
+def test_mmpretrain_names_equal_timm(kind, size, load):
     """Rename timm weights to mmpretrain."""
     weights = theirs('vit-base-p16').state_dict()
-    own = load(weights, ours('vit-base-p16', 224), tmp_path).state_dict()
+    own = load(weights, ours('vit-base-p16', 224)).state_dict()
     bare = {
         name.removeprefix('backbone.'): value
         for name, value in own.items()
@@ -279,14 +272,14 @@ def test_mmpretrain_names_equal_timm(kind, size, tmp_path):
         classifier=own, backbone=bare, pretraining={**encoder, **beside}
     )
     checkpoint = dict(meta={}, state_dict=weights_of[kind])
-    here = load(checkpoint, ours('vit-base-p16', size), tmp_path)
+    here = load(checkpoint, ours('vit-base-p16', size))
     there = resized('vit-base-p16', weights, size)
     features, logits = differences(here, there, size)
     assert features < 1e-9
     assert logits < 1e-9 if kind == 'classifier' else logits > 1e-3
 
 
-def test_sinkhorn_centers_are_loaded(tmp_path):
+def test_sinkhorn_centers_are_loaded(load):
     """Sinkhorn centers have an unusual name."""
     options = dict(
         reducer=dict(type='mmclca.Sinkhorn', keep_rate=0.5), reduce_at=(0, 1)
@@ -296,6 +289,6 @@ def test_sinkhorn_centers_are_loaded(tmp_path):
     weights = theirs('deit-small-p16').state_dict()
     centers = [torch.randn_like(c) for c in here.reducer.stages]
     weights |= {f'cluster_layers.{i}.v': c for i, c in enumerate(centers)}
-    here = load({'model': weights}, here, tmp_path)
+    here = load({'model': weights}, here)
     for center, came in zip(centers, here.reducer.stages, strict=True):
         assert torch.equal(center, came)
