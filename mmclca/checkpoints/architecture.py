@@ -18,19 +18,13 @@ from .contents import building_within
 from .error import CheckpointError
 from .families import NETWORKS, deit, network_of, vit
 from .loading import compare_weights, wrong_parameters
-from .releases import (
-    heads_of_release,
-    rename_to_backbone,
-    source_of,
-    weights_of,
-)
-from .stored import stored_backbone
+from .releases import WeightSource, rename_to_backbone, source_of, weights_of
+from .stored import known_heads, stored_backbone
 
 VIT = vit.NETWORK.type
 RESMLP = deit.RESMLP.backbone.type
 # pre-training encoders, and their settings for a classifier
 PRETRAINED = ('MoCoV3ViT', 'mmclca.SegmentedMAEViT')
-WITH_HEADS = ('VisionTransformer', VIT, *PRETRAINED)
 SHARED = ('arch', 'img_size', 'patch_size', 'norm_cfg', 'stem')
 # settings determined by the images and the head of fit
 FIXED = ('in_channels', 'multiclass')
@@ -52,7 +46,8 @@ def backbone_of(checkpoint: dict) -> dict:
         ValueError: If the stored config contains more than plain settings.
     """
     named = weights_of(checkpoint)
-    name = source_of(named).name
+    source = source_of(named)
+    name = source.name
     weights = dict(named)
     rename_to_backbone(weights, '')
     own = {
@@ -63,7 +58,7 @@ def backbone_of(checkpoint: dict) -> dict:
     network = network_of(own)
     try:
         settings = _stored(checkpoint, network.type) or dict(
-            _with_heads(network.settings(own), checkpoint), type=network.type
+            _with_heads(network.settings(own), source), type=network.type
         )
     except KeyError as error:
         missing = [f'{error.args[0]} is missing']
@@ -133,7 +128,7 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
     """
     source, arch = source_of(weights_of(checkpoint)), backbone['arch']
     width = arch['embed_dims']
-    if backbone['type'] != VIT or _known_heads(checkpoint, width):
+    if backbone['type'] != VIT or known_heads(source, width):
         return ''
     return (
         f'{source.name} does not store its number of attention heads; '
@@ -142,26 +137,10 @@ def assumed_heads(checkpoint: dict, backbone: dict) -> str:
     )
 
 
-def _with_heads(settings: dict, checkpoint: dict) -> dict:
+def _with_heads(settings: dict, source: WeightSource) -> dict:
     """Use the head count from the file, if known."""
     arch = settings['arch']
-    heads = _known_heads(checkpoint, arch['embed_dims'])
+    heads = known_heads(source, arch['embed_dims'])
     if heads and 'num_heads' in arch:
         arch['num_heads'] = heads
     return settings
-
-
-def _known_heads(checkpoint: dict, width: int) -> int | None:
-    """Return the head count by parameter names or the stored config."""
-    source = source_of(weights_of(checkpoint))
-    known = heads_of_release(source.keys, width, source.arch)
-    try:
-        stored = stored_backbone(checkpoint) or {}
-    except ValueError:
-        return known  # unsafe, or for another network
-    arch = stored.get('arch')
-    if known or arch is None or stored.get('type') not in WITH_HEADS:
-        return known
-    if isinstance(arch, str):
-        arch = MODELS.get(stored['type']).arch_zoo.get(arch.lower(), {})
-    return arch.get('num_heads')

@@ -45,19 +45,22 @@ def open_checkpoint(
     """Open a checkpoint from a file, a model folder, a URL or timm.
 
     Args:
-        name (str): Path, ``https://...`` or ``timm://NAME``, or an address
-            that mmengine supports.
+        name (str): Path, URL, ``timm://NAME``, or another address supported
+            by mmengine.
         map_location (str | Callable, optional): See ``torch.load``.
             Defaults to None, the CPU.
         mapped (bool): Whether tensors in a local file are read from disk at
             their first use. Defaults to False.
 
     Returns:
-        dict: See :func:`load_from_file`.
+        dict: The checkpoint with its weights under ``'state_dict'``, or the
+        weights alone. Config and class names in ``.safetensors`` are in
+        ``'meta'``, as in mmengine's checkpoints.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        CheckpointError: If it cannot be downloaded or opened.
+        CheckpointError: If the download fails, or the file is damaged or
+            contains more than tensors and plain settings.
     """
     scheme, separator, _ = name.partition('://')
     if not separator:
@@ -71,26 +74,7 @@ def open_checkpoint(
 def load_from_file(
     filename: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open a local checkpoint: PyTorch pickle, ``.safetensors`` or
-    ``.npz``.
-
-    Args:
-        filename (str): Path to the file, or to a model folder of fit.
-        map_location (str | Callable, optional): See ``torch.load``.
-            Defaults to None, the CPU.
-        mapped (bool): Whether tensors are read from disk at their first use.
-            Defaults to False.
-
-    Returns:
-        dict: The checkpoint with its weights under ``'state_dict'``, or the
-        weights alone. Config and class names in ``.safetensors`` are in
-        ``'meta'``, as in mmengine's checkpoints.
-
-    Raises:
-        FileNotFoundError: If the file does not exist.
-        CheckpointError: If the file is damaged, or contains more than
-            tensors and plain settings.
-    """
+    """Open a model folder, or a file: pickle, ``.safetensors`` or ``.npz``."""
     path = os.path.expanduser(model_file(filename))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'checkpoint {filename} does not exist')
@@ -98,23 +82,13 @@ def load_from_file(
 
 
 def load_from_http(filename: str, map_location=None) -> dict:
-    """Download a checkpoint once, then open it as a local file.
-
-    Raises:
-        CheckpointError: If it cannot be downloaded; see also
-            :func:`load_from_file`.
-    """
+    """Download a checkpoint once, then open it as a local file."""
     path = downloading.download_checkpoint(filename)
     return read_checkpoint(path, filename, map_location)
 
 
 def load_from_timm(filename: str, map_location=None) -> dict:
-    """Load pretrained weights from timm, ``timm://NAME``, on the CPU.
-
-    Raises:
-        CheckpointError: If timm does not know the name, or the download
-            fails.
-    """
+    """Load pretrained weights from timm, ``timm://NAME``, on the CPU."""
     weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
     return name_source(weights, filename)
 

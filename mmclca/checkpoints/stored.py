@@ -11,6 +11,7 @@ from copy import deepcopy
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
+from mmpretrain.models import VisionTransformer
 
 from mmclca.registry import MODELS
 
@@ -155,9 +156,7 @@ def _settings(config: dict, name: str) -> dict:
 def compare_heads(backbone, source: WeightSource) -> None:
     """Log a warning if the weights have another head count."""
     ours = vars(backbone).get('arch_settings', {}).get('num_heads')
-    theirs = _stored_heads(backbone, source) or heads_of_release(
-        source.keys, backbone.embed_dims, source.arch
-    )
+    theirs = known_heads(source, backbone.embed_dims)
     if ours and theirs and ours != theirs:
         MMLogger.get_current_instance().warning(
             f'{source.name} was trained with {theirs} attention heads, but '
@@ -166,12 +165,22 @@ def compare_heads(backbone, source: WeightSource) -> None:
         )
 
 
-def _stored_heads(backbone, source: WeightSource) -> int | None:
+def known_heads(source: WeightSource, width: int) -> int | None:
+    """Return the head count by the stored config or parameter names."""
+    return _stored_heads(source.meta) or heads_of_release(
+        source.keys, width, source.arch
+    )
+
+
+def _stored_heads(meta: dict) -> int | None:
     try:
-        stored = stored_backbone(dict(meta=source.meta))
-    except ValueError:  # refused settings
+        stored = stored_backbone(dict(meta=meta)) or {}
+    except ValueError:  # unsafe, or without backbone
         return None
-    arch = (stored or {}).get('arch')
+    kind = MODELS.get(stored['type']) if 'type' in stored else object
+    if not issubclass(kind, VisionTransformer):
+        return None
+    arch = stored.get('arch')
     if isinstance(arch, str):
-        arch = backbone.arch_zoo.get(arch.lower())
+        arch = kind.arch_zoo.get(arch.lower())
     return arch.get('num_heads') if isinstance(arch, dict) else None
