@@ -22,6 +22,7 @@ from .error import CheckpointError
 SAVE = "save the model's state dict with torch.save and use that file"
 # patterns for the first bytes, format, and remedy
 OTHER_FORMATS = (
+    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'XML text, not weights', DOWNLOAD),
     (rb'[\xef\xbb\xbf]*\s*[\[{]', 'JSON text, not weights', DOWNLOAD),
     (rb'[\t\r\n -~]{16,}$', 'text, not weights', DOWNLOAD),
     (rb'\x89HDF', 'an HDF5 file, as Keras writes it', SAVE),

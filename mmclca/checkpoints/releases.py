@@ -260,7 +260,9 @@ def weights_of(checkpoint: dict) -> StateDict:
     weights = checkpoint.get('state_dict', checkpoint)
     if isinstance(weights, StateDict):
         return weights
-    return name_source(weights, 'the checkpoint')  # opened by mmengine
+    weights = name_source(weights, 'the checkpoint')  # opened by mmengine
+    source_of(weights).meta = checkpoint.get('meta', {})
+    return weights
 
 
 def source_of(weights: StateDict) -> WeightSource:

@@ -4,14 +4,14 @@
 import re
 from collections.abc import Mapping
 
+from mmclca.utils.file_kinds import match_kind
+
 _ADVICE = 'not supported; save it as JPEG, PNG or TIFF'
 _RAW = 'camera RAW'
 RAW = f'{_RAW}: {_ADVICE}'
 _OTHER_ADVICE = dict(
     HEIC='pip install "mmclca[heic]" adds support',
     AVIF='needs Pillow 11.3 or newer',
-    pointer='not an image; run "git lfs pull"',
-    page='not an image; download the image again',
     archive='not an image; unpack it',
 )
 # patterns of the first bytes; the first match counts
@@ -30,10 +30,8 @@ _KINDS = {
     'DICOM': rb'.{128}DICM',
     'PDF': rb'%PDF',
     'PostScript (EPS)': rb'%!PS|\xc5\xd0\xd3\xc6',
-    'a Git LFS pointer': rb'version https://git-lfs',
-    'a web page': rb'\s*<(!doctype html|html|head|body)',
     'SVG or XML': rb'\s*<(svg|\?xml|!--|!doctype svg)',
-    'an archive': rb'PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf|BZh|\xfd7zXZ',
+    'a zip archive': rb'PK\x03\x04',
 }
 
 
@@ -48,7 +46,7 @@ def kind_of(start: bytes) -> str:
         if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
             advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
             return f'{kind}: {advice}'
-    return f'not an image: it begins with {start[:12]!r}'
+    return match_kind(text) or f'not an image: it begins with {start[:12]!r}'
 
 
 def is_raw(start: bytes, tags: Mapping) -> bool:

@@ -8,11 +8,12 @@ DOWNLOAD = (
     'download the file itself (Hugging Face: /resolve/ instead of /blob/ in '
     'the URL)'
 )
-# patterns of the first bytes, the kind of file, and what to do
+_PAGE = rb'(?i)[\xef\xbb\xbf\xff\xfe]*\s*<(!doctype html|html|head|body)'
+# patterns for the first bytes, kind of file, and remedy
 _KINDS = (
     (rb'version https://git-lfs', 'a Git LFS pointer', 'run "git lfs pull"'),
     (rb'[./]*(git/)?annex/', 'a git-annex pointer', 'run "git annex get"'),
-    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'a web page or XML text', DOWNLOAD),
+    (_PAGE, 'a web page', DOWNLOAD),
     (rb'\x1f\x8b', 'a gzip archive', UNPACK),
     (rb'BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd', 'a compressed file', UNPACK),
     (rb'7z\xbc\xaf|Rar!|.{257}ustar', 'an archive (7z, RAR or tar)', UNPACK),

@@ -13,7 +13,7 @@ from tiny_photographs import write_photographs
 import mmclca
 from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import name_source
+from mmclca.checkpoints.releases import name_source, source_of
 from mmclca.fitting.model import SIDES, candidates_of, describe
 from mmclca.registry import MODELS
 
@@ -114,7 +114,9 @@ def file_of(backbone, **meta):
     """Checkpoint of a backbone with metadata."""
     weights = built(backbone).state_dict()
     weights = {f'backbone.{k}': v for k, v in weights.items()}
-    return dict(state_dict=name_source(weights, 'w.pth'), meta=meta)
+    named = name_source(weights, 'w.pth')
+    source_of(named).meta = meta
+    return dict(state_dict=named, meta=meta)
 
 
 def config_of(backbone):
