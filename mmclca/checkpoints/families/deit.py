@@ -3,25 +3,31 @@
 
 from torch import Tensor
 
-from .family import Family, Network, image_settings, sizes, transformer_sizes
+from .family import (
+    Family,
+    Network,
+    patch_settings,
+    transformer_sizes,
+    width_and_depth,
+)
 from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYER_RENAMES, layer_renames
 
 
 def _cait(weights: dict[str, Tensor]) -> dict:
     heads = weights['layers.0.attn.mix_logits.weight'].size(0)
     arch = transformer_sizes(weights, heads)
-    return image_settings(weights, weights['pos_embed'].size(1), arch)
+    return patch_settings(weights, weights['pos_embed'].size(1), arch)
 
 
 def _patch_convnet(weights: dict[str, Tensor]) -> dict:
-    return dict(arch=sizes(weights, 'pool.cls_token'))
+    return dict(arch=width_and_depth(weights, 'pool.cls_token'))
 
 
 def _resmlp(weights: dict[str, Tensor]) -> dict:
-    arch = sizes(weights, 'layers.0.norm1.alpha')
+    arch = width_and_depth(weights, 'layers.0.norm1.alpha')
     mlp = 'class_layers.0.mix.weight' in weights
     rows = weights['layers.0.mix.weight'].size(0)
-    settings = image_settings(weights, rows, arch)
+    settings = patch_settings(weights, rows, arch)
     return dict(settings, ending='class_mlp' if mlp else 'average')
 
 

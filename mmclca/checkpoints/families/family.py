@@ -86,7 +86,7 @@ def spelling(pairs: str) -> tuple[tuple[str, str], ...]:
     return tuple(tuple(pair.split('>')) for pair in pairs.split())
 
 
-def sizes(weights: dict, token: str) -> dict:
+def width_and_depth(weights: dict, token: str) -> dict:
     """Return the number of layers, and the width by the shape of a token."""
     layers = {
         key.split('.')[1] for key in weights if key.startswith('layers.')
@@ -97,11 +97,11 @@ def sizes(weights: dict, token: str) -> dict:
 def transformer_sizes(weights: dict, num_heads: int) -> dict:
     """Return the ``arch`` of a transformer with a CLS token."""
     hidden = weights[FFN].size(0)
-    arch = sizes(weights, 'cls_token')
+    arch = width_and_depth(weights, 'cls_token')
     return dict(arch, num_heads=num_heads, feedforward_channels=hidden)
 
 
-def image_settings(weights: dict, num_patches: int, arch: dict) -> dict:
+def patch_settings(weights: dict, num_patches: int, arch: dict) -> dict:
     """Return the settings for square images by their number of patches."""
     patch = weights[PATCHES].size(2)
     return dict(

@@ -14,7 +14,7 @@ from .family import (
     POS_EMBED,
     Family,
     Network,
-    image_settings,
+    patch_settings,
     spelling,
     transformer_sizes,
     usual_heads,
@@ -197,7 +197,7 @@ def _settings(weights: dict[str, Tensor]) -> dict:
     rows = weights['pos_embed'].size(1)
     heads = usual_heads(weights['cls_token'].size(-1))
     arch = transformer_sizes(weights, heads)
-    backbone = image_settings(weights, rows, arch)
+    backbone = patch_settings(weights, rows, arch)
     backbone['norm_cfg'] = dict(type='LN', eps=1e-6)
     if 'layers.0.attn.qkv.bias' not in weights:
         backbone['qkv_bias'] = False
