@@ -46,7 +46,9 @@ def kind_of(start: bytes) -> str:
         if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
             advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
             return f'{kind}: {advice}'
-    return match_kind(text) or f'not an image: it begins with {start[:12]!r}'
+    if kind := match_kind(text):
+        return f'not an image but {kind}'
+    return f'not an image: it begins with {start[:12]!r}'
 
 
 def is_raw(start: bytes, tags: Mapping) -> bool:
