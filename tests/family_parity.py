@@ -48,12 +48,12 @@ def weights(case):
 
 
 def targets(case):
-    """Labels of a batch, (B,)."""
+    """Batch labels, (B,)."""
     return torch.arange(case['batch']) % case['num_classes']
 
 
 def vit(case, **settings):
-    """Config of the backbone of a case."""
+    """Backbone config for a case."""
     dims = case['embed_dim']
     return dict(
         type='mmclca.TokenReductionViT',
@@ -71,12 +71,12 @@ def vit(case, **settings):
 
 
 def distilled(case):
-    """Config of the backbone of a distilled DeiT."""
+    """Backbone config for a distilled DeiT."""
     return vit(case, dist_token=True)
 
 
 def deit3(case):
-    """Config of the backbone of a DeiT III."""
+    """Backbone config for a DeiT III."""
     return vit(
         case,
         with_cls_pos=False,
@@ -87,7 +87,7 @@ def deit3(case):
 
 
 def cait(case):
-    """Config of the backbone of a CaiT."""
+    """Backbone config for a CaiT."""
     return dict(
         vit(case),
         type='mmclca.CaiT',
@@ -99,7 +99,7 @@ def cait(case):
 
 
 def resmlp(case):
-    """Config of the backbone of a ResMLP."""
+    """Backbone config for a ResMLP."""
     return dict(
         type='mmclca.ResMLP',
         arch=dict(embed_dims=case['embed_dim'], num_layers=case['depth']),
@@ -109,7 +109,7 @@ def resmlp(case):
 
 
 def patch_convnet(case):
-    """Config of the backbone of a PatchConvNet."""
+    """Backbone config for a PatchConvNet."""
     return dict(
         type='mmclca.PatchConvNet',
         arch=dict(embed_dims=case['embed_dim'], num_layers=case['depth']),
@@ -155,7 +155,7 @@ def sums(x):
 
 @torch.no_grad()
 def outputs(model, x):
-    """Scores, and outputs of modules by their public names.
+    """Scores, and module outputs by their public names.
 
     Feature maps become tokens (B, N, C).
     """
@@ -182,7 +182,7 @@ def outputs(model, x):
 
 
 def parts(backbone):
-    """Modules of a backbone by their public names."""
+    """Backbone modules by their public names."""
     found = {f'blocks.{i}': one for i, one in enumerate(backbone.layers)}
     found['patch_embed'] = backbone.patch_embed
     if isinstance(backbone, TokenReductionViT):

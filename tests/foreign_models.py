@@ -101,7 +101,7 @@ def images(height=32, width=None):
 
 
 def write(path, contents):
-    """Write weights in the format of the extension."""
+    """Write weights in the format given by the extension."""
     save = save_file if path.suffix == '.safetensors' else torch.save
     save(contents, path)
     return str(path)

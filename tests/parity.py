@@ -70,7 +70,7 @@ def weights(case):
 
 
 def images(case):
-    """The batch of a case, (B, 3, H, W), float64."""
+    """Image batch for a case, (B, 3, H, W), float64."""
     size = case['img_size']
     generator = torch.Generator().manual_seed(1000 + size)
     shape = (case['batch'], 3, size, size)
@@ -78,7 +78,7 @@ def images(case):
 
 
 def config(case):
-    """Our config for the model of a case."""
+    """Our model config for a case."""
     options = case['model']
     dims, depth = case['embed_dim'], case['depth']
     backbone = dict(

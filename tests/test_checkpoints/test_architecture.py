@@ -31,7 +31,7 @@ def weights_of(name):
 
 
 def released(name, **changes):
-    """Weights of a timm model on the meta device."""
+    """timm weights on the meta device."""
     return name_source(dict(weights_of(name), **changes), f'{name}.pth')
 
 

@@ -133,7 +133,7 @@ def test_torchvision_weights_give_equal_logits(old, load):
     check_equal(load(weights, ours()), there.eval())
 
 
-VIT = {  # timm names, and names of ViT and DINOv2 at Hugging Face
+VIT = {  # names in timm, and in ViT and DINOv2 at Hugging Face
     r'(cls_token|register_tokens)$': (r'embeddings.\1',) * 2,
     'pos_embed$': ('embeddings.position_embeddings',) * 2,
     r'patch_embed\.proj': ('embeddings.patch_embeddings.projection',) * 2,

@@ -106,7 +106,7 @@ def write(folder, path, classes):
 
 
 def write_infinite(folder, path):
-    """Write weights of a model that predicts NaN."""
+    """Write weights for a model with NaN predictions."""
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     loaded['state_dict']['backbone.ln1.weight'][3] = torch.inf
     torch.save(loaded, path)

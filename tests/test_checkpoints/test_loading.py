@@ -239,7 +239,7 @@ def test_linear_head_is_new_if_file_has_cla_head(save, log):
     assert here.backbone.ln1.weight.eq(1).all()
 
 
-# options of our model and of timm's, and the reported tensor
+# our options, timm options, and the reported tensor
 WRONG = dict(
     width=(dict(dims=32), {}, r'cls_token .*\(1, 1, 16\), .* \(1, 1, 32\)'),
     deeper_file=({}, dict(depth=4), r'layers\.3\.\S+ is '),
