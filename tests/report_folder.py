@@ -123,6 +123,7 @@ def write_folder(folder, tested=True, group='', **changes):
         **changes: To fit.json.
     """
     known = facts() if tested else untested(facts())
+    known['source'] = str(folder / 'photos')
     (folder / 'fit.json').write_text(json.dumps(known | changes))
     labels = np.repeat(range(len(CLASSES)), COUNTS)
     found = probabilities()

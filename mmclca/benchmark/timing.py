@@ -68,5 +68,5 @@ def busy_note(spread: float, load: float) -> str:
         return ''
     why = f'load {load:.1f} per core'
     if spread > BUSY:
-        why = f'median {spread:.1f} times the minimum'
+        why = f'the median run took {spread:.1f} times the fastest'
     return f'; machine busy ({why}), latency may be overestimated'

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
-from mmclca.apis.inferencer import ANSWER
-from mmclca.apis.probe.probe import digest_of_file
+from mmclca.apis.features import digest_of_file
+from mmclca.apis.inferencer import PREDICTION
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
@@ -160,7 +160,7 @@ def do_steps(
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=cost_of(plan))
-    log.print(screen.cost_line(plan, record.cost))
+    log.print(screen.cost_line(plan, record.model, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
@@ -173,7 +173,8 @@ def do_steps(
     log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
-    log.print(*screen.time_lines(plan, record.cost))
+    if not checked.unopened:  # else the latency is of the earlier fit
+        log.print(*screen.time_lines(plan, record.cost))
     if record.training:
         log.print(screen.tuning_line(record))
     elif not probe_only:
@@ -249,7 +250,7 @@ class FittedModel:
             photo has ``image`` and ``error`` (the reason).
         """
         found = self._inferencer.stream(photographs, batch_size)
-        names = ('image', *ANSWER, 'error')
+        names = ('image', *PREDICTION, 'error')
         return [{x: row[x] for x in names if x in row} for row in found]
 
     def add_class(

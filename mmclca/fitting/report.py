@@ -93,6 +93,7 @@ def _page_of(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
         counts=counts,
+        added=added_classes(used, record.source),
         tested=len(tested),
         grouped=grouped,
         crop=CROP,
@@ -105,6 +106,14 @@ def _page_of(
         curve=curve_of(record.learning_curve, unit_of(counts, grouped)),
         kept=what_is_kept(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
+    )
+
+
+def added_classes(used: list[dict], source: str | None) -> list[str]:
+    """List the classes with photos from other folders than the source."""
+    inside = os.path.join(source or '', '')
+    return sorted(
+        {row['class'] for row in used if not row['path'].startswith(inside)}
     )
 
 
@@ -213,10 +222,10 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
         (other, one, matrix[b, a], matrix[b].sum()),
     ]
     kinds = {
-        f'{one}, correct': found.taken_for(a, a),
-        f'{one}, misclassified as {other}': found.taken_for(a, b),
-        f'{other}, misclassified as {one}': found.taken_for(b, a),
-        f'{other}, correct': found.taken_for(b, b),
+        f'{one}, correct': found.classified_as(a, a),
+        f'{one}, misclassified as {other}': found.classified_as(a, b),
+        f'{other}, misclassified as {one}': found.classified_as(b, a),
+        f'{other}, correct': found.classified_as(b, b),
     }
     groups = [
         (title, [pictures.thumbnail(path, title) for path in paths[:PICTURES]])
@@ -278,7 +287,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
     for stage in one.stages:
         text = stage.title
         if not stage.mixed:
-            text += f': {about(stage.kept)} of {stage.kept_as}'
+            text += f': {about(stage.kept)} of patches {stage.kept_as}'
         pictures[text] = stage.picture
     return [
         (text, embedded(Image.fromarray(array), text, LEAF_SIDE))

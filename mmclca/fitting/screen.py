@@ -105,11 +105,14 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
         yield row('Warning', note)
 
 
-def cost_line(plan: Plan, cost: dict) -> str:
+def cost_line(plan: Plan, model: dict, cost: dict) -> str:
     """Describe the model and its multiply-accumulates."""
     full = _full(plan, f'{cost["gmacs_full"]:.3g}')
-    text = f'{describe(plan.variant)}: {cost["gmacs"]:.3g} GMACs{full}'
-    return row('Model', text)
+    text = describe(plan.variant)
+    depth, layers = model['depth'], model['layers'] or [model['depth'] - 1]
+    if layers[-1] < depth - 1:
+        text += f', first {layers[-1] + 1} of {depth} layers'
+    return row('Model', f'{text}: {cost["gmacs"]:.3g} GMACs{full}')
 
 
 def time_lines(plan: Plan, cost: dict) -> Iterator[str]:
@@ -128,7 +131,7 @@ def _full(plan: Plan, cost: str) -> str:
 def probe_lines(record: FitRecord) -> Iterator[str]:
     """Describe the accuracy of the linear probe."""
     probe = record.probe
-    text = f'{_accuracy(probe)}, linear probe, after {probe["seconds"]:.0f} s'
+    text = f'{_accuracy(probe)}, linear probe (took {probe["seconds"]:.0f} s)'
     yield row('Accuracy', text)
     if record.is_uneven and probe['accuracy'] is not None:
         text = f'macro recall {probe["macro_recall"]:.1%}'
@@ -158,11 +161,17 @@ def tuning_line(record: FitRecord) -> str:
 def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
     """Compare a model before and after a class was added."""
     new, number = record.probe['per_class'][name], had.counts.get(name, 0)
-    before, after = (_share(x.probe['accuracy']) for x in (had, record))
+    recall = _share(new['recall'])
+    if new['recall'] is not None:
+        recall += _interval(new)
+    before, after = (
+        f'{_share(x.probe["accuracy"])} on {len(x.classes)} classes'
+        for x in (had, record)
+    )
     added = f'{new["n"]} photos (before {number})'
     yield row('Classes', f'{len(had.classes)} -> {len(record.classes)}')
-    yield row('Added', f'{name}: {added}, recall {_share(new["recall"])}')
-    yield row('Accuracy', f'{after} on all classes (before {before})')
+    yield row('Added', f'{name}: {added}, recall {recall}')
+    yield row('Accuracy', f'{after} (before {before})')
 
 
 def result_lines(record: FitRecord) -> Iterator[str]:
@@ -188,10 +197,8 @@ def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
         again = f'{program} export {place}{" --int8" * (".int8." in name)}'
         yield row('Removed', f'outdated {name}; run: {again}')
     yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
-    yield row(
-        'Next', f'{program} predict {place} NEW_PHOTOS --out results.csv'
-    )
-    yield row('', f'open {place}/report.html')
+    yield row('Next', f'open {place}/report.html in a browser')
+    yield row('', f'{program} predict {place} NEW_PHOTOS --out results.csv')
 
 
 def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
@@ -243,10 +250,10 @@ def _unknown(found: dict) -> str:
     if found['score'] != NEAREST:
         return 'not flagged: too few photos tested, or an older model'
     return (
-        f'similarity < {found["threshold"]:.3f} to all training photos is '
-        f'flagged; expect {found["false_alarms"]:.1%} of photos of known '
-        f'classes to be flagged by mistake{_interval(found)}; similar new '
-        'classes are often not flagged'
+        f'photos with similarity < {found["threshold"]:.3f} to every training '
+        f'photo are flagged; expect {found["false_alarms"]:.1%} of photos of '
+        f'known classes to be flagged by mistake{_interval(found)}; similar '
+        'new classes are often not flagged'
     )
 
 
@@ -263,6 +270,6 @@ def _measured(record: FitRecord) -> str:
     number = sum(one['n'] for one in classes if one['recall'] is not None)
     return (
         f'on {number} photos, {probe["folds"]}-fold cross-validation '
-        f'repeated {probe["repeats"]} times (each model trains on '
-        f'{1 - 1 / probe["folds"]:.0%}, the final model on all)'
+        f'repeated {probe["repeats"]} times (each model of a fold trains on '
+        f'{1 - 1 / probe["folds"]:.0%}, the saved model on all)'
     )

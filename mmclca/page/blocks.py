@@ -14,8 +14,9 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.gallery import Gallery, look_up
-from mmclca.apis.output import ANSWER
+from mmclca.apis.gallery import Gallery
+from mmclca.apis.neighbours import look_up
+from mmclca.apis.output import PREDICTION
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.classifiers import feature_of
@@ -169,7 +170,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
     """Pictures of the gallery, with their captions."""
     found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
     for number, stage in enumerate(left.stages, start=1):
-        kept = '' if stage.mixed else f'{stage.kept:.0%} of {stage.kept_as}'
+        kept = '' if stage.mixed else f'{stage.kept:.0%} {stage.kept_as}'
         text = f'{number}: {len(stage.weights)} tokens, {kept or "mixed"}'
         found.append((stage.picture, text))
     return found
@@ -267,7 +268,7 @@ def _results(with_gallery: bool) -> list:
     then images that are alike."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Predictions', elem_id='classes')
-    row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
+    row = gr.Dataframe(headers=[*PREDICTION], elem_id='row', **plain)
     gr.Markdown('Patches after each step')
     pictures = gr.Gallery(
         columns=4,

@@ -13,7 +13,7 @@ import pytest
 from PIL import EpsImagePlugin
 from tiny_export import INFER
 
-from mmclca.apis.probe.probe import digest_of_file
+from mmclca.apis.features import digest_of_file
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem

@@ -7,7 +7,7 @@ import torch
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, end_of, exit_code, run_tool, write_images
 
-from mmclca.apis import neighbours
+from mmclca.apis import output
 from mmclca.visualization import figures
 
 TOOL = ROOT / 'tools/retrieval.py'
@@ -91,7 +91,7 @@ def test_sheet_of_photographs_without_a_class(
 ):
     drawn = []
     monkeypatch.setattr(
-        neighbours, 'contact_sheet', lambda groups, out: drawn.append(groups)
+        output, 'contact_sheet', lambda groups, out: drawn.append(groups)
     )
     sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
     retrieve(
@@ -111,7 +111,7 @@ def test_sheet_of_photographs_without_a_class(
     found = ['ash', 'beech', 'elm', None]
     near = [dict(image=entry['image'], name=n, similarity=1) for n in found]
     one = dict(entry, name='ash', neighbours=near)
-    neighbours.draw_neighbours([one], sheet, coarse_of=coarse_of)
+    output.draw_neighbours([one], sheet, coarse_of=coarse_of)
     *_, cells = drawn[-1].values()
     colours = [figures.FRAMES[x] for x in (True, 'coarse', False, None)]
     assert [cell.frame for cell in cells] == [None, *colours]
@@ -139,12 +139,12 @@ def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):
 
 def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(neighbours, 'photograph', lambda path, **_: path)
+    monkeypatch.setattr(output, 'photograph', lambda path, **_: path)
     monkeypatch.setattr(
-        neighbours, 'contact_sheet', lambda groups, out: drawn.extend(groups)
+        output, 'contact_sheet', lambda groups, out: drawn.extend(groups)
     )
     entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
-    neighbours.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
+    output.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
     found = [int(name.split()[1]) for name in drawn]
     assert found == [0, 1, 3, 5, 7, 9, 11, 13]
 

@@ -103,7 +103,7 @@ def finish(args, classes, results):
         shown = [first, *(one for one in others if one['score'] >= SHOWN)]
         words = [f'{one["name"]} {one["score"]:.1%}' for one in shown]
         if result['known'] is False:
-            words.append(f'unknown? (score {result["known_score"]:.3f})')
+            words.append(f'unknown? (known_score {result["known_score"]:.3f})')
         print_safe('  '.join([result['image'], *words]))
 
 
@@ -118,7 +118,9 @@ def summary(results, out):
         'unreadable': len(results) - len(read),
     }
     words = [f'Classified {len(read)} of {len(results)} photos']
-    words += [f'{number} {what}' for what, number in parts.items() if number]
+    checked = any(x['known'] is not None for x in read)
+    shown = {'flagged as unknown'} if checked else set()
+    words += [f'{parts[x]} {x}' for x in parts if parts[x] or x in shown]
     return f'{"; ".join(words)}.{f" Saved {out}" if out else ""}'
 
 

@@ -172,7 +172,7 @@ def left_in_layers(model, batch, layers):
     """Say how many patches are left in layers, if not all; once each."""
     from mmclca.visualization.survivors import patches_left
 
-    weights = visualization.cam.weights_by_layer(model, batch)
+    weights = visualization.cam.weights_per_layer(model, batch)
     lines = [patches_left(weights[number][0]) for number in layers]
     return list(dict.fromkeys(filter(None, lines)))
 

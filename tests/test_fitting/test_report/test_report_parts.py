@@ -11,7 +11,7 @@ from tiny_model import write_tiny
 from mmclca.apis.probe import forecast
 from mmclca.fitting import report
 from mmclca.fitting.pictures import Pictures
-from mmclca.fitting.report import chart, unit_of, what_is_kept
+from mmclca.fitting.report import added_classes, chart, unit_of, what_is_kept
 
 NAMES = ('photographs', 'accuracy', 'low', 'high')
 
@@ -112,3 +112,12 @@ def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
     assert found['src'] and found['alt'] == 'a leaf'
     assert (found['width'], found['height']) == (160, 80)
     assert replace(reader).thumbnail(path, 'a leaf') == found
+
+
+def test_added_classes_have_photos_outside_the_source():
+    used = [
+        {'path': '/a/photos/oak/1.jpg', 'class': 'oak'},
+        {'path': '/a/photos2/elm/1.jpg', 'class': 'elm'},
+    ]
+    assert added_classes(used, '/a/photos') == ['elm']
+    assert not added_classes(used, None)
