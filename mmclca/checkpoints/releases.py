@@ -14,7 +14,8 @@ from torch import Tensor
 from mmclca.utils.messages import first_of, printable
 
 from .error import CheckpointError
-from .families import FAMILIES, Family, renamed
+from .families import FAMILIES, Family
+from .families.family import renamed
 from .families.pretraining import DECODED, rename_pretraining
 from .families.vit import BARE, CLASSIFIER
 

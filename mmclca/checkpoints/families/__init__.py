@@ -5,9 +5,9 @@ To add a family, write its table and insert it into ``FAMILIES``.
 """
 
 from . import deit, vit
-from .family import Family, Network, renamed
+from .family import Family, Network
 
-__all__ = ['Family', 'Network', 'renamed']
+__all__ = ['Family', 'Network']
 
 # more specific families first
 FAMILIES = (
