@@ -7,9 +7,11 @@ from pathlib import Path
 import torch
 from mmengine.device import get_device
 from mmengine.hooks import CheckpointHook
+from mmengine.model import is_model_wrapper
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import Runner, load_state_dict
 
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 
 from .hooks import FiniteHook
@@ -20,6 +22,41 @@ PLAIN_CHECKPOINT_HOOK = (
     'mmengine.CheckpointHook',
     'mmpretrain.CheckpointHook',
 )
+
+
+class SafeRunner(Runner):
+    """mmengine's ``Runner``, which opens checkpoints as all of mmclca does.
+
+    See :func:`mmclca.checkpoints.opening.open_checkpoint`.
+    """
+
+    def load_checkpoint(
+        self, filename, map_location='cpu', strict=False, revise_keys=()
+    ):
+        """Load a checkpoint into the model.
+
+        Args:
+            filename (str): Path, URL or ``timm://NAME``.
+            map_location (str | Callable): See ``torch.load``. Defaults to
+                'cpu'.
+            strict (bool): Whether names must match exactly. Defaults to
+                False.
+            revise_keys (Sequence): Not used, as weights are renamed by their
+                model. Defaults to ().
+
+        Returns:
+            dict: The checkpoint.
+        """
+        checkpoint = open_checkpoint(filename, map_location)
+        self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
+        wrapped = is_model_wrapper(self.model)
+        model = self.model.module if wrapped else self.model
+        # hooks may have replaced the weights
+        weights = checkpoint.get('state_dict', checkpoint)
+        load_state_dict(model, weights, strict)
+        self._has_loaded = True
+        self.logger.info(f'Load checkpoint from {filename}')
+        return checkpoint
 
 
 def set_up_run(cfg, config, work_dir, launcher, local_rank):
@@ -97,7 +134,7 @@ def use_class_count(cfg):
         cfg.custom_hooks = [*hooks, checked]
 
 
-def build_runner(cfg, runner_class=Runner):
+def build_runner(cfg, runner_class=SafeRunner):
     """Build the runner that a config asks for.
 
     A kill or a full disk loses none of the checkpoints that it has written.
@@ -105,7 +142,7 @@ def build_runner(cfg, runner_class=Runner):
     Args:
         cfg (Config): The config.
         runner_class (type[Runner]): Class of a runner without
-            ``runner_type``. Defaults to ``Runner``.
+            ``runner_type``. Defaults to :class:`SafeRunner`.
 
     Returns:
         mmengine.runner.Runner: Of ``runner_class``, or the one of

@@ -4,15 +4,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from mmengine.runner import CheckpointLoader
 
 from mmclca.checkpoints.error import WRONG_INPUT
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 from mmclca.registry import DATASETS, MODELS
 
@@ -33,9 +32,8 @@ def check_inputs(configs: list[Config]) -> None:
         for loader in (cfg.train_dataloader, cfg.test_dataloader)
     ]
     weights = [cfg.load_from for cfg in configs if cfg.load_from]
-    load = partial(CheckpointLoader.load_checkpoint, map_location='cpu')
     problems = [
-        *_failures(load, weights),
+        *_failures(open_checkpoint, weights),
         *_failures(_open_images, [loader.dataset for loader in loaders]),
         *_failures(_build, [cfg.model for cfg in configs]),
     ]

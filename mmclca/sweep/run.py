@@ -17,6 +17,7 @@ from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
 from mmclca.benchmark.memory import peak_so_far
+from mmclca.checkpoints.opening import safe_loading
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.cost import count_config
@@ -65,7 +66,7 @@ def run_cell(
         lock = FileLock(folder / LOCK).acquire(timeout=0)
     except Timeout:
         return TAKEN
-    with lock:
+    with lock, safe_loading():
         torch.set_num_threads(threads)
         if torch.cuda.is_available():
             torch.cuda.set_device(gpu)

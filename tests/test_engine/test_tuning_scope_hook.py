@@ -8,12 +8,12 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.hooks import EMAHook
-from mmengine.runner import Runner
 from small_models import PATCH_CONVNET, RESMLP, arch
 from tiny_run import ROOT, run_tool, write_run
 
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.hooks.tuning_scope_hook import SCOPES, tune_only
+from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
 
 REDUCER = dict(type='mmclca.SiT', keep_rate=0.5)
@@ -63,7 +63,7 @@ def tuned(tmp_path):
         config.custom_hooks = [scope, *hooks]
         config.train_cfg.max_epochs = 1
         config.merge_from_dict(options)
-        return Runner.from_cfg(config)
+        return SafeRunner.from_cfg(config)
 
     return tuned
 

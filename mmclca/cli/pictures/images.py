@@ -207,7 +207,7 @@ def draw_reduction(args):
 
 def build(cfg, checkpoint, pretrained):
     """Build the classifier of a config, with weights where there are any."""
-    model = apis.loading.build_classifier(cfg, pretrained or False)
+    model = apis.loading.build_classifier(cfg, pretrained)
     visualization.check_reduces(model.backbone)
     if checkpoint:
         checkpoints.loading.load_trained(model, checkpoint)
