@@ -10,14 +10,14 @@ at once what it frees.
 
 import gc
 import os
+import pickle
 import re
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
-from unittest.mock import patch
 
 import torch
 
@@ -43,9 +43,15 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
     """
     if setting.on_gpu:
         return _peak_on_gpu(candidate, setting)
-    pool = ProcessPoolExecutor(1, get_context('spawn'))
-    with patch.dict(os.environ, GIVE_BACK), pool:
-        return pool.submit(_peak_on_cpu, candidate, setting).result()
+    paths = dict(PYTHONPATH=os.pathsep.join(sys.path))
+    child = subprocess.run(
+        [sys.executable, '-c', f'import {__name__} as m; m.print_peak()'],
+        env=os.environ | paths | GIVE_BACK,
+        input=pickle.dumps((candidate, setting)),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return int(child.stdout.split()[-1])
 
 
 def obstacle(setting: Setting) -> str:
@@ -75,6 +81,11 @@ def _forget() -> None:
     """Free models of before, and what was compiled for them."""
     torch.compiler.reset()  # else it gives up after a few models of a kind
     gc.collect()
+
+
+def print_peak() -> None:
+    """Print the peak of a pickled model and setting, read from stdin."""
+    print(_peak_on_cpu(*pickle.load(sys.stdin.buffer)))
 
 
 def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
