@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 import torch
-from mmengine import dump
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
-from mmengine.fileio import LocalBackend
+from mmengine.fileio import LocalBackend, get_file_backend
+from mmengine.hooks import CheckpointHook
 from mmengine.model import BaseModel
 from mmengine.registry import METRICS, MODELS
 from mmengine.runner import Runner
@@ -235,19 +235,23 @@ def test_resume_removes_no_file_if_checkpoint_names_it(train, tmp_path, key):
     assert thesis.exists() and notes.exists()
 
 
-def test_other_files_have_other_errors(tmp_path):
-    (folder := tmp_path / 'results.pkl').mkdir()
-    with pytest.raises(OSError, match='cannot write') as error:
-        dump([], folder)
-    assert '--resume' not in str(error.value)
+def test_import_leaves_the_local_backend_of_mmengine_alone():
+    assert type(get_file_backend('model.pth')) is LocalBackend
+
+
+def test_hook_uses_the_backend_of_the_user_if_one_is_given(train):
+    runner = train(dict(PLAIN, backend_args=dict(backend='local')), epochs=1)
+    (hook,) = (h for h in runner.hooks if isinstance(h, CheckpointHook))
+    assert hook.backend_args == dict(backend='local')
 
 
 @pytest.mark.parametrize(
     'scores, best', [((5, 9, 9, 7), 3), ((9, 5, 5, 5), 1), ((1, 1, 1, 1), 4)]
 )
 def test_last_of_equals_is_kept(train, tmp_path, scores, best):
-    hook = dict(BEST, type='mmclca.engine.hooks.LastBestCheckpointHook')
-    train(hook, epochs=4, scores=scores)
+    last_best = dict(BEST, type='mmclca.engine.hooks.AtomicCheckpointHook')
+    last_best['keep_last_best'] = True
+    train(last_best, epochs=4, scores=scores)
     assert names(tmp_path / 'work')[0] == f'best_score_epoch_{best}.pth'
 
 

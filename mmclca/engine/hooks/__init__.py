@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .atomic_checkpoint_hook import (
-    AtomicCheckpointHook,
-    LastBestCheckpointHook,
-)
+from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .bank_hook import BankHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
@@ -25,7 +22,6 @@ __all__ = [
     'FiniteHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
-    'LastBestCheckpointHook',
     'ProbeInitHook',
     'ProgressHook',
     'ReconstructionHook',

@@ -1,29 +1,32 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from operator import ge, le
 from pathlib import Path
 
-from mmengine.dist import is_main_process
+from mmengine.dist import is_main_process, master_only
 from mmengine.fileio import LocalBackend
 from mmengine.fileio.backends import register_backend
 from mmengine.hooks import CheckpointHook
+from mmengine.runner import save_checkpoint
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
 from mmclca.utils.files import remove_partial_files, replace_bytes
 
+ATOMIC = dict(backend='mmclca_atomic')
 
+
+@register_backend(ATOMIC['backend'])
 class AtomicLocalBackend(LocalBackend):
     """mmengine's ``LocalBackend``, which replaces files in one step."""
 
     def put(self, obj, filepath):
         replace_bytes(Path(filepath), obj)
-
-
-register_backend('local', AtomicLocalBackend, force=True, prefixes='')
 
 
 class _LateRemoval:
@@ -63,11 +66,25 @@ class AtomicCheckpointHook(CheckpointHook):
     there must be room for one more than are kept. A run ends with an error
     where it cannot be written.
 
-    Its arguments are those of mmengine's.
+    Args:
+        *args: See mmengine's ``CheckpointHook``.
+        keep_last_best (bool): Keep the last of several equally good
+            checkpoints, not the first. With few validation images, the first
+            one comes from a model that has hardly been trained. Defaults to
+            False.
+        **kwargs: See mmengine's ``CheckpointHook``.
     """
+
+    def __init__(self, *args, keep_last_best: bool = False, **kwargs):
+        if keep_last_best:
+            self.rule_map = dict(greater=ge, less=le)
+        super().__init__(*args, **kwargs)
 
     def before_train(self, runner) -> None:
         """Find and clean up what a run that was killed has left."""
+        local = '://' not in str(self.out_dir or runner.work_dir)
+        if local and not (self.backend_args or self.file_client_args):
+            self.backend_args = ATOMIC
         hub = runner.message_hub
         folder = Path(runner.work_dir)
         if self.out_dir is not None:
@@ -96,6 +113,18 @@ class AtomicCheckpointHook(CheckpointHook):
             super()._save_best_checkpoint(runner, metrics)
         self._remove_superseded()
 
+    @master_only
+    def _publish_model(self, runner, ckpt_path: str) -> None:
+        """Write a copy for release; mmengine's method ignores the backend."""
+        checkpoint = load_from_file(ckpt_path)
+        kept = {
+            k: v for k, v in checkpoint.items() if k in self.published_keys
+        }
+        digest = sha256(pickle.dumps(kept)).hexdigest()[:8]
+        path = f'{Path(ckpt_path).with_suffix("")}-{digest}.pth'
+        with _resumable():
+            save_checkpoint(kept, path, backend_args=self.backend_args)
+
     def _remove_superseded(self) -> None:
         while self.superseded and is_main_process():
             name = self.superseded.pop()
@@ -107,17 +136,6 @@ class AtomicCheckpointHook(CheckpointHook):
                 self.disk.remove(path)
             elif self.disk.isdir(path):
                 self.disk.rmtree(path)  # of DeepSpeed
-
-
-@HOOKS.register_module()
-class LastBestCheckpointHook(AtomicCheckpointHook):
-    """An ``AtomicCheckpointHook``, of equally good ones keeping the last.
-
-    With few validation images many epochs are equally good, and mmengine
-    keeps the first of them, of a network that has hardly been trained.
-    """
-
-    rule_map = dict(greater=ge, less=le)
 
 
 def _recall_best(hub, last) -> None:
