@@ -11,13 +11,13 @@ from mmclca.registry import OPTIM_WRAPPERS
 
 @OPTIM_WRAPPERS.register_module()
 class BF16OptimWrapper(OptimWrapper):
-    """Mixed precision in bfloat16, on a CPU as on a GPU.
+    """Mixed precision in bfloat16 on a CPU or a GPU.
 
-    mmengine's ``AmpOptimWrapper`` asks for a GPU. bfloat16 has the range of
-    float32, so that the loss needs no scale; parameters and their updates
-    stay in float32. On a CPU with instructions for it (AVX-512 BF16, AMX) a
-    training step of a small ViT takes about half the time of float32; on
-    others it is slower.
+    mmengine's ``AmpOptimWrapper`` requires a GPU. bfloat16 has the same range
+    as float32, so the loss is not scaled; parameters and updates stay in
+    float32. On a CPU with bfloat16 instructions (AVX-512 BF16, AMX), a
+    training step with a small ViT takes about half as long as in float32; on
+    other CPUs it is slower.
 
     Args:
         *args: See ``OptimWrapper``.
@@ -26,7 +26,7 @@ class BF16OptimWrapper(OptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module):
-        """Return the context of a forward pass; see ``OptimWrapper``."""
+        """Autocast context for a forward pass; see ``OptimWrapper``."""
         device = torch.device(get_device()).type
         autocast = torch.autocast(device, torch.bfloat16)
         with super().optim_context(model), autocast:

@@ -10,32 +10,32 @@ from mmclca.utils.messages import integer, number
 
 @PARAM_SCHEDULERS.register_module()
 class WarmupCosineLR(_ParamScheduler):
-    """Linear warm-up, then a cosine that began with the training, then flat.
+    """Linear warm-up, then a cosine from step 0, then a constant rate.
 
-    The schedule of timm, in which the cosine runs from the first step on and
-    the warm-up takes the place of its start: with base learning rate b,
-    e < warmup gives b (s + (1 - s) e / warmup), e < T_max gives
-    b (m + (1 - m) (1 + cos(pi e / T_max)) / 2), and later steps b m. A
-    ``LinearLR`` followed by a ``CosineAnnealingLR`` is another curve: its
-    cosine begins where the warm-up ends.
+    timm's schedule: the cosine starts at the first step, and the warm-up
+    replaces its beginning. With base learning rate b, the rate at step e is
+    b (s + (1 - s) e / warmup) for e < warmup, then
+    b (m + (1 - m) (1 + cos(pi e / T_max)) / 2) for e < T_max, then b m. The
+    cosine in ``LinearLR`` followed by ``CosineAnnealingLR`` differs: it starts
+    after the warm-up.
 
-    Start and end are shares of the base learning rate of each parameter
-    group, so layer-wise learning rates keep their ratios.
+    Start and end rates are relative to the base learning rate of each
+    parameter group, so layer-wise learning rates keep their ratios.
 
     Args:
         optimizer (Optimizer | BaseOptimWrapper): Wrapped optimizer.
-        T_max (int): Step at which the cosine ends, warm-up included.
-        warmup (int): Steps of the warm-up. Defaults to 0.
-        start_factor (float): Share s at the first step of the warm-up.
+        T_max (int): Last step of the cosine, including the warm-up.
+        warmup (int): Warm-up steps. Defaults to 0.
+        start_factor (float): Relative rate s at the first warm-up step.
             Defaults to 0.01.
-        eta_min_ratio (float): Share m at the end of the cosine and after it.
-            Defaults to 0.
+        eta_min_ratio (float): Relative rate m at the end of the cosine and
+            afterwards. Defaults to 0.
         **kwargs: ``begin``, ``end``, ``last_step``, ``by_epoch`` and
-            ``verbose``, as in every scheduler of mmengine.
+            ``verbose``, as in every mmengine scheduler.
 
     Raises:
-        ValueError: If a share is outside [0, 1], or the warm-up does not end
-            before the cosine.
+        ValueError: If a relative rate is outside [0, 1], or the warm-up does
+            not end before the cosine.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class WarmupCosineLR(_ParamScheduler):
 
     @classmethod
     def build_iter_from_epoch(cls, optimizer, *, epoch_length, **options):
-        """Build it with steps in iterations from a config in epochs.
+        """Build an iteration-based scheduler from settings in epochs.
 
-        mmengine calls it for ``convert_to_iter_based=True``.
+        mmengine calls this for ``convert_to_iter_based=True``.
         """
         for name in ('T_max', 'warmup', 'begin', 'end'):
             if options.get(name, INF) != INF:
@@ -67,8 +67,7 @@ class WarmupCosineLR(_ParamScheduler):
         return cls(optimizer, **dict(options, by_epoch=False))
 
     def factor(self, step: int) -> float:
-        """Return the share of the base learning rate at a step, counted from
-        0."""
+        """Relative learning rate at a step, counted from 0."""
         if step < self.warmup:
             done = step / self.warmup
             return self.start_factor + (1 - self.start_factor) * done

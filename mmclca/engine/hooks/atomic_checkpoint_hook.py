@@ -30,7 +30,7 @@ class AtomicLocalBackend(LocalBackend):
 
 
 class _LateRemoval:
-    """A file backend that notes what it is asked to remove."""
+    """File backend that records removals instead of performing them."""
 
     def __init__(self, backend, noted: list[str]) -> None:
         self._backend, self._noted = backend, noted
@@ -39,7 +39,7 @@ class _LateRemoval:
         return getattr(self._backend, name)
 
     def remove(self, path) -> None:
-        """Note the name of a file or folder."""
+        """Record the name of a file or folder."""
         self._noted.append(Path(path).name)
 
     rmtree = remove
@@ -47,7 +47,7 @@ class _LateRemoval:
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """Explain how to resume if a checkpoint cannot be written."""
+    """Add advice on resuming to errors from writing a checkpoint."""
     try:
         yield
     except OSError as error:
@@ -59,12 +59,14 @@ def _resumable() -> Iterator[None]:
 
 @HOOKS.register_module()
 class AtomicCheckpointHook(CheckpointHook):
-    """mmengine's ``CheckpointHook``; a kill or a full disk loses nothing.
+    """``CheckpointHook`` that loses no checkpoint to a kill or a full disk.
 
-    A checkpoint is written beside its place, put on disk and renamed; then
-    ``last_checkpoint`` names it, and only then what it supersedes is removed:
-    there must be room for one more than are kept. A run ends with an error
-    where it cannot be written.
+    Each checkpoint is written to a temporary file, synced and renamed. Then
+    ``last_checkpoint`` names the new file, and only then are superseded
+    checkpoints removed. The disk therefore needs room for one checkpoint more
+    than are kept. A run that cannot write a checkpoint ends with an error.
+    Local files go through a file backend of their own, unless
+    ``backend_args`` or ``file_client_args`` are given.
 
     Args:
         *args: See mmengine's ``CheckpointHook``.
@@ -81,7 +83,7 @@ class AtomicCheckpointHook(CheckpointHook):
         super().__init__(*args, **kwargs)
 
     def before_train(self, runner) -> None:
-        """Find and clean up what a run that was killed has left."""
+        """Select the backend and clean up after a killed run."""
         local = '://' not in str(self.out_dir or runner.work_dir)
         if local and not (self.backend_args or self.file_client_args):
             self.backend_args = ATOMIC
@@ -89,7 +91,7 @@ class AtomicCheckpointHook(CheckpointHook):
         folder = Path(runner.work_dir)
         if self.out_dir is not None:
             folder = Path(self.out_dir, folder.name)
-        # a checkpoint from elsewhere must not lead to files elsewhere
+        # use only the name: a foreign checkpoint may store any path
         last = folder / Path(hub.get_info('last_ckpt', '')).name
         if last.is_file():
             _recall_best(hub, last)
@@ -97,7 +99,7 @@ class AtomicCheckpointHook(CheckpointHook):
         if is_main_process():
             remove_partial_files(Path(runner.work_dir))
             remove_partial_files(Path(self.out_dir))
-        # saved with a checkpoint: a run that goes on from it removes them
+        # stored in checkpoints, so that a resumed run removes these files
         self.superseded = list(hub.get_info('superseded', []))
         hub.update_info('superseded', self.superseded)
         self.disk = self.file_backend
@@ -130,22 +132,22 @@ class AtomicCheckpointHook(CheckpointHook):
             name = self.superseded.pop()
             own = re.escape(self.filename_tmpl).replace(r'\{\}', r'\d+')
             if not re.fullmatch(rf'{own}|best_[^/\\]+\.pth', name):
-                continue  # a checkpoint from elsewhere may name any file
+                continue  # a foreign checkpoint may name any file
             path = self.disk.join_path(self.out_dir, name)
             if self.disk.isfile(path):
                 self.disk.remove(path)
             elif self.disk.isdir(path):
-                self.disk.rmtree(path)  # of DeepSpeed
+                self.disk.rmtree(path)  # DeepSpeed writes folders
 
 
 def _recall_best(hub, last) -> None:
-    """Note best checkpoints that were written just after the last one."""
+    """Restore records of best checkpoints written after the last one."""
     found = last.parent.glob(f'best_*_{last.name}')
     for best in sorted(found, key=lambda file: file.stat().st_mtime_ns):
-        # older ones of its name are of another run
+        # an older file with this name belongs to another run
         if best.stat().st_mtime_ns < last.stat().st_mtime_ns:
             continue
-        # what another hook has left half written is no best one
+        # skip files that another hook left incomplete
         with suppress(CheckpointError, KeyError):
             info = load_from_file(str(best))['message_hub']['runtime_info']
             noted = [k for k in info if k.startswith(('best_', 'superseded'))]

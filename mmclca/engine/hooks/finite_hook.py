@@ -6,19 +6,20 @@ from mmpretrain.structures import DataSample
 
 from mmclca.registry import HOOKS
 
-SKIPPED = 100  # steps in a row that a loss scale may need to settle
+SKIPPED = 100  # consecutive steps that a loss scale may need to settle
 
 
 @HOOKS.register_module()
 class FiniteHook(Hook):
-    """Stop a training or a test whose numbers are NaN or infinite.
+    """Stop a training or a test with NaN or infinite numbers.
 
-    A training ends with the first such loss; with a loss scale, which leaves
-    out such steps, after ``SKIPPED`` in a row. A test ends, after its
-    metrics, if there are such scores.
+    Training ends at the first loss that is not finite. A loss scale skips
+    such steps, so mixed-precision training ends after more than ``SKIPPED``
+    consecutive steps. A test reports its metrics and then ends with an error
+    if some scores were not finite.
     """
 
-    priority = 'LOWEST'  # after metrics are printed
+    priority = 'LOWEST'  # run after metrics are printed
     lost = broken = 0
 
     def after_train_iter(self, runner, outputs=None, **_):

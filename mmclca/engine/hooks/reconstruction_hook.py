@@ -15,21 +15,20 @@ from .token_visualization_hook import spread
 
 @HOOKS.register_module()
 class ReconstructionHook(Hook):
-    """Draws what a masked autoencoder makes of some training images.
+    """Draw reconstructions of training images by a masked autoencoder.
 
-    After epochs of pre-training: originals, their visible patches and
-    reconstructions, of MIRL the main part, the residual and the sum of each
-    pair. The images are evenly spread over the data set, and one picture goes
-    to the visualizer, named ``reconstructions``. Random numbers of the
-    training stay as they are without the hook. It draws on the first process
-    alone.
+    After an epoch of pre-training, one picture named ``reconstructions`` goes
+    to the visualizer. It shows original images, their visible patches and
+    reconstructions; for MIRL, the main part, the residual and the sum of each
+    pair. The images are evenly spread over the dataset. Random numbers for
+    training stay the same. Only the first process draws.
 
     Args:
         interval (int): Epochs between pictures. Defaults to 10.
         num_images (int): Images to draw. Defaults to 4.
 
     Raises:
-        ValueError: If one of them is below 1.
+        ValueError: If ``interval`` or ``num_images`` is below 1.
     """
 
     def __init__(self, interval: int = 10, num_images: int = 4):
@@ -38,7 +37,7 @@ class ReconstructionHook(Hook):
 
     @master_only
     def after_train_epoch(self, runner) -> None:
-        """Draw, where it is time to."""
+        """Draw a picture every ``interval`` epochs."""
         if not self.every_n_epochs(runner, self.interval):
             return
         dataset = runner.train_dataloader.dataset

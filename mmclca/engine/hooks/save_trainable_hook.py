@@ -15,22 +15,22 @@ from mmclca.utils.wrappers import inner_model
 
 @HOOKS.register_module()
 class SaveTrainableHook(Hook):
-    """Save what trains alone: a small file per task beside one base.
+    """Save only trainable parameters: small checkpoints with a shared base.
 
-    Parameters that are frozen when the training begins, by
-    :class:`TuningScopeHook` or in another way, are written once for all tasks
-    that have the same ones, to ``base_HASH.pth`` beside the work dir. Every
-    tool reads a checkpoint together with the base, from its own folder or
-    the one above.
+    Parameters that are frozen at the start of training, for example by
+    :class:`TuningScopeHook`, are written to ``base_HASH.pth`` next to the
+    work dir. Tasks with the same frozen parameters share this file. Every
+    tool loads a checkpoint together with its base, from the folder of the
+    checkpoint or its parent.
 
     Raises:
-        ValueError: Before training starts, if nothing is frozen.
+        ValueError: Before training starts, if no parameter is frozen.
     """
 
-    priority = 'LOWEST'  # after weights are loaded, and after EMA saves its
+    priority = 'LOWEST'  # after weights are loaded and EMA saves its weights
 
     def before_train(self, runner) -> None:
-        """Write the base weights, unless the file exists."""
+        """Write the base weights unless the file exists."""
         model = inner_model(runner.model)
         named = model.named_parameters()
         frozen = {_plain(n) for n, p in named if not p.requires_grad}
@@ -51,7 +51,7 @@ class SaveTrainableHook(Hook):
         barrier()
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Leave out what is in the base, and name it."""
+        """Remove base weights from a checkpoint and store the base name."""
         for kind in ('state_dict', 'ema_state_dict'):
             weights = checkpoint.get(kind, {})
             for name in [n for n in weights if _plain(n) in self.base]:
@@ -60,5 +60,5 @@ class SaveTrainableHook(Hook):
 
 
 def _plain(name: str) -> str:
-    """Leave out what wraps a model."""
+    """Remove the prefix of a model wrapper from a parameter name."""
     return name.removeprefix('module.')

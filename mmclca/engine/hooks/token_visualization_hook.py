@@ -17,43 +17,43 @@ from mmclca.visualization.figures import to_array
 
 @HOOKS.register_module()
 class TokenVisualizationHook(Hook):
-    """Draws what is left of some validation images stage by stage.
+    """Draw the tokens kept at each stage for some validation images.
 
-    After validation, with the weights that were validated. The images are
-    the same each time, evenly spread over the data set, so that its classes
-    are where it is sorted by them. Pictures go to the visualizer, one an
-    image, named ``survivors_INDEX_FILE``: to ``vis_data/vis_image`` with
-    ``LocalVisBackend``, and to TensorBoard and WandB with
-    ``visualizer.vis_backends`` of these. Random numbers of the training stay
-    as they are without the hook. It draws on the first process alone.
+    Pictures are drawn after validation, with the validated weights. The
+    images are the same each time and evenly spread over the dataset, which
+    covers many classes if it is sorted by class. The visualizer receives one
+    picture per image, named ``survivors_INDEX_FILE``: ``LocalVisBackend``
+    writes to ``vis_data/vis_image``, and ``visualizer.vis_backends`` may add
+    TensorBoard and WandB. Random numbers for training stay the same. Only the
+    first process draws.
 
     Args:
-        interval (int): Epochs between pictures. In training by iterations,
-            and where nothing is trained, every validation has them.
+        interval (int): Epochs between pictures. Iteration-based training and
+            validation without training draw at every validation.
             Defaults to 1.
         num_images (int): Images to draw. Defaults to 4.
 
     Raises:
-        ValueError: If one of them is below 1; at the start of training or
-            validation, if the model reduces nothing.
+        ValueError: If ``interval`` or ``num_images`` is below 1; at the start
+            of training or validation, if the model does not reduce tokens.
     """
 
-    priority = 'ABOVE_NORMAL'  # before EMAHook, which swaps weights back
+    priority = 'ABOVE_NORMAL'  # run before EMAHook swaps weights back
 
     def __init__(self, interval: int = 1, num_images: int = 4):
         integer(interval=interval, num_images=num_images)
         self.interval, self.num_images = interval, num_images
 
     def before_train(self, runner) -> None:
-        """Stop at once where there is nothing to draw."""
+        """Raise if the model does not reduce tokens."""
         check_reduces(inner_model(runner.model).backbone)
 
     def before_val(self, runner) -> None:
-        """Do as :meth:`before_train`."""
+        """Raise if the model does not reduce tokens."""
         self.before_train(runner)
 
     def after_val_epoch(self, runner, metrics=None) -> None:
-        """Draw, where it is time to."""
+        """Draw every ``interval`` epochs."""
         if runner.epoch % self.interval == 0:
             self._draw(runner)
 
@@ -61,7 +61,7 @@ class TokenVisualizationHook(Hook):
     @torch.no_grad()
     def _draw(self, runner) -> None:
         dataset = runner.val_dataloader.dataset
-        # a compiled model would be compiled anew for one image
+        # a compiled model would be recompiled for one image
         eager = torch.compiler.set_stance('force_eager')
         with same_random_state(), eager:
             for index in spread(len(dataset), self.num_images):
@@ -75,7 +75,7 @@ class TokenVisualizationHook(Hook):
         scores = model(view.batch, mode='tensor')
         view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
         figure = survivors_figure(survivors(model, [view]))
-        # not all data sets have files
+        # some datasets have no files
         name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
         by_epoch = (runner.cfg.train_cfg or {}).get('by_epoch', True)
         step = runner.epoch if by_epoch else runner.iter
@@ -83,7 +83,7 @@ class TokenVisualizationHook(Hook):
 
 
 def spread(length: int, number: int) -> list[int]:
-    """At most ``number`` indices of a list, evenly spread."""
+    """Up to ``number`` evenly spread indices into a list."""
     number = min(length, number)
     return np.linspace(0, length - 1, number).round().astype(int).tolist()
 

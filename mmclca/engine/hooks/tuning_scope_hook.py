@@ -12,35 +12,37 @@ from mmclca.utils.wrappers import inner_model
 
 @HOOKS.register_module()
 class TuningScopeHook(Hook):
-    """Train a part of a model, and leave all else as it is, bit by bit.
+    """Fine-tune selected parameters and freeze all others.
 
     `Three things everyone should know about Vision Transformers`, section 4:
-    to fine-tune the attention alone saves memory, time, and storage for each
-    task. As in its public code, projections of the attention, positions and
-    classifier train, while FFN, norms, LayerScale, patch embedding and CLS
-    token are frozen: they have no gradient and no state of the optimizer, and
-    BatchNorm keeps its statistics. A reducer, a cache, and all outside of
-    the backbone train in every scope. With layer-wise learning rates, EMA,
-    mixed precision and in several processes.
+    fine-tuning only the attention saves memory, time, and storage per task.
+    As in the authors' code, attention projections, position embeddings and
+    classifier are trained, while FFN, norms, LayerScale, patch embedding and
+    CLS token are frozen. Frozen parameters have no gradient and no optimizer
+    state, and frozen BatchNorm keeps its statistics. Every scope trains the
+    reducer, the cache and all modules outside the backbone. The hook works
+    with layer-wise learning rates, EMA, mixed precision and several
+    processes.
 
     Args:
-        scope (str): 'attn'; 'ffn' or 'norm', likewise with positions;
-            'head', all outside of the backbone; 'lora', what
-            :class:`LoRAModel` adds; 'full', all. Defaults to 'attn'.
+        scope (str): Trained part: 'attn', 'ffn' or 'norm', each with position
+            embeddings; 'head', only modules outside the backbone; 'lora', the
+            parameters added by :class:`LoRAModel`; 'full', all parameters.
+            Defaults to 'attn'.
 
     Raises:
-        ValueError: If there is no such scope; before training starts, if
-            there is nothing of it in the model.
+        ValueError: If the scope is unknown; before training starts, if the
+            model has no parameters in this scope.
     """
 
-    priority = 'VERY_HIGH'  # before EMA copies the model
+    priority = 'VERY_HIGH'  # run before EMA copies the model
 
     def __init__(self, scope: str = 'attn'):
         one_of(SCOPES, scope=scope)
         self.scope = scope
 
     def before_run(self, runner) -> None:
-        """Freeze before weights are loaded, and wrap the model again."""
+        """Freeze parameters before weights are loaded."""
         if not isinstance(runner._train_loop, BaseLoop):
             return
         model = inner_model(runner.model)
@@ -55,11 +57,11 @@ class TuningScopeHook(Hook):
             if isinstance(module, _BatchNorm)
             and part_of(path, module) not in SCOPES[self.scope]
         }
-        if is_model_wrapper(runner.model):  # it expects all gradients
+        if is_model_wrapper(runner.model):  # the old one expects all gradients
             wrapper = runner.cfg.get('model_wrapper_cfg')
             runner.model = runner.wrap_model(wrapper, model)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        """Keep the statistics of frozen BatchNorm."""
+        """Freeze BatchNorm statistics outside the scope."""
         for module in self.still.values():
             module.eval()
