@@ -96,7 +96,7 @@ def register_hooks(runner: Runner, fused: bool = False) -> None:
 
 
 class CompleteWeightsHook(Hook):
-    """Stop before the first image if the head has no trained weights."""
+    """Stop before the first image if the head is untrained."""
 
     priority = 'HIGHEST'  # run before EMA swaps its weights in
 

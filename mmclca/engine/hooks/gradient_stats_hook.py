@@ -56,8 +56,8 @@ class GradientStatsHook(EpochMaximaHook):
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
     Image Recognition`, Fig. 4, plots the largest magnitude, ``grad_max``.
     Gradients are read just before the optimizer step: accumulated over
-    iterations and processes, unscaled and clipped. A step skipped by mixed
-    precision, due to overflow, has no values. The logged values are:
+    iterations and processes, unscaled and clipped. Steps that mixed
+    precision skips due to overflow are not logged. The logged values are:
 
     - ``grad_max``: largest magnitude over all parameters;
     - ``grad_max_PART``: largest magnitude in a model part;
@@ -73,7 +73,7 @@ class GradientStatsHook(EpochMaximaHook):
             ``('backbone', 'head')``.
 
     Raises:
-        ValueError: At the start of training, if a part has no trainable
+        ValueError: At the start of training, if a part lacks trainable
             parameters.
     """
 

@@ -17,7 +17,7 @@ from mmclca.utils.wrappers import inner_model
 class SaveTrainableHook(Hook):
     """Save only trainable parameters: small checkpoints with a shared base.
 
-    Parameters that are frozen at the start of training, for example by
+    Parameters frozen at the start of training, for example by
     :class:`TuningScopeHook`, are written to ``base_HASH.pth`` next to the
     work dir. Tasks with the same frozen parameters share this file. Every
     tool loads a checkpoint together with its base, from the folder of the

@@ -75,7 +75,7 @@ class TokenVisualizationHook(Hook):
         scores = model(view.batch, mode='tensor')
         view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
         figure = survivors_figure(survivors(model, [view]))
-        # some datasets have no files
+        # a dataset may lack files
         name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
         by_epoch = (runner.cfg.train_cfg or {}).get('by_epoch', True)
         step = runner.epoch if by_epoch else runner.iter

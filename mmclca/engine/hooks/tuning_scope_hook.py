@@ -18,7 +18,7 @@ class TuningScopeHook(Hook):
     fine-tuning only the attention saves memory, time, and storage per task.
     As in the authors' code, attention projections, position embeddings and
     classifier are trained, while FFN, norms, LayerScale, patch embedding and
-    CLS token are frozen. Frozen parameters have no gradient and no optimizer
+    CLS token are frozen. Frozen parameters need neither gradient nor optimizer
     state, and frozen BatchNorm keeps its statistics. Every scope trains the
     reducer, the cache and all modules outside the backbone. The hook works
     with layer-wise learning rates, EMA, mixed precision and several
@@ -32,7 +32,7 @@ class TuningScopeHook(Hook):
 
     Raises:
         ValueError: If the scope is unknown; before training starts, if the
-            model has no parameters in this scope.
+            model lacks parameters in this scope.
     """
 
     priority = 'VERY_HIGH'  # run before EMA copies the model
