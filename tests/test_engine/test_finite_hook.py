@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses and scores that are NaN or infinite."""
+"""NaN and infinite losses and scores."""
 
 from types import SimpleNamespace
 
@@ -26,7 +26,7 @@ def test_training_stops_if_the_loss_is_not_finite(loss):
         hook.after_train_iter(runner, outputs=dict(loss=loss))
 
 
-def test_training_goes_on_if_a_loss_scale_settles():
+def test_training_continues_if_loss_scale_settles():
     hook, runner = FiniteHook(), run_with(AmpOptimWrapper)
     for loss in [INF] * SKIPPED + [torch.tensor(1.0)] + [INF] * SKIPPED:
         hook.after_train_iter(runner, outputs=dict(loss=loss))

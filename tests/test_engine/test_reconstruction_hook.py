@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pre-training by mmengine's runner: pictures, logs, a run that goes on."""
+"""Pre-training with mmengine's runner: pictures, logs and resuming."""
 
 import json
 
@@ -13,7 +13,6 @@ from small_models import build
 from small_selfsup import MAE, SIDE, mirl
 from tiny_run import ROOT, run_tool, write_images
 
-from mmclca.registry import HOOKS
 from mmclca.visualization import reconstructions
 
 NORMAL = dict(
@@ -71,7 +70,7 @@ def config(folder, model, hooks=(), epochs=2):
     )
 
 
-def test_pictures_and_norms_of_segments(tmp_path):
+def test_pre_training_draws_pictures_and_logs_segment_norms(tmp_path):
     hooks = (
         dict(type='mmclca.ReconstructionHook', interval=2, num_images=3),
         dict(type='mmclca.GradientStatsHook', parts=SEGMENTS),
@@ -91,7 +90,7 @@ def test_pictures_and_norms_of_segments(tmp_path):
     assert named and all('loss_pair1' in line for line in named)
 
 
-def test_a_run_goes_on(tmp_path):
+def test_pre_training_resumes(tmp_path):
     part = config(tmp_path, MAE, epochs=1)
     part.work_dir = str(tmp_path / 'parts')
     Runner.from_cfg(part).train()
@@ -104,8 +103,8 @@ def test_a_run_goes_on(tmp_path):
     assert (tmp_path / 'parts/epoch_2.pth').is_file()
 
 
-def test_the_parts_of_a_picture():
-    """Visible patches stay; main part and residual add up to the sum."""
+def test_reconstructions_keep_visible_patches_and_add_up():
+    """The sum is the main part plus the residual."""
     model = build(dict(mirl(2), data_preprocessor=NORMAL)).eval()
     inputs = torch.randint(0, 255, (2, 3, SIDE, SIDE), dtype=torch.uint8)
     torch.manual_seed(1)
@@ -125,8 +124,8 @@ def test_the_parts_of_a_picture():
     assert abs(parts - found['sum 1'])[inside].max() <= 3
 
 
-def test_a_picture_leaves_a_training_as_it_is():
-    """Also statistics of a stem's norms."""
+def test_reconstructions_leave_the_model_unchanged():
+    """This includes BatchNorm statistics in the stem."""
     stem = dict(MAE['backbone'], stem=dict(type='mmclca.HMLPStem'))
     model = build(dict(MAE, backbone=stem, data_preprocessor=NORMAL)).train()
     before = {k: v.clone() for k, v in model.state_dict().items()}
@@ -136,7 +135,7 @@ def test_a_picture_leaves_a_training_as_it_is():
     assert all(torch.equal(v, after[k]) for k, v in before.items())
 
 
-def test_the_picture_tool(tmp_path, monkeypatch):
+def test_vis_reconstruction_tool_writes_a_picture(tmp_path, monkeypatch):
     cfg = config(tmp_path, MAE)
     cfg.dump(tmp_path / 'mae.py')
     torch.save(build(MAE).state_dict(), tmp_path / 'mae.pth')
@@ -145,9 +144,3 @@ def test_the_picture_tool(tmp_path, monkeypatch):
     words = 'mae.py mae.pth data/ash/0.png --leaves 1 --out made.png'
     run_tool(monkeypatch, tool, *words.split())
     assert mmcv.imread(tmp_path / 'made.png').std() > 10
-
-
-@pytest.mark.parametrize('name', ('interval', 'num_images'))
-def test_refused(name):
-    with pytest.raises(ValueError, match=f'{name}=0'):
-        HOOKS.build({'type': 'mmclca.ReconstructionHook', name: 0})
