@@ -85,15 +85,12 @@ def test_warm_up_computes_a_cosine():
     assert rates == sorted(rates, reverse=True)
 
 
-def test_other_reducers_are_refused_at_the_start(run):
+def test_models_without_a_keep_rate_are_refused(run):
     with pytest.raises(ValueError, match='ToMe'):
         run('ToMe', epochs=2)
     plain = dict(type='VisionTransformer', arch='deit-t', img_size=32)
     with pytest.raises(ValueError, match='VisionTransformer'):
         run(backbone=plain, epochs=2)
-
-
-def test_token_counts_are_refused():
     reducer = dict(type='mmclca.EViT', num_tokens=[8])
     model = MODELS.build(classifier(vit(2, reducer=reducer, reduce_at=(0,))))
     hook = HOOKS.build(dict(type='mmclca.KeepRateWarmUpHook', epochs=3))

@@ -9,7 +9,7 @@ from mmengine.runner import Runner
 from tiny_run import write_run
 
 from mmclca.engine.hooks import TokenVisualizationHook
-from mmclca.engine.hooks.token_visualization_hook import spread
+from mmclca.engine.hooks.drawing_hooks import spread
 
 
 def train(tmp_path, folder, hooks, **options):

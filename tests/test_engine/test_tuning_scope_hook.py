@@ -13,7 +13,7 @@ from small_models import PATCH_CONVNET, RESMLP, arch
 from tiny_run import ROOT, run_tool, write_run
 
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.engine.hooks.tuning_scope_hook import SCOPES, tune_only
+from mmclca.engine.hooks.tuning_hooks import SCOPES, tune_only
 from mmclca.registry import MODELS
 
 REDUCER = dict(type='mmclca.SiT', keep_rate=0.5)

@@ -31,22 +31,11 @@ def cells_of(text):
 def test_table_has_one_row_per_run():
     table = to_table([result(seed=2, gradients=(8.0, 3.0, 1.0))])
     (row,) = table.to_dict('records')
-    assert (
-        row
-        | dict(
-            backbone='deit-tiny-p16',
-            keep_rate=0.25,
-            seed=2,
-            accuracy=80.0,
-            train_images_per_s=31.0,
-            test_images_per_s=95.0,
-            max_gradient=8.0,
-            mean_gradient=4.0,
-            commit='189de4f',
-            torch='2.15.0',
-        )
-        == row
-    )
+    expected = dict(backbone='deit-tiny-p16', keep_rate=0.25, seed=2)
+    expected |= dict(train_images_per_s=31.0, test_images_per_s=95.0)
+    expected |= dict(accuracy=80.0, max_gradient=8.0, mean_gradient=4.0)
+    expected |= dict(commit='189de4f', torch='2.15.0')
+    assert expected.items() <= row.items()
 
 
 def test_table_order_is_independent_of_result_order():
@@ -86,16 +75,9 @@ def test_summary_averages_over_seeds():
 
 
 def test_summary_separates_settings():
-    others = dict(
-        dataset='cotton80',
-        backbone='vit-base-p16',
-        method='ToMe',
-        keep_rate=0.1,
-        size=448,
-        clca='clca',
-        variant='slow',
-    )
-    results = [result(90.0, **{name: it}) for name, it in others.items()]
+    names = ('dataset', 'backbone', 'method', 'clca', 'variant')
+    results = [result(90.0, **{name: 'clca'}) for name in names]
+    results += [result(90.0, keep_rate=0.1), result(90.0, size=448)]
     table = to_table([result(80.0), *results])
     assert sorted(summarize(table).accuracy) == [80.0] + 7 * [90.0]
 
