@@ -311,15 +311,15 @@ def plan(
         found = {timm_vit(size): [] for size in sizes}
         for one in configs:
             found.setdefault(timm_vit(one.vit_size), []).append(one)
-    for one, beside in found.items():
+    for one, compared in found.items():
         start = one if baseline else mmpretrain_vit(one.size)
-        beside[:0] = varied_candidates(start, **chosen)
+        compared[:0] = varied_candidates(start, **chosen)
         if fuse:
-            fusible = filter(_is_fusible, [one, *beside])
-            beside += [replace(model, fused=True) for model in fusible]
-        _check_names([one, *beside])
+            fusible = filter(_is_fusible, [one, *compared])
+            compared += [replace(model, fused=True) for model in fusible]
+        _check_names([one, *compared])
         if onnx:
-            beside[:] = with_onnx([one, *beside])[1:]
+            compared[:] = with_onnx([one, *compared])[1:]
     return found
 
 

@@ -120,7 +120,7 @@ def compare(
         plain = None
         for one in group:
             if not {group[0], one} <= seconds.keys():
-                _leave_out(one, missing)
+                _report_missing(one, missing)
                 continue
             memory = peak(one, setting) if with_memory else None
             own = seconds[one], setting.batch, memory, plain
@@ -138,7 +138,7 @@ def _groups(plan: Plan) -> Iterator[list[Candidate]]:
             yield [plain, *candidates[start : start + AT_ONCE]]
 
 
-def _leave_out(candidate: Candidate, missing: list[str]) -> None:
+def _report_missing(candidate: Candidate, missing: list[str]) -> None:
     place = f'{candidate.title}, {candidate.size.pixels} px'
     missing.append(f'{candidate.label} ({place})')
     warn(f'out of memory: {missing[-1]}')

@@ -30,7 +30,7 @@ PASSES = 2  # the first pass allocates the optimizer's moments
 PROCESS = Path('/proc/self')
 # mallopt(3): the C library returns larger blocks as soon as they are freed,
 # not when the heap shrinks
-GIVE_BACK = {'MALLOC_MMAP_THRESHOLD_': '65536'}
+MALLOC = {'MALLOC_MMAP_THRESHOLD_': '65536'}
 TINY = Size('tiny', (32, 32), 64, 1, 1, 64)
 
 
@@ -41,7 +41,7 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
     paths = dict(PYTHONPATH=os.pathsep.join(sys.path))
     child = subprocess.run(
         [sys.executable, '-c', f'import {__name__} as m; m.print_peak()'],
-        env=os.environ | paths | GIVE_BACK,
+        env=os.environ | paths | MALLOC,
         input=pickle.dumps((candidate, setting)),
         stdout=subprocess.PIPE,
         check=True,
@@ -61,18 +61,18 @@ def obstacle(setting: Setting) -> str:
 
 
 def _peak_on_gpu(candidate: Candidate, setting: Setting) -> int:
-    _forget()
+    _free_memory()
     before = torch.cuda.memory_allocated(setting.device)
-    step = _warm(candidate, setting)
+    step = _run_passes(candidate, setting)
     torch.cuda.reset_peak_memory_stats(setting.device)
     step()
     peak = torch.cuda.max_memory_allocated(setting.device) - before
     del step
-    _forget()
+    _free_memory()
     return peak
 
 
-def _forget() -> None:
+def _free_memory() -> None:
     """Free previous models and their compiled code."""
     torch.compiler.reset()  # the number of models per class is limited
     gc.collect()
@@ -86,16 +86,18 @@ def print_peak() -> None:
 def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
     torch.set_num_threads(setting.threads)
     # warm up, to exclude one-time library allocations
-    _warm(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
+    _run_passes(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
     gc.collect()
     before = resident('VmRSS')
     # 5 resets the peak (proc(5)); getrusage would report the parent's peak
     PROCESS.joinpath('clear_refs').write_text('5')
-    _warm(candidate, setting)
+    _run_passes(candidate, setting)
     return resident('VmHWM') - before
 
 
-def _warm(candidate: Candidate, setting: Setting) -> Callable[[], object]:
+def _run_passes(
+    candidate: Candidate, setting: Setting
+) -> Callable[[], object]:
     step = step_of(candidate, setting)
     for _ in range(PASSES):
         step()

@@ -189,7 +189,7 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
     lines = defaultdict(list)
     for one in results:
         place = one.batch if several else one.gmacs_ratio
-        lines[_of_line(one, several)].append((place, *one.speed_up))
+        lines[_legend(one, several)].append((place, *one.speed_up))
     for i, (name, points) in enumerate(lines.items()):
         places, low, middle, high = np.transpose(points)
         look = dict(marker=MARKERS[i % 10], linewidth=0.7, label=name)
@@ -201,10 +201,9 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
     axis.legend(fontsize=7, frameon=False, loc='upper left')
 
 
-def _of_line(result: Result, with_rate: bool) -> str:
+def _legend(result: Result, with_rate: bool) -> str:
     """Legend entry for a model, with or without its keep rate."""
     one = result.candidate
-    words = [one.title, *one.label.split()]
-    if one.variant.rates and not with_rate:
-        words.remove(one.variant.rates)
-    return ' '.join(words).strip()
+    clca = one.variant.clca and f'+ {one.variant.clca}'
+    words = one.title, one.method, with_rate and one.variant.rates, clca
+    return ' '.join(filter(None, words))

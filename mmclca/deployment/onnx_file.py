@@ -61,7 +61,7 @@ def write_onnx(
     """Write a classifier to an ONNX file without a check."""
     require('onnx', 'onnxscript', extra='deploy')
     _write_graph(classifier_program(model, size), path, opset)
-    _finish(path, metadata)
+    _add_metadata(path, metadata)
 
 
 def quantize(path: Path, out: Path) -> None:
@@ -78,7 +78,7 @@ def quantize(path: Path, out: Path) -> None:
 
     root = logging.getLogger()
     level = root.level
-    root.setLevel(logging.ERROR)  # hide advice to do the work of _finish
+    root.setLevel(logging.ERROR)  # hide advice on shapes, see _add_metadata
     quantize_dynamic(
         path,
         out,
@@ -150,7 +150,7 @@ def _write_graph(program, path: Path, opset: int) -> None:
         )
 
 
-def _finish(path: Path, metadata: dict[str, str]) -> None:
+def _add_metadata(path: Path, metadata: dict[str, str]) -> None:
     """Add metadata and remove exporter notes from an ONNX file.
 
     The noted weight shapes mislead the quantization.

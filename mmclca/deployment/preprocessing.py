@@ -24,7 +24,7 @@ ALLOWED = (
     'auto_pad), PackInputs'
 )
 # settings required of each step
-WANTED = {
+STEP_SETTINGS = {
     LoadPhotograph: {},
     LoadImageFromFile: dict(
         to_float32=False, color_type='color', imdecode_backend='cv2'
@@ -75,7 +75,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     """
     pipeline = config.test_dataloader.dataset.pipeline
     built = [TRANSFORMS.build(step) for step in without_cache(pipeline)]
-    problems = [problem for step in built for problem in _problems(step)]
+    problems = [problem for step in built for problem in _unsupported(step)]
     processor = model.data_preprocessor
     if type(processor) is not ClsDataPreprocessor:
         problems.append(f'data_preprocessor={type(processor).__name__}')
@@ -86,7 +86,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
             f'supports {ALLOWED}; data_preprocessor supports '
             'ClsDataPreprocessor'
         )
-    steps = {step: words for step in built if (words := _words(step))}
+    steps = {step: words for step in built if (words := _describe(step))}
     size, divisor = _final_size(steps), processor.pad_size_divisor
     if any(side % divisor for side in size):
         raise ValueError(
@@ -102,19 +102,19 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     return Preprocessing([*steps.values()], order, mean, std, size)
 
 
-def _problems(step) -> list[str]:
+def _unsupported(step) -> list[str]:
     """List the unsupported settings of a step."""
     name = type(step).__name__
-    if type(step) not in WANTED:
+    if type(step) not in STEP_SETTINGS:
         return [name]
     return [
         f'{name}({key}={getattr(step, key)!r})'
-        for key, value in WANTED[type(step)].items()
+        for key, value in STEP_SETTINGS[type(step)].items()
         if getattr(step, key) != value
     ]
 
 
-def _words(step) -> dict:
+def _describe(step) -> dict:
     """Describe a step as a dict; empty if it leaves pixels unchanged."""
     if isinstance(step, CenterCrop):
         width, height = step.crop_size

@@ -165,15 +165,15 @@ def compose(
         find(DATASETS, cell.dataset, folders),
         find(MODELS, cell.backbone, folders),
     ]
-    cfg = _joined(files)
+    cfg = _merge(files)
     cfg.load_from = weights.get(cell.backbone, cfg.load_from)
     try:
         require_settings(cfg, *NEEDED)
         _check_metric(cfg.test_evaluator)
-        _set(cfg, cell)
+        _apply_cell(cfg, cell)
         # a copy, because merging removes `_delete_`
         cfg.merge_from_dict(deepcopy(options))
-        _tell_classes(cfg.model)
+        _set_num_classes(cfg.model)
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
         raise ValueError(
@@ -182,7 +182,7 @@ def compose(
     return cfg
 
 
-def _joined(files: list[Path]) -> Config:
+def _merge(files: list[Path]) -> Config:
     """Merge base configs; use only the model from the last one."""
     *others, of_model = parts = [read(file) for file in files]
     cfg = {k: v for part in others for k, v in part.items()}
@@ -214,14 +214,14 @@ def _check_metric(evaluator: dict | list) -> None:
         )
 
 
-def _tell_classes(model: dict) -> None:
+def _set_num_classes(model: dict) -> None:
     """Set the number of classes for batch augmentations such as mixup."""
     mixes = (model.get('train_cfg') or {}).get('augments')
     if mixes or 'num_classes' in model.get('data_preprocessor', ()):
         model.data_preprocessor.num_classes = model.head.num_classes
 
 
-def _set(cfg: Config, cell: Cell) -> None:
+def _apply_cell(cfg: Config, cell: Cell) -> None:
     """Apply the settings of a cell to a config, in place."""
     cfg.model.head.num_classes = cfg.num_classes
     cfg.model = cell.model.apply(cfg.model)

@@ -18,16 +18,16 @@ from . import compose as parts
 from .compose import Cell
 
 # lists in a grid, in the order of Cell's fields
-LISTS = (
+LIST_KEYS = (
     *('datasets', 'backbones', 'methods', 'keep_rates'),
     *('sizes', 'clca', 'seeds'),
 )
-MORE = dict(variant='', recipe=parts.RECIPE, options={})
-OF_THE_WHOLE = dict(
+BLOCK_DEFAULTS = dict(variant='', recipe=parts.RECIPE, options={})
+FILE_DEFAULTS = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
 # block settings passed to compose with the cell
-OWN = ('recipe', 'options', 'weights', 'folders')
+COMPOSE_KEYS = ('recipe', 'options', 'weights', 'folders')
 
 
 @dataclass
@@ -73,17 +73,23 @@ def read_grid(path: str | Path) -> Grid:
     path = Path(path)
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
-    whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
+    whole = {k: content.pop(k, v) for k, v in FILE_DEFAULTS.items()}
     named = whole['config_dirs']
     named = [named] if isinstance(named, str) else named
     folders = tuple(path.parent / name for name in named)
     shared = dict(weights=whole['weights'], folders=folders)
-    blocks = [MORE | content | block | shared for block in whole['blocks']]
+    blocks = [
+        BLOCK_DEFAULTS | content | block | shared for block in whole['blocks']
+    ]
     for block in blocks:
         block['options'] = content.get('options', {}) | block['options']
     wrong = [
-        *_unknown((*LISTS, *MORE, *OF_THE_WHOLE), 'the file', content),
-        *_unknown((*LISTS, *MORE), 'blocks', chain(*whole['blocks'])),
+        *_unknown(
+            (*LIST_KEYS, *BLOCK_DEFAULTS, *FILE_DEFAULTS), 'the file', content
+        ),
+        *_unknown(
+            (*LIST_KEYS, *BLOCK_DEFAULTS), 'blocks', chain(*whole['blocks'])
+        ),
         *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
         *(line for block in blocks for line in _problems(block)),
     ]
@@ -101,8 +107,8 @@ def read_grid(path: str | Path) -> Grid:
 
 
 def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
-    own = {name: block[name] for name in OWN}
-    for values in product(*(block[name] for name in LISTS)):
+    own = {name: block[name] for name in COMPOSE_KEYS}
+    for values in product(*(block[name] for name in LIST_KEYS)):
         yield Cell(*values, block['variant']), own
 
 
@@ -110,7 +116,7 @@ def _problems(block: dict) -> list[str]:
     """List all errors in a block."""
     wrong = [
         f'{name}: expected a list with at least one value, {name} = [...]'
-        for name in LISTS
+        for name in LIST_KEYS
         if not (isinstance(block.get(name), list | tuple) and block[name])
     ]
     if wrong:

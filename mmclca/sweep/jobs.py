@@ -91,15 +91,15 @@ def run_cells(
         calls, left = [call for call, _ in left], []
         for start in range(0, len(calls), MAX_ARRAY):
             part = calls[start : start + MAX_ARRAY]
-            left += _run(executor, part, slots)
+            left += _run_once(executor, part, slots)
     return [(cell, job) for (cell, *_), job in left]
 
 
-def _run(
+def _run_once(
     executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> Iterator[tuple[tuple, submitit.Job]]:
     """Run cells once; yield cells without a result and their jobs."""
-    with closing(_ended(executor, calls, slots)) as ended:
+    with closing(_finished(executor, calls, slots)) as ended:
         for call, job in track(ended, 'Cells', len(calls)):
             outcome = 'failed' if job.exception() else job.result()
             print_safe(f'{call[0].name}: {outcome}')
@@ -107,7 +107,7 @@ def _run(
                 yield call, job
 
 
-def _ended(
+def _finished(
     executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> Iterator[tuple[tuple, submitit.Job]]:
     """Start jobs, yield each finished job, and finally cancel the rest."""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from mmclca.checkpoints.identity import digest
 
 # config sections that affect training and test results
-DECIDING = (
+SECTIONS = (
     'model',
     'train_dataloader',
     'test_dataloader',
@@ -24,7 +24,12 @@ DECIDING = (
     'custom_hooks',
 )
 # settings in these sections without effect on results
-PACE = ('num_workers', 'persistent_workers', 'pin_memory', 'val_interval')
+SPEED_ONLY = (
+    'num_workers',
+    'persistent_workers',
+    'pin_memory',
+    'val_interval',
+)
 
 
 def config_hash(cfg: dict) -> str:
@@ -33,14 +38,14 @@ def config_hash(cfg: dict) -> str:
     Only the last component of paths counts, so the hash is the same on other
     machines.
     """
-    return digest({name: _plain(cfg.get(name)) for name in DECIDING})
+    return digest({name: _plain(cfg.get(name)) for name in SECTIONS})
 
 
 def _plain(value):
     if isinstance(value, dict):
         # its data_root is the shared folder of all datasets
         of_all = value.get('type') == 'mmclca.UltraFGVC'
-        left_out = (*PACE, 'data_root') if of_all else PACE
+        left_out = (*SPEED_ONLY, 'data_root') if of_all else SPEED_ONLY
         kept = {k: v for k, v in value.items() if k not in left_out}
         return {str(key): _plain(inner) for key, inner in kept.items()}
     if isinstance(value, list | tuple):
@@ -51,7 +56,7 @@ def _plain(value):
 
 
 # keys required in every result
-KEYS = (
+RESULT_KEYS = (
     *('cell', 'config_hash', 'accuracy', 'gmacs', 'params', 'throughput'),
     *('gradients', 'commit', 'versions', 'machine'),
     *('started', 'finished', 'seconds'),
@@ -67,7 +72,7 @@ def read_result(path: Path, wanted: str = '') -> dict | None:
         result = json.loads(path.read_bytes())
         if not isinstance(result, dict):
             raise ValueError('expected a JSON object')
-        if missing := [key for key in KEYS if result.get(key) is None]:
+        if missing := [key for key in RESULT_KEYS if result.get(key) is None]:
             raise ValueError(f'missing {", ".join(missing)}')
     except FileNotFoundError:
         return None

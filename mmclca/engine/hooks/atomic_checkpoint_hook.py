@@ -29,7 +29,7 @@ class AtomicLocalBackend(LocalBackend):
         replace_bytes(Path(filepath), obj)
 
 
-class _LateRemoval:
+class _DeferredRemoval:
     """File backend that records removals instead of performing them."""
 
     def __init__(self, backend, noted: list[str]) -> None:
@@ -94,7 +94,7 @@ class AtomicCheckpointHook(CheckpointHook):
         # use only the name: a foreign checkpoint may store any path
         last = folder / Path(hub.get_info('last_ckpt', '')).name
         if last.is_file():
-            _recall_best(hub, last)
+            _restore_best(hub, last)
         super().before_train(runner)
         if is_main_process():
             remove_partial_files(Path(runner.work_dir))
@@ -103,7 +103,7 @@ class AtomicCheckpointHook(CheckpointHook):
         self.superseded = list(hub.get_info('superseded', []))
         hub.update_info('superseded', self.superseded)
         self.disk = self.file_backend
-        self.file_backend = _LateRemoval(self.disk, self.superseded)
+        self.file_backend = _DeferredRemoval(self.disk, self.superseded)
 
     def _save_checkpoint_with_step(self, runner, step, meta) -> None:
         with _resumable():
@@ -140,7 +140,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 self.disk.rmtree(path)  # DeepSpeed writes folders
 
 
-def _recall_best(hub, last) -> None:
+def _restore_best(hub, last) -> None:
     """Restore records of best checkpoints written after the last one."""
     found = last.parent.glob(f'best_*_{last.name}')
     for best in sorted(found, key=lambda file: file.stat().st_mtime_ns):

@@ -12,7 +12,7 @@ from mmclca.registry import HOOKS
 from mmclca.utils.messages import first_of
 from mmclca.utils.wrappers import inner_model
 
-NAMELESS = (
+NO_CLASS_NAMES = (
     'The {0} set has no class names, so their number cannot be compared with '
     'model.head.num_classes; set `{0}_dataloader.dataset.classes=FILE` (one '
     'name per line).'
@@ -54,7 +54,7 @@ class ClassCountHook(Hook):
             # metainfo is None in the mock dataset of vis_scheduler
             classes = (loop.dataloader.dataset.metainfo or {}).get('classes')
             if classes is None:
-                runner.logger.warning(NAMELESS.format(name))
+                runner.logger.warning(NO_CLASS_NAMES.format(name))
             else:
                 self.names[f'the {name} set'] = tuple(map(clean, classes))
         _check_names(self.names)

@@ -91,7 +91,7 @@ class GradientStatsHook(EpochMaximaHook):
             if param.requires_grad
         }
         self.names = {
-            part: [p for n, p in trained.items() if _within(n, starts)]
+            part: [p for n, p in trained.items() if _has_prefix(n, starts)]
             for part, starts in self.parts.items()
         }
         empty = [part for part, params in self.names.items() if not params]
@@ -103,13 +103,13 @@ class GradientStatsHook(EpochMaximaHook):
             )
         params = list(trained.values())
 
-        def look(optimizer, *_):
+        def measure(optimizer, *_):
             # found_inf makes a fused optimizer skip the step
             if not vars(optimizer).get('found_inf'):
                 self.stats = self._measure(params, optimizer)
 
         optimizer = runner.optim_wrapper.optimizer
-        self.handle = optimizer.register_step_pre_hook(look)
+        self.handle = optimizer.register_step_pre_hook(measure)
 
     def _measure(self, params: list, optimizer) -> dict[str, float]:
         # a fused optimizer receives scaled gradients with their scale
@@ -129,7 +129,7 @@ class GradientStatsHook(EpochMaximaHook):
         return dict(zip(stats, (v / scale for v in values), strict=True))
 
 
-def _within(name: str, starts: list[str]) -> bool:
+def _has_prefix(name: str, starts: list[str]) -> bool:
     return any(f'{name}.'.startswith(f'{start}.') for start in starts)
 
 
