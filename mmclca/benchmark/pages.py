@@ -43,23 +43,22 @@ DASHED = dict(color='0.5', linestyle='--', zorder=0)
 
 
 def line(cells: Sequence) -> str:
-    """Return a line of a Markdown table."""
+    """Format cells as a row of a Markdown table."""
     return f'| {" | ".join(map(str, cells))} |'
 
 
 def table_head(titles: Sequence[str]) -> list[str]:
-    """Return the first two lines of a Markdown table."""
+    """Format titles as the first two lines of a Markdown table."""
     return [line(titles), line(['---'] * len(titles))]
 
 
 def results_head() -> list[str]:
-    """Return the first two lines of the table of results."""
+    """First two lines of the results table."""
     return table_head([title for title, *_ in COLUMNS])
 
 
 def table_line(result: Result) -> str:
-    """Return the line of a model in the table of results, with empty cells
-    for the numbers that it does not have."""
+    """Row of a model in the results table; missing numbers are empty."""
     record = result.record()
     low, high = record['speed_up_quartile_1'], record['speed_up_quartile_3']
     record['quartiles'] = f'{low:.2f}-{high:.2f}' if result.baseline else ''
@@ -73,11 +72,6 @@ def machine_lines(facts: dict[str, str]) -> list[str]:
     """Format the machine facts as a Markdown list."""
     marked = dict(facts, command=f'`{facts["command"]}`')
     return [f'- {name}: {fact}' for name, fact in marked.items()]
-
-
-def out_of_memory_lines(missing: list[str]) -> list[str]:
-    """Page section that lists models without a result."""
-    return ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
 
 
 def exponents(results: list[Result]) -> list[dict]:
@@ -132,11 +126,12 @@ def write_comparison(
     that exceed the GPU memory.
     """
     words, fitted = setting.describe(batches), exponents(results)
+    gone = ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
     lines = [
         *(f'# {title}', '', f'{words[0].upper()}{words[1:]}.', ''),
         *(*machine_lines(facts), '', *results_head()),
         *map(table_line, results),
-        *out_of_memory_lines(missing),
+        *gone,
         *('', f'![speed-up]({Path(prefix).name}.png)'),
         *(*exponent_lines(fitted), ''),
     ]
