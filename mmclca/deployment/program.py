@@ -32,20 +32,11 @@ def check_logits(
     exported: Callable[[Tensor], Tensor],
     size: tuple[int, int],
 ) -> float:
-    """Compare the exported logits with the model at two batch sizes.
+    """Compare exported logits with the model at two batch sizes.
 
-    Args:
-        model (nn.Module): Classifier in evaluation mode.
-        exported (Callable): Function from images to logits (B, classes), and
-            to ``nearest`` (B,) if the head stores references.
-        size (tuple[int, int]): Image height and width.
-
-    Returns:
-        float: Largest absolute difference.
-
-    Raises:
-        ValueError: If a logit differs by more than 1e-4, relative plus
-            absolute.
+    ``exported`` maps images to logits (B, classes), and to ``nearest`` (B,)
+    if the head stores references. Returns the largest absolute difference;
+    raises a ValueError above 1e-4, relative plus absolute.
     """
     largest, model = 0.0, with_nearest(model)
     for batch in BATCH_SIZES:

@@ -143,21 +143,11 @@ def compose(
 ) -> Config:
     """Compose the complete config of a cell.
 
-    Args:
-        cell (Cell): The cell.
-        options (dict): Settings by dotted name, applied last. Defaults to {}.
-        weights (dict[str, str]): Checkpoints by backbone name. Defaults to
-            {}, the ``load_from`` of the backbone config.
-        recipe (str): Name of a schedule. Defaults to ``RECIPE``.
-        folders (tuple[Path, ...]): User folders with base configs, which take
-            precedence. Defaults to ().
-
-    Returns:
-        Config: The config.
-
-    Raises:
-        ValueError: If a base config or a required setting is missing, or if
-            the cell or an option does not match the config.
+    ``options`` are settings by dotted name, applied last; ``weights`` maps
+    backbone names to checkpoints and replaces ``load_from``; ``recipe`` names
+    a schedule; user ``folders`` with base configs take precedence. Raises a
+    ValueError if a base config or a required setting is missing, or if the
+    cell or an option does not match the config.
     """
     files = [
         find(RUNTIME, 'default_runtime', folders),

@@ -58,17 +58,7 @@ def read_grid(path: str | Path) -> Grid:
     relative to the file. Names starting with ``_`` are private.
 
     Cells are sorted by seed, so an interrupted sweep has complete seeds.
-
-    Args:
-        path (str | Path): Grid file.
-
-    Returns:
-        Grid: Cells and settings.
-
-    Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If a name or value is unknown. Lists all errors and the
-            available names.
+    Raises a ValueError with all unknown names and values.
     """
     path = Path(path)
     content = Config.fromfile(path).to_dict()

@@ -23,7 +23,7 @@ MAX_ARRAY = 1000
 
 
 def visible_gpus() -> list[int]:
-    """Numbers of the GPUs to use, since submitit hides the variable.
+    """Numbers of the usable GPUs; submitit changes the variable for jobs.
 
     Raises a ValueError if ``CUDA_VISIBLE_DEVICES`` is not a list of numbers.
     """
@@ -50,7 +50,7 @@ def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
         )
     return dict(
         timeout_min=7 * 24 * 60,  # submitit's default is two hours
-        gpus_per_node=max(gpus, default=-1) + 1,  # GPUs are counted from 0
+        gpus_per_node=max(gpus, default=-1) + 1,  # jobs see GPUs from 0 on
         cpus_per_task=max(os.cpu_count() // num_jobs, 1),
     )
 
@@ -76,15 +76,9 @@ def run_cells(
 ) -> list[tuple[Cell, submitit.Job]]:
     """Run cells as jobs and retry failed cells once.
 
-    Args:
-        executor (submitit.Executor): Executor for the jobs.
-        calls (list[tuple]): Arguments for :func:`run_cell`, one tuple per
-            cell.
-        slots (int): Maximum number of submitted jobs, up to ``MAX_ARRAY``.
-
-    Returns:
-        list[tuple[Cell, submitit.Job]]: Cells without a result, with their
-        last jobs.
+    ``calls`` has arguments for :func:`run_cell`, and at most ``slots`` (up to
+    ``MAX_ARRAY``) jobs are submitted at the same time. Returns the cells
+    without a result and their last jobs.
     """
     left = [(call, None) for call in calls]
     for _ in range(TRIES):

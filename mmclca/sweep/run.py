@@ -43,21 +43,9 @@ def run_cell(
 ) -> str:
     """Run a cell unless it is finished or locked by another process.
 
-    An interrupted run is resumed.
-
-    Args:
-        cell (Cell): The cell.
-        cfg (Config): Config, written to ``<root>/<name>/<hash>``.
-        root (Path): Sweep folder.
-        gpu (int): Index of the GPU to use, if any.
-        threads (int): CPU threads.
-        keep_checkpoints (bool): Whether to keep the last checkpoints.
-
-    Returns:
-        str: ``DONE`` if the cell has a result, or ``TAKEN``.
-
-    Raises:
-        ValueError: If the existing result has another config.
+    An interrupted run is resumed. The config is written to
+    ``<root>/<name>/<hash>``. Returns ``DONE`` or, if locked, ``TAKEN``; raises
+    a ValueError if the existing result has another config.
     """
     folder = root / cell.name
     folder.mkdir(parents=True, exist_ok=True)

@@ -38,12 +38,8 @@ class ClassCountHook(Hook):
     def before_run(self, runner):
         """Check the datasets before weights are downloaded or loaded.
 
-        Args:
-            runner (Runner): The runner.
-
-        Raises:
-            ValueError: If the datasets have different classes or no batch,
-                or if the head, a metric or a teacher does not match them.
+        Raises a ValueError if the datasets have different classes or no
+        batch, or if the head, a metric or a teacher does not match them.
         """
         # private attributes: the properties would build unused loops
         loops = {x: vars(runner)[f'_{x}_loop'] for x in SETS}
@@ -68,13 +64,8 @@ class ClassCountHook(Hook):
     def after_load_checkpoint(self, runner, checkpoint):
         """Compare a tested or resumed checkpoint with the datasets.
 
-        Args:
-            runner (Runner): The runner.
-            checkpoint (dict): Loaded checkpoint.
-
-        Raises:
-            ValueError: If the classes differ, or if a resumed checkpoint
-                contains only weights.
+        Raises a ValueError if the classes differ, or if a resumed checkpoint
+        contains only weights.
         """
         if 'train' in self.loops and not runner._resume:
             return

@@ -65,11 +65,7 @@ class ProbeInitHook(Hook):
     def before_train(self, runner) -> None:
         """Fit the last layer, unless the run is resumed.
 
-        Args:
-            runner (Runner): The runner.
-
-        Raises:
-            ValueError: If the last layer of the head is not supported.
+        Raises a ValueError if the last layer of the head is not supported.
         """
         if runner.iter:
             return
