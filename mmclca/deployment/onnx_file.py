@@ -79,16 +79,18 @@ def quantize(path: Path, out: Path) -> None:
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)  # hide advice on shapes, see _add_metadata
-    quantize_dynamic(
-        path,
-        out,
-        op_types_to_quantize=['MatMul', 'Gemm'],
-        per_channel=True,
-        reduce_range=True,  # 8 bits overflow on CPUs without VNNI
-        weight_type=QuantType.QInt8,
-        extra_options=dict(MatMulConstBOnly=True),
-    )
-    root.setLevel(level)
+    try:
+        quantize_dynamic(
+            path,
+            out,
+            op_types_to_quantize=['MatMul', 'Gemm'],
+            per_channel=True,
+            reduce_range=True,  # 8 bits overflow on CPUs without VNNI
+            weight_type=QuantType.QInt8,
+            extra_options=dict(MatMulConstBOnly=True),
+        )
+    finally:
+        root.setLevel(level)
     onnx_session(out)  # raise if the file cannot be opened
 
 
