@@ -23,9 +23,10 @@ MAX_ARRAY = 1000
 
 
 def visible_gpus() -> list[int]:
-    """Numbers of the usable GPUs; submitit changes the variable for jobs.
+    """GPU numbers in ``CUDA_VISIBLE_DEVICES``, by default all GPUs.
 
-    Raises a ValueError if ``CUDA_VISIBLE_DEVICES`` is not a list of numbers.
+    submitit overwrites the variable in jobs, so jobs select their GPU by
+    number. Raises a ValueError if the variable is not a list of numbers.
     """
     named = os.environ.get('CUDA_VISIBLE_DEVICES')
     if not named:
@@ -49,7 +50,7 @@ def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
             slurm_array_parallelism=num_jobs,
         )
     return dict(
-        timeout_min=7 * 24 * 60,  # submitit's default is two hours
+        timeout_min=7 * 24 * 60,  # submitit's default is two minutes
         gpus_per_node=max(gpus, default=-1) + 1,  # jobs see GPUs from 0 on
         cpus_per_task=max(os.cpu_count() // num_jobs, 1),
     )

@@ -33,7 +33,7 @@ SPEED_ONLY = (
 
 
 def config_hash(cfg: dict) -> str:
-    """Hash the settings that affect results, as sixteen digits.
+    """Hash the settings that affect results, as 16 hex digits.
 
     Only the last component of paths counts, so the hash is the same on other
     machines.
