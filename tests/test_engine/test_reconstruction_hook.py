@@ -2,6 +2,7 @@
 """Pre-training with mmengine's runner: pictures, logs and resuming."""
 
 import json
+from itertools import product
 
 import mmcv
 import numpy as np
@@ -11,7 +12,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from small_models import build
 from small_selfsup import MAE, SIDE, mirl
-from tiny_run import ROOT, run_tool, write_images
+from tiny_run import ROOT, run_tool, write_run
 
 from mmclca.visualization import reconstructions
 
@@ -28,46 +29,27 @@ SEGMENTS = {
 
 
 def config(folder, model, hooks=(), epochs=2):
-    if not (folder / 'data').exists():
-        write_images(folder / 'data', size=SIDE)
-    return Config(
-        dict(
-            default_scope='mmpretrain',
-            model=dict(model, data_preprocessor=NORMAL),
-            train_dataloader=dict(
-                batch_size=8,
-                num_workers=0,
-                sampler=dict(type='DefaultSampler', shuffle=True),
-                collate_fn=dict(type='default_collate'),
-                dataset=dict(
-                    type='CustomDataset',
-                    data_root=str(folder / 'data'),
-                    with_label=False,
-                    pipeline=[
-                        dict(
-                            type='mmclca.CacheImages',
-                            transforms=[dict(type='LoadImageFromFile')],
-                        ),
-                        dict(type='RandomResizedCrop', scale=SIDE),
-                        dict(type='PackInputs'),
-                    ],
-                ),
-            ),
-            train_cfg=dict(by_epoch=True, max_epochs=epochs),
-            optim_wrapper=dict(
-                optimizer=dict(type='AdamW', lr=0.001), accumulative_counts=2
-            ),
-            custom_hooks=list(hooks),
-            visualizer=dict(
-                type='UniversalVisualizer',
-                vis_backends=[dict(type='LocalVisBackend')],
-            ),
-            default_hooks=dict(logger=dict(type='LoggerHook', interval=1)),
-            randomness=dict(seed=0),
-            work_dir=str(folder / 'work'),
-            experiment_name=folder.name,
-        )
-    )
+    """Config for pre-training on the images of the tiny config."""
+    path = folder / 'tiny.py'
+    cfg = Config.fromfile(path if path.exists() else write_run(folder))
+    for name in product(('val', 'test'), ('cfg', 'dataloader', 'evaluator')):
+        cfg.pop('_'.join(name))
+    cfg.model = dict(model, data_preprocessor=NORMAL)
+    load = [dict(type='LoadImageFromFile')]
+    pipeline = [
+        dict(type='mmclca.CacheImages', transforms=load),
+        dict(type='RandomResizedCrop', scale=SIDE),
+        dict(type='PackInputs'),
+    ]
+    loader = cfg.train_dataloader
+    loader.update(batch_size=8, collate_fn=dict(type='default_collate'))
+    loader.dataset.update(with_label=False, pipeline=pipeline)
+    cfg.train_cfg.max_epochs = epochs
+    cfg.optim_wrapper.accumulative_counts = 2
+    cfg.custom_hooks = list(hooks)
+    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+    cfg.work_dir, cfg.experiment_name = str(folder / 'work'), folder.name
+    return cfg
 
 
 def test_pre_training_draws_pictures_and_logs_segment_norms(tmp_path):
