@@ -120,7 +120,9 @@ def compare(
         plain = None
         for one in group:
             if not {group[0], one} <= seconds.keys():
-                _report_missing(one, missing)
+                place = f'{one.title}, {one.size.pixels} px'
+                missing.append(f'{one.label} ({place})')
+                warn(f'out of memory: {missing[-1]}')
                 continue
             memory = peak(one, setting) if with_memory else None
             own = seconds[one], setting.batch, memory, plain
@@ -136,9 +138,3 @@ def _groups(plan: Plan) -> Iterator[list[Candidate]]:
     for plain, candidates in plan.items():
         for start in range(0, max(1, len(candidates)), AT_ONCE):
             yield [plain, *candidates[start : start + AT_ONCE]]
-
-
-def _report_missing(candidate: Candidate, missing: list[str]) -> None:
-    place = f'{candidate.title}, {candidate.size.pixels} px'
-    missing.append(f'{candidate.label} ({place})')
-    warn(f'out of memory: {missing[-1]}')

@@ -18,12 +18,12 @@ from . import compose as parts
 from .compose import Cell
 
 # lists in a grid, in the order of Cell's fields
-LIST_KEYS = (
+LISTS = (
     *('datasets', 'backbones', 'methods', 'keep_rates'),
     *('sizes', 'clca', 'seeds'),
 )
-BLOCK_DEFAULTS = dict(variant='', recipe=parts.RECIPE, options={})
-FILE_DEFAULTS = dict(
+OPTIONAL = dict(variant='', recipe=parts.RECIPE, options={})
+FILE_ONLY = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
 # block settings passed to compose with the cell
@@ -63,23 +63,17 @@ def read_grid(path: str | Path) -> Grid:
     path = Path(path)
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
-    whole = {k: content.pop(k, v) for k, v in FILE_DEFAULTS.items()}
+    whole = {k: content.pop(k, v) for k, v in FILE_ONLY.items()}
     named = whole['config_dirs']
     named = [named] if isinstance(named, str) else named
     folders = tuple(path.parent / name for name in named)
     shared = dict(weights=whole['weights'], folders=folders)
-    blocks = [
-        BLOCK_DEFAULTS | content | block | shared for block in whole['blocks']
-    ]
+    blocks = [OPTIONAL | content | block | shared for block in whole['blocks']]
     for block in blocks:
         block['options'] = content.get('options', {}) | block['options']
     wrong = [
-        *_unknown(
-            (*LIST_KEYS, *BLOCK_DEFAULTS, *FILE_DEFAULTS), 'the file', content
-        ),
-        *_unknown(
-            (*LIST_KEYS, *BLOCK_DEFAULTS), 'blocks', chain(*whole['blocks'])
-        ),
+        *_unknown((*LISTS, *OPTIONAL, *FILE_ONLY), 'the file', content),
+        *_unknown((*LISTS, *OPTIONAL), 'blocks', chain(*whole['blocks'])),
         *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
         *(line for block in blocks for line in _problems(block)),
     ]
@@ -98,7 +92,7 @@ def read_grid(path: str | Path) -> Grid:
 
 def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
     own = {name: block[name] for name in COMPOSE_KEYS}
-    for values in product(*(block[name] for name in LIST_KEYS)):
+    for values in product(*(block[name] for name in LISTS)):
         yield Cell(*values, block['variant']), own
 
 
@@ -106,7 +100,7 @@ def _problems(block: dict) -> list[str]:
     """List all errors in a block."""
     wrong = [
         f'{name}: expected a list with at least one value, {name} = [...]'
-        for name in LIST_KEYS
+        for name in LISTS
         if not (isinstance(block.get(name), list | tuple) and block[name])
     ]
     if wrong:

@@ -24,12 +24,7 @@ SECTIONS = (
     'custom_hooks',
 )
 # settings in these sections without effect on results
-SPEED_ONLY = (
-    'num_workers',
-    'persistent_workers',
-    'pin_memory',
-    'val_interval',
-)
+SPEED = ('num_workers', 'persistent_workers', 'pin_memory', 'val_interval')
 
 
 def config_hash(cfg: dict) -> str:
@@ -45,7 +40,7 @@ def _plain(value):
     if isinstance(value, dict):
         # its data_root is the shared folder of all datasets
         of_all = value.get('type') == 'mmclca.UltraFGVC'
-        left_out = (*SPEED_ONLY, 'data_root') if of_all else SPEED_ONLY
+        left_out = (*SPEED, 'data_root') if of_all else SPEED
         kept = {k: v for k, v in value.items() if k not in left_out}
         return {str(key): _plain(inner) for key, inner in kept.items()}
     if isinstance(value, list | tuple):

@@ -17,7 +17,7 @@ class Hub(dict):
 
 
 class Stub:
-    """Runner with only the attributes that the hook uses."""
+    """Runner with only the attributes used by the hook."""
 
     def __init__(self, model, optimizer):
         self.model = model

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Settings of hooks and schedulers that are refused."""
+"""Refused settings of hooks and schedulers."""
 
 import pytest
 

@@ -45,18 +45,6 @@ class _DeferredRemoval:
     rmtree = remove
 
 
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Add advice on resuming to errors from writing a checkpoint."""
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(
-            f'{error.strerror}; free disk space, then resume from the newest '
-            'checkpoint with --resume'
-        ) from error
-
-
 @HOOKS.register_module()
 class AtomicCheckpointHook(CheckpointHook):
     """``CheckpointHook`` that loses no checkpoint to a kill or a full disk.
@@ -105,26 +93,39 @@ class AtomicCheckpointHook(CheckpointHook):
         self.disk = self.file_backend
         self.file_backend = _DeferredRemoval(self.disk, self.superseded)
 
-    def _save_checkpoint_with_step(self, runner, step, meta) -> None:
-        with _resumable():
-            super()._save_checkpoint_with_step(runner, step, meta)
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Remove superseded files after a write, or advise how to resume."""
+        try:
+            yield
+        except OSError as error:
+            raise CheckpointError(
+                f'{error.strerror}; free disk space, then resume from the '
+                'newest checkpoint with --resume'
+            ) from error
         self._remove_superseded()
 
+    def _save_checkpoint_with_step(self, runner, step, meta) -> None:
+        with self._saving():
+            super()._save_checkpoint_with_step(runner, step, meta)
+
     def _save_best_checkpoint(self, runner, metrics) -> None:
-        with _resumable():
+        with self._saving():
             super()._save_best_checkpoint(runner, metrics)
-        self._remove_superseded()
 
     @master_only
     def _publish_model(self, runner, ckpt_path: str) -> None:
         """Write a copy for release; mmengine's method ignores the backend."""
+        if self.backend_args is not ATOMIC:
+            super()._publish_model(runner, ckpt_path)
+            return
         checkpoint = load_from_file(ckpt_path)
         kept = {
             k: v for k, v in checkpoint.items() if k in self.published_keys
         }
         digest = sha256(pickle.dumps(kept)).hexdigest()[:8]
         path = f'{Path(ckpt_path).with_suffix("")}-{digest}.pth'
-        with _resumable():
+        with self._saving():
             save_checkpoint(kept, path, backend_args=self.backend_args)
 
     def _remove_superseded(self) -> None:
