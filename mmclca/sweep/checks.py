@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Errors that would stop cells, found for all before the first."""
+"""Check the inputs of all cells before a sweep starts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,13 +17,10 @@ from mmclca.registry import DATASETS, MODELS
 
 
 def check_inputs(configs: list[Config]) -> None:
-    """Open the weights and data of all cells and build their models.
+    """Open weights and datasets of all cells and build their models.
 
-    Weights that lie elsewhere are fetched, once and not by every cell.
-
-    Raises:
-        ValueError: Lists what is missing or wrong, and how many cells need
-            it.
+    Remote weights are downloaded once here instead of in every cell. Raises a
+    ValueError with all missing or wrong inputs and their number of uses.
     """
     init_default_scope('mmpretrain')
     loaders = [
@@ -45,7 +42,7 @@ def check_inputs(configs: list[Config]) -> None:
 
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:
-    """Describe those that are not available."""
+    """Describe the error of each distinct input that cannot be opened."""
     counts = Counter(map(repr, things))
     for text, thing in {repr(thing): thing for thing in things}.items():
         try:
@@ -55,8 +52,8 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
 
 
 def _open_images(dataset: dict) -> None:
-    """Open a data set, and see that its images are there."""
-    while isinstance(dataset.get('dataset'), dict):  # that repeats another
+    """Open a dataset and check that its images exist."""
+    while isinstance(dataset.get('dataset'), dict):  # unwrap RepeatDataset
         dataset = dataset['dataset']
     opened = DATASETS.build(match_by_name(dict(dataset, pipeline=[])))
     images = map(opened.get_data_info, range(len(opened)))
@@ -70,4 +67,4 @@ def _open_images(dataset: dict) -> None:
 
 def _build(model: dict) -> None:
     with torch.device('meta'):
-        MODELS.build(deepcopy(model))  # mmpretrain fills in defaults
+        MODELS.build(deepcopy(model))  # mmpretrain adds defaults in place
