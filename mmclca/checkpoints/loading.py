@@ -70,8 +70,7 @@ def load_into_backbone(
 def compare_weights(
     own: dict, weights: dict, prefix: str = ''
 ) -> tuple[dict, list]:
-    """Return problems with missing or mismatched parameters by name, and
-    the unexpected names."""
+    """Return problems per missing or mismatched name, and unexpected names."""
     unfit = {}
     for name, value in own.items():
         came = weights.get(prefix + name)

@@ -100,9 +100,7 @@ def _numbered(folder: Path, name: re.Pattern) -> list[Path]:
 
 
 def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
-    """Return the first readable checkpoint and its iterations, in a list;
-    empty without one.
-    """
+    """List the first readable checkpoint and its iterations, or nothing."""
     for file in files:
         try:
             meta = load_from_file(str(file), mapped=True).get('meta')

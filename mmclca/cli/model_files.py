@@ -110,8 +110,7 @@ def read_images(places: Sequence[str]):
 
 
 def images_of(cfg, place: str | None, split: str):
-    """Return images and classes of a folder or list, by default of a split
-    of the config."""
+    """Return images and classes of a folder, a list or a split."""
     photographs = datasets.photographs
     if place:
         return photographs.images_at(place)

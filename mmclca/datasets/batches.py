@@ -205,7 +205,7 @@ def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
     return View(title, seen, batch)
 
 
-def match_by_name(settings):
+def match_by_name(settings: object) -> object:
     """Replace mmpretrain's ``CustomDataset`` by :class:`ClassFolders`.
 
     Args:

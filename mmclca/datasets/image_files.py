@@ -77,7 +77,7 @@ def _shown(name):
     return name[0] != '.' and name not in ('Thumbs.db', 'desktop.ini')
 
 
-def find_images(places) -> list:
+def find_images(places: object) -> list:
     """List images in the order of the input, with duplicates.
 
     Args:

@@ -65,8 +65,7 @@ class Pictures:
     def view(
         self, inferencer: TokenReductionInferencer, path: str
     ) -> Tensor | None:
-        """Return the model input of a photo, BGR (3, H, W), uint8; None
-        without a copy."""
+        """Return the model input (3, H, W), BGR, or None without a copy."""
         content = self._copy(path, 'png', lambda: _png(inferencer, path))
         with suppress(UndecodedError):
             image = np.asarray(open_image(BytesIO(content)).convert('RGB'))
@@ -116,8 +115,7 @@ def _png(inferencer: TokenReductionInferencer, path: str) -> bytes:
 
 
 def _element(content: bytes, alt: str) -> dict:
-    """Return ``src`` (a data URL), ``width``, ``height`` and ``alt`` of an
-    HTML element for a JPEG file."""
+    """Return the attributes of an HTML image for a JPEG file."""
     width, height = open_image(BytesIO(content)).size
     src = f'data:image/jpeg;base64,{base64.b64encode(content).decode()}'
     return dict(src=src, width=width, height=height, alt=alt)

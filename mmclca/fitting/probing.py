@@ -81,8 +81,7 @@ def count_near_duplicates(
 def fit_classifier(
     plan: Plan, probe: Probe, some: LabeledImages, views: Tensor
 ) -> OutOfFold:
-    """Fit the last layer to features of views (N, V, D); return the
-    cross-validated predictions."""
+    """Fit the last layer to features (N, V, D), and cross-validate."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
     settings['progress'] = partial(track, description='Cross-validation')
     given = views, some.labels, some.classes, CLASSIFIER
@@ -148,14 +147,12 @@ def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
 
 
 def measure_held_out(plan: Plan, probe: Probe) -> dict | None:
-    """Measure a model on the photos in val and test folders; None without
-    any."""
+    """Measure a model on val and test photos; None without any."""
     return measure(probe, plan.held_out)[0] if len(plan.held_out) else None
 
 
 def estimate_accuracy(found: OutOfFold, curve: list, classes: list) -> dict:
-    """Return ``probe`` for the record: cross-validated accuracy, recall per
-    class and hyperparameters."""
+    """Return ``probe`` of the record: accuracy, recalls, hyperparameters."""
     tested = bool(found.independent)
     low, high = interval_of(found, curve) if tested else (None, None)
     numbers = found.labels.bincount(minlength=len(classes)).tolist()

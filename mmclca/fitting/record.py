@@ -98,8 +98,7 @@ class FitRecord:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether the largest class has many times more photos than the
-        smallest."""
+        """Whether class sizes differ by the factor ``UNEVEN`` or more."""
         counts = [n for n in self.counts.values() if n]
         return max(counts) >= UNEVEN * min(counts)
 
@@ -177,8 +176,7 @@ class ModelFolder:
         return _damage_of(self.file, *_WRONG)
 
     def used_rows(self) -> list[dict]:
-        """Read the rows of training photos from photographs.csv, or raise if
-        the table is damaged."""
+        """Read training photos from photographs.csv, or raise."""
         with _damage_of(self.table, TypeError, ValueError):
             content = read_file(self.path, self.table.name)
             rows = rows_of(content, 'path', 'class', 'used')
@@ -196,8 +194,7 @@ class ModelFolder:
         replace_text(self.file, f'{text}\n')
 
     def known(self, record: FitRecord) -> FitRecord | None:
-        """Read the record of an earlier equal call, from the draft if
-        possible.
+        """Read the record of an equal earlier call, if possible of the draft.
 
         Return None in a new folder. Raise a ``ValueError`` if the folder
         belongs to another call or has other files.

@@ -139,8 +139,7 @@ def hold_out(photographs: LabeledImages) -> tuple[list[int], list[int]]:
 
 
 def photos_per_class(photographs: LabeledImages) -> list[int]:
-    """Count the photos per class; a group counts once, because it is held
-    out as a whole."""
+    """Count photos per class; groups, held out as a whole, count once."""
     return GroupedSplits(
         photographs.labels, photographs.groups
     ).per_class.tolist()

@@ -118,8 +118,7 @@ class Callbacks:
 
     @torch.no_grad()
     def find_similar(self, packed: dict | None):
-        """Return the most similar gallery images, captioned with class and
-        cosine similarity."""
+        """Return similar gallery images with class and similarity."""
         if packed is None or self.gallery is None:
             return None
         model = self.variants.trained.model
@@ -163,8 +162,7 @@ def about_model(name: str, classes: Sequence[str]) -> str:
 def build_page(
     callbacks: Callbacks, examples: Sequence[str], about: str
 ) -> gr.Blocks:
-    """Build the page from its callbacks, the paths of example photos and a
-    model description."""
+    """Build the page from callbacks, example photos and a description."""
     # delete uploads older than an hour, every ten minutes
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)

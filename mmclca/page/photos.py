@@ -49,8 +49,7 @@ def read_photo(path: str | Path) -> np.ndarray:
 
 
 def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:
-    """Draw example leaves if the classes are the synthetic cultivars; return
-    their paths."""
+    """Draw examples if the classes are the synthetic cultivars."""
     return draw_examples(folder) if tuple(classes) == CULTIVARS else []
 
 

@@ -87,8 +87,7 @@ def uploads_folder(host: str = HOST) -> Iterator[Path]:
 
 
 class RequestLimits:
-    """ASGI middleware: refuse large requests, and uploads if the folder is
-    full."""
+    """ASGI middleware that refuses large requests and excess uploads."""
 
     def __init__(self, app: Callable, folder: Path):
         self.app, self.folder = app, folder

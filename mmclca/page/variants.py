@@ -160,8 +160,7 @@ class Variants:
         ]
 
     def _plain_step(self, shape: tuple[int, int], setting: Setting):
-        """Return GMACs and a timed step of the model without reduction, with
-        random weights."""
+        """Return GMACs and a timed step of a random full model."""
         config = Variant().apply(self.trained.model._config.model)
         config['backbone']['img_size'] = shape
         gmacs = count_config(config).flops / 1e9

@@ -60,8 +60,8 @@ def state():
 
 def changes(before):
     after = state()
-    rows = after['log_handlers']  # loggers of mmclca may be new
-    after['log_handlers'] = {k: rows.get(k) for k in before['log_handlers']}
+    for name in ('log_handlers', 'file_backends'):  # new names are fine
+        after[name] = {k: after[name].get(k) for k in before[name]}
     return {k: f'{before[k]} -> {after[k]}' for k in before
             if after[k] != before[k]}
 

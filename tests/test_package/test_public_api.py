@@ -56,3 +56,13 @@ def test_public_functions_are_annotated(module):
         if parameter.annotation is parameter.empty
     ]
     assert not bare
+
+
+@pytest.mark.parametrize('module', MODULES)
+def test_public_names_have_docstrings(module):
+    bare = [
+        name
+        for name, thing in public_names(module)
+        if callable(thing) and not inspect.getdoc(thing)
+    ]
+    assert not bare

@@ -72,7 +72,8 @@ def parse_args():
 
 def with_recorded_steps(settings):
     """Return a data set, and a list of the names and images of its last
-    sample, after each step of the pipeline; it may repeat another data set."""
+    sample, after each step of the pipeline; it may repeat another data set.
+    """
     inner = settings = datasets.match_by_name(settings)
     while 'pipeline' not in inner:
         inner = inner['dataset']
@@ -98,7 +99,8 @@ def with_recorded_steps(settings):
 
 def images_of(name, data):
     """Return the names and copies of the images in a sample; some steps make
-    several."""
+    several.
+    """
     image = data.get('img')
     if isinstance(image, list):
         return [
@@ -109,7 +111,8 @@ def images_of(name, data):
 
 def label_of(sample, classes):
     """Return the names of the classes of a sample; nothing where it has
-    none."""
+    none.
+    """
     labels = sample.gt_label.tolist() if 'gt_label' in sample else []
     named = [f'{classes[i]} ({i})' if classes else f'{i}' for i in labels]
     return ', '.join(named)
@@ -117,7 +120,8 @@ def label_of(sample, classes):
 
 def file_of(sample, index):
     """Return the name of the picture of a sample; images of two classes may
-    share one."""
+    share one.
+    """
     path = sample.get('img_path')
     return f'{index:05}_{Path(path).stem}.png' if path else f'{index:05}.png'
 

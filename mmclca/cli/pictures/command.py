@@ -61,7 +61,8 @@ def add_split(parser):
 
 def load(args, files, new_last_layer=False):
     """Load a model, once a picture can be written; its last layer may be
-    missing, as after pre-training."""
+    missing, as after pre-training.
+    """
     visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files)
     if images:

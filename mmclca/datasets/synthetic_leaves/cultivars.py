@@ -61,7 +61,12 @@ TRAITS = fields(Cultivar)
 SPECIMEN_NOISE = 0.12
 
 
-def make_cultivars(num_classes, seed=0, difference=1.0, plant=None):
+def make_cultivars(
+    num_classes: int,
+    seed: int = 0,
+    difference: float = 1.0,
+    plant: 'Cultivar | None' = None,
+) -> list['Cultivar']:
     """Design distinct classes with a Latin hypercube.
 
     Every trait takes ``num_classes`` evenly spaced values, each once. Among
@@ -111,7 +116,9 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
     ]
 
 
-def draw_leaf(cultivar, rng, size=224):
+def draw_leaf(
+    cultivar: 'Cultivar', rng: np.random.Generator, size: int = 224
+) -> np.ndarray:
     """Draw a specimen as if scanned on a flatbed scanner.
 
     Args:
