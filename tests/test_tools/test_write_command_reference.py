@@ -20,6 +20,6 @@ def test_purpose_is_the_first_sentence():
     assert TOOL['purpose']('x', text) == 'Draw a map, 1.5 px wide'
 
 
-def test_options_leave_out_shared_ones():
-    text = '  -h, --help  show\n  -p, --pairs N  pairs\n  --device  x\n'
-    assert TOOL['options'](text) == '`--pairs`'
+def test_options_are_in_their_order():
+    text = '  -h, --help  show\n  -p N, --pairs N  see --x\n  --a-b C\n      d\n'
+    assert TOOL['options'](text) == ['--help', '--pairs', '--a-b']

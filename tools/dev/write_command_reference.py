@@ -1,21 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the tables of docs/tools.md from the help texts of all commands.
+"""Write the command tables of docs/tools.md.
 
-``python tools/dev/write_command_reference.py`` replaces the text between the
-marks in the page. The help texts are in ``tests/golden/help``; a test compares
-them with ``--help``.
+``python tools/dev/write_command_reference.py`` runs every command with
+``--help`` and replaces the text between the marks in the page.
 """
 
+import os
 import re
+import runpy
+import sys
+from contextlib import redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 from marked_text import write_between
 
 from mmclca import cli
+from mmclca.cli import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / 'docs/tools.md'
-HELP = ROOT / 'tests/golden/help'
 BEGIN = '<!-- tables: write_command_reference.py -->\n'
 END = '<!-- end of tables -->'
 TITLES = ('command', 'purpose', 'options')
@@ -85,12 +90,19 @@ PURPOSES = {
 }
 
 
-def help_of(command):
-    """Return the name and the text of the help file of a command."""
-    name = command.replace(' ', '_')
-    if command.endswith('.py'):
-        name = Path(command).stem
-    return name, (HELP / f'{name}.txt').read_text(encoding='utf-8')
+def help_of(command, *task):
+    """Run a command with ``--help`` and return its output."""
+    words = [*command.split(), *task, '--help']
+    file = ROOT / words[0]
+    words[0] = file.name
+    wide = patch.dict(os.environ, COLUMNS='10000')
+    with wide, patch.object(sys, 'argv', words), suppress(SystemExit):
+        with redirect_stdout(StringIO()) as out:
+            if file.suffix:
+                runpy.run_path(str(file), run_name='__main__')
+            else:
+                verbs.main()
+    return out.getvalue()
 
 
 def purpose(name, text):
@@ -100,17 +112,18 @@ def purpose(name, text):
 
 
 def options(text):
-    """Return the option names of a help text, without the shared ones."""
-    found = re.findall(r'^  (?:-\w, )?(--[\w-]+)', text, re.M)
-    names = dict.fromkeys(name for name in found if name not in SHARED)
-    return ' '.join(f'`{name}`' for name in names)
+    """Return the option names in a help text, in their order."""
+    heads = re.findall(r'^  (-.*?)(?:  |$)', text, re.M)
+    return re.findall(r'--[\w-]+', ' '.join(heads))
 
 
 def row(command, page):
-    """Return the cells of a command."""
-    name, text = help_of(command)
+    """Return the table cells of a command: link, purpose, own options."""
+    text = help_of(command)
+    name = Path(command).stem if command.endswith('.py') else command
     cell = f'[`{command}`]({page}.md)' if page else f'`{command}`'
-    return [cell, purpose(name, text), options(text)]
+    own = [f'`{x}`' for x in options(text) if x not in SHARED]
+    return [cell, purpose(name, text), ' '.join(own)]
 
 
 def tables():
