@@ -12,7 +12,7 @@ from mmclca.utils.messages import did_you_mean
 
 # user errors even after the start: full disk, numbers, files
 LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
-# messages of torch, mmcv and mmpretrain about wrong settings and files
+# messages from torch, mmcv and mmpretrain about wrong settings and files
 USERS = re.compile(
     'shapes cannot be multiplied|must match the size of tensor|multi-target '
     'not supported|Found 0 files in subfolders|failed to load image'
@@ -33,8 +33,8 @@ def usage_errors(source=None) -> Iterator[None]:
     """Raise a :class:`UsageError` if settings or files are wrong.
 
     Args:
-        source (str | Path, optional): Start of the line, such as the name of
-            the config. Defaults to None.
+        source (str | Path, optional): Start of the line, such as a config
+            path. Defaults to None.
     """
     try:
         yield
@@ -79,13 +79,13 @@ def setup_errors(source, runner) -> Iterator[None]:
 
 
 def mistake(source, error: Exception) -> UsageError:
-    """Convert one of ``WRONG_INPUT`` to a ``UsageError``."""
+    """Convert an error in ``WRONG_INPUT`` to a ``UsageError``."""
     begin = '' if source is None else f'{source}: '
     return UsageError(f'{begin}{explained(error)}')
 
 
 def explained(error: Exception) -> str:
-    """Describe an error in one line, with close names of an unknown type."""
+    """Describe an error in one line; suggest names for an unknown type."""
     text = ' '.join(_text(error).split())
     if found := UNKNOWN_TYPE.search(text):
         return _unknown_type(*found.groups())
@@ -98,12 +98,12 @@ def _text(error: Exception) -> str:
     text = str(error)
     if isinstance(error, KeyError) and error.args:
         text = str(error.args[0])  # str(error) puts it in quotes
-    if 'Original Traceback' in text:  # from a process that loads images
+    if 'Original Traceback' in text:  # from a data loader process
         text = text.strip().rpartition('\n')[2]
     *_, last = extract_tb(error.__traceback__) or [None]
     bare = isinstance(error, LookupError | TypeError | ValueError)
     if bare and last and 'raise' not in last.line:
-        # messages of Python do not name the setting
+        # Python's own messages do not name the setting
         text = f'{type(error).__name__} {text} at `{last.line}` ({last.name})'
     # the code, for an assertion without a message
     return text or last.line
@@ -119,7 +119,7 @@ def _unknown_type(name: str, kind: str) -> str:
 
 
 def _types(kind: str) -> Iterator[str]:
-    """Yield the type names of a registry, of all packages."""
+    """Yield the names registered in all registries called ``kind``."""
     from mmengine import registry
 
     import mmclca.registry  # noqa: F401, a child of the others

@@ -66,7 +66,7 @@ from mmclca.version import __version__
 from .errors import UsageError, mistake, usage_errors
 from .pictures import PICTURES
 
-# exit codes; Ctrl-C has the code of shells
+# exit codes; shells use 130 for Ctrl-C
 WRONG, INTERRUPTED = 2, 130
 FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
@@ -97,13 +97,13 @@ def run_command(name: str) -> None:
     """Run a command as :func:`run` does.
 
     Args:
-        name (str): Of its module in ``mmclca.cli.commands``.
+        name (str): Module name in ``mmclca.cli.commands``.
     """
     run(main_of(name))
 
 
 def main_of(name: str) -> Callable[[], int | None]:
-    """Combine ``parse_args`` and ``main`` of a command."""
+    """Return a function that parses the options and runs a command."""
     command = command_named(name)
 
     def main():
@@ -120,16 +120,16 @@ def main_of(name: str) -> Callable[[], int | None]:
 
 
 def command_named(name: str):
-    """Find a picture command, or the module of another command."""
+    """Return a picture command, or the module of any other command."""
     return PICTURES.get(name) or import_module(f'mmclca.cli.commands.{name}')
 
 
 def upstream(name: str, **names) -> Callable[[], None]:
-    """Find the ``main`` of a tool of MMPretrain, with one-line errors.
+    """Return ``main`` of an MMPretrain tool, with one-line errors.
 
     Args:
-        name (str): File in the ``tools`` of MMPretrain.
-        **names: Replacements of names that it imports.
+        name (str): File in MMPretrain's ``tools`` folder.
+        **names: Replacements for names imported by the tool.
     """
 
     def main():
@@ -143,10 +143,10 @@ def upstream(name: str, **names) -> Callable[[], None]:
 
 
 def vis_scheduler() -> None:
-    """Draw a schedule with the tool of MMPretrain.
+    """Draw a learning-rate schedule with MMPretrain's tool.
 
-    The tool uses a model without layers, on which hooks fail: layer-wise
-    decay, AMP and hooks are removed.
+    The tool uses a model without layers, on which layer-wise decay, AMP and
+    hooks fail; they are removed.
     """
     with TemporaryDirectory() as work_dir:
         config = SimpleNamespace(fromfile=partial(_schedule, work_dir))
@@ -184,7 +184,7 @@ def prepare_process() -> None:
 
 
 def _parts_of(word: str) -> tuple[str, str, str]:
-    """Split an argument of a command line into name, = and value."""
+    """Split a command-line word into name, = and value."""
     name, sign, value = word.partition('=')
     return (name, sign, value) if sign else ('', '', word)
 
@@ -195,12 +195,12 @@ def run(main: Callable[[], int | None]) -> None:
     Other errors, and all errors with ``--debug``, keep their traceback.
 
     Args:
-        main (Callable): The tool, which returns the exit code. The message
-            of a ``KeyboardInterrupt`` is the advice how to resume.
+        main (Callable): The tool, which returns the exit code; a
+            ``KeyboardInterrupt`` contains the advice on how to resume.
 
     Raises:
         SystemExit: If the exit code is not 0: ``WRONG``, ``INTERRUPTED``, or
-            the code of the tool.
+            the tool's own code.
     """
     debug = '--debug' in sys.argv
     prepare_process()

@@ -17,7 +17,7 @@ from ..packages import (
     visualization,
 )
 
-# which of the images after each step are shown
+# images shown, selected from the images after each step
 MODES = dict(
     original=lambda steps: steps[:1],
     transformed=lambda steps: steps[-1:],
@@ -71,8 +71,12 @@ def parse_args():
 
 
 def with_recorded_steps(settings):
-    """Return a data set, and a list of the names and images of its last
-    sample, after each step of the pipeline; it may repeat another data set."""
+    """Build a dataset whose pipeline records images.
+
+    Returns:
+        tuple: The dataset, and a list with step name and image after each
+        pipeline step, refilled for each sample.
+    """
     inner = settings = datasets.match_by_name(settings)
     while 'pipeline' not in inner:
         inner = inner['dataset']
@@ -97,8 +101,7 @@ def with_recorded_steps(settings):
 
 
 def images_of(name, data):
-    """Return the names and copies of the images in a sample; some steps make
-    several."""
+    """Return name and copy of each image in a sample."""
     image = data.get('img')
     if isinstance(image, list):
         return [
@@ -108,22 +111,20 @@ def images_of(name, data):
 
 
 def label_of(sample, classes):
-    """Return the names of the classes of a sample; nothing where it has
-    none."""
+    """Describe the labels of a sample, '' without labels."""
     labels = sample.gt_label.tolist() if 'gt_label' in sample else []
     named = [f'{classes[i]} ({i})' if classes else f'{i}' for i in labels]
     return ', '.join(named)
 
 
 def file_of(sample, index):
-    """Return the name of the picture of a sample; images of two classes may
-    share one."""
+    """Return a picture name; the index separates images with equal names."""
     path = sample.get('img_path')
     return f'{index:05}_{Path(path).stem}.png' if path else f'{index:05}.png'
 
 
 def to_rgb(image, channel_order):
-    """Channels in reverse where they are BGR; a grey image has none."""
+    """Convert BGR to RGB; keep RGB and gray images."""
     swapped = channel_order == 'BGR' and image.ndim == 3
     return image[..., ::-1] if swapped else image
 

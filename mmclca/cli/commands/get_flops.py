@@ -31,7 +31,7 @@ def parse_args():
 
 
 def measure(config, cfg_options, shape):
-    """Compute the cost of the model of a config; logs go to stderr."""
+    """Compute the cost of a configured model; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise ValueError(f'--shape {shape}: expected one or two numbers')
@@ -43,7 +43,7 @@ def measure(config, cfg_options, shape):
 
 
 def rows(cost):
-    """Format the cost as the lines of a table."""
+    """Format the cost as table lines."""
     height, width = cost.shape
     yield f'Image      {height} x {width} pixels, batch size 1, inference'
     yield f'Cost       {cost.flops / 1e9:.3f} GMACs'

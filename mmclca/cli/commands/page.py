@@ -36,7 +36,7 @@ def parse_args():
 
 
 def local_address(host):
-    """See that a server can listen at an address, before a model is loaded."""
+    """Check that a server can listen at an address, before a model loads."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         family, kind, *_, place = found[0]
@@ -51,7 +51,7 @@ def local_address(host):
 
 
 def trained(args):
-    """Return a model, and the name of its checkpoint."""
+    """Load a model; return it with the name of its checkpoint."""
     checkpoint = args.checkpoint or page.trained_by_demo(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
     return model, Path(checkpoint).name
@@ -63,7 +63,7 @@ def read_gallery(path, model):
 
 
 def main(args):
-    # ended by its system, it removes what was uploaded as with Ctrl-C
+    # remove uploads on SIGTERM as on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with usage_errors():
         require('gradio', extra='demo')

@@ -100,7 +100,7 @@ def check(args):
 
 
 def load_probe(args):
-    """Build the probe; return it with the config of model and datasets."""
+    """Build the probe; return it with its config."""
     cfg, weights = apis.loading.config_and_weights(
         args.model, args.weights, args.cfg_options
     )

@@ -36,7 +36,7 @@ def parse_args():
 
 
 def classes_of(checkpoint, dataset_type):
-    """Return the names of the classes, None where there are none."""
+    """Return class names from a checkpoint or dataset type, or None."""
     classes = checkpoints.stored.stored_classes(checkpoint)
     if dataset_type is None:
         return classes
@@ -52,7 +52,7 @@ def classes_of(checkpoint, dataset_type):
 
 
 def publish(args):
-    """Write the files; gives their paths."""
+    """Write the files; return their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
         raise FileNotFoundError(f'folder {folder} not found: create it first')

@@ -102,7 +102,7 @@ def check(args):
 
 
 def embed(args, inferencer, place, split):
-    """Return images that can be read, and their features."""
+    """Return the readable images and their features."""
     images = model_files.images_of(inferencer.model._config, place, split)
     found, unread = apis.features.extract_features(
         inferencer, images.paths, args.stage, args.batch_size
@@ -162,7 +162,7 @@ def show(entries, metrics):
 
 
 def show_files(args):
-    """Name the files, and the command that uses the index."""
+    """Print the written files, and a command for the index."""
     files = args.out, args.save_index, args.sheet
     print_safe(*(f'Saved      {file}' for file in filter(None, files)))
     if args.save_index:

@@ -37,7 +37,7 @@ def parse_args(argv=None):
 
 
 def images_in(place):
-    """Read the images that ``fit`` accepts; print the skipped ones."""
+    """Read the images as ``fit`` does; print the skipped files."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
     found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)
@@ -54,7 +54,7 @@ def images_in(place):
 
 
 def warn_of_small_classes(images, wanted):
-    """Name the classes that are too small for all lists."""
+    """Warn if classes have fewer images than lists."""
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
@@ -65,7 +65,7 @@ def warn_of_small_classes(images, wanted):
 
 
 def training_command(out, num_classes, has_test):
-    """Write the command that trains with the lists of a folder."""
+    """Return the command that trains with the lists."""
     options = [f'model.head.num_classes={num_classes}']
     for name in datasets.photographs.lists.SPLITS:
         loader = f'{name}_dataloader.dataset'

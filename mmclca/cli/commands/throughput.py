@@ -124,7 +124,7 @@ def add_rounds(parser):
 
 
 def fill_in(args):
-    """Fill in what depends on other options."""
+    """Set the defaults that depend on other options."""
     if args.arch is None:
         given = args.configs or args.baseline
         args.arch = [] if given else ['deit-small']
@@ -137,7 +137,7 @@ def fill_in(args):
 
 
 def refused_names(args):
-    """Yield what is wrong with names and sizes."""
+    """Yield errors in names and sizes."""
     known = benchmark.candidates
     archs = mmpretrain.models.backbones.VisionTransformer.arch_zoo
     methods = [*known.PLAINS, *known.REDUCERS]
@@ -151,7 +151,7 @@ def refused_names(args):
 
 
 def refused_together(args):
-    """Yield what is wrong with some options together."""
+    """Yield conflicts between options."""
     if args.fuse and args.train:
         yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
@@ -169,7 +169,7 @@ def refused_together(args):
 
 
 def setting_of(args):
-    """Make the setting, and see whether memory can be measured in it."""
+    """Build the setting; check that memory can be measured."""
     setting = benchmark.Setting(
         args.device,
         args.threads,
@@ -187,7 +187,7 @@ def setting_of(args):
 
 
 def read_config(name, train):
-    """Return the classifier of a config file."""
+    """Return the classifier in a config file as a candidate."""
     with usage_errors(name), redirect_stdout(sys.stderr):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
@@ -198,7 +198,7 @@ def read_config(name, train):
 
 
 def plan(args):
-    """Return the models beside each baseline, in the order of measuring."""
+    """Return the models to time per baseline, in order."""
     if args.backend == 'onnx':
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
     return benchmark.candidates.plan(
@@ -216,7 +216,7 @@ def plan(args):
 
 @usage_errors()
 def check(args):
-    """Refuse what would fail when the measuring has begun, or after it."""
+    """Refuse settings that would fail after measurements have begun."""
     fill_in(args)
     for problem in (*refused_names(args), *refused_together(args)):
         raise ValueError(problem)
@@ -226,7 +226,7 @@ def check(args):
 
 
 def measure(args, setting, planned, missing):
-    """Measure all models; rows are printed as they come."""
+    """Measure all models; print each row immediately."""
     pages = benchmark.pages
     print(*pages.results_head(), sep='\n')
     passes = args.rounds, args.warm_up, args.memory, missing
@@ -258,6 +258,6 @@ def main(args):
         if args.out:  # results stay if the command is interrupted
             pages.write_comparison(args.out, *given)
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
-    if args.out and results:  # models out of memory may follow the last one
+    if args.out and results:  # adds models that ran out of memory at the end
         pages.write_comparison(args.out, *given)
         print_safe(f'Saved      {args.out}.md, .csv, .json, .png')

@@ -49,7 +49,7 @@ def add_set(parser):
 def run_download(dataset, to, revision):
     info, importing = datasets.ultra_fgvc.info, datasets.ultra_fgvc.importing
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
-    # SoyAgeing consists of its stages, which `all` names too
+    # SoyAgeing consists of growth stages, which `all` lists as well
     for part in {part.name: part for one in sets for part in one.parts}:
         print_safe(
             f'Saved      {importing.download(info.SETS[part], to, revision)}'

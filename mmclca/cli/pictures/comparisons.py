@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures that compare layers and models on the images of a split."""
+"""Pictures that compare layers and models on a dataset split."""
 
 from functools import partial
 from pathlib import Path
@@ -8,8 +8,8 @@ from ..arguments import positive
 from ..packages import apis, datasets, models, torch, visualization
 from .command import add_split, load
 
-FEATURES = ('cls', 'mean', 'all')  # of visualization.cka
-# studies of layers: what the colours of a matrix, or some curves, are
+FEATURES = ('cls', 'mean', 'all')  # see visualization.cka
+# label of the color bar, or legend title of the curves, by kind
 MATRICES = dict(cka='CKA', maps='cosine of maps of attention')
 CURVES = dict(attention='head', fourier='layer', probe='', reinit='', pca='')
 
@@ -67,7 +67,7 @@ def draw_cka(args):
 
 
 def similarity_of(args, opened):
-    """Compare each layer of a model with each one of the last model."""
+    """Compare each layer in the first model with each in the last model."""
     (one, read, _), (other, read_again, _) = opened[0], opened[-1]
     if args.kind == 'maps':
         pairs = zip(read(), read_again(), strict=True)
@@ -78,7 +78,7 @@ def similarity_of(args, opened):
 
 
 def curves_of(args, model, read):
-    """Measure what is drawn as curves."""
+    """Compute the values of the curves."""
     study = visualization.layer_studies
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
@@ -92,7 +92,7 @@ def curves_of(args, model, read):
 
 
 def chosen(args, length):
-    """Choose positions of whole batches of images, whose classes are mixed."""
+    """Choose image indices for full batches with mixed classes."""
     most = min(length, args.num_images)
     number = most // args.batch_size
     if not number:
@@ -106,18 +106,18 @@ def chosen(args, length):
 
 
 def open_split(args, model, choose=range):
-    """Return a model, a function that reads the images, and their names."""
+    """Return the model, a function that yields batches, and image names."""
     dataset = datasets.batches.dataset_of(model._config, args.split)
     indices = choose(len(dataset))
     infos = map(dataset.get_data_info, indices)
-    # the folder of an image is its class in most data sets
+    # the folder is the class in most datasets
     names = [Path(info['img_path']).parts[-2:] for info in infos]
     how = model, dataset, indices, args.batch_size
     return model, partial(datasets.batches.batches, *how), names
 
 
 def check_same(args, seen):
-    """Refuse models whose configs name other images."""
+    """Raise if the configs have different images."""
     if any(names != seen[0] for names in seen):
         raise ValueError(f'the configs have different {args.split} images')
 
@@ -157,5 +157,5 @@ def draw_agreement(args):
 
 
 def images_of(read):
-    """Yield images in batches, which are not kept."""
+    """Yield the image tensor of each batch."""
     return (batch.images for batch in read())

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a model on images, one row per image."""
+"""Pictures with one row per image."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ from ..errors import usage_errors
 from ..packages import apis, checkpoints, datasets, torch, visualization
 from . import command
 
-# of visualization.cam
+# see visualization.cam
 CAM_METHODS = (
     *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
     *('hirescam', 'eigencam', 'eigengradcam'),
@@ -61,7 +61,7 @@ def draw_pooling(args):
 
 
 def label_of(text, names):
-    """Find the label of a class, by its name or its number."""
+    """Return the label for a class name or number."""
     if text in names:
         return names.index(text)
     if text.isdecimal() and int(text) < len(names):
@@ -125,7 +125,7 @@ def add_cam(parser):
 
 
 def layer(text):
-    """Read the number of a layer, also out of the name of its module."""
+    """Parse a layer number or a module name such as backbone.layers[-1]."""
     found = re.fullmatch(LAYER, text)
     if not found:
         raise argparse.ArgumentTypeError(
@@ -147,7 +147,7 @@ def draw_cam(args):
 
 
 def activations(inferencer, one, args):
-    """Draw a map for each class; layers count alike."""
+    """Compute one map per class, averaged over the layers."""
     model, cam = inferencer.model, visualization.cam
     with torch.no_grad():
         best = int(model(one.batch, mode='tensor').argmax())
@@ -169,7 +169,7 @@ def activations(inferencer, one, args):
 
 
 def left_in_layers(model, batch, layers):
-    """Say how many patches are left in layers, if not all; once each."""
+    """Describe the number of remaining patches per layer, without repeats."""
     from mmclca.visualization.survivors import patches_left
 
     weights = visualization.cam.weights_by_layer(model, batch)
@@ -206,7 +206,7 @@ def draw_reduction(args):
 
 
 def build(cfg, checkpoint, pretrained):
-    """Build the classifier of a config, with weights where there are any."""
+    """Build a classifier; load weights, or warn about random weights."""
     model = apis.loading.build_classifier(cfg, pretrained or False)
     visualization.check_reduces(model.backbone)
     if checkpoint:
