@@ -21,5 +21,7 @@ def test_purpose_is_the_first_sentence():
 
 
 def test_options_are_in_their_order():
-    text = '  -h, --help  show\n  -p N, --pairs N  see --x\n  --a-b C\n      d\n'
+    text = (
+        '  -h, --help  show\n  -p N, --pairs N  see --x\n  --a-b C\n      d\n'
+    )
     assert TOOL['options'](text) == ['--help', '--pairs', '--a-b']

@@ -8,7 +8,7 @@ columns are predicted classes.
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.utils.messages import print_safe
+from mmclca.utils.messages import print_safe, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import file_named
@@ -69,9 +69,7 @@ def classes_of(cfg):
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
-        print_safe(
-            f'Warning: class numbers instead of names, test set: {error}'
-        )
+        warn(f'class numbers instead of names, test set: {error}')
         return None
     return dataset.metainfo.get('classes')
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.messages import first_of, print_safe, track
+from mmclca.utils.messages import first_of, print_safe, track, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import (
@@ -134,11 +134,9 @@ def warn_of_known(model, images):
         rows = {row['path'] for row in files.used_rows()}
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
-            print_safe(
-                'Warning: cross-validation is optimistic, as the backbone '
-                f'of {model} was trained on {len(known)} of these '
-                f'{len(images)} images',
-                file=sys.stderr,
+            warn(
+                f'cross-validation is optimistic, as the backbone of {model} '
+                f'was trained on {len(known)} of these {len(images)} images'
             )
 
 

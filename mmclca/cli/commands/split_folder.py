@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
-from mmclca.utils.messages import print_safe
+from mmclca.utils.messages import print_safe, warn
 
 from .. import Parser, usage_errors
 from ..packages import datasets
@@ -58,9 +58,9 @@ def warn_of_small_classes(images, wanted):
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
-        print_safe(
-            f'Warning: classes with fewer than {wanted} images are in the '
-            f'training list only: {", ".join(small)}'
+        warn(
+            f'classes with fewer than {wanted} images are in the training '
+            f'list only: {", ".join(small)}'
         )
 
 
@@ -95,9 +95,7 @@ def run(args):
     )
     print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
-        print_safe(
-            f'Warning: {out} contains spaces or commas: rename the folder'
-        )
+        warn(f'{out} contains spaces or commas: rename the folder')
 
 
 def main(args):

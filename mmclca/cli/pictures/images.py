@@ -3,9 +3,8 @@
 
 import argparse
 import re
-import sys
 
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import not_one_of, warn
 
 from .. import model_files
 from ..errors import usage_errors
@@ -214,8 +213,5 @@ def build(cfg, checkpoint, pretrained):
     elif pretrained:
         checkpoints.loading.refuse_broken(model, pretrained)
     else:
-        print(
-            'Warning: weights are random, as no checkpoint is given',
-            file=sys.stderr,
-        )
+        warn('weights are random, as no checkpoint is given')
     return model.eval()
