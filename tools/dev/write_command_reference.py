@@ -26,9 +26,10 @@ END = '<!-- end of tables -->'
 TITLES = ('command', 'purpose', 'options')
 SHARED = (
     *('--help', '--debug', '--device', '--cfg-options'),
-    *('--batch-size', '--launcher', '--local_rank'),
+    *('--batch-size', '--launcher', '--local_rank', '--local-rank'),
 )
-# commands by section, with the page that explains them
+SUBCOMMANDS = re.compile(r'\{([\w,]+)\} \.\.\.')  # in a usage line
+# explaining page by section and command
 SECTIONS = {
     'Fit and use': {
         'mmclca fit': 'fit',
@@ -78,7 +79,7 @@ SECTIONS = {
         'tools/visualization/vis_reconstruction.py': 'pretraining',
     },
 }
-# for help texts that do not begin with the purpose
+# help texts without the purpose in the first sentence
 PURPOSES = {
     'analyze_logs': 'Plot losses and metrics, or print the training speed',
     'draw_reduction': 'Draw the patches that remain after each stage',
@@ -95,18 +96,27 @@ def help_of(command, *task):
     words = [*command.split(), *task, '--help']
     file = ROOT / words[0]
     words[0] = file.name
-    wide = patch.dict(os.environ, COLUMNS='10000')
-    with wide, patch.object(sys, 'argv', words), suppress(SystemExit):
-        with redirect_stdout(StringIO()) as out:
-            if file.suffix:
-                runpy.run_path(str(file), run_name='__main__')
-            else:
-                verbs.main()
+    wide, out = patch.dict(os.environ, COLUMNS='10000'), StringIO()
+    argv = patch.object(sys, 'argv', words)
+    with wide, argv, redirect_stdout(out), suppress(SystemExit):
+        if file.suffix:
+            runpy.run_path(str(file), run_name='__main__')
+        else:
+            verbs.main()
     return out.getvalue()
 
 
+def options_of(command):
+    """Yield a command and each of its subcommands with the option names."""
+    text = help_of(command)
+    yield command, options(text)
+    if found := SUBCOMMANDS.search(text):
+        for name in found[1].split(','):
+            yield f'{command} {name}', options(help_of(command, name))
+
+
 def purpose(name, text):
-    """Return the first sentence of a help text."""
+    """Return the first sentence in a help text."""
     description = text.split('\n\n')[1]
     return PURPOSES.get(name) or re.split('[.;:](?: |$)', description)[0]
 
@@ -118,16 +128,16 @@ def options(text):
 
 
 def row(command, page):
-    """Return the table cells of a command: link, purpose, own options."""
-    text = help_of(command)
+    """Return the table cells: link, purpose, own options."""
     name = Path(command).stem if command.endswith('.py') else command
     cell = f'[`{command}`]({page}.md)' if page else f'`{command}`'
-    own = [f'`{x}`' for x in options(text) if x not in SHARED]
-    return [cell, purpose(name, text), ' '.join(own)]
+    names = dict.fromkeys(x for _, found in options_of(command) for x in found)
+    own = [f'`{x}`' for x in names if x not in SHARED]
+    return [cell, purpose(name, help_of(command)), ' '.join(own)]
 
 
 def tables():
-    """Yield the lines of all tables."""
+    """Yield all table lines."""
     from mmclca.benchmark.pages import line, table_head
 
     for title, commands in SECTIONS.items():
@@ -138,7 +148,7 @@ def tables():
 
 
 def write():
-    """Replace the text between the marks of the page."""
+    """Replace the text between the marks in the page."""
     lines = '\n'.join(tables())
     write_between(PAGE, BEGIN, END, f'{lines}\n\n')
 
