@@ -236,7 +236,7 @@ def add_run_arguments(parser: Parser) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Check that ``--out`` can be written; create its folder."""
+    """Refuse an ``--out`` path that cannot be written; create its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existed = path.exists()

@@ -103,7 +103,7 @@ def run_command(name: str) -> None:
 
 
 def main_of(name: str) -> Callable[[], int | None]:
-    """Return a function that parses the options and runs a command."""
+    """Return a function parsing the options and running a command."""
     command = command_named(name)
 
     def main():

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count lines of code by room, without docstrings, comments and blanks.
+"""Count code lines per package, without docstrings, comments and blanks.
 
-``python tools/dev/count_lines.py`` prints the files and lines of each room.
+``python tools/dev/count_lines.py`` prints files and lines per package.
 """
 
 import ast
@@ -24,7 +24,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def lines_of(text):
-    """Return the number of lines of a source that are code."""
+    """Count the code lines in a source text."""
     used, docstrings = set(), set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in SILENT:
@@ -37,8 +37,7 @@ def lines_of(text):
 
 
 def room_of(file):
-    """Return the folder whose lines a file's are, by its path below the
-    project."""
+    """Return the package that a file is counted in."""
     parts = file.parent.parts
     for room in ('tools/research', 'tools/dev/pictures'):
         if room in file.parent.as_posix():
@@ -47,7 +46,7 @@ def room_of(file):
 
 
 def rooms():
-    """Return files and lines of each room, as a dict of pairs."""
+    """Return numbers of files and lines by package."""
     counted = {}
     for top in ('mmclca', 'tools', 'tests'):
         for file in sorted((ROOT / top).rglob('*.py')):

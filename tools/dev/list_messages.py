@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""List the messages of the project and count wording habits in them.
+"""Count wording habits in all messages, and list the worst messages.
 
 Reads ``raise``, ``warn``, ``error`` and help texts in ``mmclca`` and
 ``tools``, and report.html. Prints rates per 1,000 words for each package.
@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 NAMES, CALLS = ('*.py', 'report.html'), ('warn', 'warning', 'error')
-HELP = {'add': 1, 'flag': 1}  # position of the help text in Parser's methods
+HELP = {'add': 1, 'flag': 1}  # help text position in Parser's methods
 KEYWORDS = 'help', 'meaning', 'description'
 HABITS = dict(
     what=r'\bwhat(ever)?\b',
@@ -42,7 +42,7 @@ def text_of(node, constants):
 
 
 def messages_of(node):
-    """Return the expressions of a node that hold a message."""
+    """Return the message expressions in a node."""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         return node.exc.args
     if not isinstance(node, ast.Call):
@@ -54,7 +54,7 @@ def messages_of(node):
 
 
 def texts_of(file):
-    """Yield the line and text of each message of a module or template."""
+    """Yield line and text per message in a module or template."""
     text = file.read_text(encoding='utf-8')
     if file.suffix == '.html':
         text = re.sub(MARKUP, lambda x: '\n' * x[0].count('\n') or ' ', text)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Generated parts of pages, between two marks."""
+"""Replace generated text between two marks in a page."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count tokens and GMACs of all methods for docs/methods.
+"""Count tokens and GMACs per method for docs/methods.
 
 ``python tools/dev/write_method_tables.py`` counts every method,
 ``... write_method_tables.py EViT ToMe`` these two. All counts are stored in
@@ -20,7 +20,7 @@ BEGIN = '<!-- table: tools/dev/write_method_tables.py -->\n'
 END = '<!-- end of table -->'
 SIZES = (224, 448)
 KEEP_RATES = (1.0, 0.7, 0.5, 0.25, 0.1)
-SHOWN = '0.5'  # keep rate of the table in the page
+SHOWN = '0.5'  # keep rate in the page
 COUNTS = ('tokens', 'gmacs', 'distance_gmacs')
 COLUMNS = (
     *('method', 'img_size', 'keep_rate'),
@@ -33,14 +33,7 @@ TITLES = (
 
 
 def config(method, size, keep_rate, clca):
-    """Return the config of a classifier with one method.
-
-    Args:
-        method (str): Registered name of the method.
-        size (int): Height and width of the image in pixels.
-        keep_rate (float): Keep rate of all stages.
-        clca (bool): Whether with CLC and CLA.
-    """
+    """Return a classifier config with one method, with or without CLCA."""
     from mmengine.config import Config
 
     from mmclca.models import with_reduction
@@ -52,12 +45,12 @@ def config(method, size, keep_rate, clca):
 
 
 def cells(method, size, keep_rate, clca):
-    """Return tokens after the layers that CLA reads, and GMACs, as text."""
+    """Return tokens after the layers used by CLA, and GMACs, as text."""
     import torch
 
     from mmclca.evaluation.cost import count_config
 
-    torch.manual_seed(0)  # ATS is run
+    torch.manual_seed(0)  # ATS is counted on a random image
     cost = count_config(config(method, size, keep_rate, clca))
     tokens = '/'.join(str(cost.tokens[layer]) for layer in (3, 6, 9, 11))
     distances = f'{cost.distances / 1e9:.2f}' if cost.distances else ''
@@ -65,7 +58,7 @@ def cells(method, size, keep_rate, clca):
 
 
 def row(method, size, keep_rate):
-    """Return a row of the CSV: counts without CLCA, then with it."""
+    """Return a CSV row: counts without and with CLCA."""
     counted = (cells(method, size, keep_rate, clca) for clca in (False, True))
     texts = [text for cost in counted for text in cost]
     values = (method, str(size), f'{keep_rate:g}', *texts)
@@ -73,14 +66,14 @@ def row(method, size, keep_rate):
 
 
 def read_costs():
-    """Return the rows of the CSV."""
+    """Return the CSV rows."""
     from mmclca.utils.files import read_rows
 
     return read_rows(COSTS, *COLUMNS)
 
 
 def shown(costs):
-    """Return the lines of the table in the page."""
+    """Return the table lines in the page."""
     from mmclca.benchmark.pages import line, table_head
 
     by_method = {}
@@ -93,7 +86,7 @@ def shown(costs):
 
 
 def write_table(costs):
-    """Replace the table between the marks of the page."""
+    """Replace the table between the marks in the page."""
     lines = '\n'.join(shown(costs))
     write_between(PAGE, BEGIN, END, f'{lines}\n')
 

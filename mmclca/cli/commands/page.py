@@ -36,7 +36,7 @@ def parse_args():
 
 
 def local_address(host):
-    """Check that a server can listen at an address, before a model loads."""
+    """Refuse an address where a server cannot listen, before loading."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         family, kind, *_, place = found[0]

@@ -65,7 +65,7 @@ def warn_of_small_classes(images, wanted):
 
 
 def training_command(out, num_classes, has_test):
-    """Return the command that trains with the lists."""
+    """Return the training command for the lists."""
     options = [f'model.head.num_classes={num_classes}']
     for name in datasets.photographs.lists.SPLITS:
         loader = f'{name}_dataloader.dataset'

@@ -124,7 +124,7 @@ def add_rounds(parser):
 
 
 def fill_in(args):
-    """Set the defaults that depend on other options."""
+    """Set the defaults depending on other options."""
     if args.arch is None:
         given = args.configs or args.baseline
         args.arch = [] if given else ['deit-small']
@@ -169,7 +169,7 @@ def refused_together(args):
 
 
 def setting_of(args):
-    """Build the setting; check that memory can be measured."""
+    """Build the setting; refuse ``--memory`` if it cannot be measured."""
     setting = benchmark.Setting(
         args.device,
         args.threads,
@@ -216,7 +216,7 @@ def plan(args):
 
 @usage_errors()
 def check(args):
-    """Refuse settings that would fail after measurements have begun."""
+    """Refuse settings that fail only after measurements have begun."""
     fill_in(args)
     for problem in (*refused_names(args), *refused_together(args)):
         raise ValueError(problem)
@@ -258,6 +258,6 @@ def main(args):
         if args.out:  # results stay if the command is interrupted
             pages.write_comparison(args.out, *given)
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
-    if args.out and results:  # adds models that ran out of memory at the end
+    if args.out and results:  # adds trailing models without enough memory
         pages.write_comparison(args.out, *given)
         print_safe(f'Saved      {args.out}.md, .csv, .json, .png')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Options and loading shared by the commands that draw a trained model."""
+"""Options and loading shared by all picture commands."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures that compare layers and models on a dataset split."""
+"""Pictures comparing layers and models on a dataset split."""
 
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def chosen(args, length):
 
 
 def open_split(args, model, choose=range):
-    """Return the model, a function that yields batches, and image names."""
+    """Return the model, a function yielding batches, and image names."""
     dataset = datasets.batches.dataset_of(model._config, args.split)
     indices = choose(len(dataset))
     infos = map(dataset.get_data_info, indices)

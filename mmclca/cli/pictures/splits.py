@@ -8,7 +8,7 @@ from ..arguments import positive
 from ..packages import configs, datasets, torch, visualization
 from .command import add_model, add_split, check_labels, load
 
-# model outputs that t-SNE can draw
+# model outputs for t-SNE
 STAGES = ('backbone', 'neck', 'pre_logits')
 # defaults for sklearn.manifold.TSNE, which calls n_iter max_iter
 TSNE = dict(

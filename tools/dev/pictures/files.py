@@ -7,7 +7,7 @@ FOLDER = Path('docs/pictures')
 # models and data are not in the repository; the pages show the commands
 KEPT = ('pretraining/mae', 'representations/deit-tiny_attention')
 KEPT += ('representations/mae_attention',)
-COLORS = 256  # of the palette; looks the same, at a third of the size
+COLORS = 256  # palette size: looks equal at a third of the file size
 
 
 def save(picture, name):

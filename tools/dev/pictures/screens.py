@@ -34,7 +34,7 @@ BUTTONS = ''.join(map(BUTTON.format, ('#ff5f57', '#febc2e', '#28c840')))
 
 
 def draw_photos():
-    """Draw synthetic leaves; keep three per class out of the photos."""
+    """Draw synthetic leaves; hold out three per class."""
     shutil.rmtree(WORK / 'photos', ignore_errors=True)
     number = f'--classes={len(CLASSES)}', f'--per-class={PHOTOS + 3}'
     options = '--seed=7', '--difference=2', '--jobs=2'
