@@ -9,7 +9,7 @@ from mmclca import cli
 
 @pytest.fixture
 def run(monkeypatch):
-    """Run a tool with a stream that cannot encode all; its words, output."""
+    """Run a tool on a cp1252 stream; arguments and output."""
 
     def run(tool, *words):
         stream = TextIOWrapper(BytesIO(), encoding='cp1252')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""tools/dev/write_metafile.py writes the costs into the configs as well."""
+"""tools/dev/write_metafile.py updates the costs in configs."""
 
 import runpy
 
@@ -15,7 +15,7 @@ model = dict()  # Cost: 1.00 GMACs, 1.00 M parameters.
 """
 
 
-def test_costs_are_renewed_and_their_words_stay():
+def test_cost_line_is_updated_and_keeps_its_words():
     cost = Cost((224, 224), flops=1_234_567_890, params=85_798_656)
     for words in ('', 'at most '):
         old = CONFIG.format(f'{words}0.51 GMACs, 5.53 M parameters')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A room imports the rooms below it, and grows no larger than it is."""
+"""Import direction and line budget per package."""
 
 import ast
 from pathlib import Path
@@ -55,12 +55,12 @@ BUDGET = {
 
 
 def room(module):
-    """The part of a name that says where it is, '' for the package."""
+    """Return the subpackage in a module name, '' for mmclca itself."""
     return (*module.split('.'), '')[1]
 
 
 def imported(file):
-    """Names of all modules here that a file imports, anywhere in it."""
+    """Yield the names of all imported modules in a file."""
     package = ('mmclca', *file.relative_to(PACKAGE).parent.parts)
     for node in ast.walk(ast.parse(file.read_text(encoding='utf-8'))):
         if isinstance(node, ast.Import):
@@ -77,7 +77,7 @@ def imported(file):
                 yield from (f'mmclca.{alias.name}' for alias in node.names)
 
 
-def test_every_room_has_its_level():
+def test_every_package_has_a_level():
     found = {path.stem for path in PACKAGE.iterdir() if path.stem[0] != '_'}
     assert found - {'', '.mim'} == {*ROOMS}
 
@@ -95,7 +95,7 @@ def test_imports_go_downward():
     assert not upward
 
 
-def test_rooms_keep_to_their_budgets(monkeypatch, capsys):
+def test_packages_keep_their_line_budget(monkeypatch, capsys):
     run_tool(monkeypatch, ROOT / 'tools/dev/count_lines.py')
     *rows, _ = map(str.split, capsys.readouterr().out.splitlines())
     lines = {room: int(lines) for room, _, lines in rows}

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The tables of docs/tools.md."""
+"""Tables in docs/tools.md."""
 
 import runpy
 
@@ -20,7 +20,7 @@ def test_purpose_is_the_first_sentence():
     assert TOOL['purpose']('x', text) == 'Draw a map, 1.5 px wide'
 
 
-def test_options_are_in_their_order():
+def test_options_keep_their_order():
     text = (
         '  -h, --help  show\n  -p N, --pairs N  see --x\n  --a-b C\n      d\n'
     )

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The pages of the methods, and their tokens and GMACs."""
+"""Method pages, with their tokens and GMACs."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ WITHOUT_PICTURE = {'DynamicViT', 'PatchMerger', 'SiT', 'Sinkhorn'}
 slow = pytest.mark.slow
 
 
-def test_every_method_has_a_page_a_picture_and_a_line():
+def test_every_method_has_page_picture_and_table_row():
     overview = (PAGES / 'README.md').read_text()
     registered = {
         name
@@ -68,7 +68,7 @@ def test_stored_costs_equal_counted_costs(method):
         for cost in COSTS
         if cost['method'] == method and cost['img_size'] == '224'
     ]
-    # one row of each, at different keep rates
+    # one row per method, at different keep rates
     i = 2 if method == 'ATS' else METHODS.index(method) % 5
     rate = TOOL['KEEP_RATES'][i]
     assert TOOL['row'](method, 224, rate) == small[i]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The model tables of docs/weights.md."""
+"""Model tables in docs/weights.md."""
 
 import re
 import runpy
