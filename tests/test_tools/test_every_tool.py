@@ -216,12 +216,9 @@ ELSEWHERE = {
     'research/plot_sweep.py': 'test_research/test_pages.py',
     'dev/count_lines.py': 'test_package/test_rooms.py',
     'dev/pictures/__main__.py': 'test_tools/test_pictures_of_docs.py',
-    'dev/write_metafile.py': 'test_configs/test_write_costs.py',
-    'dev/write_command_reference.py': (
-        'test_tools/test_write_command_reference.py'
-    ),
-    'dev/write_method_tables.py': 'test_tools/test_write_method_tables.py',
-    'dev/write_model_zoo.py': 'test_tools/test_write_model_zoo.py',
+    'dev/write_metafile.py': 'test_tools/test_generated_pages.py',
+    'dev/write_command_reference.py': 'test_tools/test_generated_pages.py',
+    'dev/write_model_zoo.py': 'test_tools/test_generated_pages.py',
 }
 SLOW = (pytest.mark.slow, pytest.mark.first)
 GOLDEN = (
