@@ -116,7 +116,7 @@ REFUSED = [
     (PUBLISH, 'tiny.pth leaf --config gone.py', 'gone.py'),
     (PUBLISH, 'cut.pth leaf', 'incomplete'),
     (PUBLISH, 'tiny.pth leaf --dataset-type Leaves', '--dataset-type'),
-    (HOLD_OUT, 'data --num 3 --out lists', 'train.txt'),
+    (HOLD_OUT, 'data --num 3 --out lists', 'classes.txt'),
 ]
 CONFIGS = dict(
     empty='x = 1',
@@ -125,7 +125,8 @@ CONFIGS = dict(
     taught=f"{CONFIG}\nmodel['teacher'] = dict(config='x')",
     unknown=CONFIG.replace('mmclca.TopK', 'mmclca.No'),
     grid="datasets = ['leaf40']\nbackbones = ['vit-mini-p14']\n"
-    "methods = ['Evit']\nkeep_rates = [0.5]\nsizes = [56]\n",
+    "methods = ['Evit']\nkeep_rates = [0.5]\nsizes = [56]\n"
+    "clca = ['base']\nseeds = [1]\n",
 )
 
 
@@ -152,6 +153,11 @@ def folder(tmp_path_factory):
     return folder
 
 
+def files_in(folder):
+    """Return all paths, without the logs of a runner."""
+    return {x for x in folder.rglob('*') if 'work_dirs' not in x.parts}
+
+
 @pytest.mark.parametrize('tool, words, term', REFUSED)
 def test_tool_exits_with_one_line_if_setting_is_wrong(
     tool, words, term, folder, monkeypatch, capsys
@@ -159,9 +165,9 @@ def test_tool_exits_with_one_line_if_setting_is_wrong(
     monkeypatch.chdir(folder)
     monkeypatch.setenv('LOCAL_RANK', '0')
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
-    before = {*folder.rglob('*')}
+    before = files_in(folder)
     path = ROOT / 'tools' / tool
     assert end_of(monkeypatch, path, *words.split()) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith(path.name) and term in line
-    assert {*folder.rglob('*')} == before
+    assert files_in(folder) == before
