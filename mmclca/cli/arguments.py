@@ -19,14 +19,14 @@ class Parser(argparse.ArgumentParser):
     Args:
         description (str): Docstring whose first paragraph describes the
             command. Defaults to ''.
-        go_on (str): Advice after Ctrl-C. Defaults to ''.
+        advice (str): Advice after Ctrl-C. Defaults to ''.
         **more: ``argparse.ArgumentParser`` arguments.
     """
 
-    def __init__(self, description: str = '', go_on: str = '', **more):
+    def __init__(self, description: str = '', advice: str = '', **more):
         first, *_ = description.split('\n\n')
         super().__init__(description=' '.join(first.split()), **more)
-        self.set_defaults(go_on=go_on)
+        self.set_defaults(advice=advice)
         self.flag('--debug', 'show the full traceback of an error')
 
     def add(self, names: str, meaning: str, default=None, **more) -> None:

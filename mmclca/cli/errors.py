@@ -11,9 +11,9 @@ from mmclca.checkpoints.error import WRONG_INPUT, CheckpointError
 from mmclca.utils.messages import did_you_mean
 
 # user errors even after the start: full disk, numbers, files
-LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
+LATE_ERRORS = (CheckpointError, FileNotFoundError, FloatingPointError)
 # messages from torch, mmcv and mmpretrain about wrong settings and files
-USERS = re.compile(
+USER_MESSAGES = re.compile(
     'shapes cannot be multiplied|must match the size of tensor|multi-target '
     'not supported|Found 0 files in subfolders|failed to load image'
 )
@@ -39,12 +39,12 @@ def usage_errors(source=None) -> Iterator[None]:
     try:
         yield
     except WRONG_INPUT as error:
-        raise mistake(source, error) from error
+        raise usage_error(source, error) from error
     except RuntimeError as error:
         from mmengine.config.utils import ConfigParsingError
 
         if isinstance(error, ConfigParsingError):
-            raise mistake(source, error) from error
+            raise usage_error(source, error) from error
         raise
 
 
@@ -53,7 +53,7 @@ def setup_errors(source, runner) -> Iterator[None]:
     """Raise a ``UsageError`` if a ``Runner`` cannot start.
 
     Errors after the start (data and model built, weights loaded) keep their
-    traceback, unless they are in ``LATE`` or match ``USERS``.
+    traceback, unless they are in ``LATE_ERRORS`` or match ``USER_MESSAGES``.
     """
     from mmengine.hooks import Hook
 
@@ -72,19 +72,21 @@ def setup_errors(source, runner) -> Iterator[None]:
         yield
     except (*WRONG_INPUT, RuntimeError) as error:
         late = hook.started or not isinstance(error, WRONG_INPUT)
-        users = isinstance(error, LATE) or USERS.search(str(error))
+        users = isinstance(error, LATE_ERRORS) or USER_MESSAGES.search(
+            str(error)
+        )
         if late and not users:
             raise
-        raise mistake(source, error) from error
+        raise usage_error(source, error) from error
 
 
-def mistake(source, error: Exception) -> UsageError:
+def usage_error(source, error: Exception) -> UsageError:
     """Convert an error in ``WRONG_INPUT`` to a ``UsageError``."""
     begin = '' if source is None else f'{source}: '
-    return UsageError(f'{begin}{explained(error)}')
+    return UsageError(f'{begin}{describe_error(error)}')
 
 
-def explained(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Describe an error in one line; suggest names for an unknown type."""
     text = ' '.join(_text(error).split())
     if found := UNKNOWN_TYPE.search(text):

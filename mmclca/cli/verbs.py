@@ -63,7 +63,7 @@ from types import SimpleNamespace
 from mmclca.utils.messages import print_safe
 from mmclca.version import __version__
 
-from .errors import UsageError, mistake, usage_errors
+from .errors import UsageError, usage_error, usage_errors
 from .pictures import PICTURES
 
 # exit codes; shells use 130 for Ctrl-C
@@ -76,12 +76,12 @@ VERBS = sorted(name.replace('_', '-') for name in NAMES)
 
 def main() -> None:
     """Run the command named on the command line."""
-    verb = _verb_of(sys.argv[1:2])
+    verb = _subcommand_of(sys.argv[1:2])
     sys.argv = [f'mmclca {verb}', *sys.argv[2:]]
     run_command(verb.replace('-', '_'))
 
 
-def _verb_of(words: list[str]) -> str:
+def _subcommand_of(words: list[str]) -> str:
     parser = argparse.ArgumentParser(
         prog='mmclca',
         usage='mmclca COMMAND ... ("mmclca COMMAND --help" for its options)',
@@ -108,13 +108,13 @@ def main_of(name: str) -> Callable[[], int | None]:
 
     def main():
         args = command.parse_args()
-        go_on, _ = map(vars(args).pop, ('go_on', 'debug'))
+        advice, _ = map(vars(args).pop, ('advice', 'debug'))
         try:
             return command.main(args)
         except ImportError as error:  # a package may be missing
-            raise mistake(None, error) from error
+            raise usage_error(None, error) from error
         except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(f'{error}' or go_on) from None
+            raise KeyboardInterrupt(f'{error}' or advice) from None
 
     return main
 
@@ -179,11 +179,11 @@ def prepare_process() -> None:
             stream.reconfigure(errors='backslashreplace')
     sys.argv[1:] = [
         name + sign + os.path.expanduser(value)
-        for name, sign, value in map(_parts_of, sys.argv[1:])
+        for name, sign, value in map(_split_word, sys.argv[1:])
     ]
 
 
-def _parts_of(word: str) -> tuple[str, str, str]:
+def _split_word(word: str) -> tuple[str, str, str]:
     """Split a command-line word into name, = and value."""
     name, sign, value = word.partition('=')
     return (name, sign, value) if sign else ('', '', word)

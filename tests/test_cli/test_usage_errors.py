@@ -12,7 +12,7 @@ from mmengine.runner import CheckpointLoader
 from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code, load_tool
 
-from mmclca.cli.errors import explained
+from mmclca.cli.errors import describe_error
 
 OPTIONS = '--cfg-options'
 CONFIG = ('tiny.py', OPTIONS)
@@ -126,7 +126,7 @@ def test_line_is_named_if_python_names_no_setting(code):
     exec(compile(f'def read():\n    {code}', __file__, 'exec'), names)
     with pytest.raises((LookupError, ValueError)) as error:
         names['read']()
-    assert '(read)' in explained(error.value)
+    assert '(read)' in describe_error(error.value)
 
 
 def test_run_returns_exit_code_if_child_fails(capfd):

@@ -75,7 +75,7 @@ def test_recorded_steps_include_cached_ones(config, repeated):
     settings = Config.fromfile(config).train_dataloader.dataset
     if repeated:
         settings = dict(type='RepeatDataset', times=2, dataset=settings)
-    dataset, images = command.with_recorded_steps(settings)
+    dataset, images = command.recording_dataset(settings)
     assert len(dataset) == 16 * (1 + repeated)
     assert dataset[0]['inputs'].shape == (3, 16, 16)
     shapes = [(name, image.shape[:2]) for name, image in images]

@@ -70,7 +70,7 @@ def parse_args():
     return parser.parse_args()
 
 
-def with_recorded_steps(settings):
+def recording_dataset(settings):
     """Build a dataset whose pipeline records images.
 
     Returns:
@@ -131,7 +131,7 @@ def to_rgb(image, channel_order):
 
 def pictures(settings, args):
     """Yield file names and RGB pictures."""
-    dataset, images = with_recorded_steps(settings)
+    dataset, images = recording_dataset(settings)
     classes = dataset.metainfo.get('classes')
     number = min(args.show_number, len(dataset))
     for index in track(range(number), 'Images'):

@@ -64,7 +64,7 @@ def run(tool, *words):
     subprocess.run([sys.executable, *command], check=True)
 
 
-def test_leaves(folder):
+def leaves_to_draw(folder):
     """Return the first test leaf per ``DRAWN`` class."""
     lines = reversed(read_lines(folder / 'test.txt'))
     first = {label: path for path, label in map(str.split, lines)}
@@ -90,7 +90,7 @@ def main(args):
     out = ['--out', metrics, '--out-item', 'metrics']
     run('test', CONFIG, best, *out, *options)
     run(
-        *('visualization/draw_reduction', CONFIG, best, *test_leaves(data)),
+        *('visualization/draw_reduction', CONFIG, best, *leaves_to_draw(data)),
         *('--out', picture),
     )
     run(

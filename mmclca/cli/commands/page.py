@@ -50,7 +50,7 @@ def local_address(host):
     return host
 
 
-def trained(args):
+def load_model(args):
     """Load a model; return it with the name of its checkpoint."""
     checkpoint = args.checkpoint or page.trained_by_demo(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
@@ -68,7 +68,7 @@ def main(args):
     with usage_errors():
         require('gradio', extra='demo')
         with model_files.quiet():
-            model, name = trained(args)
+            model, name = load_model(args)
         gallery = args.index and read_gallery(args.index, model)
         served = page.server.served(model, args.port, args.host, name, gallery)
         with served as (address, blocks):

@@ -88,7 +88,7 @@ def predict(args, inferencer, paths, pictures, results):
             apis.draw_prediction(inferencer, path, result, picture)
 
 
-def finish(args, classes, results):
+def write_results(args, classes, results):
     """Write ``--out`` and print the best classes per image."""
     if args.out and results:
         table = results, args.out, classes, args.topk
@@ -136,7 +136,7 @@ def main(args):
         saved = f' Saved {args.out}' if args.out and results else ''
         raise KeyboardInterrupt(f'{done}{saved}') from None
     finally:
-        finish(args, inferencer.classes, results)
+        write_results(args, inferencer.classes, results)
     unread = [result for result in results if 'error' in result]
     for one in unread:
         line = f'Warning    {one["image"]} is unreadable: {one["error"]}'

@@ -140,7 +140,7 @@ def warn_of_known(model, images):
             )
 
 
-def lines_of(classifier, images, channels, found):
+def summary_lines(classifier, images, channels, found):
     """Describe the cross-validated estimate, one fact per line."""
     number, classes = len(images.paths), images.classes
     yield f'Data       {number} images, {len(classes)} classes'
@@ -153,14 +153,14 @@ def lines_of(classifier, images, channels, found):
     )
     yield f'Folds      {found.folds} (cross-validation)'
     yield f'Repeats    {len(found.logits)}'
-    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
+    yield f'Accuracy   {format_accuracy(found.accuracy.mean(), found.interval())}'
     yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
         yield f'Not tested {first_of(names, 5)} (one image or group per class)'
 
 
-def rate(share, interval):
+def format_accuracy(share, interval):
     low, high = interval
     return (
         f'{100 * float(share):.1f}% (95% CI {100 * low:.1f}-{100 * high:.1f}%)'
@@ -181,14 +181,16 @@ def run(args):
         class_weights=args.class_weights,
         progress=partial(track, description='Cross-validation'),
     )
-    lines = list(lines_of(args.classifier, images, channels, found))
+    lines = list(summary_lines(args.classifier, images, channels, found))
     if args.test:
         of_split = args.test in ('val', 'test')
         place = None if of_split else args.test
         tested = model_files.images_of(cfg, place, args.test)
         number, right = apis.probe.probe.accuracy_on(probe, tested, given)
         interval = evaluation.wilson(right, number)
-        lines.append(f'Test       {rate(right, interval)}, {number} images')
+        lines.append(
+            f'Test       {format_accuracy(right, interval)}, {number} images'
+        )
     probe.save(args.out)
     return lines
 

@@ -74,7 +74,7 @@ def configure(args, checkpoint):
     return cfg
 
 
-def tested(args, checkpoint):
+def run_test(args, checkpoint):
     """Test one checkpoint and return its metrics."""
     source = f'{args.config}, {checkpoint}'
     with usage_errors(source):
@@ -95,7 +95,7 @@ def tested(args, checkpoint):
 
 
 def main(args):
-    found = [tested(args, checkpoint) for checkpoint in args.checkpoint]
+    found = [run_test(args, checkpoint) for checkpoint in args.checkpoint]
     metrics = found[0]
     if len(found) > 1:
         metrics = engine.testing.over_seeds(found)

@@ -168,7 +168,7 @@ def refused_together(args):
         yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
 
 
-def setting_of(args):
+def build_setting(args):
     """Build the setting; refuse ``--memory`` if it cannot be measured."""
     setting = benchmark.Setting(
         args.device,
@@ -222,7 +222,7 @@ def check(args):
         raise ValueError(problem)
     for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
         check_file(Path(f'{args.out}.{suffix}'))
-    return setting_of(args), plan(args)
+    return build_setting(args), plan(args)
 
 
 def measure(args, setting, planned, missing):

@@ -48,7 +48,7 @@ def draw_cka(args):
     if args.other and args.kind in CURVES:
         raise ValueError(f'--kind {args.kind} shows one model: omit --other')
     opened = [
-        open_split(args, load(args, files, True), partial(chosen, args))
+        open_split(args, load(args, files, True), partial(choose_images, args))
         for files in filter(None, (args.files, args.other))
     ]
     check_same(args, [paths for *_, paths in opened])
@@ -91,7 +91,7 @@ def curves_of(args, model, read):
     return dict(accuracy=torch.stack(right)[:, None])
 
 
-def chosen(args, length):
+def choose_images(args, length):
     """Choose image indices for full batches with mixed classes."""
     most = min(length, args.num_images)
     number = most // args.batch_size

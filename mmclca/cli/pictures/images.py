@@ -52,14 +52,14 @@ def draw_pooling(args):
     """
     inferencer, found = command.load_with_views(args)
     names = list(inferencer.classes)
-    labels = [label_of(text, names) for text in args.classes or ()]
+    labels = [parse_class(text, names) for text in args.classes or ()]
     draw, model = visualization.pooled, inferencer.model
     rows = [row for one in found for row in draw(model, one, names, labels)]
     label = 'share of the patch in what is pooled'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
-def label_of(text, names):
+def parse_class(text, names):
     """Return the label for a class name or number."""
     if text in names:
         return names.index(text)
@@ -140,12 +140,12 @@ def draw_cam(args):
     inferencer, found = command.load_with_views(args)
     labels = args.target_category or ()
     command.check_labels('--target-category', labels, len(inferencer.classes))
-    rows = [activations(inferencer, one, args) for one in found]
+    rows = [heat_map_row(inferencer, one, args) for one in found]
     label = 'contribution of the patch to the score'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
-def activations(inferencer, one, args):
+def heat_map_row(inferencer, one, args):
     """Compute one map per class, averaged over the layers."""
     model, cam = inferencer.model, visualization.cam
     with torch.no_grad():
@@ -162,12 +162,12 @@ def activations(inferencer, one, args):
         what = 'predicted' if label == best else 'not predicted'
         title = f'{inferencer.classes[label]}\n({what})'
         maps[title] = torch.stack(scaled).mean(dim=0)
-    left = left_in_layers(model, one.batch, args.target_layers)
+    left = describe_patches_left(model, one.batch, args.target_layers)
     maps = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
     return visualization.HeatMapRow(one.title, one.image, maps)
 
 
-def left_in_layers(model, batch, layers):
+def describe_patches_left(model, batch, layers):
     """Describe the number of remaining patches per layer, without repeats."""
     from mmclca.visualization.survivors import patches_left
 
