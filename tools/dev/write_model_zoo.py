@@ -2,7 +2,7 @@
 """Write the model tables in docs/weights.md.
 
 ``python tools/dev/write_model_zoo.py`` counts parameters and GMACs for the
-base configs at 224 px with 1000 classes. It writes the tables between the marks.
+base configs at 224 px with 1000 classes, and writes tables between the marks.
 ``docs/weights.csv`` lists all released weights.
 """
 

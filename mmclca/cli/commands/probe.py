@@ -153,7 +153,8 @@ def summary_lines(classifier, images, channels, found):
     )
     yield f'Folds      {found.folds} (cross-validation)'
     yield f'Repeats    {len(found.logits)}'
-    yield f'Accuracy   {format_accuracy(found.accuracy.mean(), found.interval())}'
+    accuracy = format_accuracy(found.accuracy.mean(), found.interval())
+    yield f'Accuracy   {accuracy}'
     yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
