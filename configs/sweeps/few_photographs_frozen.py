@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# A few photographs a class of nine sets, nothing trained: one factor at a time
-# from half of the tokens of a 224 px image. tools/sweep.py does not read this
-# file: what is missing among the results is measured by
-# `python tools/research/pages.py few_photographs`.
+# A few photos per class on nine datasets, frozen networks: one factor at a
+# time, starting from half of the tokens at 224 px. tools/sweep.py does not
+# read this file; `python tools/research/pages.py few_photographs` measures
+# missing results.
 # Results: docs/results/few_photographs.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
-# of data sets and of weights.
+# for datasets and weights.
 _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
 _rates = [
@@ -44,8 +44,8 @@ _squares = {
 _kinds = [
     dict(row=row, steps=steps, **_half[0]) for row, steps in _squares.items()
 ]
-# how photographs to learn from are seen besides, by the size of images: the
-# middle that is read of them shows 87.5 % of the height and width
+# further views of training photos by image size; the center crop shows 87.5 %
+# of height and width
 _flip = dict(type='RandomFlip', prob=1.0, direction='horizontal')
 _views = {
     size: {
@@ -168,7 +168,7 @@ changed = [
     for change in changes
     if crops > 1
 ]
-# photographs a class of drawn cultivars
+# photos per class of synthetic cultivars
 drawn = (8, 15, 30, 100, 300)
 # of the picture, by the size of images
 lines = {

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Does CLCA help with three photographs per class? EViT at four keep rates with
+# Does CLCA help with three photos per class? EViT at four keep rates with
 # CLC, CLA, both and neither; three other methods with both and with neither;
 # the two reducers that come nearest to a frozen full network, two seeds.
 # Results: docs/results/leaf40.md.
