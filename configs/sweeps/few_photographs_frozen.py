@@ -19,8 +19,7 @@ _sizes = [
     dict(method='ATC', keep_rate=0.5, img_size=size)
     for size in (192, 160, 144, 128)
 ]
-# how a photograph becomes a square, if not squashed to 256 px of which the
-# middle is read
+# preprocessing to a square, other than resizing to 256 px and center crop
 _resize = dict(type='Resize', backend='pillow', interpolation='bicubic')
 _middle = dict(type='CenterCrop', crop_size=224)
 _squares = {
@@ -71,7 +70,7 @@ _kinds += [
     for one in ({}, _half[0])
     if one or row != 'mirrored'
 ]
-# what fit chooses from
+# candidates in fit
 _kinds += [
     dict(
         row='three crops',
@@ -91,7 +90,7 @@ networks = [
     for one in ({}, *_half, *_rates, *_full, *_sizes, *_kinds)
     for backbone in ('deit-tiny-p16', 'vit-tiny-p16')
 ]
-# layers, and what is read of each
+# layers and features per layer
 _last, _most, _all = [11], list(range(9)), list(range(12))
 readings = {
     'CLS, last layer': (_last, ['cls']),
@@ -136,7 +135,7 @@ defaults = {
     'DeiT-Tiny': dict(_fitted, backbone='deit-tiny-p16', method='ATC'),
     'ViT-Tiny': dict(_fitted, backbone='vit-tiny-p16', method='DiffRate'),
 }
-# weights, set, crops of the probe that is trained on from
+# weights, dataset, number of crops in the initial probe
 _sets = ('coffee5', 'cotton5', 'grape5', 'leaf40', 'leaf40_white')
 _sets += ('leafsnap27', 'mangodis8', 'seedlings12', 'strawberry5')
 trained = [('deit-tiny-p16', name, 1) for name in _sets]

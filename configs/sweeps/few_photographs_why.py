@@ -49,7 +49,7 @@ _average = dict(type='EMAHook', momentum=0.02)
 _views = dict(type='PrepareTTAHook', tta_cfg=dict(type='AverageClsScoreTTA'))
 _backbone = 'model.backbone'
 _cache = dict(clca=['clc'])
-# variant: options, and lists of the grid that differ
+# variant: options, and changed lists in the grid
 _changes = {
     # added
     'jitter': ({_train: [*_augmented, _jitter, _pack]}, {}),
