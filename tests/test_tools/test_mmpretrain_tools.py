@@ -1,11 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""MMPretrain's own tools on mmclca configs, and print_config."""
+"""Learning-rate pictures by MMPretrain's tool, and print_config."""
 
-import runpy
-import sys
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -15,34 +11,13 @@ from mmengine.config import Config
 from tiny_run import ROOT, run_tool
 
 matplotlib.use('agg')
-TOOLS = Path(find_spec('mmpretrain').origin).parent / '.mim/tools'
 NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
 CONFIG = ROOT / 'configs/clca' / NAME
-
-
-@pytest.fixture
-def run(monkeypatch, tmp_path, capsys):
-    """Run an MMPretrain tool and return its output."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(tool, *arguments):
-        words = [tool, *map(str, arguments)]
-        monkeypatch.setattr(sys, 'argv', words)
-        runpy.run_path(str(TOOLS / tool))['main']()
-        return capsys.readouterr().out
-
-    return run
 
 
 DECAY = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px'
 SCHEDULER = 'visualization/vis_scheduler.py'
 SIZE = ('--dataset-size', 240, '--not-show')
-
-
-def test_upstream_scheduler_tool_reads_our_config(run):
-    said = run(SCHEDULER, CONFIG, *SIZE, '--save-path', 'lr.png')
-    assert 'Iterations per epoch: 7' in said
-    assert mmcv.imread('lr.png').std() > 10
 
 
 def test_scheduler_tool_draws_layer_decay_config_by_name(
