@@ -13,6 +13,7 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code, load_tool
 
 from mmclca.cli.errors import describe_error
+from mmclca.utils.messages import did_you_mean
 
 OPTIONS = '--cfg-options'
 CONFIG = ('tiny.py', OPTIONS)
@@ -135,3 +136,8 @@ def test_run_returns_exit_code_if_child_fails(capfd):
 
     assert exit_code(main) == 7
     assert capfd.readouterr().err == ''
+
+
+def test_did_you_mean_suggests_close_names_only():
+    assert did_you_mean('owl', ['keep_rate', 'num_stages']) == ''
+    assert 'keep_rate' in did_you_mean('rate', ['keep_rate'])

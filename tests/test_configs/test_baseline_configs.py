@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from every_config import BASELINES, FOLDER, build, each, read
+from every_config import BASELINES, FOLDER, build, each, piece, read
 from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
-from mmpretrain.registry import TRANSFORMS
+from mmpretrain.registry import MODELS, TRANSFORMS
 from PIL import Image
 
 from mmclca.sweep.grid import read_grid
@@ -79,3 +79,9 @@ def test_baseline_grid_has_one_recipe():
         assert views == cell.backbone.startswith('cle-vit')
         assert cfg.model.backbone.get('drop_rate', 0) == 0
         assert cfg.model.backbone.img_size == cell.size
+
+
+def test_ffvt_head_is_initialized_with_zeros():
+    head = MODELS.build(piece('models/ffvt_vit-base-p16')['model']['head'])
+    head.init_weights()
+    assert not head.fc.weight.any()

@@ -24,6 +24,7 @@ DISTILLED = FOLDER / (
 RESNET = FOLDER / (
     'patchconvnet/attention-pool_resnet50_1xb32-50e_leaf40-224px.py'
 )
+PER_CLASS = 'patchconvnet-s60-per-class_1xb16-50e_leaf40-224px.py'
 IMAGENET = [path for path in FAMILY if '_imagenet-' in path.stem]
 LEAF40 = [path for path in FAMILY if '_leaf40-' in path.stem]
 # datasets for pre-training and transfer
@@ -148,3 +149,10 @@ def test_attention_pooling_on_resnet_has_cost_of_the_definition():
     N, d = 49, 2048
     projections = 2 * (N + 2) * d * d + 6 * d * d
     assert pooled - average == projections + (3 * N + 5) * d
+
+
+def test_per_class_config_trains_pooling_and_head_only():
+    model = build(RESNET.with_name(PER_CLASS))
+    trained = {n for n, p in model.named_parameters() if p.requires_grad}
+    parts = {name.split('.')[1] for name in trained}
+    assert parts == {'pool', 'weight', 'bias'}

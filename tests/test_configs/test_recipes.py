@@ -6,12 +6,13 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+import torch
 from every_config import FOLDER, build, piece, read
 from mmcv.cnn.bricks import DropPath
 from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
-from mmpretrain.registry import BATCH_AUGMENTS, TRANSFORMS
+from mmpretrain.registry import BATCH_AUGMENTS, MODELS, TRANSFORMS
 
 SMOOTHED, BCE = 'LabelSmoothLoss', 'ThresholdedBCE'
 # optimizer, rate, decay, batch, epochs, last rate, loss, mixup and CutMix
@@ -229,3 +230,25 @@ def test_simple_random_crop_is_a_window_in_the_reflected_image():
         )
     }
     assert len(found) > 1
+
+
+def test_distilled_recipe_has_a_regnet_teacher():
+    model = build(
+        path_of('deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px')
+    )
+    teacher = model.teacher
+    assert type(teacher.losses[0]).__name__ == 'DeiTDistillation'
+    with torch.device('meta'):
+        regnet = MODELS.build(deepcopy(teacher.config))
+        scores = regnet.eval()(torch.zeros(1, 3, 224, 224))
+    assert scores.shape == (1, 1000)
+    total = sum(p.numel() for p in regnet.parameters())
+    assert total == pytest.approx(83.6e6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    'path', sorted(FOLDER.glob('*/*cifar*.py')), ids=lambda path: path.stem
+)
+def test_cifar_images_keep_their_channel_order(path):
+    assert 'CIFAR100' in read(path).train_dataloader.dataset.type
+    assert not build(path).data_preprocessor.to_rgb  # files are read as BGR

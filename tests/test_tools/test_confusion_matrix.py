@@ -73,3 +73,12 @@ def test_matrix_of_checkpoint_equals_matrix_of_its_predictions(
     assert first == second
     assert [sum(row) for row in first] == [4] * 4
     assert [path.name for path in tmp_path.glob('*.pkl')] == ['of_test.pkl']
+
+
+def test_matrix_has_class_numbers_without_the_test_set(
+    config, results, main, capsys
+):
+    option = 'test_dataloader.dataset.ann_file=gone.txt'
+    main(config, results, '--cfg-options', option)
+    out, err = capsys.readouterr()
+    assert 'class numbers' in err and '0 as 1: 2' in out

@@ -140,3 +140,13 @@ def test_warning_is_printed_if_test_images_chose_the_threshold(
     assert '16 of 16 test images (test split) are also used' in said
     run_tool(monkeypatch, TOOL, *arguments, '--test', folder / 'test')
     assert 'are also used' not in capsys.readouterr().err
+
+
+def test_threshold_is_refused_if_model_differs(fit, folder, monkeypatch):
+    fit('--known', folder / 'data')
+    with pytest.raises(SystemExit, match='another model'):
+        run_tool(
+            *(monkeypatch, PREDICT, folder / 'tiny.pth', folder / 'test'),
+            *('--reject', folder / 'tiny.threshold.json', '--device=cpu'),
+            *('--cfg-options', 'model.backbone.reducer.keep_rate=0.3'),
+        )

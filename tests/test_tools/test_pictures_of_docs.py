@@ -68,3 +68,9 @@ def test_saved_figure_has_a_palette(tool, monkeypatch, tmp_path):
     with Image.open(tmp_path / 'resmlp.png') as image:
         assert image.mode == 'P'
     assert size < 60_000
+
+
+def test_pictures_are_small():
+    sizes = [path.stat().st_size for path in stored()]
+    assert max(sizes) < 200_000
+    assert sum(sizes) < 1_800_000

@@ -125,3 +125,15 @@ def test_coarse_table_adds_metrics_per_level(retrieve, folder, tmp_path):
     more = '--coarse', table, '--ranking', 'oracle', '--neighbours', '0'
     printed = retrieve(*places, *more).out
     assert 'vowel mAP ' in printed and 'tree knn_top1 100.00%' in printed
+
+
+def test_sheet_shows_evenly_spaced_queries(monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(neighbours, 'photograph', lambda path, **_: path)
+    monkeypatch.setattr(
+        neighbours, 'contact_sheet', lambda groups, out: drawn.extend(groups)
+    )
+    entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
+    neighbours.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
+    found = [int(name.split()[1]) for name in drawn]
+    assert found == [0, 1, 3, 5, 7, 9, 11, 13]

@@ -183,3 +183,15 @@ def test_lists_can_be_read_if_folder_begins_with_space(run, leaves):
     assert all((leaves / path.strip()).is_file() for path in paths)
     assert (leaves / 'classes.txt').read_text() == 'beech\nelm\noak\n'
     assert not any('a\r' in path for path in paths)
+
+
+def test_split_of_class_is_independent_of_other_classes(run, leaves, tmp_path):
+    run(leaves, '--out', tmp_path / 'a')
+    save(leaves / 'ash/1.png')
+    save(leaves / 'ash/2.png')
+    run(leaves, '--out', tmp_path / 'b')
+    oaks = [
+        {p for p, _ in read(tmp_path / n, 'val.txt') if '/oak/' in p}
+        for n in 'ab'
+    ]
+    assert oaks[0] == oaks[1] != set()
