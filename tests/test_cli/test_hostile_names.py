@@ -119,7 +119,7 @@ def test_infer_onnx_escapes_names():
     assert script['printable']('\x1b[31m\nrose') == r'\x1b[31m\nrose'
 
 
-def test_read_rows_names_column_if_it_is_missing(tmp_path):
+def test_read_rows_names_column_if_missing(tmp_path):
     write_rows(tmp_path / 'a.csv', [['path', 'class'], ['x', 'ash']])
     with pytest.raises(ValueError, match="a.csv: column 'used'"):
         read_rows(tmp_path / 'a.csv', 'path', 'used')

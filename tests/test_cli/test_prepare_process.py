@@ -23,7 +23,7 @@ def run(monkeypatch):
     return run
 
 
-def test_output_is_escaped_if_stream_cannot_encode_it(run):
+def test_output_is_escaped_if_not_encodable(run):
     _, output = run(lambda: print('苹果 Łubin'))
     assert output == rb'\u82f9\u679c \u0141ubin' + b'\n'
 

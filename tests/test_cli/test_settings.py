@@ -47,7 +47,7 @@ def test_error_names_word_if_unparsable(word, capfd):
     ('key', 'value'),
     [('model', ''), ('model', 'a.py'), ('model.head', 3), ('model.head', '')],
 )
-def test_value_is_refused_if_it_replaces_a_group(key, value):
+def test_value_is_refused_in_place_of_a_group(key, value):
     cfg = Config(dict(model=dict(head=dict(type='A'), arch=dict(depth=3))))
     with pytest.raises(ValueError, match='group'):
         merge_options(cfg, {key: value})

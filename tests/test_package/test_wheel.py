@@ -186,7 +186,7 @@ def test_mim_trains_and_tests(mim, tmp_path):
 
 
 @first
-def test_mim_runs_a_tool_on_a_config_of_the_wheel(mim, python):
+def test_mim_runs_tool_on_config_in_wheel(mim, python):
     (packages,) = python.parents[1].glob('lib/python*/site-packages')
     (config,) = packages.glob('mmclca/.mim/configs/clca/clca-*_leaf40-*.py')
     lines = mim('run', 'mmclca', 'get_flops', config, '--json').splitlines()
@@ -194,7 +194,7 @@ def test_mim_runs_a_tool_on_a_config_of_the_wheel(mim, python):
     assert json.loads(answer)['flops'] > 1e8
 
 
-def test_mim_trains_a_config_that_it_finds_by_name(mim, sources, tmp_path):
+def test_mim_trains_config_by_name(mim, sources, tmp_path):
     (path,) = sources.glob('configs/clca/clca-*_synthetic-leaves-*.py')
     config = path.name
     leaves = tmp_path / 'data' / 'synthetic_leaves'

@@ -35,7 +35,7 @@ def test_sources_find_the_largest_channel():
     assert stats['grad_channel_input'] == stats['grad_max_clr'] == 9.0
 
 
-def test_hook_logs_contributions_that_bound_the_gradient(tmp_path):
+def test_logged_contributions_bound_the_gradient(tmp_path):
     assert HOOKS.get('mmclca.GradientSourcesHook') is GradientSourcesHook
     runner, lines = train_with_hooks(
         tmp_path,

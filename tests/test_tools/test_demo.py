@@ -59,7 +59,7 @@ def test_demo_depends_on_the_seed_only(tmp_path):
     assert losses(tmp_path, '--seed', '4') != first
 
 
-def test_demo_refuses_folder_if_not_its_own(tmp_path):
+def test_demo_refuses_folder_with_other_files(tmp_path):
     precious = tmp_path / 'run' / 'precious.txt'
     precious.parent.mkdir()
     precious.touch()

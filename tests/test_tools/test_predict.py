@@ -71,7 +71,7 @@ def test_tokens_option_adds_counts_and_maps(checkpoint, predict, tmp_path):
     assert row[header.index('tokens')] == '18 10 12'
 
 
-def test_stored_config_is_default_and_options_change_it(
+def test_stored_config_is_default_and_accepts_options(
     checkpoint, model, predict, tmp_path
 ):
     image = tmp_path / 'data/oak/0.png'

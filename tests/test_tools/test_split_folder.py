@@ -86,7 +86,7 @@ def test_test_fraction_adds_a_list(run, leaves):
     assert counts(leaves, 'test.txt') == [2, 0, 1]
 
 
-def test_class_is_in_train_list_only_if_it_has_one_image(run, leaves, capsys):
+def test_class_is_in_train_list_only_if_single_image(run, leaves, capsys):
     save(leaves / 'yew/only.png')
     assert run(leaves) == 0
     assert [n for _, n in read(leaves, 'train.txt')].count(3) == 1
