@@ -2,9 +2,7 @@
 import json
 
 import pytest
-from tiny_run import ROOT, run_tool
 
-TOOL = ROOT / 'tools/analysis_tools/get_flops.py'
 CONFIG = """
 data_root = '{{$MMCLCA_DATA:data}}'
 model = dict(
@@ -35,31 +33,25 @@ def config(tmp_path):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the tool and return its output."""
-
-    def run(*arguments):
-        run_tool(monkeypatch, TOOL, *arguments)
-        return capsys.readouterr().out
-
-    return run
+def count(run):
+    """Run the tool with --json and return the cost."""
+    tool = 'analysis_tools/get_flops.py'
+    return lambda *words: json.loads(run(tool, *words, '--json').out)
 
 
-def test_json_is_the_only_line_on_stdout(config, run, monkeypatch):
+def test_json_is_the_only_line_on_stdout(config, count, monkeypatch):
     monkeypatch.setenv('MMCLCA_DATA', 'elsewhere')  # mmengine logs its use
-    printed = run(config, '--json')
-    assert printed.count('\n') == 1
-    cost = json.loads(printed)
+    cost = count(config)
     assert type(cost['flops']) is type(cost['params']) is int
     assert cost['tokens'] == TOKENS
     assert cost['shape'] == [64, 64]
 
 
-def test_shape_and_options(config, run):
-    wide = json.loads(run(config, '--json', '--shape', 64, 96))
+def test_shape_and_options(config, count):
+    wide = count(config, '--shape', 64, 96)
     assert wide['tokens'][0] == 26
-    square = json.loads(run(config, '--json', '--shape', 96))
+    square = count(config, '--shape', 96)
     assert square['shape'] == [96, 96]
     option = 'model.backbone.reducer.keep_rate=1.0'
-    whole = json.loads(run(config, '--json', '--cfg-options', option))
+    whole = count(config, '--cfg-options', option)
     assert whole['tokens'][3] == 18

@@ -9,7 +9,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain import get_model
-from tiny_run import CLASSES, ROOT, run_tool, write_run
+from tiny_run import CLASSES, write_run
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.deployment.program import noise
@@ -57,22 +57,11 @@ def test_stored_lora_is_refused_if_its_targets_are_slow(lora, target):
         TokenReductionInferencer('lora.pth')
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a tool and return its output."""
-
-    def run(tool, *words):
-        run_tool(monkeypatch, ROOT / f'tools/{tool}.py', *words)
-        return capsys.readouterr().out
-
-    return run
-
-
 @pytest.mark.slow
 def test_tools_accept_lora_model(lora, run):
     config = 'lora.py', 'lora.pth'
     image = 'data/elm/0.png'
-    run('predict', 'lora.pth', image, '--config', 'lora.py',
+    run('predict.py', 'lora.pth', image, '--config', 'lora.py',
         '--out', 'out.json', '--topk', '4')  # fmt: skip
     (result,) = json.loads(Path('out.json').read_text())
     pixels = torch.tensor(mmcv.imread(image)).permute(2, 0, 1).float()
@@ -81,13 +70,13 @@ def test_tools_accept_lora_model(lora, run):
     for one in result['classes']:
         assert one['score'] == pytest.approx(wanted[one['label']], abs=1e-5)
     # export compares the logits with PyTorch
-    run('deployment/export', *config)
-    run('visualization/vis_agreement', *config, '--out', 'out.png')
+    run('deployment/export.py', *config)
+    run('visualization/vis_agreement.py', *config, '--out', 'out.png')
 
 
 def test_lora_model_costs_equal_plain_model(lora, run):
     lora_cost, cost = (
-        json.loads(run('analysis_tools/get_flops', name, '--json'))
+        json.loads(run('analysis_tools/get_flops.py', name, '--json').out)
         for name in ('lora.py', 'tiny.py')
     )
     assert lora_cost == cost and cost['parts']['FFN']

@@ -31,17 +31,10 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def fit(monkeypatch, capsys, folder):
+def fit(run, folder):
     """Run the tool on tiny.pth and return its output."""
-
-    def fit(*arguments):
-        run_tool(
-            *(monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu'),
-            *arguments,
-        )
-        return capsys.readouterr().out
-
-    return fit
+    words = 'open_set.py', folder / 'tiny.pth', '--device=cpu'
+    return lambda *more: run(*words, *more).out
 
 
 def scores_of(folder, place, score):

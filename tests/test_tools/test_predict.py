@@ -1,17 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, run_tool
+from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-
-TOOL = ROOT / 'tools/predict.py'
 
 
 @pytest.fixture
@@ -26,14 +25,9 @@ def checkpoint(tmp_path, model):
 
 
 @pytest.fixture
-def predict(monkeypatch, capsys):
+def predict(run):
     """Run the tool and return both output streams."""
-
-    def predict(*arguments):
-        run_tool(monkeypatch, TOOL, *arguments)
-        return capsys.readouterr()
-
-    return predict
+    return partial(run, 'predict.py')
 
 
 def test_batches_give_the_scores_of_the_inferencer(

@@ -1,16 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+from functools import partial
 
 import pytest
 import torch
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, run_tool, write_images
+from tiny_run import CLASSES, write_images
 
 from mmclca.apis import neighbours
 from mmclca.visualization import figures
-
-TOOL = ROOT / 'tools/retrieval.py'
 
 
 @pytest.fixture(scope='module')
@@ -24,16 +23,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def retrieve(monkeypatch, capsys, folder):
-    """Run the tool on tiny.pth; return both outputs."""
-
-    def retrieve(*arguments):
-        run_tool(
-            monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu', *arguments
-        )
-        return capsys.readouterr()
-
-    return retrieve
+def retrieve(run, folder):
+    """Run the tool on tiny.pth and return both output streams."""
+    return partial(run, 'retrieval.py', folder / 'tiny.pth', '--device=cpu')
 
 
 def written(path):
