@@ -51,7 +51,11 @@ BELOW = {
     'benchmarks/README': '*',
 }
 
-READMES = {'README': 'index', 'README_zh-CN': 'zh-CN'}
+READMES = {
+    'CONTRIBUTING': 'contributing',
+    'README': 'index',
+    'README_zh-CN': 'zh-CN',
+}
 
 
 def add_menu(app, docname, source):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Models so small that a test builds dozens of them."""
+"""Small models and inputs for tests."""
 
 from unittest.mock import patch
 
@@ -16,7 +16,7 @@ REDUCERS = sorted(
 )
 REDUCE_AT = (3, 6, 9)
 CACHE = dict(type='mmclca.CrossLayerCache')
-CACHES = (  # none, and CLR tokens with and without the average
+CACHES = (  # no cache; CLR tokens with and without the average
     None,
     dict(CACHE, num_tokens=0),
     dict(CACHE, num_tokens=1, with_gap=False),
@@ -36,7 +36,7 @@ def arch(num_layers=12, embed_dims=16):
     )
 
 
-RESMLP = dict(  # for the tiny model's head and images
+RESMLP = dict(  # fits head and images of the tiny model
     type='mmclca.ResMLP',
     arch=dict(embed_dims=24, num_layers=2),
     img_size=32,
@@ -50,7 +50,7 @@ PATCH_CONVNET = dict(
 
 
 def vit(num_layers=12, img_size=32, patch_size=8, **options):
-    """Config of a backbone; 4 x 4 patches unless told otherwise."""
+    """Config of a backbone; 4 x 4 patches by default."""
     return dict(
         type='mmclca.TokenReductionViT',
         arch=arch(num_layers),
@@ -61,7 +61,7 @@ def vit(num_layers=12, img_size=32, patch_size=8, **options):
 
 
 def classifier(backbone, cla=False, num_classes=5, **options):
-    """Config of a classifier over the config of a backbone."""
+    """Classifier config with a backbone."""
     head = dict(num_classes=num_classes, in_channels=16)
     if cla:
         layers = (*backbone['reduce_at'], -1)
@@ -78,7 +78,7 @@ def classifier(backbone, cla=False, num_classes=5, **options):
 
 
 def build(config):
-    """Build a model and move every parameter, so that each one matters."""
+    """Build a model and move every parameter from its initial value."""
     model = MODELS.build(config)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -87,7 +87,7 @@ def build(config):
 
 
 def reduced_model(reducer, cache=None, keep_rate=0.5, cla=False, **options):
-    """A classifier of six layers in float64 that reduces in two of them."""
+    """Build a classifier of six layers in float64 with two reductions."""
     reducer = dict(type=f'mmclca.{reducer}', keep_rate=keep_rate)
     places = dict(reducer=reducer, reduce_at=(1, 3), cache=cache)
     backbone = vit(6, **places, **options)
@@ -95,12 +95,12 @@ def reduced_model(reducer, cache=None, keep_rate=0.5, cla=False, **options):
 
 
 def images(batch=2, height=32, width=None):
-    """A batch of noise, (B, 3, H, W)."""
+    """Return random images, (B, 3, H, W)."""
     return torch.randn(batch, 3, height, width or height)
 
 
 def token_counts(backbone, x):
-    """Tokens entering and leaving each layer, before any recovery."""
+    """Return input and output tokens per layer, before any recovery."""
     counts, run = [], backbone.run_layer
 
     def note(layer, tokens, stage):
@@ -114,11 +114,11 @@ def token_counts(backbone, x):
 
 
 def gradients(model):
-    """Gradients by the name of their parameter."""
+    """Return gradients by parameter name."""
     return {name: p.grad for name, p in model.named_parameters()}
 
 
 def traced(trace, batch_size, num_patches):
-    """Tokens without features, to which this was done."""
+    """Return tokens without features, with a trace."""
     x = torch.empty(batch_size, 0, 0)
     return Tokens(x, num_patches=num_patches, trace=trace)

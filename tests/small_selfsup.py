@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small models of pre-training: four layers, 4 x 4 patches of 16 px."""
+"""Small pre-training models: four layers, 4 x 4 patches of 16 px."""
 
 import torch
 from small_models import arch
@@ -15,8 +15,13 @@ def encoder(**options):
     return shared | options
 
 
+WIDE = dict(arch(4, 24), num_heads=3)  # a teacher's architecture
+ATTENTION = dict(type='mmclca.AttentionDistillation', layers=(4,))
+HIDDEN = dict(type='mmclca.HiddenDistillation', layers=(0, 4))
+
+
 def shuffle(batch_size, seed=0):
-    """Orders of the patches, (B, 16)."""
+    """Return random patch orders, (B, 16)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(batch_size, 16, generator=generator).argsort(dim=1)
 
@@ -25,7 +30,7 @@ MAE = dict(
     type='MAE',
     backbone=encoder(),
     neck=dict(
-        type='MAEPretrainDecoder',
+        type='mmclca.CheckedMAEDecoder',
         num_patches=16,
         embed_dim=16,
         decoder_embed_dim=12,
@@ -44,3 +49,10 @@ def mirl(num_segments=2, mode='residual', num_layers=4, **neck):
         neck=dict(type='mmclca.MIRLDecoders', **DECODERS, **neck),
         head=dict(type='mmclca.MIRLHead', mode=mode),
     )
+
+
+def distilled(path, *distill, backbone=None, **options):
+    """Config of a masked autoencoder with a teacher."""
+    teacher = dict(backbone=backbone or encoder(arch=WIDE), checkpoint=path)
+    options = dict(teacher=teacher, distill=distill, **options)
+    return dict(MAE, type='mmclca.DistilledMAE', **options)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A tiny model and its files, as training and publishing write them."""
+"""Tiny model and its files, as written by training and publishing."""
 
 import json
 
@@ -14,14 +14,9 @@ from tiny_run import CLASSES, write_run
 def write_tiny(folder, head='LinearClsHead', **options):
     """Write data, tiny.py, tiny.pth and tiny.safetensors into ``folder``.
 
-    Args:
-        folder (Path): The folder.
-        head (str): Type of the head.
-        **options: Settings to put into the backbone of the config; with a
-            ``type``, all settings of another one of 24 channels.
-
-    Returns:
-        BaseModel: The model, every parameter moved.
+    Returns the model, with every parameter moved. ``head`` is the head type.
+    ``options`` change the backbone in the config; with a ``type``, they
+    replace it by another backbone with 24 channels.
     """
     config = write_run(folder)
     cfg = Config.fromfile(config)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A data set and a config so small that a run of them takes seconds."""
+"""Tiny dataset and config for training runs that take seconds."""
 
 import json
 import os
@@ -80,7 +80,7 @@ optim_wrapper['optimizer']['lr'] = 0.1
 
 
 def write_images(folder, per_class=4, size=32, seed=0):
-    """Write noise, brighter from class to class, a folder a class."""
+    """Write noise images in class folders; brightness grows with the label."""
     rng = np.random.default_rng(seed)
     for label, name in enumerate(CLASSES):
         (folder / name).mkdir(parents=True)
@@ -91,7 +91,7 @@ def write_images(folder, per_class=4, size=32, seed=0):
 
 
 def write_run(folder):
-    """Write data and config into ``folder``; return the config's path."""
+    """Write data and config into ``folder``, and return the config path."""
     write_images(folder / 'data')
     config = folder / 'tiny.py'
     config.write_text(CONFIG.replace('DATA', str(folder / 'data')))
@@ -99,10 +99,10 @@ def write_run(folder):
 
 
 def train_with_hooks(folder, *hooks, **optim_wrapper):
-    """Train that config; return its runner and the lines of its log."""
+    """Train the tiny config; return the runner and log lines with a loss."""
     cfg = Config.fromfile(write_run(folder))
     cfg.work_dir = str(folder / 'work')
-    # runs of one name and second would share a visualizer
+    # otherwise runs started in the same second share a visualizer
     cfg.experiment_name = folder.name
     cfg.custom_hooks = list(hooks)
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
@@ -116,7 +116,7 @@ def train_with_hooks(folder, *hooks, **optim_wrapper):
 
 
 def train_by_tool(folder):
-    """Train that config, and an average of its weights, by tools/train.py.
+    """Train the tiny config with weight averaging, by tools/train.py.
 
     Leaves ``data``, ``tiny.py`` and ``work_dirs/tiny`` in ``folder``.
     """
@@ -129,7 +129,7 @@ def train_by_tool(folder):
 
 
 def environment(*folders, **more):
-    """Environment in which Python finds this mmclca and uses one thread."""
+    """Environment for Python to find this mmclca, with one thread."""
     path = [str(ROOT), *map(str, folders)]
     path.extend(filter(None, [os.environ.get('PYTHONPATH')]))
     return dict(
@@ -141,7 +141,7 @@ def environment(*folders, **more):
 
 
 def run_python(*arguments, cwd):
-    """Run Python on this checkout's mmclca; output is captured."""
+    """Run Python on this checkout's mmclca, and capture its output."""
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=cwd,
@@ -153,9 +153,9 @@ def run_python(*arguments, cwd):
 
 
 def load_tool(monkeypatch, tool, *arguments):
-    """The functions of a tool in this process, with its command line.
+    """Load the functions of a tool with its command line, ``main`` included.
 
-    Those of its module in ``mmclca.cli.commands``; ``main`` runs it.
+    They come from its module in ``mmclca.cli.commands``.
     """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
     stub = re.search(r"run_command\('(\w+)'\)", tool.read_text())
@@ -166,11 +166,11 @@ def load_tool(monkeypatch, tool, *arguments):
 
 
 def exit_code(main, *given):
-    """Run the ``main`` of a tool as a shell does; the code it ends with."""
+    """Run the ``main`` of a tool like a shell, and return its exit code."""
     try:
         cli.run(partial(main, *given))
     except SystemExit as end:
-        if isinstance(end.code, str):  # which Python prints
+        if isinstance(end.code, str):  # Python would print it
             print(end.code, file=sys.stderr)
             return 1
         return end.code
@@ -178,7 +178,7 @@ def exit_code(main, *given):
 
 
 def end_of(monkeypatch, tool, *arguments):
-    """Run a tool in this process as a shell does; the code it ends with."""
+    """Run a tool in this process like a shell, and return its exit code."""
     return exit_code(load_tool(monkeypatch, tool, *arguments)['main'])
 
 

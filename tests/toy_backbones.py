@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The least that a backbone has to be: one reducible, one without tokens."""
+"""Minimal backbones: a reducible one, and one without tokens."""
 
 import torch
 from mmengine.model import ModuleList
@@ -15,7 +15,7 @@ from mmclca.registry import MODELS
 
 @MODELS.register_module()
 class ToyReducible(Reducible, BaseBackbone):
-    """Two tokens before the patches, attention without FFN."""
+    """Two prefix tokens, attention without FFN."""
 
     num_prefix = 2
 
@@ -56,7 +56,7 @@ class ToyReducible(Reducible, BaseBackbone):
 
 @MODELS.register_module()
 class ToyPlain(BaseBackbone):
-    """A convolution and the average of its output."""
+    """A convolution and the average over its output."""
 
     def __init__(self, channels=24):
         super().__init__()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Reducers that show one hook each; none of them is registered."""
+"""Unregistered reducers that use one hook each."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from mmclca.models import TokenReducer
 
 
 class Halve(TokenReducer):
-    """Before a layer, keeps every other token and its first one."""
+    """Keep every other token before a layer, from the first."""
 
     def before(self, tokens, stage):
         index = torch.arange(0, tokens.x.size(1), 2, device=tokens.x.device)
@@ -18,7 +18,7 @@ class Halve(TokenReducer):
 
 
 class Mask(TokenReducer):
-    """Takes the second patch out of the attention of every layer."""
+    """Hide the second patch from attention in every layer."""
 
     def key_bias(self, tokens):
         bias = tokens.x.new_zeros(1, 1, 1, tokens.x.size(1))
@@ -27,7 +27,7 @@ class Mask(TokenReducer):
 
 
 class MaskBySoftmax(TokenReducer):
-    """As :class:`Mask`, with a softmax of its own."""
+    """:class:`Mask` with a custom softmax."""
 
     def softmax(self, tokens):
         def softmax(logits):
@@ -39,7 +39,7 @@ class MaskBySoftmax(TokenReducer):
 
 
 class MaskFromFirstStage(MaskBySoftmax):
-    """As :class:`MaskBySoftmax`, in the layers after the first stage."""
+    """:class:`MaskBySoftmax` in the layers after the first stage."""
 
     def between(self, tokens, attended, stage):
         return replace(tokens, weight=tokens.weights)
@@ -49,7 +49,7 @@ class MaskFromFirstStage(MaskBySoftmax):
 
 
 class Scored(TokenReducer):
-    """Has parameters for each stage and for all, and a loss by name."""
+    """Reducer with parameters per stage, shared ones, and a loss."""
 
     def __init__(self, **options):
         super().__init__(**options)

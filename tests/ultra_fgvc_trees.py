@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Ultra-FGVC sets of 4x4 images, written in each form as people have it.
+"""Write Ultra-FGVC datasets of 4 x 4 px images in every form.
 
-Written apart from the package's own writers, so that readers are tested
-against the forms and not against themselves.
+Independent of the writers in the package, to test its readers.
 """
 
 import os
@@ -28,7 +27,7 @@ PARQUET_FILES = dict(
 
 
 class Leaf(NamedTuple):
-    """One line of a list: the label counts from 0."""
+    """One line of a list, with a label from 0."""
 
     split: str
     label: int
@@ -38,15 +37,9 @@ class Leaf(NamedTuple):
 
 
 def cotton_leaves():
-    """Name images as Cotton80 does (SoyLocal and SoyGlobal alike)."""
-    splits = {
-        5: 'train',
-        3: 'train',
-        1: 'val',
-        6: 'test',
-        2: 'test',
-        4: 'test',
-    }
+    """List images named as in Cotton80, SoyLocal and SoyGlobal."""
+    splits = {5: 'train', 3: 'train', 1: 'val'}
+    splits |= dict.fromkeys((6, 2, 4), 'test')
     return [
         Leaf(split, c, str(c + 1), f'{c + 1}_{k}_{_ending(split)}.png')
         for c in range(80)
@@ -55,7 +48,7 @@ def cotton_leaves():
 
 
 def gene_leaves(names=('GDC008', 'GDC1', 'PI9', 'SD10', 'SD9')):
-    """Name images as SoyGene does; the names are in string order."""
+    """List images named as in SoyGene; classes are sorted as strings."""
     splits = {'1-001_1': 'train', '2-001_1': 'val', '1-001_2': 'test'}
     return [
         Leaf(split, c, name, f'{name}-{k}_{_ending(split)}.png')
@@ -65,7 +58,7 @@ def gene_leaves(names=('GDC008', 'GDC1', 'PI9', 'SD10', 'SD9')):
 
 
 def ageing_leaves(num_classes=198):
-    """Name images as SoyAgeing does; R6 is the CLCA authors' val."""
+    """List images named as in SoyAgeing; stage R6 is val (CLCA authors)."""
     leaves = []
     for c in range(num_classes):
         cls = f'yd{2 * c + 12:03d}'
@@ -83,7 +76,7 @@ def _ending(split):
 
 
 def png(shape=(4, 4, 3), value=7, dtype=np.uint8):
-    """Encode an image of one value."""
+    """Encode a PNG image with one value."""
     return cv2.imencode('.png', np.full(shape, value, dtype))[1].tobytes()
 
 
@@ -94,7 +87,7 @@ def noise(ending):
 
 
 def write_images(paths, root):
-    """Make many files quickly: links to one image."""
+    """Create many files quickly, as links to one image."""
     root.mkdir(parents=True, exist_ok=True)
     one = root / '.one.png'
     one.write_bytes(png())
@@ -105,7 +98,7 @@ def write_images(paths, root):
 
 
 def write(form, root, name, leaves):
-    """Write a set as people have it in one form."""
+    """Write a dataset in one form."""
     if form == 'csv':
         write_csv(root, leaves, IMAGE_FOLDERS[name])
     elif form == 'parquet':
@@ -121,7 +114,7 @@ def write(form, root, name, leaves):
 
 
 def write_csv(root, leaves, folder):
-    """Write the CLCA authors' lists."""
+    """Write CSV lists like the CLCA authors."""
     rows = defaultdict(list)
     for leaf in leaves:
         path = f'{leaf.stage}/images/{leaf.name}' if leaf.stage else leaf.name
@@ -137,13 +130,13 @@ def write_csv(root, leaves, folder):
 
 
 def write_released(root, leaves):
-    """Write as the archives are; SoyAgeing one root a stage."""
+    """Write the form of the archives; SoyAgeing has one root per stage."""
     for leaf in leaves:
         anno = root / leaf.stage / 'anno'
         anno.mkdir(parents=True, exist_ok=True)
     lines = defaultdict(str)
     for leaf in leaves:
-        # Each stage's train list holds all its training images.
+        # the train list of a stage contains all training images
         split = leaf.split if not leaf.stage else _ending(leaf.split)
         file = root / leaf.stage / 'anno' / f'{split}.txt'
         lines[file] += f'{leaf.name} {leaf.label + 1}\n'
@@ -155,7 +148,7 @@ def write_released(root, leaves):
 
 
 def write_rows(path, leaves, images, row_group_size=None):
-    """Write one parquet file with the mirror's four columns."""
+    """Write a parquet file with the four columns of the mirror."""
     table = pa.table(
         dict(
             image=images,

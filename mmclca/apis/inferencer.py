@@ -15,53 +15,50 @@ from mmclca.checkpoints.fitted import threshold_file
 from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
 from mmclca.evaluation.open_set import (
-    note_known,
-    noting_scores,
     read_threshold,
+    recording_scores,
+    set_known,
 )
 from mmclca.utils.messages import printable, track
 
 from .loading import check_number, load_classifier
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
-ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
+PREDICTION = ('pred_class', 'pred_score', 'known', 'known_score')
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
 class TokenReductionInferencer(ImageClassificationInferencer):
-    """Predicts the classes of images, with statistics of their tokens.
+    """Classify images, with statistics of their tokens.
 
-    mmpretrain's inferencer for any of its classifiers, on files, folders and
-    patterns, that goes on where an image cannot be read. The result of an
-    image does not depend on the others of its batch. Names of the classes
-    come from ``classes``, else the checkpoint, else the test data set of the
-    config; where they are nowhere, labels stand for them. Images are prepared
-    by the pipeline of that data set.
+    mmpretrain's inferencer for any mmpretrain classifier, on files, folders
+    and glob patterns. Unreadable images do not stop it, and the result of an
+    image does not depend on the other images of its batch. Class names come
+    from ``classes``, else the checkpoint, else the test dataset of the config;
+    without names, labels are used. Images are prepared by the pipeline of that
+    dataset.
 
     Args:
-        model (str | Path | Config | BaseModel | None): A folder that fit
-            wrote, or a checkpoint (``.pth``, ``.safetensors``) that holds its
-            config, as those of training and of ``publish_model.py`` do; a
-            config, its path or its name; a model built by
-            ``mmpretrain.get_model``, used as it is. None: the config in
-            ``pretrained``.
-        pretrained (str, optional): Path or URL of the weights, where
-            ``model`` has none. Defaults to None.
-        device (str | torch.device, optional): Where to run it. Defaults to
-            None: where a built model is, else on a GPU if there is one.
-        classes (Sequence[str], optional): Names of the classes.
-            Defaults to None.
+        model (str | Path | Config | BaseModel | None): A model folder of fit;
+            a checkpoint (``.pth``, ``.safetensors``) that contains its config,
+            as training and ``publish_model.py`` write it; a config, its path
+            or its name; or a built model of ``mmpretrain.get_model``. None:
+            the config in ``pretrained``.
+        pretrained (str, optional): Path or URL of the weights, if ``model``
+            lacks them. Defaults to None.
+        device (str | torch.device, optional): Device. Defaults to None: the
+            device of a built model, else a GPU if available.
+        classes (Sequence[str], optional): Class names. Defaults to None.
         reject (str | Path, optional): File of ``tools/open_set.py`` with the
-            score below which an image is of no known class.
-            Defaults to None: that of a folder of fit, else none.
-        options (dict): Settings of the config to override. Defaults to {}.
+            score threshold below which an image is flagged as unknown.
+            Defaults to None: the threshold of a model folder, else none.
+        options (dict): Config settings to override. Defaults to {}.
 
     Raises:
-        FileNotFoundError: If there is no file ``reject``.
-        ValueError: If there are no weights or they miss parameters of the
-            model, the config has no model or no test data set, the names
-            are not as many as the classes of the head, or ``reject`` is of
-            another model.
+        FileNotFoundError: If the file ``reject`` does not exist.
+        ValueError: If weights or parameters are missing, the config lacks the
+            model or test dataset, the number of names differs from the classes
+            of the head, or ``reject`` belongs to another model.
 
     Example:
         >>> from mmclca.apis import TokenReductionInferencer
@@ -104,53 +101,50 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         batch_size: int = 32,
         **kwargs,
     ) -> list:
-        """Predict images.
+        """Classify images.
 
         Args:
             inputs (str | Path | np.ndarray | Image | bytes | Iterable):
-                Files, addresses, folders (for all images below), patterns
-                such as ``'scans/*.tif'``, BGR arrays (H, W, 3), uint8, images
-                of Pillow, contents of files and open binary files, or a
-                list, generator or the like of these.
-            return_datasamples (bool): Whether to return a ``DataSample`` an
-                image in place of a dict. Defaults to False.
-            batch_size (int): Images at a time. Defaults to 32.
-            return_tokens (bool): Whether to add statistics of tokens, with a
+                Files, URLs, folders (searched recursively), patterns such as
+                ``'scans/*.tif'``, BGR arrays (H, W, 3), uint8, Pillow images,
+                file contents and open binary files, or an iterable over them.
+            return_datasamples (bool): Whether to return a ``DataSample`` per
+                image instead of a dict. Defaults to False.
+            batch_size (int): Images per batch. Defaults to 32.
+            return_tokens (bool): Whether to add token statistics, for a
                 :class:`Reducible` backbone or a plain ViT. Defaults to False.
             **kwargs: ``show``, ``show_dir`` and so on, as in mmpretrain.
 
         Returns:
-            list[dict]: One for each image, in their order, repeated ones
-            included:
+            list[dict]: One dict per image, in input order with repetitions:
 
-            - ``image``: its path, or its position among the images;
-            - ``error``: why it was not read, and then nothing more;
+            - ``image``: path, or position among the images;
+            - ``error``: why the image is unreadable; nothing else follows;
             - ``pred_label``, ``pred_score``, ``pred_class``: the best class;
-            - ``pred_scores`` (np.ndarray): the scores of all classes;
-            - ``known`` (bool): whether it is of a known class, by ``reject``;
+            - ``pred_scores`` (np.ndarray): scores of all classes;
+            - ``known`` (bool): whether the class is known, by ``reject``;
               None without it;
-            - ``known_score`` (float): what is compared with that threshold,
-              high for known classes; None without it.
+            - ``known_score`` (float): score compared with the threshold, high
+              for known classes; None without ``reject``.
 
-            With ``return_tokens`` besides:
+            Added by ``return_tokens``:
 
-            - ``tokens`` (list[int]): tokens that leave each layer, before
-              what the cache puts back, CLS and cached ones included; in ATS
-              those of this image, without padding;
-            - ``gmacs`` (float): 1e9 multiply-accumulates spent on it, counted
-              as by ``get_flops.py``;
-            - ``kept`` (list[np.ndarray]): for each stage how much of each
-              patch one token still carries, (h, w): 1 for a token of its
-              own, 0 where it was dropped;
-            - ``cls_attention`` (np.ndarray): for each patch the attention of
-              CLS in the last layer, mean over heads, to the token that the
-              patch mostly goes into, (h, w), 0 where it was dropped;
-            - ``attribution`` (np.ndarray): the same attention, handed on by
-              each token to its patches in proportion to their weights in it,
-              (h, w), scaled to a sum of 1. All zero if no token stands for a
-              patch any more.
+            - ``tokens`` (list[int]): tokens after each layer, before tokens
+              are restored from the cache, including CLS and cached tokens;
+              with ATS without padding;
+            - ``gmacs`` (float): 1e9 multiply-accumulates for this image,
+              counted like ``get_flops.py``;
+            - ``kept`` (list[np.ndarray]): per stage the share of each patch
+              that one token still carries, (h, w): 1 for a patch with its own
+              token, 0 for a dropped patch;
+            - ``cls_attention`` (np.ndarray): attention of CLS in the last
+              layer, averaged over heads, to the token with the largest weight
+              of each patch, (h, w), 0 for a dropped patch;
+            - ``attribution`` (np.ndarray): the same attention, distributed
+              from each token to its patches by their weights, (h, w), scaled
+              to a sum of 1; all zero if no token represents a patch.
 
-            Images that were not read are also named in a warning.
+            Unreadable images are also listed in a warning.
         """
         _, forward, visualize, _ = self._dispatch_kwargs(**kwargs)
         sources = find_images(inputs)
@@ -160,34 +154,34 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         _warn(sample for sample in samples if 'error' in sample)
         if read and visualize:
             shown, answers = zip(*read, strict=True)
-            self.visualize([*map(_shown, shown)], answers, **visualize)
+            self.visualize([*map(_drawable, shown)], answers, **visualize)
         return self.postprocess(samples, None, return_datasamples)
 
     def stream(
         self, inputs, batch_size: int = 32, return_tokens: bool = False
     ) -> Iterator[dict]:
-        """Yield results as a call returns them, batch by batch.
+        """Yield the results of a call, batch by batch.
 
         Args:
-            inputs: As for a call.
-            batch_size (int): Images at a time. Defaults to 32.
-            return_tokens (bool): As for a call. Defaults to False.
+            inputs: See :meth:`__call__`.
+            batch_size (int): Images per batch. Defaults to 32.
+            return_tokens (bool): See :meth:`__call__`. Defaults to False.
 
         Yields:
-            dict: The result of an image.
+            dict: The result of one image.
         """
         sources = find_images(inputs)
         for sample in self._samples(sources, batch_size, return_tokens):
             yield self._result(sample)
 
     def _init_pipeline(self, cfg: Config) -> Preparation:
-        """Build the preparation of an image, or why it cannot be read."""
+        """Build the preparation of single images."""
         return Preparation(cfg)
 
     def _samples(
         self, sources: list, batch_size: int, return_tokens: bool = False
     ) -> Iterator[DataSample]:
-        """Predictions, with ``error`` where an image cannot be read."""
+        """Yield predictions, with ``error`` for an unreadable image."""
         if return_tokens:
             check_tokens(self.model)
         for batch in self.batches(sources, batch_size):
@@ -209,39 +203,39 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def batches(
         self, sources: Sequence, batch_size: int, zoom: float = 1.0
     ) -> Iterator[Batch]:
-        """Yield images as the model reads them, with a progress bar."""
+        """Yield preprocessed batches, with a progress bar."""
         bar = partial(track, description='Inference')
         prepare = partial(self.pipeline, zoom=zoom)
         return batches(self.model, sources, None, batch_size, prepare, bar)
 
     def prepare(self, source: str | np.ndarray) -> dict | str:
-        """Return an image as the model takes it, or why it is unreadable."""
+        """Apply the pipeline to an image, or return why it is unreadable."""
         return self.pipeline(source)
 
     def forward(
         self, inputs: dict, return_tokens: bool = False
     ) -> list[DataSample]:
-        """Predictions of a batch.
+        """Classify a batch.
 
         Args:
-            inputs (dict): What the pipeline made of images, collated.
-            return_tokens (bool): As for a call. Defaults to False.
+            inputs (dict): Collated outputs of the pipeline.
+            return_tokens (bool): See :meth:`__call__`. Defaults to False.
         """
         data = self.model.data_preprocessor(inputs, False)
         return self._predict(data, return_tokens)
 
     @torch.no_grad()
     def _predict(self, data: dict, return_tokens: bool) -> list[DataSample]:
-        """Predictions of preprocessed images."""
+        """Classify preprocessed images."""
         names = () if self.threshold is None else (self.threshold.score,)
-        with noting_scores(self.model.head, names) as seen:
+        with recording_scores(self.model.head, names) as seen:
             if return_tokens:
                 samples = predict_with_facts(self.model, self._count, data)
             else:
                 samples = self.model(**data, mode='predict')
         check_finite(torch.stack([one.pred_score for one in samples]))
         if self.threshold is not None:
-            note_known(samples, seen[0], self.threshold)
+            set_known(samples, seen[0], self.threshold)
         return samples
 
     def postprocess(
@@ -250,7 +244,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         visualization,
         return_datasamples: bool = False,
     ) -> list:
-        """Predictions as they are returned; see a call."""
+        """Convert predictions to results, see :meth:`__call__`."""
         if return_datasamples:
             return preds
         return [self._result(sample) for sample in preds]
@@ -265,20 +259,18 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         return dict(image=sample.image, **result, **facts)
 
 
-def answer_of(result: dict) -> dict:
-    """Return the best class of an image, and whether it is of a known one.
+def prediction_of(result: dict) -> dict:
+    """Return the prediction for an image: best class, and whether it is known.
 
-    Returns:
-        dict: ``pred_class`` and ``pred_score``, the best class and its
-        probability, whatever ``known`` says: True or False, by a threshold on
-        ``known_score``; both are None without one. Empty for an image that
-        was not read.
+    Keys: ``pred_class``, ``pred_score`` (its probability), ``known`` and
+    ``known_score`` (both None without a threshold). Empty for an unreadable
+    image.
     """
-    return {name: result[name] for name in ANSWER if name in result}
+    return {name: result[name] for name in PREDICTION if name in result}
 
 
 def check_finite(numbers: torch.Tensor) -> None:
-    """Raise ValueError if outputs (B, K) of a model are not finite."""
+    """Raise a ValueError if model outputs (B, K) are not finite."""
     broken = int((~numbers.isfinite()).any(dim=1).sum())
     if broken:
         raise ValueError(
@@ -288,8 +280,8 @@ def check_finite(numbers: torch.Tensor) -> None:
         )
 
 
-def _shown(source) -> str | np.ndarray:
-    """Return an image that mmpretrain can draw: a path or an array."""
+def _drawable(source) -> str | np.ndarray:
+    """Return an image as mmpretrain can draw it: a path or an array."""
     return source if isinstance(source, str) else read_image(source)
 
 

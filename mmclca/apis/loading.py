@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The one way to a trained classifier."""
+"""Load trained classifiers from checkpoints, configs and model folders."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -31,8 +31,8 @@ from mmclca.configs import (
 from mmclca.models import LoRAModel, last_linear, without_lora
 from mmclca.utils.files import read_lines, replace_bytes
 
-# of averaged tokens, which pre-training does not make
-NORM = ('backbone.ln2.weight', 'backbone.ln2.bias')
+# norm of averaged tokens; pre-trained weights lack it
+MEAN_NORM = ('backbone.ln2.weight', 'backbone.ln2.bias')
 
 
 def load_classifier(
@@ -45,17 +45,16 @@ def load_classifier(
     """Load a trained classifier with its config and class names.
 
     They are stored as ``_config`` and ``_dataset_meta``, as in
-    ``mmpretrain.get_model``. LoRA weights are merged into the classifier,
-    which is returned without LoRA.
+    ``mmpretrain.get_model``. LoRA weights are merged into the classifier.
 
     Args:
-        model (str | Path | Config | BaseModel | None): A model folder of
-            fit; a checkpoint that contains its config; a config, its path or
-            its name; or a built model of ``mmpretrain.get_model``. None: the
+        model (str | Path | Config | BaseModel | None): A model folder of fit;
+            a checkpoint that contains its config; a config, its path or its
+            name; or a built model of ``mmpretrain.get_model``. None: the
             config in ``weights``.
         weights (str | Path | dict, optional): The weights, if ``model`` has
             none. Defaults to None.
-        options (dict): Settings of the config to override. Defaults to {}.
+        options (dict): Config settings to override. Defaults to {}.
         device (str | torch.device, optional): Device. Defaults to None: the
             device of a built model, else a GPU if available.
         new_last_layer (bool): Whether the weights may lack the last layer of
@@ -64,8 +63,8 @@ def load_classifier(
 
     Raises:
         CheckpointError: If the weights belong to another model.
-        ValueError: If weights or parameters are missing, or the config has
-            no model or no test dataset.
+        ValueError: If weights or parameters are missing, or the config lacks
+            the model or test dataset.
     """
     if not isinstance(model, BaseModel | LoRAModel):
         named = model
@@ -94,7 +93,7 @@ def load_classifier(
     if weights is not None:
         if not isinstance(weights, dict):
             weights = open_checkpoint(str(weights))
-        new = (*names_of_last(model), *NORM) if new_last_layer else ()
+        new = (*last_layer_names(model), *MEAN_NORM) if new_last_layer else ()
         source = load_trained(model, weights, new).source
         stored = stored_classes(weights)
     if isinstance(model, LoRAModel):
@@ -109,10 +108,10 @@ def config_and_weights(
     weights: str | PathLike | dict | None,
     options: dict = {},
 ) -> tuple[Config, str | PathLike | dict | None]:
-    """Find the config of a model and its weights.
+    """Find the config and the weights of a model.
 
-    Raises:
-        ValueError: If both are checkpoints, or a checkpoint has no config.
+    Raises a ValueError if both arguments are checkpoints, or if a checkpoint
+    contains no config.
     """
     if model is not None and not is_checkpoint(model):
         if not isinstance(model, Config):
@@ -134,8 +133,7 @@ def config_and_weights(
 
 
 def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
-    """Return config and weights of the plain classifier of LoRA, which tools
-    take."""
+    """Return the config and merged weights of the plain classifier."""
     model = build_classifier(config)
     name = load_trained(model, checkpoint).source
     plain = without_lora(model)
@@ -144,10 +142,11 @@ def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
 
 
 def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
-    """Build the model of a config, before its weights are loaded; it may
-    start from a file that has some of them."""
-    # mmcv looks up layers and steps of mmpretrain in it, and imports a name
-    # that it does not find
+    """Build the model of a config, without its trained weights.
+
+    ``start`` is a file with some of the weights to start from.
+    """
+    # mmcv finds mmpretrain's layers and transforms by the default scope
     init_default_scope('mmpretrain')
     return get_model(config, pretrained=start)
 
@@ -155,15 +154,14 @@ def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
 def save_classifier(
     model: BaseModel, path: str | PathLike, classes: Sequence[str]
 ) -> None:
-    """Write a model with its config as a checkpoint, which all tools take."""
+    """Write a model with its config as a checkpoint for all tools."""
     weights = {name: x.cpu() for name, x in model.state_dict().items()}
     text = model._config.pretty_text
     replace_bytes(Path(path), checkpoint_bytes(weights, text, classes))
 
 
-def names_of_last(model: nn.Module) -> list[str]:
-    """Return the names of the parameters of the last layer, of the whole head
-    where that is not known."""
+def last_layer_names(model: nn.Module) -> list[str]:
+    """Return parameter names: last layer, or whole head if it is unknown."""
     try:
         last = last_linear(model.head)
     except ValueError:
@@ -173,10 +171,9 @@ def names_of_last(model: nn.Module) -> list[str]:
 
 
 def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
-    """Return the names from the checkpoint, the model or its config, else
-    labels."""
+    """Class names from the checkpoint, model or config, else labels."""
     num_classes = model.head.num_classes
-    if may_differ and len(stored or ()) != num_classes:  # of other classes
+    if may_differ and len(stored or ()) != num_classes:  # other classes
         return [str(label) for label in range(num_classes)]
     classes = stored or vars(model).get('_dataset_meta', {}).get('classes')
     classes = classes or _classes_in(model._config.test_dataloader.dataset)
@@ -187,7 +184,7 @@ def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
 
 
 def check_number(classes, num_classes: int, source: str) -> None:
-    """Refuse class names if their number differs from the head's."""
+    """Refuse class names if their number differs from ``num_classes``."""
     if len(classes) != num_classes:
         raise ValueError(
             f'{source} has {len(classes)} class names for {num_classes} '
@@ -197,7 +194,7 @@ def check_number(classes, num_classes: int, source: str) -> None:
 
 
 def _classes_in(dataset: dict):
-    """Class names in the config of a data set, None where there are none."""
+    """Class names in the config of a dataset, or None."""
     classes = dataset.get('classes')
     if classes is None:
         return dataset.get('metainfo', {}).get('classes')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results as files: JSON, CSV and pictures."""
+"""Predictions and similar images as files: JSON, CSV and pictures."""
 
 import json
 import os
@@ -11,27 +11,30 @@ import numpy as np
 from mmclca.datasets.batches import view_of_input
 from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.visualization import check_reduces, draw_survivors, survivors
+from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
 
-from .inferencer import ANSWER, TokenReductionInferencer, answer_of
+from .inferencer import PREDICTION, TokenReductionInferencer, prediction_of
+from .neighbours import NEAREST
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
+QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
 WORDS = {True: 'yes', False: 'no', None: ''}
 
 
 def best_classes(
     result: dict, classes: Sequence[str], topk: int = 5
 ) -> list[dict]:
-    """Return the best classes of an image, best first.
+    """Return the classes with the highest scores, best first.
 
     Args:
-        result (dict): Of :class:`TokenReductionInferencer`.
-        classes (Sequence[str]): Names of the classes.
-        topk (int): How many. Defaults to 5.
+        result (dict): Result of :class:`TokenReductionInferencer`.
+        classes (Sequence[str]): Class names.
+        topk (int): Number of classes. Defaults to 5.
 
     Returns:
-        list[dict]: ``label``, ``name`` and ``score`` of each; empty for an
-        image that was not read.
+        list[dict]: ``label``, ``name`` and ``score`` per class; empty for an
+        unreadable image.
     """
     scores = result.get('pred_scores', np.empty(0))
     return [
@@ -40,15 +43,14 @@ def best_classes(
     ]
 
 
-def answer_cells(result: dict) -> list:
-    """:func:`answer_of` as it is written and shown, 'yes' or 'no'.
+def prediction_cells(result: dict) -> list:
+    """Format :func:`prediction_of` as text cells, one per ``PREDICTION``.
 
-    Returns:
-        list: A cell for each of ``ANSWER``, empty where nothing is known.
+    Unknown values are empty; ``known`` is 'yes' or 'no'.
     """
     if 'error' in result:
-        return [''] * len(ANSWER)
-    name, score, known, known_score = answer_of(result).values()
+        return [''] * len(PREDICTION)
+    name, score, known, known_score = prediction_of(result).values()
     known_score = '' if known is None else round(known_score, 6)
     return [name, round(score, 6), WORDS[known], known_score]
 
@@ -60,17 +62,17 @@ def write_json(
     topk: int = 5,
     with_maps: bool = False,
 ) -> None:
-    """Write results as a list, an entry an image.
+    """Write results as a JSON list with one entry per image.
 
-    An entry has ``image``, what :func:`answer_of` gives, ``classes`` (see
-    :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` where the
+    An entry has ``image``, the values of :func:`prediction_of`, ``classes``
+    (see :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` if the
     result has them.
 
     Args:
-        results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
-        path (str | Path): The file; its folder is made.
-        classes (Sequence[str]): Names of the classes.
-        topk (int): Classes to name for each image. Defaults to 5.
+        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
+        path (str | Path): The file; its folder is created.
+        classes (Sequence[str]): Class names.
+        topk (int): Number of classes per image. Defaults to 5.
         with_maps (bool): Whether to write ``kept``, ``attribution`` and
             ``cls_attention`` too, as lists of rows. Defaults to False.
     """
@@ -78,7 +80,7 @@ def write_json(
     entries = [
         dict(
             image=result['image'],
-            **answer_of(result),
+            **prediction_of(result),
             classes=best_classes(result, classes, topk),
             **{name: result[name] for name in names if name in result},
         )
@@ -93,19 +95,19 @@ def write_csv(
     classes: Sequence[str],
     topk: int = 5,
 ) -> None:
-    """Write results as a table, a row an image.
+    """Write results as a CSV table with one row per image.
 
-    Columns are ``image``; ``pred_class``, ``pred_score``, ``known`` (yes or
-    no) and ``known_score``, the last two empty without a threshold;
-    ``label_1``, ``name_1``, ``score_1`` and so on, by rank; ``tokens`` (of
-    each layer, with spaces between) and ``gmacs`` where results have them;
-    ``error``, empty where the image was read.
+    Columns: ``image``; ``pred_class``, ``pred_score``, ``known`` (yes or no)
+    and ``known_score``, the last two empty without a threshold; ``label_1``,
+    ``name_1``, ``score_1`` and so on by rank; ``tokens`` (per layer, separated
+    by spaces) and ``gmacs`` if results have them; ``error``, empty for a
+    readable image.
 
     Args:
-        results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
-        path (str | Path): The file; its folder is made.
-        classes (Sequence[str]): Names of the classes.
-        topk (int): Classes to name for each image. Defaults to 5.
+        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
+        path (str | Path): The file; its folder is created.
+        classes (Sequence[str]): Class names.
+        topk (int): Number of classes per image. Defaults to 5.
     """
     write_rows(path, _rows(results, classes, topk))
 
@@ -115,12 +117,12 @@ def _rows(results, classes, topk) -> Iterator[list]:
     keys = ('label', 'name', 'score')
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
-    yield ['image', *ANSWER, *named, *numbers, 'error']
+    yield ['image', *PREDICTION, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         cells = [one[key] for one in best for key in keys] or [''] * len(named)
         more = [_cell(result.get(name, '')) for name in numbers]
-        begin = [result['image'], *answer_cells(result)]
+        begin = [result['image'], *prediction_cells(result)]
         yield [*begin, *cells, *more, result.get('error', '')]
 
 
@@ -129,10 +131,10 @@ def _cell(value):
 
 
 def dump_json(content, path: str | Path) -> None:
-    """Write what JSON and arrays take, in one step; its folder is made."""
+    """Write values and NumPy arrays as JSON in one step; create the folder."""
     layout = dict(indent=1, ensure_ascii=False, default=np.ndarray.tolist)
     text = json.dumps(content, **layout)
-    # names of files may be no UTF-8
+    # file names are not always valid UTF-8
     replace_bytes(Path(path), text.encode(errors='surrogateescape'))
 
 
@@ -142,17 +144,16 @@ def draw_prediction(
     result: dict,
     out: str | Path,
 ) -> None:
-    """Draw what is left of an image stage by stage, beside its class.
+    """Draw the patches that remain after each stage, next to the prediction.
 
     Args:
         inferencer (TokenReductionInferencer): The model.
-        source (str | np.ndarray): The image, as it was given to it.
-        result (dict): What it answered; an image that was not read has no
-            picture.
-        out (str | Path): Picture to write; its folder is made.
+        source (str | np.ndarray): The image, as passed to the inferencer.
+        result (dict): Its result, without an error.
+        out (str | Path): The picture; its folder is created.
 
     Raises:
-        ValueError: If the model reduces nothing.
+        ValueError: If the model does not reduce tokens.
     """
     model = inferencer.model
     check_reduces(model.backbone)
@@ -166,15 +167,14 @@ def draw_prediction(
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
-    """Name the pictures of images: folders as theirs, .png at the
-    end.
+    """Return picture paths for images: same subfolders, ``.png`` appended.
 
     Args:
-        images (Sequence[str]): Their paths.
-        folder (str | Path): Folder of all pictures.
+        images (Sequence[str]): Paths of the images.
+        folder (str | Path): Folder for all pictures.
 
     Raises:
-        ValueError: If a picture would be written to a folder of images.
+        ValueError: If a picture would be written to a folder with images.
     """
     absolute = [Path(os.path.abspath(image)) for image in images]
     folders = {path.parent for path in absolute}
@@ -188,3 +188,62 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
             'another folder'
         )
     return pictures
+
+
+def write_neighbours(
+    entries: Sequence[dict], metrics: dict[str, float], path: Path
+) -> None:
+    """Write queries and their similar images as .json or .csv."""
+    if path.suffix == '.csv':
+        write_rows(path, _neighbour_rows(entries))
+    else:
+        dump_json(dict(metrics=metrics, queries=entries), path)
+
+
+def _neighbour_rows(entries: Sequence[dict]) -> Iterator[list]:
+    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
+    yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
+    for entry in entries:
+        near = [one[key] for one in entry['neighbours'] for key in NEAREST]
+        yield [*(entry.get(fact) for fact in QUERY), *near]
+
+
+def draw_neighbours(
+    entries: Sequence[dict],
+    path: Path,
+    number: int = 8,
+    nearest: int = 5,
+    coarse_of: dict[str, str] = {},
+) -> None:
+    """Draw queries in the first row, and their similar images below.
+
+    ``number`` queries are spread evenly over all, with ``nearest`` images
+    each. Frame colors follow the class and, with the coarse class of each
+    class in ``coarse_of``, the coarse class.
+    """
+    number = min(number, len(entries))
+    columns = {}
+    for rank in range(number):
+        entry = entries[rank * len(entries) // number]
+        name = entry['name'] or entry.get('knn_class', '')
+        vote = 'vote: ' if name and not entry['name'] else ''
+        cells = [photograph(entry['image'], note=f'{vote}{name}')]
+        for one in entry['neighbours'][:nearest]:
+            note = f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
+            frame = FRAMES[_same(name, one['name'], coarse_of)]
+            cells.append(photograph(one['image'], note=note, frame=frame))
+        # numbered, because file names can repeat
+        columns[f'{rank + 1}: {Path(entry["image"]).name}'] = cells
+    contact_sheet(columns, path)
+
+
+def _same(name: str, other: str | None, coarse_of: dict) -> bool | str | None:
+    """Compare the classes of a query and a similar image.
+
+    'coarse' if only their coarse classes are equal; None without a class.
+    """
+    if not name or other is None:
+        return None
+    if name == other or name not in coarse_of:
+        return name == other
+    return 'coarse' if coarse_of[name] == coarse_of.get(other) else False

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choosing the threshold of a model on images, and measuring it."""
+"""Choose the unknown-class threshold of a model, and measure the detection."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from mmclca.datasets.photographs import LabeledImages
-from mmclca.evaluation.open_set import measure_scores, noting_scores, scores_of
+from mmclca.evaluation.open_set import (
+    auroc,
+    false_positive_rate,
+    fit_threshold,
+    recording_scores,
+    scores_of,
+)
 from mmclca.utils.messages import one_of, warn
 
 from .features import drop_unreadable, extract_logits
@@ -23,23 +29,16 @@ def choose_threshold(
     accept: float = 0.95,
     batch_size: int = 32,
 ) -> dict:
-    """Choose the score below which an image is of no known class.
+    """Choose the score threshold below which an image is flagged as unknown.
 
-    Args:
-        inferencer (TokenReductionInferencer): The model.
-        images (dict[str, LabeledImages]): ``known`` ones to choose it on,
-            and to measure with ``unknown`` ones and known ones, ``test``.
-        score (str, optional): One of :func:`scores_of` the model's head.
-            Defaults to None, the first of them.
-        accept (float): Share of known images to accept. Defaults to 0.95.
-        batch_size (int): Images at a time. Defaults to 32.
+    It is chosen on the ``known`` images. With ``unknown`` and ``test`` images
+    (other images of known classes), the detection is measured. ``score`` is a
+    name from :func:`scores_of`, by default the first; ``accept`` is the share
+    of known images to accept.
 
-    Returns:
-        dict: ``score`` and ``threshold``, and what was measured.
-
-    Raises:
-        ValueError: If the model has no such score, or images of unknown
-            classes are said to be known.
+    Returns ``score``, ``threshold`` and the measurements. Raises a ValueError
+    if the model does not provide the score, or if classes of ``known`` or
+    ``test`` images are new to the model.
     """
     names = scores_of(inferencer.model.head)
     score = score or names[0]
@@ -47,26 +46,48 @@ def choose_threshold(
     _check(images, inferencer.classes)
     images, logits, scores = dict(images), {}, {}
     for part, some in images.items():
-        with noting_scores(inferencer.model.head, names) as seen:
-            found = extract_logits(inferencer, some.paths, batch_size)
-        logits[part], unread = found
+        with recording_scores(inferencer.model.head, names) as seen:
+            logits[part], unread = extract_logits(
+                inferencer, some.paths, batch_size
+            )
         scores[part] = {x: torch.cat([y[x] for y in seen]) for x in names}
         images[part] = drop_unreadable(some, unread)
     _warn_of_few(len(images['known'].paths), accept)
-    rows = measure_scores(scores, accept)
+    rows = {
+        x: _measured(x, {part: scores[part][x] for part in scores}, accept)
+        for x in names
+    }
     counts = {name: len(some.paths) for name, some in images.items()}
-    (value,) = (row['threshold'] for row in rows if row['score'] == score)
-    notes = dict(score=score, threshold=value, accept=accept)
-    notes.update(images=counts, scores=rows)
+    notes = dict(score=score, threshold=rows[score]['threshold'])
+    notes.update(accept=accept, images=counts, scores=[*rows.values()])
     if 'unknown' in images:
-        notes['test_accuracy'] = share_right(
+        notes['test_accuracy'] = accuracy_by_name(
             images['test'], logits['test'], inferencer.classes
         )
     return notes
 
 
+def _measured(name: str, scores: dict[str, Tensor], accept: float) -> dict:
+    """Fit the threshold for a score, and measure the detection if possible."""
+    threshold = fit_threshold(scores['known'], accept)
+    row = dict(score=name, threshold=threshold)
+    if 'unknown' in scores:
+        test, unknown = scores['test'], scores['unknown']
+        row.update(
+            auroc=auroc(test, unknown),
+            fpr95=false_positive_rate(test, unknown),
+            known_lost=_share(test < threshold),
+            unknown_rejected=_share(unknown < threshold),
+        )
+    return row
+
+
+def _share(flags: Tensor) -> float:
+    return float(flags.double().mean())
+
+
 def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
-    """Refuse images of classes that the model does not know."""
+    """Refuse images of classes unknown to the model."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
         raise ValueError(
@@ -77,15 +98,15 @@ def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
         )
 
 
-def shared(one: LabeledImages, other: LabeledImages) -> set[str]:
-    """Find the files that are in both."""
+def common_files(one: LabeledImages, other: LabeledImages) -> set[str]:
+    """Files in both sets of images, symbolic links resolved."""
     return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
 
 
-def share_right(
+def accuracy_by_name(
     images: LabeledImages, logits: Tensor, classes: Sequence[str]
 ) -> float | None:
-    """Tell the share of images that are named rightly, None without names."""
+    """Accuracy over the images with a class name, or None without any."""
     pairs = zip(images.names, logits.argmax(dim=1).tolist(), strict=True)
     right = [name == classes[label] for name, label in pairs if name]
     return sum(right) / len(right) if right else None
@@ -94,7 +115,7 @@ def share_right(
 def _check(images, classes) -> None:
     for name in images.keys() - {'unknown'}:
         some = images[name]
-        both = 'unknown' in images and shared(some, images['unknown'])
+        both = 'unknown' in images and common_files(some, images['unknown'])
         if both:
             raise ValueError(
                 f'{len(both)} images of {images["unknown"].source} are also '
@@ -106,7 +127,7 @@ def _check(images, classes) -> None:
 
 
 def _warn_of_shared(known, test) -> None:
-    both = shared(known, test)
+    both = common_files(known, test)
     if both:
         warn(
             f'{len(both)} of {len(test.paths)} test images ({test.source}) '

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Facts of an image: its tokens, and what the last CLS attends to."""
+"""Token statistics per image: counts, costs and attention of the last CLS."""
 
 import torch
 import torch.nn.functional as F
@@ -12,51 +12,44 @@ from mmclca.models.reduction.tokens import Tokens
 
 
 class LastLayerRecorder(recording.Recorder):
-    """Records the tokens of each layer, features of the last one only."""
+    """Record tokens in each layer, but features only in the last layer."""
 
-    def observe(self, tokens, softmax):
+    def observe(self, *layer_tensors):
         for layer in self.layers[-1:]:
             layer.entered = _bare(layer.entered)
             layer.left = _bare(layer.left)
-        return super().observe(tokens, softmax)
+        super().observe(*layer_tensors)
 
 
 def _bare(tokens: Tokens) -> Tokens:
-    """Drop the features, which take the memory."""
+    """Drop the features to free their memory."""
     return tokens.with_x(tokens.x.new_empty(*tokens.x.shape[:2], 0))
 
 
 class MacCounts:
-    """Multiply-accumulates that an image takes, each kind counted once."""
+    """Multiply-accumulates per image, cached by the token counts."""
 
     def __init__(self, model: nn.Module):
         self.model = model
         self.counted = {}
 
     def __call__(self, image: Tensor, tokens: list[int]) -> int:
-        """Count as ``Cost.flops`` does.
+        """Count multiply-accumulates like ``Cost.flops``.
 
-        Args:
-            image (Tensor): The preprocessed image, (3, H, W).
-            tokens (list[int]): Tokens that leave each layer; they depend on
-                nothing else.
+        They depend only on the shape of the image, (3, H, W), and on the
+        number of tokens after each layer.
         """
         key = (*image.shape, *tokens)
         if key not in self.counted:
             counter = MacCounter()
             with counter:
                 self.model(image[None])
-            self.counted[key] = counter.others()
+            self.counted[key] = counter.without_distances()
         return self.counted[key]
 
 
 def check_tokens(model: nn.Module) -> None:
-    """Refuse a model whose tokens cannot be recorded.
-
-    Raises:
-        ValueError: If the backbone does not support recording, or has no CLS
-            token.
-    """
+    """Raise a ValueError if tokens cannot be recorded, or CLS is missing."""
     backbone = as_reducible(model.backbone)
     if not backbone.has_cls:
         raise ValueError(
@@ -67,22 +60,16 @@ def check_tokens(model: nn.Module) -> None:
 def predict_with_facts(
     model: nn.Module, count: MacCounts, data: dict
 ) -> list[DataSample]:
-    """Predict images, with statistics of their tokens.
+    """Classify preprocessed images, with token statistics.
 
-    Args:
-        model (nn.Module): A classifier that :func:`check_tokens` passes.
-        count (MacCounts): Of the same model.
-        data (dict): What the preprocessor made of images.
-
-    Returns:
-        list[DataSample]: Predictions, with what :func:`token_facts` says and
-        ``gmacs``.
+    The model must pass :func:`check_tokens`. The predictions get the values of
+    :func:`token_facts` and ``gmacs``.
     """
     copied = recording.recording_copy(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.recorder.layers
-    read = backbone.read_by_cls(images, layers[-1].entered)
+    read = backbone.last_cls_attention(images, layers[-1].entered)
     facts = token_facts(layers, read, recording.grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):
         gmacs = count(image, fact['tokens']) / 1e9
@@ -95,12 +82,11 @@ def token_facts(
     read: tuple[Tensor, Tokens],
     hw: tuple[int, int],
 ) -> list[dict]:
-    """Describe what became of the tokens of each image of a batch.
+    """Compute token statistics per image from recorded layers.
 
-    Returns:
-        list[dict]: ``tokens``, ``kept``, ``attribution`` and
-        ``cls_attention`` of each image; see
-        :class:`TokenReductionInferencer`.
+    ``read`` is the attention of the last CLS with the tokens it attends to,
+    ``hw`` the patch grid. Returns ``tokens``, ``kept``, ``attribution`` and
+    ``cls_attention``, see :class:`TokenReductionInferencer`.
     """
     attention, weights = read[0], read[1].patch_weights
     left = [layer.left for layer in layers]
@@ -125,32 +111,21 @@ def token_facts(
 
 
 def attribute(attention: Tensor, weights: Tensor) -> Tensor:
-    """Attention to tokens as attention to the patches that they stand for.
+    """Distribute attention to tokens (B, N) over their patches, (B, P).
 
-    A token hands what it gets to its patches, in proportion to their weights
-    in it. What CLS, registers and cached tokens get is left out, and the rest
-    scaled to a sum of 1.
-
-    Args:
-        attention (Tensor): Of CLS to each token, (B, N).
-        weights (Tensor): Weights of the patches in each token, (B, N, P).
-
-    Returns:
-        Tensor: (B, P); all zero where no token stands for a patch.
+    Each token passes its attention to its patches in proportion to their
+    weights (B, N, P). Attention to CLS, registers and cached tokens is left
+    out; the rest is scaled to a sum of 1, or all zero if no token represents a
+    patch.
     """
     patches = recording.share_out(attention, weights)
     return F.normalize(patches, p=1, dim=-1)
 
 
 def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:
-    """Give each patch the attention to the token that it mostly goes into.
+    """Attention (B, N) to the token with the largest weight of each patch.
 
-    Args:
-        attention (Tensor): Of CLS to each token, (B, N).
-        weights (Tensor): Weights of the patches in each token, (B, N, P).
-
-    Returns:
-        Tensor: (B, P); 0 where a patch was dropped.
+    Returns (B, P), 0 for a dropped patch; ``weights`` are (B, N, P).
     """
     token = recording.assigned(weights)
     return attention.gather(1, token.clamp(min=0)) * (token >= 0)

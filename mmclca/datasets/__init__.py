@@ -1,17 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from contextlib import redirect_stdout
-
-import mmengine.utils  # noqa: F401 its bars keep the output of their import
-
-# it prints that an optional reader of its own is not there
-with redirect_stdout(None):
-    import mmpretrain.datasets  # noqa: F401
-
 from .batches import match_by_name
-from .class_folders import ClassFolders
+from .class_folders import ClassFolders, ImageNetV2
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
-from .imagenet_v2 import ImageNetV2
 from .levels import CoarseCIFAR100, CoarseDataset, INaturalist
 from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Images as a model reads them, from files or a data set."""
+"""Batches of model inputs, from image files or a dataset."""
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -23,23 +23,17 @@ from mmclca.utils.messages import integer
 from .decoding import LoadPhotograph, bgr_of
 from .image_files import decode_whole
 
-# settings of a CustomDataset by which it finds images
+# settings by which a CustomDataset finds images
 NAMES = {'ann_file', 'data_prefix', 'data_root'}
 UPSTREAM = (CustomDataset, 'CustomDataset', 'mmpretrain.CustomDataset')
 
 
 @dataclass
 class Batch:
-    """Some images as a model reads them.
+    """Preprocessed images with their labels and paths.
 
-    Args:
-        images (Tensor, optional): Preprocessed, (B, 3, H, W); None where no
-            image can be read.
-        labels (list[int]): Their classes, where there are labels.
-        paths (list[str]): Their files.
-        samples (list[DataSample]): What the pipeline says of them.
-        positions (Sequence[int]): Of all, also of those that are not read.
-        unread (dict[int, str]): By position why others cannot be read.
+    ``images`` (B, 3, H, W) is missing if all are unreadable. ``positions``
+    includes unreadable images; ``unread`` gives their problems by position.
     """
 
     images: Tensor | None
@@ -58,17 +52,11 @@ def batches(
     prepare: Callable | None = None,
     progress: Callable = iter,
 ) -> Iterator[Batch]:
-    """Yield images as a model reads them.
+    """Yield batches of images, preprocessed for a classifier.
 
-    Args:
-        model (nn.Module): A classifier; its preprocessor is used.
-        images (Sequence): Files or arrays, or a data set.
-        indices (Sequence[int], optional): Which of them, in this order.
-            Defaults to None: all.
-        batch_size (int): Images at a time. Defaults to 32.
-        prepare (Callable, optional): A :class:`Preparation` of files or
-            arrays. Defaults to None: a data set has its own pipeline.
-        progress (Callable): Wraps the list of batches. Defaults to ``iter``.
+    ``images`` is a dataset, or a list of files or arrays with ``prepare``, a
+    :class:`Preparation`. ``indices`` selects images, ``progress`` wraps the
+    list of batches.
 
     Raises:
         ValueError: If ``batch_size`` is below 1.
@@ -96,12 +84,9 @@ def _batch(model, packed: list[dict], positions, unread) -> Batch:
 
 
 class Preparation:
-    """Prepares images as the test data set of a config does.
+    """Preprocess images with the test pipeline of a config.
 
-    Args:
-        cfg (Config): The config.
-        size (tuple[int, int], optional): Height and width that images get
-            where the config has no test data. Defaults to None.
+    Without a test pipeline, images are resized to ``size`` (height, width).
     """
 
     def __init__(self, cfg: Config, size: tuple[int, int] | None = None):
@@ -117,9 +102,9 @@ class Preparation:
         self.pipeline = Compose([*rest])
 
     def __call__(self, source, zoom: float = 1.0) -> dict | str:
-        """Return the model input of an image, or why it is unreadable.
+        """Return the model input of an image, or the problem as a string.
 
-        With ``zoom``, only the central 1 / ``zoom`` of its height and width.
+        ``zoom`` crops the image to its central height / zoom, width / zoom.
         """
         try:
             image = middle(read_image(source, self.over_white), zoom)
@@ -134,14 +119,14 @@ class Preparation:
 
 
 def middle(image: np.ndarray, zoom: float) -> np.ndarray:
-    """Cut the middle out of an image (H, W, 3), (H / zoom, W / zoom, 3)."""
+    """Crop an image (H, W, 3) to its center (H / zoom, W / zoom, 3)."""
     left = [(1 - 1 / zoom) * side / 2 for side in image.shape[:2]]
     rows, columns = (slice(round(x), -round(x) or None) for x in left)
     return image[rows, columns]
 
 
 def without_cache(pipeline: list[dict]) -> list[dict]:
-    """Give the steps of a pipeline, none of them in ``CacheImages``."""
+    """Replace ``CacheImages`` in a pipeline by its transforms."""
     steps = []
     for step in pipeline:
         cached = step['type'] == 'mmclca.CacheImages'
@@ -150,19 +135,12 @@ def without_cache(pipeline: list[dict]) -> list[dict]:
 
 
 def read_image(source, over_white: bool = True) -> np.ndarray:
-    """Read an image as in training.
+    """Read an image to BGR (H, W, 3), uint8, as in training.
 
-    Args:
-        source (str | np.ndarray | Image | bytes | BinaryIO): A path or URL;
-            a BGR image (H, W, 3), uint8, as returned by ``mmcv.imread``; a
-            Pillow image; the content of a file; or a binary file, which is
-            read from its beginning if it is seekable.
-        over_white (bool): Whether to blend transparent pixels with white, as
-            ``LoadPhotograph`` does; else alpha is ignored, as in
-            ``LoadImageFromFile``. Defaults to True.
-
-    Returns:
-        np.ndarray: BGR image (H, W, 3), uint8.
+    The source is a path or URL, a BGR array as returned by ``mmcv.imread``,
+    a Pillow image, the content of a file, or a binary file, read from its
+    beginning if it is seekable. ``over_white`` blends transparent pixels with
+    white, as ``LoadPhotograph`` does; otherwise alpha is ignored.
 
     Raises:
         ValueError: If the source is not a complete image, with the reason.
@@ -191,7 +169,7 @@ def _content(source) -> bytes:
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
-    """Return an array if it is a BGR image, else raise a ValueError."""
+    """Return an array; raise ValueError if it is not a BGR image."""
     is_image = image.ndim == 3 and image.shape[2] == 3 and image.size
     if not is_image or image.dtype != np.uint8:
         raise ValueError(
@@ -203,13 +181,7 @@ def _checked(image: np.ndarray) -> np.ndarray:
 
 @dataclass
 class View:
-    """An image that a model is to look at.
-
-    Args:
-        title (str): Its name.
-        image (np.ndarray): RGB image as the model sees it, (H, W, 3), uint8.
-        batch (Tensor): The same preprocessed, (1, 3, H, W).
-    """
+    """Model input as RGB (H, W, 3), uint8, and preprocessed (1, 3, H, W)."""
 
     title: str
     image: np.ndarray
@@ -219,11 +191,7 @@ class View:
 def view(
     model: nn.Module, prepare: Preparation, title: str, image: np.ndarray
 ) -> View:
-    """Show a BGR image (H, W, 3), uint8, as a model sees it.
-
-    Raises:
-        ValueError: If it cannot be prepared.
-    """
+    """Preprocess a BGR image (H, W, 3), uint8; raise ValueError on failure."""
     packed = prepare(image)
     if isinstance(packed, str):
         raise ValueError(f'{title}: {packed}')
@@ -231,13 +199,7 @@ def view(
 
 
 def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
-    """Return an image that a pipeline has packed, as a model sees it.
-
-    Args:
-        model (nn.Module): A classifier.
-        title (str): Name of the image.
-        inputs (Tensor): BGR image (3, H, W), uint8.
-    """
+    """Preprocess a packed BGR image (3, H, W), uint8, for a classifier."""
     batch = model.data_preprocessor(dict(inputs=[inputs]))['inputs']
     seen = inputs.flip(0).permute(1, 2, 0).contiguous().numpy()
     return View(title, seen, batch)
@@ -247,12 +209,12 @@ def match_by_name(settings):
     """Replace mmpretrain's ``CustomDataset`` by :class:`ClassFolders`.
 
     Args:
-        settings (dict): A data loader or a dataset of a config.
+        settings (dict): Config of a data loader or dataset.
 
     Returns:
-        dict: A copy, changed at all depths.
+        dict: Copy with replacements at all depths.
     """
-    from .class_folders import ClassFolders  # which imports this module
+    from .class_folders import ClassFolders  # circular import
 
     if isinstance(settings, list | tuple):
         return type(settings)(map(match_by_name, settings))
@@ -265,16 +227,12 @@ def match_by_name(settings):
 
 
 def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
-    """Build a dataset of a config.
+    """Build the 'train', 'val' or 'test' dataset of a config.
 
-    Args:
-        cfg (Config): The config.
-        split (str): 'train', 'val' or 'test'. Defaults to 'test'.
-        **changes: Dataset settings to override, such as ``pipeline=[]`` to
-            read no images.
+    ``changes`` override settings, such as ``pipeline=[]`` to read no images.
 
     Raises:
-        ValueError: If the config has no such dataset.
+        ValueError: If the config does not list images for the split.
     """
     loader = cfg.get(f'{split}_dataloader') or {}
     settings = {**loader.get('dataset', {}), **changes}
@@ -293,7 +251,7 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
 def first_of_each_class(
     labels: Sequence[int], most: int, classes: Sequence[int] | None = None
 ) -> list[int]:
-    """Positions of the first images of each class."""
+    """Return the positions of the first ``most`` images per class."""
     labels = np.asarray(labels)
     wanted = np.unique(labels) if classes is None else classes
     found = [np.flatnonzero(labels == label)[:most] for label in wanted]

@@ -1,9 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Datasets with one folder per class, and ImageNet-V2."""
+
 from os.path import expanduser
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from mmengine.fileio import join_path
-from mmpretrain.datasets import CustomDataset
+from mmpretrain.datasets import CustomDataset, ImageNet
 from mmpretrain.datasets.custom import find_folders, get_samples
 
 from mmclca.registry import DATASETS
@@ -20,18 +22,17 @@ from .photographs.spellings import clean
 class ClassFolders(CustomDataset):
     """mmpretrain's ``CustomDataset`` that matches folders to classes by name.
 
-    The label of an image is the position of its folder in the list of
-    classes, which may name more classes than there are folders. Hidden
-    folders and those of operating systems are skipped. Lists may begin with a
-    byte order mark; blank lines are skipped.
+    An image's label is the position of its folder in the class list,
+    which may contain further classes. Hidden and system folders are skipped,
+    and so are blank lines and a byte order mark in lists.
 
     Args:
-        **settings: Of ``CustomDataset``.
+        **settings: ``CustomDataset`` settings.
 
     Raises:
-        FileNotFoundError: If there is no such folder or list.
-        ValueError: If the list of classes lacks a folder or repeats a name,
-            if there are no images, or a line of a list has no valid label.
+        FileNotFoundError: If the folder or list does not exist.
+        ValueError: If a folder is missing in the class list, a name repeats,
+            a line has an invalid label, or images are missing.
     """
 
     def _compat_classes(self, metainfo, classes):
@@ -45,7 +46,7 @@ class ClassFolders(CustomDataset):
         return super().is_valid_file(filename) and not system
 
     def load_data_list(self):
-        """List the images."""
+        """List path and label of all images."""
         if not self.ann_file:
             rows = self._find_samples()
         elif self.with_label:
@@ -92,15 +93,45 @@ class ClassFolders(CustomDataset):
         return {name: labels[clean(name)] for name in folders}
 
 
-def check_folder_labels(dataset, head) -> None:
-    """Refuse labels out of range, and labels by position of a folder.
+@DATASETS.register_module()
+class ImageNetV2(ImageNet):
+    """New test images for the classes of ImageNet, in folders 0 to 999.
+
+    Recht et al., "Do ImageNet Classifiers Generalize to ImageNet?", ICML
+    2019.
 
     Args:
-        dataset (Dataset): A dataset; only folders and lists are checked.
-        head (nn.Module): Head of a classifier.
+        data_root (str): Folder of the class folders.
+        **settings: Settings for mmpretrain's ``ImageNet``, such as
+            ``pipeline``.
 
     Raises:
-        ValueError: Names the label, or the folders and classes.
+        FileNotFoundError: If images are missing.
+    """
+
+    def load_data_list(self) -> list[dict]:
+        """List path and label of all images."""
+        root = Path(self.img_prefix)
+        images = [
+            dict(img_path=str(file), gt_label=int(file.parent.name))
+            for file in sorted(root.glob('*/*'))
+            if file.parent.name.isdigit()
+            and file.suffix.lower() in self.extensions
+        ]
+        if not images:
+            raise FileNotFoundError(
+                f'no images found in {root}/0 to {root}/999; unpack '
+                'ImageNet-V2 (matched-frequency) there'
+            )
+        return images
+
+
+def check_folder_labels(dataset, head) -> None:
+    """Check the labels of a ``CustomDataset`` against the head.
+
+    Raises:
+        ValueError: If a label is out of range, or mmpretrain would number
+            the folders in another order than the classes.
     """
     if not isinstance(dataset, CustomDataset) or not dataset.with_label:
         return

@@ -1,9 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From the content of an image file to pixels, the same everywhere."""
+"""Decode image files to BGR pixels, within a limit on memory.
+
+Neither an import nor a call changes the limits that Pillow keeps for the
+whole process.
+"""
 
 import logging
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from ctypes import CDLL
 from functools import lru_cache
 from io import BytesIO
 from math import ceil
@@ -15,7 +21,7 @@ import mmcv
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, TiffImagePlugin
 
 from mmclca.registry import TRANSFORMS
 from mmclca.utils.files import read_bytes
@@ -23,88 +29,101 @@ from mmclca.utils.messages import printable
 
 from .image_kinds import RAW, is_raw, kind_of
 
-# all that is read; for some others Pillow runs programs
+Image.init()  # registers Pillow's plugins
+# accepted formats; for some others Pillow runs programs
 FORMATS = ['JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM', 'GIF']
 with suppress(ImportError):  # Pillow 11.3
     from PIL import AvifImagePlugin
 
     FORMATS += ['AVIF'] * AvifImagePlugin.SUPPORTED
-with suppress(ImportError):  # an extra, for the photographs of telephones
+with suppress(ImportError):  # optional package for photos of phones
     from pillow_heif import register_heif_opener
 
     register_heif_opener()
     FORMATS.append('HEIF')
 
-# a scan of A4 at 1200 dpi has 139 million
+# an A4 scan at 1200 dpi has 139 million pixels
 MAX_PIXELS = 200_000_000
-Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # else Pillow warns of fewer
-# of one image, and of the images of all threads together
+# bytes per image, and for all images decoded at the same time
 MAX_DECODED = 3 * MAX_PIXELS
-_SHARES = 16  # threads wait for parts of it
+_SHARES = 16  # MAX_DECODED is reserved in so many parts
 _FREE, _TURN, _THREAD = Semaphore(_SHARES), Lock(), local()
-# decoders that keep further copies of an image, as measured
+_LARGE = 2**24  # bytes of an image whose memory is returned to the system
+# copies of an image in a decoder, as measured
 _COPIES = dict(WEBP=3, AVIF=2, HEIF=2)
-_BLOCK = 2**26
 _WHITE = 255, 255, 255, 255
 _ROWS = 256  # rows converted at a time, to save memory
-# formats that older versions of OpenCV do not know, and that Pillow decodes
-# wholly or not at all
+# unknown to older versions of OpenCV; Pillow refuses truncated files
 BY_PILLOW = ('HEIF', 'AVIF', 'GIF')
-# formats of which OpenCV reads every file that is whole; Pillow fills up
+# OpenCV reads every complete file; Pillow fills up truncated ones
 _STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
-# modes of 16 bits, which Pillow clips when it converts them
+# 16-bit modes, which Pillow clips when it converts them
 _DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')
 _ANY_DEPTH = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
 
 
 class UndecodedError(ValueError):
-    """An image that is not read, or cannot be decoded."""
+    """Unreadable or too large image."""
+
+
+class TiffFile(TiffImagePlugin.TiffImageFile):
+    """TIFF file without Pillow's limit on pixels, a setting of the process."""
+
+    def load_prepare(self) -> None:
+        """Allocate the pixels first, else Pillow checks their number."""
+        if hasattr(self, '_tile_size') and vars(self).get('_im') is None:
+            self.im = Image.core.new(self.mode, self._tile_size)
+        super().load_prepare()
 
 
 @contextmanager
 def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
-    """Reserve memory for a decoded image; wait while other threads use it.
+    """Reserve memory to decode an image; wait while other threads use it.
 
-    Args:
-        image (Image.Image): The image, not decoded yet.
-        draft (tuple, optional): Mode and size for ``image.draft``, by which
-            JPEG files are decoded smaller. Defaults to None.
+    ``draft`` is the mode and size for ``image.draft``, which decodes JPEG
+    files at a fraction of their size.
     """
     size = decoded_bytes(image)
     if draft:
         image.draft(*draft)
         if 'progressive' not in image.info:
             size = decoded_bytes(image)
-    # larger blocks than the allocator keeps, so that the system gets them back
-    Image.core.set_block_size(_BLOCK)
     wanted = min(_SHARES, ceil(_SHARES * size / MAX_DECODED))
     held = vars(_THREAD).get('held', 0)
-    if held >= wanted:  # this thread has reserved it already
+    if held >= wanted:  # reserved by this thread in an outer context
         yield
         return
-    with _TURN:  # one thread at a time gathers its shares
+    with _TURN:  # one thread at a time, else two may wait for each other
         for _ in range(held, wanted):
             _FREE.acquire()
     _THREAD.held = wanted
     try:
         yield
     finally:
+        if size > _LARGE:
+            _return_free_memory()
         _THREAD.held = held
         _FREE.release(wanted - held)
 
 
-def decoded_bytes(image: Image.Image) -> int:
-    """Return width x height x channels x bytes per sample of an image.
+def _return_free_memory() -> None:
+    """Return freed blocks to the system, which glibc keeps for each thread."""
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries
+        CDLL(None).malloc_trim(0)
 
-    At least three channels count, progressive JPEG files twice, and the
-    formats of ``_COPIES`` as often as there. A tile of a TIFF file counts in
-    place of a smaller image.
+
+def decoded_bytes(image: Image.Image) -> int:
+    """Estimate the memory of a decoded image in bytes.
+
+    Width x height x channels (at least 3) x bytes per sample x copies, which
+    are 2 for progressive JPEG files. TIFF files need at least one tile.
     """
     (width, height), channels = image.size, len(image.getbands())
     tiles = vars(image).get('tile', ())[:1]
     depth = 2 if ';16' in str([tile[3] for tile in tiles]) else 1
     if image.format == 'TIFF':
-        tags = image.tag_v2  # of the image, a tile, its samples and their bits
+        # 256 and 257: size, 322 and 323: tile, 277: samples, 258: their bits
+        tags = image.tag_v2
         width, height = max(tags[256], tags.get(322, 0)), tags[257]
         height = max(height, tags.get(323, 0))
         channels = max(channels, tags.get(277, 1))
@@ -115,32 +134,40 @@ def decoded_bytes(image: Image.Image) -> int:
 
 
 def open_image(file: BinaryIO) -> Image.Image:
-    """Open an image, of which only the first bytes are read.
-
-    Args:
-        file (BinaryIO): One of ``FORMATS``, at its beginning.
+    """Open an image file at its beginning, without decoding it.
 
     Raises:
-        UndecodedError: If it is of another kind, or takes more memory than
-            ``MAX_DECODED`` once decoded.
+        UndecodedError: If the format is not in ``FORMATS``, or the decoded
+            image would exceed ``MAX_DECODED`` bytes.
     """
+    start = file.read(160)
     try:
-        image = Image.open(file, formats=FORMATS)
+        image = _open(file, start[:16])
+        if image is None:
+            raise UndecodedError(kind_of(start))
         _check_size(image)
-        if image.format == 'TIFF' and is_raw(_start(file), image.tag_v2):
+        if image.format == 'TIFF' and is_raw(start, image.tag_v2):
             raise UndecodedError(RAW)
         return image
-    except UnidentifiedImageError:
-        raise UndecodedError(kind_of(_start(file))) from None
     except UndecodedError:
         raise
-    except Exception as error:  # a decoder may raise anything
+    except Exception as error:  # decoders raise many types
         raise UndecodedError(f'{type(error).__name__}: {error}') from error
 
 
-def _start(file: BinaryIO) -> bytes:
-    file.seek(0)
-    return file.read(160)
+def _open(file: BinaryIO, start: bytes) -> Image.Image | None:
+    """Open an image with the first plugin that accepts it, else return None.
+
+    ``Image.open`` would apply Pillow's limit on pixels.
+    """
+    for name in FORMATS:
+        kind, accepts = Image.OPEN[name]
+        kind = TiffFile if name == 'TIFF' else kind
+        with suppress(SyntaxError, IndexError, TypeError, struct.error):
+            if accepts is None or accepts(start) is True:
+                file.seek(0)
+                return kind(file, '')
+    return None
 
 
 def _check_size(image: Image.Image) -> None:
@@ -156,24 +183,16 @@ def _check_size(image: Image.Image) -> None:
 
 
 def decode(content: bytes, over_white: bool = True) -> np.ndarray:
-    """Decode an image and apply its EXIF orientation.
+    """Decode an image to BGR (H, W, 3), uint8, and apply its EXIF orientation.
 
     OpenCV decodes as in mmcv's ``LoadImageFromFile``: gray, palette, CMYK and
     16-bit images become 8-bit colors. Pillow decodes formats that OpenCV
     does not support (HEIC with pillow-heif, AVIF, GIF) and alpha channels.
-
-    Args:
-        content (bytes): The content of a file.
-        over_white (bool): Whether to read as :class:`LoadPhotograph` does:
-            transparent pixels over white, and values of 10 to 14 bits in 16
-            scaled by their range. Otherwise as ``LoadImageFromFile`` does.
-            Defaults to True.
-
-    Returns:
-        np.ndarray: BGR image (H, W, 3), uint8.
+    With ``over_white``, as in :class:`LoadPhotograph`, transparent pixels are
+    blended with white, and 10- to 14-bit values are scaled by their range.
 
     Raises:
-        UndecodedError: See :func:`open_image`, or if neither can decode it.
+        UndecodedError: See :func:`open_image`, or if the file is damaged.
     """
     with open_image(BytesIO(content)) as image, reserved(image):
         kind, has_alpha = image.format, image.has_transparency_data
@@ -192,10 +211,10 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
 
 
 def to_8_bits(image: np.ndarray) -> np.ndarray:
-    """Scale a 16-bit image to 8 bits, from a range of 8 to 16 bits.
+    """Scale a 16-bit image to 8 bits.
 
-    The range is the smallest even number of bits that holds the largest
-    value; a warning names it.
+    The assumed range is the smallest even number of bits, at least 8, for the
+    largest value. Warn if it is below 16.
     """
     if image.dtype == np.uint8:
         return image
@@ -211,19 +230,16 @@ def to_8_bits(image: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def warn_once(message: str) -> None:
-    """Log a warning, the same one only once."""
+    """Log a warning, but each text only once."""
     print_log(printable(message), 'current', logging.WARNING)
 
 
 def read_bgr(path: str) -> np.ndarray:
-    """Read an image as :class:`LoadPhotograph` does.
-
-    Returns:
-        np.ndarray: See :func:`decode`.
+    """Read an image file, see :func:`decode`.
 
     Raises:
-        OSError: If there is no such file.
-        UndecodedError: If it is no image; names it.
+        OSError: If the file cannot be read.
+        UndecodedError: If the image cannot be decoded; names the file.
     """
     try:
         return decode(read_bytes(path))
@@ -232,27 +248,17 @@ def read_bgr(path: str) -> np.ndarray:
 
 
 def by_pillow(content: bytes) -> np.ndarray:
-    """Decode an image with Pillow alone, transparent pixels over white.
-
-    Returns:
-        np.ndarray: See :func:`decode`.
-
-    Raises:
-        UndecodedError: If Pillow cannot decode it, or not to 8-bit colours.
-    """
+    """Decode an image with Pillow alone, see :func:`bgr_of`."""
     with open_image(BytesIO(content)) as image:
         return bgr_of(image, in_place=True)
 
 
 def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
-    """Convert a Pillow image to BGR, see :func:`decode`.
-
-    Args:
-        image (Image.Image): The image.
-        in_place (bool): Whether to rotate it in place. Defaults to False.
+    """Convert a Pillow image to upright BGR over white, see :func:`decode`.
 
     Raises:
-        UndecodedError: If it is too large, damaged or has no colors.
+        UndecodedError: If the image is too large or damaged, or its mode is
+            not supported.
     """
     try:
         _check_size(image)
@@ -261,22 +267,22 @@ def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
             return _to_bgr(image if in_place else turned)
     except UndecodedError:
         raise
-    except Exception as error:  # a decoder may raise anything
+    except Exception as error:  # decoders raise many types
         raise UndecodedError(f'Pillow cannot decode it: {error}') from error
 
 
 def _to_bgr(upright: Image.Image) -> np.ndarray:
     if upright.mode in _DEEP:
-        grey = np.asarray(upright)
-        if grey.min() >= 0 and grey.max() < 2**16:
-            grey = to_8_bits(grey.astype(np.uint16))
-            return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
+        gray = np.asarray(upright)
+        if gray.min() >= 0 and gray.max() < 2**16:
+            gray = to_8_bits(gray.astype(np.uint16))
+            return cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR)
     if upright.mode in ('F', 'I'):
         raise ValueError(f'pixel mode {upright.mode} is not supported')
     width, height = upright.size
     image = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _ROWS):
-        part = upright.crop((0, top, width, min(top + _ROWS, height)))
+        part = crop_rows(upright, top, min(top + _ROWS, height))
         if part.has_transparency_data:
             white = Image.new('RGBA', part.size, _WHITE)
             part = Image.alpha_composite(white, part.convert('RGBA'))
@@ -284,27 +290,34 @@ def _to_bgr(upright: Image.Image) -> np.ndarray:
     return image
 
 
+def crop_rows(image: Image.Image, top: int, bottom: int) -> Image.Image:
+    """Copy some rows of an image; ``crop`` would apply Pillow's limit."""
+    size, box = (image.width, bottom - top), (0, top, image.width, bottom)
+    return image.resize(size, Image.Resampling.NEAREST, box)
+
+
 @TRANSFORMS.register_module()
 class LoadPhotograph(BaseTransform):
-    """Read an image as :func:`decode` does, for a pipeline.
+    """Load a photo from its file.
 
-    It stands where ``LoadImageFromFile`` does, and gives the same pixels but
-    where an image has an alpha channel; it also reads HEIC, with pillow-heif.
+    Replaces ``LoadImageFromFile``: the pixels are equal except for alpha
+    channels, blended with white, and 10- to 14-bit values, scaled by their
+    range. Further formats are HEIC (with pillow-heif), AVIF and GIF.
     """
 
     def transform(self, results: dict) -> dict:
-        """Add the image of a sample.
+        """Add the image to a sample.
 
         Args:
             results (dict): A sample with ``img_path``.
 
         Returns:
-            dict: With ``img`` (H, W, 3), BGR, uint8, ``img_shape`` and
-            ``ori_shape``.
+            dict: The sample with ``img`` (H, W, 3), BGR, uint8, ``img_shape``
+            and ``ori_shape``.
 
         Raises:
-            OSError: If there is no such file.
-            UndecodedError: If it is no image; names it.
+            OSError: If the file cannot be read.
+            UndecodedError: If the image cannot be decoded; names the file.
         """
         image = read_bgr(results['img_path'])
         shape = image.shape[:2]

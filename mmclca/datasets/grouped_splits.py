@@ -1,27 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Images to fit to and others to test on, class by class.
+"""Stratified folds and random subsets that keep groups of images together.
 
-A unit is what must not be parted: an image, or the images of a group, such
-as all photographs of one plant. It counts as of the class of its first image.
+A group, such as all photos of one plant, has the class of the first image.
+Without groups, each image is its own group.
 """
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-Split = tuple[np.ndarray, np.ndarray]  # positions: to fit to, to test on
+Split = tuple[np.ndarray, np.ndarray]  # positions for training, for testing
 
 
 class GroupedSplits:
-    """The units of some images.
-
-    Args:
-        labels (Sequence[int]): Classes of the images (N,), from 0.
-        groups (Sequence, optional): The group of each image (N,).
-            Defaults to None: each image is a unit.
+    """Splits of images with labels (N,) and optional groups (N,).
 
     Raises:
-        ValueError: If there is not one group for each image.
+        ValueError: If the numbers of groups and labels differ.
     """
 
     def __init__(self, labels: Sequence[int], groups: Sequence | None = None):
@@ -41,14 +36,14 @@ class GroupedSplits:
 
     @property
     def tested(self) -> int:
-        """How many are of a class with another one."""
+        """Number of groups whose class has at least two groups."""
         return int(self.per_class[self.per_class > 1].sum())
 
     def folds(self, folds: int, seed: int) -> Iterator[Split]:
-        """Stratified folds; a class of one unit is always fitted to.
+        """Yield stratified folds; classes with one group are never tested.
 
-        Two units of a class are never all in one fold, as
-        ``StratifiedGroupKFold`` of scikit-learn may have them.
+        The groups of a class are never all in one fold, which can happen with
+        ``StratifiedGroupKFold`` of scikit-learn.
         """
         folds = min(folds, self.per_class.max(initial=0))
         alone = self.per_class[self._labels] == 1
@@ -60,9 +55,9 @@ class GroupedSplits:
             yield self._split(fold == i)
 
     def draw(self, numbers: np.ndarray, seed: int) -> np.ndarray:
-        """Positions of the images of a random subset.
+        """Select ``numbers`` (K,) random groups per class, or all.
 
-        The subset has ``numbers`` (K,) units of each class, or all.
+        Return the positions of their images.
         """
         order, rank = self._shuffled(seed)
         drawn = np.empty(len(order), bool)
@@ -70,14 +65,14 @@ class GroupedSplits:
         return np.where(drawn[self._of_image])[0]
 
     def _shuffled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Groups by class, then by chance, and their rank in the class."""
+        """Return the groups in random order per class, and their ranks."""
         chance = np.random.default_rng(seed).permutation(len(self._labels))
         order = np.lexsort((chance, self._labels))
         starts = np.cumsum(self.per_class) - self.per_class
         return order, np.arange(len(order)) - starts[self._labels[order]]
 
     def _split(self, held_out: np.ndarray) -> Split:
-        """Split, and leave a class that would not be fitted to as it is."""
+        """Split the images; do not test classes without training images."""
         test = held_out[self._of_image]
         test &= np.isin(self.labels, self.labels[~test])
         return np.where(~test)[0], np.where(test)[0]

@@ -1,14 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Decoded images of a dataset, in a file that its workers share.
+"""Cache decoded images of a dataset in a file shared by its workers.
 
-The file has no name, so the system deletes it when the last process that has
-it open ends, however that ends.
+The unnamed file is deleted by the system when the last process ends, even if
+it is killed.
 """
 
 import logging
 import os
 import pickle
-import shutil
 import tempfile
 from contextlib import suppress
 from hashlib import blake2b
@@ -25,36 +24,33 @@ from mmclca.registry import TRANSFORMS
 from mmclca.utils.messages import integer
 
 _HEAD = Struct('>16sQI')  # key, size and checksum, before each image
-_FULL = 0o700  # mode of the file that says so to all workers
-_SPARE = 0.1  # share of the file system that always stays free
+_FULL = 0o700  # this file mode tells all workers to add no more images
 
 
 @TRANSFORMS.register_module()
 class CacheImages(BaseTransform):
-    """The first steps of a pipeline, done once for each image.
+    """Run the first steps of a pipeline once per image and cache the result.
 
-    Small datasets are read again in each epoch. The image that the first
-    steps give (decoded and resized, before anything random) is kept in a
-    file; later epochs read it from there, which is from memory as far as the
-    system has room for it. The workers of a data loader share the file, which
-    is deleted when they end. The pixels are those of the steps, bit for bit.
-    An image whose file has changed is read again.
+    The decoded and resized images are kept in a file, which the system holds
+    in memory as far as it can. All workers of a data loader share the file;
+    it is deleted when they end. The pixels equal the result of the steps, bit
+    for bit. An image is read again if its file changes.
 
-    It stands first in the pipelines of training and validation::
+    Place it first in the pipelines of training and validation::
 
         dict(type='mmclca.CacheImages',
              transforms=[dict(type='LoadImageFromFile'), resize])
 
-    Images that cannot be kept (a full disk, a folder that cannot be written
-    to, no file on this machine) go through the steps each time.
+    If an image cannot be cached (full disk, read-only folder, remote file),
+    the steps run in every epoch.
 
     Args:
-        transforms (list[dict]): Configs of the steps, which may read nothing
-            of a sample but its ``img_path``, and draw nothing at random.
-        disk_mb (int): Most MiB of the file; a tenth of the disk stays free.
-            Defaults to 4096; 0: nothing is kept.
-        folder (str, optional): Where they are kept. Defaults to the system's
-            folder for temporary files (``TMPDIR``).
+        transforms (list[dict]): Configs of the steps. They must read only
+            ``img_path`` and not be random.
+        disk_mb (int): Maximum size of the file in MiB; 0 disables the cache.
+            Defaults to 4096.
+        folder (str, optional): Folder of the file. Defaults to None: the
+            system's folder for temporary files (``TMPDIR``).
 
     Raises:
         ValueError: If a step is random or the limit negative.
@@ -80,18 +76,18 @@ class CacheImages(BaseTransform):
             results (dict): A sample with ``img_path``.
 
         Returns:
-            dict | None: What the steps return.
+            dict | None: Result of the steps.
         """
-        key = self.store and key_of(results['img_path'])
+        key = self.store and file_key(results['img_path'])
         if not key:
             return self.steps(results)
-        found = self.store.get(key)
-        if found:
-            return results | found
+        cached = self.store.get(key)
+        if cached:
+            return results | cached
         before = dict(results)
         after = self.steps(results)
-        if after is not None:  # the steps may drop a sample
-            problem = self.store.put(key, _what_is_new(before, after))
+        if after is not None:  # steps may drop a sample
+            problem = self.store.put(key, _new_values(before, after))
             if problem:
                 _warn(
                     f'caching in {self.store.folder} stopped ({problem}); '
@@ -123,13 +119,13 @@ def _check_steps(steps):
         )
 
 
-def _what_is_new(before: dict, after: dict) -> dict:
-    """Return the image and the other values set by the steps.
+def _new_values(before: dict, after: dict) -> dict:
+    """Return the image and all other values set by the steps.
 
     Raises:
-        ValueError: If there is no image.
+        ValueError: If the image is missing.
     """
-    # `before` is in no sample, so it stands for a missing value
+    # `before` itself marks a missing value
     new = {k: v for k, v in after.items() if before.get(k, before) is not v}
     if not isinstance(new.get('img'), np.ndarray):
         raise ValueError(
@@ -140,13 +136,11 @@ def _what_is_new(before: dict, after: dict) -> dict:
     return new
 
 
-def key_of(path: str) -> bytes | None:
-    """Name an image; the name changes when its file is written or
-    replaced.
+def file_key(path: str) -> bytes | None:
+    """Hash the path and state of a file to 16 bytes.
 
-    Returns:
-        bytes | None: 16 bytes; None where there is no file of which a change
-        could be seen: it is missing, or on another machine.
+    The key changes when the file is written or replaced. Missing and remote
+    files, whose changes cannot be detected, have the key None.
     """
     try:
         status = os.stat(path)
@@ -158,24 +152,24 @@ def key_of(path: str) -> bytes | None:
 
 
 class ImageStore:
-    """Images in a file to which several processes append.
+    """Images in an unnamed file to which several processes append.
 
-    Forked processes inherit the file; others open it by the descriptor of the
-    process that started them, or, where that is not possible, their own.
+    Forked processes inherit the file. Others open it through ``/proc``, or
+    create their own.
 
     Args:
         folder (str | Path): Folder of the file.
         limit (int): Maximum size of the file in bytes.
         path (str): Path of an open file to share. Defaults to '': a new file.
-        inode (int): Inode of that file. Defaults to 0.
+        inode (int): Inode of the shared file. Defaults to 0.
 
     Raises:
-        OSError: If the folder cannot be written to.
+        OSError: If the folder is not writable.
     """
 
     def __init__(self, folder, limit: int, path: str = '', inode: int = 0):
         self.folder, self.limit = folder, limit
-        self.places, self.end = {}, 0
+        self.records, self.end = {}, 0
         with suppress(OSError):
             self.file = FileIO(path, 'a+')
             if os.fstat(self.file.fileno()).st_ino == inode:
@@ -190,56 +184,50 @@ class ImageStore:
         return type(self), (self.folder, self.limit, path, inode)
 
     def get(self, key: bytes) -> dict | None:
-        """Read an image and what belongs to it, see :meth:`put`.
-
-        Returns:
-            dict | None: Values that the caller may change; None if the image
-            is missing or damaged.
-        """
+        """Read the values of an image; None if missing or damaged."""
         try:
-            if key not in self.places:
-                self._find_new()
-            start, size, checksum = self.places.pop(key, (0, 0, None))
+            if key not in self.records:
+                self._scan()
+            start, size, checksum = self.records.pop(key, (0, 0, None))
             content = os.pread(self.file.fileno(), size, start)
-        except OSError:  # the disk failed
+        except OSError:  # disk failure
             return None
         if crc32(content) != checksum:
             return None
-        self.places[key] = start, size, checksum
-        return pickle.loads(content)  # of the workers: no others have the file
+        self.records[key] = start, size, checksum
+        return pickle.loads(content)  # safe: only our workers write the file
 
-    def _find_new(self) -> None:
-        """Find the images that were added since the last call."""
+    def _scan(self) -> None:
+        """Find the images added since the last call."""
         number = self.file.fileno()
         end = os.fstat(number).st_size
         while self.end + _HEAD.size <= end:
             head = os.pread(number, _HEAD.size, self.end)
             key, size, checksum = _HEAD.unpack(head)
             start = self.end + _HEAD.size
-            if start + size > end:  # still being written
+            if start + size > end:  # not completely written yet
                 return
-            self.places[key] = start, size, checksum
+            self.records[key] = start, size, checksum
             self.end = start + size
 
     def put(self, key: bytes, values: dict) -> object:
-        """Add an image and its values.
+        """Append the values of an image.
 
         Returns:
-            object: Why caching stops, in the first process to notice; else
-            an empty string.
+            object: Reason why caching stops, for the first process to
+            notice; else an empty string.
         """
         number = self.file.fileno()
-        status, disk = os.fstat(number), shutil.disk_usage(number)
+        status = os.fstat(number)
         if status.st_mode & _FULL == _FULL:
             return ''
         content = pickle.dumps(values, protocol=5)
         content = _HEAD.pack(key, len(content), crc32(content)) + content
-        free = disk.free - _SPARE * disk.total
-        room = min(self.limit - status.st_size, free) - len(content)
+        has_room = status.st_size + len(content) <= self.limit
         problem = f'disk_mb={self.limit >> 20} is reached or the disk is full'
         try:
             # one call, so that writes of several processes do not mix
-            if room >= 0 and os.write(number, content) == len(content):
+            if has_room and os.write(number, content) == len(content):
                 return ''
         except OSError as error:
             problem = error

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Image files: their endings, and whether they can be read."""
+"""Find image files, and check whether they are complete."""
 
 import glob
 import os
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO, TextIOBase
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image
@@ -30,14 +31,11 @@ MISSING = 'missing'
 EMPTY = 'empty file'
 
 _SOURCES = str, os.PathLike, bytes, bytearray, memoryview, Image.Image
-# Reading headers waits for the disk or the network, not for the CPU.
-_THREADS = 16
+_THREADS = 16  # the disk or network limits the reading of headers
 _JPEG_END = b'\xff\xd9'
 _END_MARKERS = dict(PNG=b'IEND\xaeB`\x82', JPEG=_JPEG_END, MPO=_JPEG_END)
 _TAIL = 4096
-
-
-# folders that operating systems, storage devices and programs add
+# folders created by operating systems, storage devices and programs
 _SYSTEM = re.compile(
     r'\..*|__macosx|__pycache__|_?thumb(nail)?s|\$?recycle([rd]|[._ ]?bin)'
     r'|lost\+found|lost\.dir|found\.\d+|dfsrprivate|system volume information'
@@ -49,29 +47,21 @@ _SYSTEM = re.compile(
 
 
 def is_system(name: str) -> bool:
-    """Return whether a name is hidden, or a folder that no person made."""
+    """Return whether a name is hidden or a folder of the system."""
     return bool(_SYSTEM.fullmatch(name))
 
 
 def files_below(folder, skipped=None):
-    """Find the files in a folder and in all folders below.
+    """List the paths of files in a folder and all subfolders, sorted.
 
-    Links are followed. Hidden files and folders are skipped, and so are the
-    folders that operating systems and storage devices add.
-
-    Args:
-        folder (str): The folder.
-        skipped (list[str], optional): Gets the paths of skipped folders and
-            hidden images. Defaults to None.
-
-    Returns:
-        list[str]: Their paths, which begin with ``folder``, sorted.
+    Links are followed. Hidden files and system folders are skipped;
+    ``skipped`` collects skipped folders and hidden images.
     """
     paths, seen = [], set()
     skipped = [] if skipped is None else skipped
     for place, folders, files in os.walk(folder, followlinks=True):
         here = os.path.realpath(place)
-        if here in seen:  # a link to a folder above it
+        if here in seen:  # for example a link to a parent folder
             folders.clear()
             continue
         seen.add(here)
@@ -88,18 +78,18 @@ def _shown(name):
 
 
 def find_images(places) -> list:
-    """Find images, in the order of the input.
+    """List images in the order of the input, with duplicates.
 
     Args:
         places (str | Path | np.ndarray | Image | bytes | BinaryIO | Iterable):
-            Paths and URLs; folders, searched recursively except for hidden
-            folders; patterns such as ``'scans/*.tif'``; BGR arrays, Pillow
-            images or the content of a file; binary files; or an iterable of
-            these. Duplicates are kept.
+            A path or URL; a folder, searched recursively except for hidden
+            folders; a pattern such as ``'scans/*.tif'``; a BGR array, a
+            Pillow image, the content of a file, a binary file; or an iterable
+            of such inputs.
 
     Returns:
-        list: Paths (str), and the other images unchanged. A missing path is
-        kept, to be reported as unreadable.
+        list: Paths (str) and unchanged other images. A missing path is kept,
+        to be reported as unreadable.
 
     Raises:
         ValueError: Names the type of an unsupported input.
@@ -119,15 +109,15 @@ def find_images(places) -> list:
 
 
 def _is_source(entry) -> bool:
-    """Tell whether an entry is an image, or a place of images."""
+    """Return whether an entry is an image or a path."""
     if isinstance(entry, np.ndarray):
-        return entry.dtype.kind not in 'OSU'  # else it holds paths
+        return entry.dtype.kind not in 'OSU'  # not an array of paths
     is_file = hasattr(entry, 'read') and not isinstance(entry, TextIOBase)
     return is_file or isinstance(entry, _SOURCES)
 
 
 def _is_listed(places) -> bool:
-    """Tell whether something holds entries, as lists, sets and series do."""
+    """Return whether an input contains entries, like lists and series."""
     other = isinstance(places, Mapping | TextIOBase)
     is_flat = not hasattr(places, 'ndim') or places.ndim == 1
     return isinstance(places, Iterable) and is_flat and not other
@@ -144,7 +134,7 @@ def _images_at(place) -> Iterator:
     if found == [place] and not os.path.isdir(place):
         yield place
         return
-    images = {}  # also of links, of which the first counts
+    images = {}  # by real path: of several links, the first counts
     for path in found:
         for image in _images_below(path) if os.path.isdir(path) else (path,):
             images.setdefault(os.path.realpath(image), image)
@@ -169,23 +159,14 @@ def _images_below(folder: str) -> list[str]:
     return found
 
 
-def find_problem(source: str | bytes | None, quick: bool = False) -> str:
-    """Decode a file or its content, as strictly as Pillow and training do.
+def check_image(source: str | bytes | None, quick: bool = False) -> str:
+    """Return why an image file is unreadable, or an empty string.
 
-    OpenCV, which :func:`~mmclca.datasets.decoding.decode` uses, fills up a
-    truncated file in silence; Pillow refuses it.
+    The file is decoded by OpenCV, as in training, and by Pillow, which
+    refuses truncated files that OpenCV fills up. ``quick`` accepts PNG and
+    JPEG files by their header and end marker, and decodes all others.
 
-    Args:
-        source (str | bytes, optional): Path or content of the file; None for
-            a missing one.
-        quick (bool): Whether a PNG or JPEG file counts as whole if Pillow
-            recognizes its header and it ends as it must, save for padding
-            with zeros. Anything else is decoded: rare formats, and files with
-            other ends, which may still be fine. Defaults to False.
-
-    Returns:
-        str: The problem: ``MISSING``, ``EMPTY`` or the message of the
-        decoder; empty if there is none.
+    ``source`` is a path, the content of a file, or None (``MISSING``).
     """
     if source is None:
         return MISSING
@@ -196,42 +177,33 @@ def find_problem(source: str | bytes | None, quick: bool = False) -> str:
                 return ''
             file.seek(0)
             content = file.read()
-        _check_whole(content)
+        _load(content)
         decode(content)
     except UndecodedError as error:
         return str(error)
-    except Exception as error:  # decoders and file systems may raise anything
-        return _reason(error)
+    except (FileNotFoundError, NotADirectoryError):
+        return MISSING
+    except Exception as error:  # decoders and file systems raise many types
+        return f'{type(error).__name__}: {error}'
     return ''
 
 
-def decode_whole(content, over_white=True):
-    """Decode an image, if all of it is there.
-
-    Returns:
-        np.ndarray: BGR image (H, W, 3), uint8.
-
-    Raises:
-        ValueError: What :func:`find_problem` returns.
-    """
-    if not _looks_whole(BytesIO(content)):
-        _check_whole(content)
-    return decode(content, over_white)
-
-
-def check_headers(paths):
-    """Find images that cannot be read, by a quick :func:`find_problem` each.
-
-    Returns:
-        dict[str, str]: The problem of each that cannot be read.
-    """
+def check_images(paths: Iterable[str]) -> dict[str, str]:
+    """Check images quickly in threads; return the problems by path."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        problems = pool.map(partial(find_problem, quick=True), paths)
+        problems = pool.map(partial(check_image, quick=True), paths)
         found = zip(paths, problems, strict=True)
         return {path: problem for path, problem in found if problem}
 
 
-def _looks_whole(file):
+def decode_whole(content: bytes, over_white: bool = True) -> np.ndarray:
+    """Decode the content of a file; raise UndecodedError if truncated."""
+    if not _looks_whole(BytesIO(content)):
+        _load(content)
+    return decode(content, over_white)
+
+
+def _looks_whole(file: BinaryIO) -> bool:
     try:
         marker = _END_MARKERS.get(open_image(file).format)
     except UndecodedError:
@@ -241,24 +213,19 @@ def _looks_whole(file):
     return bool(marker) and file.read().rstrip(b'\0').endswith(marker)
 
 
-def _check_whole(content):
+def _load(content: bytes) -> None:
     """Decode an image with Pillow, which refuses truncated files."""
     if not content:
         raise UndecodedError(EMPTY)
     file = BytesIO(content)
     with open_image(file) as image:
-        # Search from the first scan; Pillow accepts zeros after a cut.
+        # Pillow accepts zeros after a cut, so search from the first scan
         if image.format == 'JPEG' and _JPEG_END not in file.read():
             raise UndecodedError('truncated JPEG: the end marker is missing')
         if image.format not in BY_PILLOW:
             try:
                 with reserved(image):
                     image.load()
-            except Exception as error:  # a decoder may raise anything
-                raise UndecodedError(_reason(error)) from error
-
-
-def _reason(error):
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        return MISSING
-    return f'{type(error).__name__}: {error}'
+            except Exception as error:  # decoders raise many types
+                kind = type(error).__name__
+                raise UndecodedError(f'{kind}: {error}') from error

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Unsupported kinds of files, recognized by their first bytes."""
+"""Recognize unsupported file formats by their first bytes."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _OTHER_ADVICE = dict(
     page='not an image; download the image again',
     archive='not an image; unpack it',
 )
-# patterns of the first bytes; the first match counts
+# pattern of the first bytes per format; the first match counts
 _KINDS = {
     'HEIC': rb'....ftyp(he[iv].|mif1|msf1)',
     'AVIF': rb'....ftypavi',
@@ -38,11 +38,7 @@ _KINDS = {
 
 
 def kind_of(start: bytes) -> str:
-    """Describe an unsupported file and its conversion.
-
-    Args:
-        start (bytes): Its first bytes, 132 or more.
-    """
+    """Name an unsupported format and a remedy, from at least 132 bytes."""
     text = start.removeprefix(b'\xef\xbb\xbf')
     for kind, pattern in _KINDS.items():
         if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
@@ -52,13 +48,10 @@ def kind_of(start: bytes) -> str:
 
 
 def is_raw(start: bytes, tags: Mapping) -> bool:
-    """Tell RAW files of cameras from other TIFF files.
+    """Return whether a TIFF file is a camera RAW file (DNG, NEF, ARW, CR2).
 
-    Where TIFF files hold the image, DNG, NEF and ARW hold a small preview.
-
-    Args:
-        start (bytes): The first bytes of a file that begins as a TIFF does.
-        tags (Mapping): The tags of its first image.
+    ``tags`` are the tags of its first image, in RAW files a small preview.
     """
-    is_preview = tags.get(254, 0) & 1 and 330 in tags  # beside other images
+    # 254: reduced-size image, 330: further images, 50706: DNG version
+    is_preview = tags.get(254, 0) & 1 and 330 in tags
     return start[8:10] == b'CR' or 50706 in tags or bool(is_preview)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classes, the coarser ones that they belong to, and data sets with both."""
+"""Coarse classes of fine classes, and datasets with coarse labels."""
 
 import json
 import pickle
@@ -22,20 +22,15 @@ from .photographs.spellings import clean
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
-    """Read a table of coarse classes.
+    """Read the coarse class of each class, per level.
 
-    Args:
-        table (str | Path): A table in a format supported by ``fit``, with a
-            header row: first the classes, then one column per level.
-
-    Returns:
-        dict[str, dict[str, str]]: For each level, the coarse class of each
-        class.
+    The table has a header row and a format supported by ``fit``: classes in
+    the first column, then one column per level.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If it has no level, a cell is empty, or a class has two
-            coarse classes.
+        ValueError: If the level column is missing, a cell is empty, or a
+            class has two coarse classes.
     """
     cells, notes = read_cells(Path(table))
     print_safe(*notes)
@@ -66,10 +61,10 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
 def read_level(
     table: str | PathLike, level: str | None = None
 ) -> dict[str, str]:
-    """Read one of :func:`read_levels`, the first one for None.
+    """Read one level of :func:`read_levels`, by default the first.
 
     Raises:
-        ValueError: If the table has no such level.
+        ValueError: If the level does not exist.
     """
     found = read_levels(table)
     level = level or next(iter(found))
@@ -80,19 +75,13 @@ def read_level(
 def coarse_labels(
     names: Sequence[str], coarse_of: dict[str, str], source: str = 'the table'
 ) -> tuple[list[int], list[str]]:
-    """Number the coarse classes of some classes.
+    """Return the coarse label of each class, and the coarse class names.
 
-    Args:
-        names (Sequence[str]): The classes.
-        coarse_of (dict[str, str]): Result of :func:`read_level`.
-        source (str): Its name in messages. Defaults to 'the table'.
-
-    Returns:
-        tuple[list[int], list[str]]: A coarse label for each, and the names
-        of the coarse classes.
+    ``coarse_of`` is the result of :func:`read_level`, ``source`` its name in
+    messages.
 
     Raises:
-        ValueError: If the table lacks a class.
+        ValueError: If a class is missing in the table.
     """
     names = [clean(name) for name in names]
     unknown = sorted({name for name in names if name not in coarse_of})
@@ -109,7 +98,7 @@ def coarse_labels(
 def at_level(
     images: LabeledImages, coarse_of: dict[str, str]
 ) -> LabeledImages:
-    """Give images the coarse classes of theirs; see :func:`coarse_labels`."""
+    """Replace classes by coarse classes, see :func:`coarse_labels`."""
     labels, names = coarse_labels(images.classes, coarse_of)
     found = [x if x is None else labels[x] for x in images.labels]
     return replace(images, labels=found, classes=names)
@@ -117,15 +106,13 @@ def at_level(
 
 @DATASETS.register_module()
 class CoarseDataset(ClassFolders):
-    """:class:`ClassFolders` with the labels of a coarser level.
-
-    Those of the classes are kept as ``fine_label``.
+    """:class:`ClassFolders` with coarse labels; ``fine_label`` is kept.
 
     Args:
-        levels (str): Table of the classes, see :func:`read_level`.
-        level (str, optional): Which level. Defaults to None: its second
+        levels (str): Table of coarse classes, see :func:`read_levels`.
+        level (str, optional): Title of a column. Defaults to None: the second
             column.
-        **settings: Of ``ClassFolders``, with the names of the classes.
+        **settings: ``ClassFolders`` settings.
 
     Raises:
         ValueError: See :func:`read_level` and :func:`coarse_labels`.
@@ -137,7 +124,7 @@ class CoarseDataset(ClassFolders):
         super().__init__(**settings)
 
     def load_data_list(self) -> list[dict]:
-        """List the images."""
+        """List path and labels of all images."""
         images = super().load_data_list()
         table = read_level(self.levels, self.level)
         labels, names = coarse_labels(self.CLASSES, table, self.levels)
@@ -150,18 +137,18 @@ class CoarseDataset(ClassFolders):
 
 @DATASETS.register_module()
 class INaturalist(BaseDataset):
-    """iNaturalist 2018 and 2019, with the classes of a level.
+    """iNaturalist 2018 and 2019 with the classes of a taxonomic level.
 
     Args:
         level (str): 'kingdom', 'phylum', 'class', 'order', 'family',
             'genus', or 'name' for species. Defaults to 'name'.
-        **settings: ``ann_file``, the released list of a split, such as
-            ``train2018.json``; ``data_root`` with the released
-            ``categories.json``; and others of mmpretrain's ``BaseDataset``.
+        **settings: Settings for mmpretrain's ``BaseDataset``: ``data_root``
+            contains the released ``categories.json``, ``ann_file`` is the
+            released list of a split, such as ``train2018.json``.
 
     Raises:
-        ValueError: If the categories have no such level, or the list no
-            annotations, as those of tests.
+        ValueError: If the level does not exist, or the list lacks
+            annotations, such as a test list.
     """
 
     def __init__(self, level: str = 'name', **settings):
@@ -169,7 +156,7 @@ class INaturalist(BaseDataset):
         super().__init__(**settings)
 
     def load_data_list(self) -> list[dict]:
-        """List the images."""
+        """List path and labels of all images."""
         source = Path(self.data_root, 'categories.json')
         categories = json.loads(read_bytes(source))
         known = set.intersection(*map(set, categories))
@@ -192,22 +179,20 @@ class INaturalist(BaseDataset):
 
 @DATASETS.register_module()
 class CoarseCIFAR100(CIFAR100):
-    """CIFAR-100 with its 20 coarse labels.
-
-    Those of the 100 classes are kept as ``fine_label``.
+    """CIFAR-100 with its 20 coarse labels; ``fine_label`` is kept.
 
     Args:
-        **settings: Of mmpretrain's ``CIFAR100``.
+        **settings: Settings for mmpretrain's ``CIFAR100``.
 
     Raises:
-        ValueError: If the file has no coarse labels.
+        ValueError: If the file lacks coarse labels.
     """
 
     meta = dict(CIFAR100.meta, key='coarse_label_names')
-    METAINFO = {}  # the names are in the files
+    METAINFO = {}  # class names are read from the files
 
     def load_data_list(self) -> list[dict]:
-        """List the images."""
+        """List path and labels of all images."""
         images = super().load_data_list()
         file = Path(self.data_prefix['root'], self.base_folder, self.split)
         entry = pickle.loads(read_bytes(file), encoding='latin1')

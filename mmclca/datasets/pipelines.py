@@ -1,19 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pipelines of a data set, and the size of their images."""
+"""Evaluation pipeline, and the image size in pipelines."""
 
 from collections.abc import Iterator
 
-# crops, and their argument that is a size
+# size argument per crop
 CROPS = dict(
     RandomCrop='crop_size', CenterCrop='crop_size', RandomResizedCrop='scale'
 )
 RESIZES = ('Resize', 'ResizeEdge')
-# as in the paper, an image is resized to its size over this, then cropped
+# crop size / resized size, as in the paper
 CROP = 0.875
 
 
 def evaluation_pipeline(size: int) -> list[dict]:
-    """Make the pipeline of a test: a photograph, its middle, inputs."""
+    """Return the pipeline of an evaluation: load, resize, center crop."""
     side = int(size / CROP)
     resize = dict(
         type='Resize',
@@ -32,10 +32,10 @@ def evaluation_pipeline(size: int) -> list[dict]:
 def set_image_size(dataset: dict | list, size: int) -> None:
     """Set the image size in all pipelines of a dataset, in place.
 
-    Before a crop, images are resized to more than this size.
+    With a crop, images are resized to ``size / CROP`` first.
 
     Raises:
-        ValueError: If no known step sets a size.
+        ValueError: If the pipeline lacks a resize or crop step.
     """
     crops = [step for step in _dicts(dataset) if _name(step) in CROPS]
     resizes = [step for step in _dicts(dataset) if _name(step) in RESIZES]
@@ -48,7 +48,7 @@ def set_image_size(dataset: dict | list, size: int) -> None:
         step[CROPS[_name(step)]] = (size, size)
     side = int(size / CROP) if crops else size
     for step in resizes:
-        edge = _name(step) == 'ResizeEdge'  # takes one number
+        edge = _name(step) == 'ResizeEdge'  # its scale is a number
         step['scale'] = side if edge else (side, side)
 
 

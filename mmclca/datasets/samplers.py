@@ -15,15 +15,16 @@ from mmclca.utils.messages import integer
 
 @DATA_SAMPLERS.register_module()
 class AtLeastSampler(DefaultSampler):
-    """Draws at least some number of images an epoch, however few there are.
+    """Sampler with a minimum image count per epoch.
 
-    Epochs of a folder of a few photographs would be one step long, and a
-    schedule in epochs no training at all. Here such a folder is gone through
-    several times in what counts as one epoch, each time in another order.
+    An epoch of a few photos would be a single step, too short for a schedule
+    in epochs. This sampler repeats a small dataset within an epoch, each time
+    in a new order.
 
     Args:
-        dataset (Sized): The data set.
-        min_samples (int): Images an epoch at least, over all processes.
+        dataset (Sized): The dataset.
+        min_samples (int): Minimum number of images per epoch, over all
+            processes.
         **kwargs: ``shuffle`` and ``seed`` of mmengine's ``DefaultSampler``.
 
     Raises:
@@ -38,7 +39,7 @@ class AtLeastSampler(DefaultSampler):
         self.total_size = self.num_samples * self.world_size
 
     def __iter__(self) -> Iterator[int]:
-        """Positions of images of one process."""
+        """Iterate over the positions of this process."""
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
         found, size = [], len(self.dataset)
         while len(found) < self.total_size:
@@ -49,15 +50,15 @@ class AtLeastSampler(DefaultSampler):
 
 @DATA_SAMPLERS.register_module()
 class RepeatAugSampler(_RepeatAugSampler):
-    """mmpretrain's ``RepeatAugSampler`` with epochs as long as timm's.
+    """mmpretrain's ``RepeatAugSampler`` with the epoch length of timm.
 
-    A process draws its part of the largest multiple of 256 images that the
-    set has, so that batches are full; mmpretrain's rounds up to all images.
-    A set of fewer than 256 is drawn whole.
+    The image count per epoch is rounded down to a multiple of 256, for
+    full batches; mmpretrain uses all images. A dataset of fewer than 256
+    images is used completely.
 
     Args:
-        *args: See mmpretrain's.
-        **kwargs: See there.
+        *args: Arguments of mmpretrain's sampler.
+        **kwargs: Keyword arguments of mmpretrain's sampler.
     """
 
     def __init__(self, *args, **kwargs):
@@ -69,14 +70,13 @@ class RepeatAugSampler(_RepeatAugSampler):
 
 @DATA_SAMPLERS.register_module()
 class ClampedBatchSampler(BatchSampler):
-    """A batch sampler that never asks for more images than there are.
+    """Batch sampler with a reduced batch size for small datasets.
 
-    With ``drop_last`` a set smaller than the batch gives no batch at all, and
-    training would do nothing. Here the batch shrinks to the set (in
-    distributed training to this process's share of it), and the log says so.
+    With ``drop_last``, a dataset smaller than the batch would give no batch
+    and training would do nothing. This sampler reduces the batch size to the
+    number of images per process, and logs a warning.
 
-    Use it as ``batch_sampler`` of a dataloader, whose own ``drop_last`` has
-    to stay unset::
+    Use it as ``batch_sampler`` of a dataloader without ``drop_last``::
 
         train_dataloader = dict(
             batch_size=32,
@@ -84,13 +84,13 @@ class ClampedBatchSampler(BatchSampler):
             batch_sampler=dict(type='mmclca.ClampedBatchSampler'))
 
     Args:
-        sampler (Sampler): Gives the indices of one process, and has a length.
-        batch_size (int): Images a batch and process.
-        drop_last (bool): Whether to leave out the last batch where it is
-            smaller than the others. Defaults to True.
+        sampler (Sampler): Sampler with a length, for one process.
+        batch_size (int): Images per batch and process.
+        drop_last (bool): Whether to skip an incomplete last batch. Defaults
+            to True.
 
     Raises:
-        ValueError: If there is no image at all.
+        ValueError: If the dataset is empty.
     """
 
     def __init__(self, sampler, batch_size, drop_last=True):

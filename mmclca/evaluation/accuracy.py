@@ -1,38 +1,46 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Accuracy, recall and their confidence interval."""
+"""Accuracy, recall and their confidence interval; ReaL accuracy."""
 
+import json
+import re
 from math import sqrt
-from statistics import NormalDist
+from statistics import NormalDist, mean
 
 import torch
 import torch.nn.functional as F
+from mmengine.evaluator import BaseMetric
 from torch import Tensor
+
+from mmclca.registry import METRICS
+from mmclca.utils.files import open_file
+
+IMAGES = 50_000  # validation images
+LARGEST = 2**24  # bytes to read; real.json has 0.5 MB
 
 
 def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the share of images that are named rightly.
+    """Compute the accuracy.
 
     Args:
-        scores (Tensor): Class scores (..., N, K), NaN where not tested.
-        labels (Tensor): Classes of the images (N,).
+        scores (Tensor): Class scores (..., N, K), NaN if not tested.
+        labels (Tensor): Labels (N,).
 
     Returns:
-        Tensor: (...,), NaN where nothing is tested.
+        Tensor: (...,), NaN if no image was tested.
     """
     return _right(scores, labels).nanmean(-1)
 
 
 def recalls(scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the share of each class that is named rightly; its mean is macro
-    recall.
+    """Compute the recall per class; the mean is macro recall.
 
     Args:
-        scores (Tensor): Class scores (R, N, K) of R repeats, NaN where not
+        scores (Tensor): Class scores (R, N, K) for R repeats, NaN if not
             tested.
-        labels (Tensor): Classes of the images (N,).
+        labels (Tensor): Labels (N,).
 
     Returns:
-        Tensor: (K,), NaN where nothing is tested.
+        Tensor: (K,), NaN if no image was tested.
     """
     right = _right(scores, labels).nanmean(0)
     of_class = F.one_hot(labels, scores.shape[-1]).T.bool()
@@ -40,7 +48,7 @@ def recalls(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def _right(scores: Tensor, labels: Tensor) -> Tensor:
-    """Mark images named rightly (..., N), 0 or 1, NaN where not tested."""
+    """Correct predictions (..., N): 1, else 0, or NaN if not tested."""
     right = (scores.argmax(-1) == labels).float()
     return right.masked_fill(scores[..., 0].isnan(), torch.nan)
 
@@ -48,18 +56,18 @@ def _right(scores: Tensor, labels: Tensor) -> Tensor:
 def wilson(
     share: float, number: float, level: float = 0.95
 ) -> tuple[float, float]:
-    """Wilson interval of a share, which holds for few images too.
+    """Wilson interval for a share, valid for few images too.
 
     E. B. Wilson, `Probable Inference, the Law of Succession, and Statistical
     Inference <https://doi.org/10.1080/01621459.1927.10502953>`_ (1927).
 
     Args:
-        share (float): The share that is right, 0 to 1.
-        number (float): Of how many independent images.
-        level (float): Level of the interval. Defaults to 0.95.
+        share (float): The share, 0 to 1.
+        number (float): Number of independent images.
+        level (float): Confidence level. Defaults to 0.95.
 
     Returns:
-        tuple[float, float]: Its ends; 0 and 1 where there is no image.
+        tuple[float, float]: Lower and upper bound; 0 and 1 without images.
     """
     if number == 0:
         return 0.0, 1.0
@@ -68,3 +76,59 @@ def wilson(
     half = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
     scale = 1 + z * z / number
     return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+@METRICS.register_module()
+class ReaLAccuracy(BaseMetric):
+    """Percentage of images whose predicted class is among their ReaL labels.
+
+    `Are we done with ImageNet?`, for ImageNet's validation images. Images
+    without a label are not counted.
+
+    Args:
+        labels (str): ``real.json``: a list of labels per image, in the order
+            of the numbers in the image names.
+        **settings: ``collect_device`` and ``prefix`` of ``BaseMetric``.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is not a list for all images, or an image has
+            another name.
+    """
+
+    default_prefix = 'accuracy'
+
+    def __init__(self, labels: str, **settings):
+        super().__init__(**settings)
+        with open_file(labels) as file:
+            self.labels = _read(file.read(LARGEST))
+        if len(self.labels) != IMAGES:
+            raise ValueError(
+                f'{labels} is not a JSON file with {IMAGES} lists of labels: '
+                'download real.json again'
+            )
+
+    def process(self, data_batch, data_samples) -> None:
+        """Store whether the prediction is correct, for images with labels."""
+        for sample in data_samples:
+            if labels := self.labels_of(sample['img_path']):
+                self.results.append(int(sample['pred_label']) in labels)
+
+    def labels_of(self, path: str) -> list[int]:
+        """Return the ReaL labels of an image by its file name."""
+        (number,) = re.findall(r'(\d{8})\.\w+$', path) or [0]
+        if not 1 <= int(number) <= IMAGES:
+            raise ValueError(f'{path} is not named ILSVRC2012_val_*.JPEG')
+        return self.labels[int(number) - 1]
+
+    def compute_metrics(self, results: list[bool]) -> dict[str, float]:
+        """Compute ``accuracy/top1``."""
+        return dict(top1=100 * mean(results))
+
+
+def _read(content: bytes) -> list[list[int]]:
+    """Read lists of labels from JSON; empty if it is invalid."""
+    try:
+        return [[int(label) for label in one] for one in json.loads(content)]
+    except (RecursionError, TypeError, ValueError):
+        return []

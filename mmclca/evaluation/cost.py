@@ -17,7 +17,7 @@ from mmclca.registry import MODELS
 
 
 def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
-    of_maps = len(x_shape) == 4  # with a height and a width
+    of_maps = len(x_shape) == 4  # height and width
     return 2 * prod(x_shape) * (weight_shape is not None and not of_maps)
 
 
@@ -25,8 +25,8 @@ def _distance_flops(x_shape, y_shape, *_, **__) -> int:
     return 2 * prod(x_shape) * y_shape[-2]
 
 
-# what torch's counter leaves out (attention on the CPU before torch 2.15), in
-# its unit: two for a multiply-accumulate
+# operators missing in torch's counter (attention on the CPU before torch
+# 2.15), in its unit: two FLOPs per multiply-accumulate
 ATEN = torch.ops.aten
 MORE_FLOPS = {
     ATEN.native_layer_norm: _layer_norm_flops,
@@ -35,18 +35,22 @@ MORE_FLOPS = {
         lambda *shapes, **_: sdpa_flop_count(*shapes[:3])
     ),
 }
-# of torch.cdist: few tokens and many
+# torch.cdist for few and for many tokens
 DISTANCE_FLOPS = {
     ATEN._cdist_forward: _distance_flops,
     ATEN._euclidean_dist: _distance_flops,
 }
-# attention and FFN with the LayerNorm before them, head with the last one
+# attention and FFN include the preceding LayerNorm, head the final one
 COST_PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 
 
 @dataclass
 class Cost:
-    """Cost of classifying one image."""
+    """Cost of classifying one image.
+
+    ``flops`` are multiply-accumulates without ``distances``; ``attended`` and
+    ``tokens`` are the numbers of tokens before and after each layer.
+    """
 
     shape: tuple[int, int]
     flops: int = 0
@@ -58,17 +62,17 @@ class Cost:
 
 
 class _NoModules(nullcontext):
-    """In place of the modules that torch's counter follows, for the total.
+    """Replacement for the module tracker of torch's FLOP counter.
 
-    Its hooks on their gradients fail where a module gets a view of a
-    parameter, as those that read CLS do.
+    Only totals are needed. The tracker's gradient hooks fail if a module gets
+    a view of a parameter, such as the CLS token.
     """
 
     parents = ('Global',)
 
 
 class MacCounter(FlopCounterMode):
-    """torch's counter, with what it leaves out; the total alone."""
+    """torch's FLOP counter with additional operators, for totals only."""
 
     def __init__(self):
         mapping = MORE_FLOPS | DISTANCE_FLOPS
@@ -76,101 +80,93 @@ class MacCounter(FlopCounterMode):
         self.mod_tracker = _NoModules()
 
     def distances(self) -> int:
-        """Multiply-accumulates of distances so far."""
+        """Multiply-accumulates for distances so far."""
         counts = self.get_flop_counts().get('Global', {})
         return sum(counts.get(op, 0) for op in DISTANCE_FLOPS) // 2
 
-    def others(self) -> int:
-        """Multiply-accumulates of all else so far."""
+    def without_distances(self) -> int:
+        """Multiply-accumulates so far, except for distances."""
         return self.get_total_flops() // 2 - self.distances()
 
 
-class _Meter:
-    """Splits a running count of FLOPs where parts of a model begin and end."""
+class _PartCounter:
+    """Assign the running count to the parts of a model."""
 
     def __init__(self, counter: MacCounter, cost: Cost):
         self.counter = counter
         self.cost = cost
         self.last = 0
 
-    def metered(self, model: nn.Module) -> nn.Module:
-        """Return a copy of a classifier whose parts report to the meter."""
+    def instrument(self, model: nn.Module) -> nn.Module:
+        """Return a copy of a classifier that assigns its costs to parts."""
         model = recording_copy(model)
         backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(COST_PARTS, 0))
-        backbone.embed = self._booked('embedding', backbone.embed)
-        backbone.attention_block = self._booked(
+        backbone.embed = self._counted('embedding', backbone.embed)
+        backbone.attention_block = self._counted(
             'attention', backbone.attention_block
         )
-        backbone.ffn_block = self._booked('FFN', backbone.ffn_block)
+        backbone.ffn_block = self._counted('FFN', backbone.ffn_block)
         return model
 
-    def _booked(self, part: str, function: Callable) -> Callable:
-        """Return a function whose calls are booked on a part."""
+    def _counted(self, part: str, function: Callable) -> Callable:
+        """Wrap a function to assign its cost to a part."""
 
         def run(*given):
-            self.book('reduction')
+            self.assign('reduction')
             found = function(*given)
-            self.book(part)
+            self.assign(part)
             return found
 
         return run
 
-    def book(self, part: str) -> None:
-        """Book what was counted since the last call on a part."""
-        now = self.counter.others()
+    def assign(self, part: str) -> None:
+        """Assign the cost since the last call to a part."""
+        now = self.counter.without_distances()
         self.cost.parts[part] += now - self.last
         self.last = now
 
 
 def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
-    """Count what one image costs a classifier in evaluation.
+    """Count the cost of one image for a classifier in eval mode.
 
-    The model stays as it is, on its device; on the meta device nothing is
-    computed.
-
-    Args:
-        model (ImageClassifier): A classifier of mmpretrain or of this
-            package.
-        shape (tuple[int, int], optional): Height and width of the image.
-            Defaults to None, the ``img_size`` of the backbone.
-
-    Raises:
-        ValueError: If ``shape`` is None and the backbone has no size.
+    The model itself is not changed. On the meta device nothing is computed.
+    ``shape`` is the height and width of the image, by default the ``img_size``
+    of the backbone; a ValueError is raised if it has no fixed size.
     """
-    cost = Cost(shape or _own_shape(model))
+    cost = Cost(shape or _image_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
     counter = MacCounter()
-    meter = _Meter(counter, cost)
-    followed = _can_be_followed(model)
-    counted = meter.metered(model) if followed else model
+    meter = _PartCounter(counter, cost)
+    followed = _is_recordable(model)
+    counted = meter.instrument(model) if followed else model
     training = model.training
     try:
         counted.eval()
         with torch.no_grad(), counter:
             counted(image)
         if followed:
-            meter.book('head')
+            meter.assign('head')
             layers = counted.backbone.recorder.layers
             cost.attended = [layer.entered.x.size(1) for layer in layers]
             cost.tokens = [layer.left.x.size(1) for layer in layers]
     finally:
         model.train(training)
-    cost.flops = counter.others()
+    cost.flops = counter.without_distances()
     cost.distances = counter.distances()
     return cost
 
 
-def _can_be_followed(model: nn.Module) -> bool:
+def _is_recordable(model: nn.Module) -> bool:
     try:
         as_reducible(model.backbone)
-    except (AttributeError, ValueError):  # TimmClassifier has no backbone
+    except (AttributeError, ValueError):  # TimmClassifier lacks a backbone
         return False
     return True
 
 
-def _own_shape(model: nn.Module) -> tuple[int, int]:
+def _image_shape(model: nn.Module) -> tuple[int, int]:
     if hasattr(model.backbone, 'img_size'):
         return to_2tuple(model.backbone.img_size)
     raise ValueError(
@@ -180,14 +176,14 @@ def _own_shape(model: nn.Module) -> tuple[int, int]:
 
 
 def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
-    """Build a classifier without weights and count what one image costs it.
+    """Build a classifier with random weights, and count the cost of one image.
 
-    It is built on the meta device, or, where a method's number of tokens
-    depends on the image, on the CPU with random weights.
+    It is built on the meta device, or on the CPU if the number of tokens
+    depends on the image.
     """
     try:
         return count(_build(model, 'meta'), shape)
-    except RuntimeError:  # what torch raises for values of meta tensors
+    except RuntimeError:  # raised if values of meta tensors are needed
         return count(_build(model, 'cpu'), shape)
 
 

@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tell images of known classes from those of unknown ones.
+"""Detect images of unknown classes by a score threshold.
 
-Scores are high for what is known. Known images are the positive ones. The
-threshold of a model, a score below which an image is of no known class, is
-stored beside it.
+Scores are high for known classes, and known images are the positive class.
+Images with a score below the threshold of the model are flagged as unknown.
 """
 
 import json
@@ -29,59 +28,39 @@ from .accuracy import wilson
 
 
 def max_softmax(logits: Tensor) -> Tensor:
-    """Return the largest class probability.
+    """Largest class probability (N,) for logits (N, classes).
 
     Hendrycks & Gimpel, `A Baseline for Detecting Misclassified and
     Out-of-Distribution Examples in Neural Networks
     <https://arxiv.org/abs/1610.02136>`_ (2017), section 2.
-
-    Args:
-        logits (Tensor): Class scores before softmax, (N, classes).
-
-    Returns:
-        Tensor: (N,), in 0 to 1.
     """
     return logits.softmax(dim=-1).amax(dim=-1)
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """Return the negative free energy, T logsumexp(logits / T).
+    """Negative free energy (N,) for logits: T logsumexp(logits / T).
 
     Liu et al., `Energy-based Out-of-distribution Detection
     <https://arxiv.org/abs/2010.03759>`_ (2020), equations 4 and 7.
-
-    Args:
-        logits (Tensor): Class scores before softmax, (N, classes).
-        temperature (float): T. Defaults to 1.
-
-    Returns:
-        Tensor: (N,).
     """
     return temperature * (logits / temperature).logsumexp(dim=-1)
 
 
-# of class scores
+# scores computed from logits
 SCORES = dict(max_softmax=max_softmax, energy=energy)
-NEAREST = 'nearest'  # NearestHead.nearest of a head
+NEAREST = 'nearest'  # from NearestHead.nearest
 
 
 def scores_of(head: nn.Module) -> tuple[str, ...]:
-    """Names of the scores that a head gives, the one to prefer first."""
+    """Score names provided by a head, default first."""
     return (NEAREST, *SCORES) if isinstance(head, NearestHead) else (*SCORES,)
 
 
 def auroc(known: Tensor, unknown: Tensor) -> float:
-    """Area under the curve of true over false positive rate.
+    """Area under the ROC curve of known (N,) against unknown (M,) scores.
 
-    How often a known image has a higher score than an unknown one; ties
-    count half.
-
-    Args:
-        known (Tensor): Scores of known images (N,).
-        unknown (Tensor): Scores of unknown images (M,).
-
-    Raises:
-        ValueError: If one is empty or has NaN.
+    The probability that a known image scores higher than an unknown one; ties
+    count half. Raises a ValueError for an empty tensor or NaN.
     """
     _check(known=known, unknown=unknown)
     ordered = unknown.sort().values
@@ -94,39 +73,25 @@ def auroc(known: Tensor, unknown: Tensor) -> float:
 def false_positive_rate(
     known: Tensor, unknown: Tensor, tpr: float = 0.95
 ) -> float:
-    """Return the share of unknown images accepted where ``tpr`` of known ones
-    are.
+    """Share of unknown images accepted at true-positive rate ``tpr``.
 
-    Args:
-        known (Tensor): Scores of known images (N,).
-        unknown (Tensor): Scores of unknown images (M,).
-        tpr (float): Share of known images, at least. Defaults to 0.95.
-
-    Raises:
-        ValueError: If one is empty or has NaN, or ``tpr`` is out of range.
+    Raises a ValueError for an empty tensor, NaN, or a rate outside 0 to 1.
     """
     _check(unknown=unknown)
     return float((unknown >= fit_threshold(known, tpr)).double().mean())
 
 
 def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
-    """Return the highest threshold that accepts a share of known images.
+    """Highest threshold that accepts at least a share of known images.
 
-    An image is accepted if its score is not below.
-
-    Args:
-        known (Tensor): Scores of known images (N,).
-        accept (float): Share to accept, at least; above 0, 1 is all.
-            Defaults to 0.95.
-
-    Raises:
-        ValueError: If there is no score or a NaN, or the share is out of
-            range.
+    Images with a score equal to the threshold are accepted. Raises a
+    ValueError without scores, for NaN, or for a share outside 0 (exclusive) to
+    1.
     """
     _check(known=known)
     if not 0 < accept <= 1:
         raise ValueError(f'accept={accept}: expected above 0, at most 1')
-    # of 20 images 0.95 are 19; the product may be a little more in floats
+    # 0.95 of 20 images are 19, but the float product can be slightly larger
     count = math.ceil(accept * len(known) - 1e-9)
     return float(known.sort(descending=True).values[max(count, 1) - 1])
 
@@ -137,34 +102,26 @@ def threshold_by_folds(
     folds: int = 5,
     accept: float = 0.95,
 ) -> dict:
-    """Fit a threshold, and estimate the share of known images it rejects.
+    """Fit a threshold, and cross-validate its false-alarm rate.
 
-    By folds: each image is judged by the threshold of the others.
+    Each fold uses the threshold of the other folds. ``known`` holds S scores
+    per image (S, N), NaN if missing; ``groups`` (N,) stay in one fold.
 
-    Args:
-        known (Tensor): S scores of N known images (S, N), NaN where there is
-            none.
-        groups (Sequence, optional): Of the images (N,); one group is in one
-            fold. Defaults to None: each another one.
-        folds (int): Into how many parts to cut them. Defaults to 5.
-        accept (float): See :func:`fit_threshold`. Defaults to 0.95.
-
-    Returns:
-        dict: ``threshold``; ``accept``; ``images``, how many have a score;
-        ``false_alarms``, the share, and its 95 % Wilson interval, ``low`` to
-        ``high``. Empty where fewer than two, or two groups, have any.
+    Returns ``threshold``; ``accept``; ``images``, the number with a score;
+    ``false_alarms``, the rate, and its 95 % Wilson interval, ``low`` to
+    ``high``. Empty for fewer than two images or groups.
     """
     scored = torch.where(~known.isnan().all(0))[0].tolist()
     known, groups = known[:, scored], groups and [groups[i] for i in scored]
     one_class = torch.zeros(len(scored), dtype=torch.long)
-    units, rejected = GroupedSplits(one_class, groups), known.clone()
-    if not units.tested:
+    splits, rejected = GroupedSplits(one_class, groups), known.clone()
+    if not splits.tested:
         return {}
-    for rest, own in units.folds(folds, seed=0):
+    for rest, own in splits.folds(folds, seed=0):
         cut = fit_threshold(_given(known[:, rest]), accept)
         rejected[:, own] = known[:, own].lt(cut).to(known)
     share = float(rejected[~known.isnan()].mean())
-    low, high = wilson(share, units.tested)
+    low, high = wilson(share, splits.tested)
     found = dict(threshold=fit_threshold(_given(known), accept))
     found.update(accept=accept, images=len(scored), false_alarms=share)
     return dict(found, low=low, high=high)
@@ -172,38 +129,6 @@ def threshold_by_folds(
 
 def _given(scores: Tensor) -> Tensor:
     return scores[~scores.isnan()]
-
-
-def measure_scores(
-    found: dict[str, dict[str, Tensor]], accept: float = 0.95
-) -> list[dict[str, str | float]]:
-    """Tell the threshold of each score, and how well it works.
-
-    Args:
-        found (dict[str, dict[str, Tensor]]): Scores (N,) by their names of
-            ``known`` images, and to measure with of ``unknown`` and other
-            known images, ``test``.
-        accept (float): Share of known images to accept. Defaults to 0.95.
-    """
-    rows = []
-    for name in found['known']:
-        scores = {part: some[name] for part, some in found.items()}
-        threshold = fit_threshold(scores['known'], accept)
-        row = dict(score=name, threshold=threshold)
-        if 'unknown' in scores:
-            test, unknown = scores['test'], scores['unknown']
-            row.update(
-                auroc=auroc(test, unknown),
-                fpr95=false_positive_rate(test, unknown),
-                known_lost=_share(test < threshold),
-                unknown_rejected=_share(unknown < threshold),
-            )
-        rows.append(row)
-    return rows
-
-
-def _share(flags: Tensor) -> float:
-    return float(flags.double().mean())
 
 
 def _check(**scores: Tensor) -> None:
@@ -219,11 +144,10 @@ def _check(**scores: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Below which score an image is of no known class.
+    """Score threshold below which an image is flagged as unknown.
 
-    Raises:
-        ValueError: If the score has no such name or the threshold is not a
-            finite number.
+    Raises a ValueError if the score name is unknown or the threshold is not a
+    finite number.
     """
 
     score: str
@@ -238,11 +162,9 @@ class Threshold:
 
 
 def fingerprint(model: nn.Module) -> str:
-    """Digest what identifies a trained model, at its keep rate.
+    """Digest a trained model at its keep rate, 16 hexadecimal digits.
 
-    Returns:
-        str: SHA-256 of all weights, the settings of the backbone and how
-        images are prepared, the first 16 hexadecimal digits.
+    It covers weights, backbone settings and image preparation.
     """
     backbone = model._config.model.backbone.to_dict()
     settings = dict(backbone=backbone, **image_settings(model))
@@ -250,7 +172,7 @@ def fingerprint(model: nn.Module) -> str:
 
 
 def image_settings(model: nn.Module) -> dict:
-    """Find how images are prepared: ``preprocessor`` and ``pipeline``."""
+    """Image preparation: ``preprocessor`` and ``pipeline``."""
     config = model._config.to_dict()
     pipeline = config['test_dataloader']['dataset']['pipeline']
     return dict(
@@ -260,7 +182,7 @@ def image_settings(model: nn.Module) -> dict:
 
 
 def model_digest(settings: dict, weights: dict[str, Tensor]) -> str:
-    """Identify settings, as a checkpoint stores them, and weights."""
+    """Digest weights and settings, without settings for training."""
     return identity.digest(without_training(settings), weights)
 
 
@@ -271,15 +193,7 @@ def write_threshold(
     threshold: float,
     **notes,
 ) -> None:
-    """Write the threshold of a model as JSON.
-
-    Args:
-        path (str | Path): The file; its folder is made.
-        model (nn.Module): The model.
-        score (str): One of :func:`scores_of` its head.
-        threshold (float): The threshold.
-        **notes: What else is to stand in it, for people.
-    """
+    """Write the threshold of a model as JSON, with ``notes`` for readers."""
     found = Threshold(score, threshold, fingerprint(model))
     text = json.dumps(asdict(found) | notes, indent=1, ensure_ascii=False)
     replace_text(Path(path), f'{text}\n')
@@ -288,9 +202,7 @@ def write_threshold(
 def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     """Read the threshold of a model.
 
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is no threshold, or that of another model.
+    Raises a ValueError if the file is invalid or belongs to another model.
     """
     path = Path(path)
     if not path.is_file():
@@ -314,13 +226,13 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
 
 
 @contextmanager
-def noting_scores(
+def recording_scores(
     head: nn.Module, names: Sequence[str]
 ) -> Iterator[list[dict[str, Tensor]]]:
-    """Note some of the scores that a head gives, see :func:`scores_of`.
+    """Record the named scores in each forward pass of a head.
 
-    Yields:
-        list[dict[str, Tensor]]: Filled by each pass, (B,) by name.
+    Yields a list with a dict per pass: scores (B,) by name, see
+    :func:`scores_of`.
     """
     seen = []
 
@@ -336,16 +248,10 @@ def noting_scores(
         yield seen
 
 
-def note_known(
+def set_known(
     samples: list, scores: dict[str, Tensor], threshold: Threshold
 ) -> None:
-    """Give predictions ``known_score`` and ``known``.
-
-    Args:
-        samples (list[DataSample]): Predictions.
-        scores (dict[str, Tensor]): Their scores (N,) by name.
-        threshold (Threshold): Tells which are known.
-    """
+    """Set ``known_score`` and ``known`` of predictions by a threshold."""
     found = scores[threshold.score].tolist()
     for sample, score in zip(samples, found, strict=True):
         sample.set_field(score, 'known_score')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Predictions that ``tools/test.py --out`` has written."""
+"""Predictions written by ``tools/test.py --out``."""
 
 import io
 import pickle
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-# what such a file names beside tensors and plain values
+# functions that such files need in addition to plain values
 _ALLOWED = {
     ('_codecs', 'encode'),
     ('collections', 'OrderedDict'),
@@ -16,7 +16,7 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads tensors and plain values; runs no other code."""
+    """Unpickle tensors and plain values, but refuse all other classes."""
 
     def find_class(self, module, name):
         if (module, name) == ('torch.storage', '_load_from_bytes'):
@@ -33,21 +33,18 @@ def _read_storage(data):
 
 
 def read_predictions(path, *wanted: str) -> list[dict]:
-    """Read predictions without running code that the file may carry.
+    """Read predictions from a pickle without running its code.
 
-    Returns:
-        list[dict]: A prediction an image: tensors ``pred_label``,
-        ``pred_score``, ``gt_label``, and more.
-
-    Raises:
-        ValueError: If it holds something else.
+    Returns a dict per image with the tensors ``pred_label``, ``pred_score``,
+    ``gt_label`` etc. Raises a ValueError if the file is invalid or lacks the
+    ``wanted`` fields.
     """
     how = 'write it with tools/test.py CONFIG CHECKPOINT --out results.pkl'
     try:
         results = _Unpickler(io.BytesIO(Path(path).read_bytes())).load()
     except OSError:
         raise
-    except Exception as error:  # a damaged file raises all kinds
+    except Exception as error:  # damaged files raise various exceptions
         raise ValueError(f'{path} is not read: {error}; {how}') from error
     if not isinstance(results, list) or not results:
         raise ValueError(f'{path} contains no predictions; {how}')

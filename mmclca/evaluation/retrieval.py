@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Measures of images found by images of the same class.
+"""Retrieval metrics: average precision and recall@k.
 
-Similarities are (N, M), of N queries to M images of the gallery. What is not
-to be found, such as the query itself, has minus infinity.
+Similarities are (N, M), for N queries and M gallery images. Images to ignore,
+such as the query itself, have minus infinity.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,10 @@ from mmclca.registry import METRICS
 
 
 def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
-    """Average precision of each query, over the whole ranking.
+    """Average precision (N,) per query over the whole ranking.
 
-    The mean, over the relevant images, of the share of relevant ones down to
-    the rank of each.
-
-    Args:
-        similarity (Tensor): (N, M).
-        relevant (Tensor): (N, M), bool: which images are to be found.
-
-    Returns:
-        Tensor: (N,), NaN where nothing is relevant.
+    The mean over the relevant images of the precision at their rank; NaN for a
+    query without relevant images. ``relevant`` is bool, (N, M).
     """
     return measure_queries(similarity, relevant, ())['mAP']
 
@@ -35,16 +28,10 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
 def measure_queries(
     similarity: Tensor, relevant: Tensor, recalls: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Average precision and recalls of each query.
+    """Average precision and recalls per query.
 
-    Args:
-        similarity (Tensor): (N, M).
-        relevant (Tensor): (N, M), bool: which images are to be found.
-        recalls (Sequence[int]): The k of recall@k.
-
-    Returns:
-        dict[str, Tensor]: ``mAP`` and ``recall@k``, (N,), NaN where nothing
-        is relevant.
+    ``relevant`` is bool, (N, M). Returns ``mAP`` and ``recall@k`` for each k
+    in ``recalls``, (N,), NaN for a query without relevant images.
     """
     order = similarity.argsort(dim=1, descending=True, stable=True)
     hits = (relevant & (similarity > -torch.inf)).gather(1, order)
@@ -60,15 +47,11 @@ def measure_queries(
 def mean_over_matched(
     measured: Sequence[dict[str, float]],
 ) -> dict[str, float]:
-    """Means in per cent over the queries with a relevant gallery image.
+    """Means in percent over the queries with a relevant gallery image.
 
-    Args:
-        measured (Sequence[dict[str, float]]): The numbers of
-            :func:`measure_queries` and others, per query.
-
-    Returns:
-        dict[str, float]: Means by the same names, none without such queries;
-        ``unmatched``, the number of the other queries.
+    ``measured`` has the values of :func:`measure_queries` per query. The
+    result has the same keys (none without such queries) and ``unmatched``, the
+    number of other queries.
     """
     matched = [one for one in measured if not isnan(one['mAP'])]
     names = matched[0] if matched else ()
@@ -78,22 +61,22 @@ def mean_over_matched(
 
 @METRICS.register_module()
 class RetrievalMetric(BaseMetric):
-    """mAP over the whole ranking, and recall@k, in per cent.
+    """mAP over the whole ranking, and recall@k, in percent.
 
-    For a model that gives each query a ``pred_score``, its similarities to
-    the gallery, and a ``gt_score``, not 0 where an image is to be found, as
-    :class:`TokenReductionRetriever` does. Queries of which the gallery has no
-    image are left out and counted in ``unmatched``. MMPretrain's metrics fail
-    at these, and take one k for mAP that must fit the gallery.
+    For a model such as :class:`TokenReductionRetriever`: ``pred_score`` are
+    the similarities of a query to the gallery, ``gt_score`` is not 0 for
+    relevant images. Queries without relevant images are excluded and counted
+    in ``unmatched``. MMPretrain's metrics fail for such queries, and need a k
+    for mAP that fits the gallery.
 
     Args:
-        topk (Sequence[int]): The k of recall@k. Defaults to (1, 5, 10).
-        **kwargs: ``collect_device`` and ``prefix`` ('retrieval' by default)
-            of mmengine's ``BaseMetric``.
+        topk (Sequence[int]): Values of k for recall@k. Defaults to (1, 5, 10).
+        **kwargs: ``collect_device`` and ``prefix`` ('retrieval' by default) of
+            mmengine's ``BaseMetric``.
 
     Raises:
-        ValueError: If a k is no positive integer; at the end, if no query has
-            an image to find.
+        ValueError: If a k is not a positive integer; during evaluation, if all
+            queries lack relevant images.
     """
 
     default_prefix = 'retrieval'
@@ -105,23 +88,14 @@ class RetrievalMetric(BaseMetric):
         self.topk = tuple(topk)
 
     def process(self, data_batch, data_samples: Sequence[dict]) -> None:
-        """Rank the gallery for each query.
-
-        Args:
-            data_batch: Not used.
-            data_samples (Sequence[dict]): Predictions.
-        """
+        """Rank the gallery for each query."""
         for sample in data_samples:
             pair = sample['pred_score'][None], sample['gt_score'][None] > 0
             measured = measure_queries(*pair, self.topk)
             self.results.append({k: v.item() for k, v in measured.items()})
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """Return the mean over queries.
-
-        Args:
-            results (list): Of :meth:`process`.
-        """
+        """Average over the queries."""
         means = mean_over_matched(results)
         if means['unmatched'] == len(results):
             raise ValueError(

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
-from mmclca.apis.inferencer import ANSWER
-from mmclca.apis.probe.probe import digest_of_file
+from mmclca.apis.features import digest_of_file
+from mmclca.apis.inferencer import PREDICTION
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
@@ -250,7 +250,7 @@ class FittedModel:
             photo has ``image`` and ``error`` (the reason).
         """
         found = self._inferencer.stream(photographs, batch_size)
-        names = ('image', *ANSWER, 'error')
+        names = ('image', *PREDICTION, 'error')
         return [{x: row[x] for x in names if x in row} for row in found]
 
     def add_class(

@@ -84,7 +84,7 @@ def fit_classifier(
 def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
     """Describe the accuracy of coarse classes and of classes within them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
-    right, inside = found.inside(plan.training.classes, coarse_of)
+    right, inside = found.level_accuracies(plan.training.classes, coarse_of)
     return (
         f'Coarse     {right:.1%} accuracy on coarse classes; {inside:.1%} on '
         'fine classes, given the coarse class'

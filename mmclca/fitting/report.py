@@ -222,10 +222,10 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
         (other, one, matrix[b, a], matrix[b].sum()),
     ]
     kinds = {
-        f'{one}, correct': found.taken_for(a, a),
-        f'{one}, misclassified as {other}': found.taken_for(a, b),
-        f'{other}, misclassified as {one}': found.taken_for(b, a),
-        f'{other}, correct': found.taken_for(b, b),
+        f'{one}, correct': found.classified_as(a, a),
+        f'{one}, misclassified as {other}': found.classified_as(a, b),
+        f'{other}, misclassified as {one}': found.classified_as(b, a),
+        f'{other}, correct': found.classified_as(b, b),
     }
     groups = [
         (title, [pictures.thumbnail(path, title) for path in paths[:PICTURES]])

@@ -131,7 +131,7 @@ def _full(plan: Plan, cost: str) -> str:
 def probe_lines(record: FitRecord) -> Iterator[str]:
     """Describe the accuracy of the linear probe."""
     probe = record.probe
-    text = f'{_accuracy(probe)}, linear probe, after {probe["seconds"]:.0f} s'
+    text = f'{_accuracy(probe)}, linear probe (took {probe["seconds"]:.0f} s)'
     yield row('Accuracy', text)
     if record.is_uneven and probe['accuracy'] is not None:
         text = f'macro recall {probe["macro_recall"]:.1%}'
@@ -197,10 +197,8 @@ def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
         again = f'{program} export {place}{" --int8" * (".int8." in name)}'
         yield row('Removed', f'outdated {name}; run: {again}')
     yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
-    yield row(
-        'Next', f'{program} predict {place} NEW_PHOTOS --out results.csv'
-    )
-    yield row('', f'then open {place}/report.html in a browser')
+    yield row('Next', f'open {place}/report.html in a browser')
+    yield row('', f'{program} predict {place} NEW_PHOTOS --out results.csv')
 
 
 def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:

@@ -62,7 +62,7 @@ class Pretrained:
         patch = self.backbone.get('patch_size', STEM)
         kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
         sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
-        return f'{self.name} ({kind}{sizes}, patch size {patch})'
+        return f'{self.name} ({kind}{sizes}, patches of {patch} px)'
 
 
 def find_weights(

@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The classifier, and the checks that its head fits its backbone."""
+"""Classifiers with distillation, token reduction and checks of the head."""
 
 from mmpretrain.models.classifiers import ImageClassifier
-from mmpretrain.models.heads import LinearClsHead, VisionTransformerClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -13,66 +12,31 @@ from mmclca.utils.messages import one_of
 from .backbones import Reducible
 from .distillation import EncoderTeacher, Teacher
 from .distillation.layers import LayerFeatures
-from .heads import (
-    CLAHead,
-    DistilledHead,
-    SizedHead,
-    check_channels,
-    has_class_loss,
-)
+from .heads import Head, check_head, has_class_loss
 from .recording import recording_copy
 
 STAGES = ('backbone', 'pre_logits')
-# heads that a backbone with a distillation token may have
-READS_DISTILLED = (CLAHead, DistilledHead, type(None))
 
 
 def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
     """Compute one feature per image.
 
     Args:
-        classifier (nn.Module): mmpretrain's or ours.
+        classifier (nn.Module): Classifier of mmpretrain or mmclca.
         inputs (Tensor): Preprocessed images (B, 3, H, W).
         stage (str): One of ``STAGES``.
 
     Returns:
-        Tensor: (B, C). Of tokens (B, N, C), as a backbone with a
-        distillation token gives them, the first: CLS.
+        Tensor: (B, C). If the backbone returns tokens (B, N, C), the CLS
+        token.
     """
     found = classifier.extract_feat(inputs, stage=stage)
     feature = found[-1] if isinstance(found, tuple) else found
     return feature[:, 0] if feature.dim() == 3 else feature
 
 
-def check_head(
-    backbone: Reducible, head: nn.Module | None, with_neck: bool
-) -> None:
-    """Refuse a head that does not match its backbone.
-
-    Args:
-        backbone (Reducible): The backbone.
-        head (nn.Module, optional): The head.
-        with_neck (bool): Whether a neck is between them.
-
-    Raises:
-        ValueError: See :class:`TokenReductionClassifier`.
-    """
-    reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
-    if isinstance(head, SizedHead):
-        head.check(backbone, with_neck)
-    elif reads_one and not with_neck:
-        check_channels(backbone, head)
-    if not backbone.is_distilled or isinstance(head, READS_DISTILLED):
-        return
-    if reads_one or backbone.out_type == 'prefix':
-        raise ValueError(
-            f'{type(head).__name__} does not use the distillation token '
-            '(dist_token=True); use mmclca.DistilledHead'
-        )
-
-
 def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
-    """Load hook of a classifier: all but the backbone may be new."""
+    """Load hook: accept new parameters outside the backbone."""
     if 'source' not in metadata:
         return
     own = classifier.state_dict()
@@ -85,25 +49,26 @@ def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
 
 @MODELS.register_module()
 class DistilledClassifier(ImageClassifier):
-    """mmpretrain's ``ImageClassifier`` that may learn from a teacher.
+    """mmpretrain's ``ImageClassifier`` with an optional teacher.
 
-    For backbones of any kind, as ResMLP, PatchConvNet or a ResNet;
-    :class:`TokenReductionClassifier` has a teacher in the same way.
+    Works with any backbone, for example ResMLP, PatchConvNet or a ResNet. Use
+    :class:`TokenReductionClassifier` for token reduction.
 
     Args:
-        backbone (dict): Config of the backbone.
-        neck (dict, optional): Config of a neck. Defaults to None.
-        head (dict, optional): Config of the head. Defaults to None.
+        backbone (dict): Backbone config.
+        neck (dict, optional): Neck config. Defaults to None.
+        head (dict, optional): Head config. Defaults to None.
         teacher (dict, optional): ``model``, ``checkpoint`` and ``loss`` of a
-            frozen classifier to distill from, see :class:`Teacher`; or with
-            ``backbone`` in place of ``model`` an encoder without a head, see
+            frozen classifier, see :class:`Teacher`; or ``backbone``,
+            ``checkpoint`` and ``loss`` of an encoder without head, see
             :class:`EncoderTeacher`. Defaults to None.
         **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
-            ``data_preprocessor`` and ``init_cfg`` of ``ImageClassifier``.
+            ``data_preprocessor`` and ``init_cfg`` for ``ImageClassifier``.
 
     Raises:
-        ValueError: If the teacher has no place in the loss of the head; where
-            a training begins, if the teacher cannot be had or does not fit.
+        ValueError: If the loss of the head does not support a teacher; when
+            training starts, if the teacher cannot be loaded or does not fit
+            the student.
     """
 
     has_tokens = False
@@ -150,60 +115,66 @@ class DistilledClassifier(ImageClassifier):
         return built
 
     def init_weights(self) -> None:
-        """Initialize parameters, and see that there is the teacher."""
+        """Initialize the parameters and check the teacher."""
         super().init_weights()
         if self.teacher is not None:
             self.teacher.prepare(self)
 
-    def look(self, inputs: Tensor) -> tuple:
-        """Return what the head reads, and the last tokens if there are
-        any."""
+    def forward_features(self, inputs: Tensor) -> tuple:
+        """Return the head's input, and the final tokens or None."""
         return self.extract_feat(inputs), None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the head and of the teacher, by name.
+        """Compute the losses of head and teacher by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).
-            data_samples (list[DataSample]): Their annotations.
+            data_samples (list[DataSample]): Annotations.
         """
-        return self._losses(inputs, data_samples, *self.look(inputs))
+        return self._losses(
+            inputs, data_samples, *self.forward_features(inputs)
+        )
 
     def _losses(self, inputs, data_samples, feats, tokens) -> dict:
         if self.teacher is None or self.teacher.compares_layers:
             return self.head.loss(feats, data_samples)
-        # once: the head may have batch statistics
-        both = isinstance(self.head, DistilledHead)
-        found = self.head.both(feats) if both else (self.head(feats), None)
-        losses = self.head._get_loss(found[0], data_samples)
-        answers = dict(zip(('scores', 'dist_scores'), found, strict=True))
-        answers.update(base_loss=losses['loss'], tokens=tokens)
-        return losses | self.teacher.teach(inputs, self, **answers)
+        # run the head once, as it may update batch statistics
+        if isinstance(self.head, Head):
+            scores, dist_scores = self.head.token_scores(feats)
+        else:
+            scores, dist_scores = self.head(feats), None
+        losses = self.head._get_loss(scores, data_samples)
+        return losses | self.teacher.teach(
+            inputs,
+            self,
+            scores=scores,
+            dist_scores=dist_scores,
+            base_loss=losses['loss'],
+            tokens=tokens,
+        )
 
 
 @MODELS.register_module()
 class TokenReductionClassifier(DistilledClassifier):
-    """Image classifier over a :class:`Reducible` backbone.
+    """Image classifier with a :class:`Reducible` backbone.
 
-    It adds the auxiliary loss of the reducer and those of a teacher, checks
-    when it is built that head and backbone fit, and reports which parameters
-    of the head are new when a checkpoint is loaded.
+    It adds the auxiliary losses of the reducer and the teacher, checks that
+    head and backbone fit, and reports new parameters outside the backbone when
+    a checkpoint is loaded.
 
     Args:
-        backbone (dict): Config of the backbone.
-        neck (dict, optional): Config of a neck. Defaults to None.
-        head (dict, optional): Config of the head. Defaults to None.
-        **kwargs: ``teacher`` and others of :class:`DistilledClassifier`.
+        backbone (dict): Backbone config.
+        neck (dict, optional): Neck config. Defaults to None.
+        head (dict, optional): Head config. Defaults to None.
+        **kwargs: ``teacher`` and further arguments of
+            :class:`DistilledClassifier`.
 
     Raises:
-        ValueError: If the backbone is no :class:`Reducible`; if a CLA or
-            layer fusion head would read another number of layers than the
-            backbone returns, or other channels, a CLA head normalized layers
-            or something else than CLS tokens; if there is a distillation
-            token and the head does not read it, or the other way round; if
-            a head of one vector a class has no neck that makes these; see
-            also :class:`DistilledClassifier`; at the first training step, if
-            the reducer needs a teacher and there is none.
+        ValueError: If the backbone is not a :class:`Reducible`; if the head
+            does not fit its channels, output layers, final norm or
+            distillation token; if a :class:`PerClassHead` lacks a neck; at the
+            first training step, if the reducer needs a teacher and has none.
+            See also :class:`DistilledClassifier`.
     """
 
     has_tokens = True
@@ -216,7 +187,7 @@ class TokenReductionClassifier(DistilledClassifier):
                 "TokenReductionClassifier; use type='ImageClassifier'"
             )
         check_head(self.backbone, self.head, self.with_neck)
-        # parameters outside the backbone may be new, and are reported
+        # accept and report new parameters outside the backbone
         self._register_load_state_dict_pre_hook(
             _load_around_backbone, with_module=True
         )
@@ -226,25 +197,25 @@ class TokenReductionClassifier(DistilledClassifier):
         one_of(('backbone', 'neck', 'pre_logits'), stage=stage)
         if stage == 'backbone':
             return self.backbone.forward_tokens(inputs)[0]
-        feats, _ = self.look(inputs)
+        feats, _ = self.forward_features(inputs)
         return self.head.pre_logits(feats) if stage == 'pre_logits' else feats
 
-    def look(self, inputs: Tensor) -> tuple:
+    def forward_features(self, inputs: Tensor) -> tuple:
         """See :class:`DistilledClassifier`."""
         feats, tokens = self.backbone.forward_tokens(inputs)
         return self.neck(feats) if self.with_neck else feats, tokens
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the head, the reducer and the teacher, by name.
+        """Compute the losses of head, reducer and teacher by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).
-            data_samples (list[DataSample]): Their annotations.
+            data_samples (list[DataSample]): Annotations.
         """
         self._check_teacher()
         follows = self.teacher is not None and self.teacher.compares_layers
         model = recording_copy(self) if follows else self
-        feats, tokens = model.look(inputs)
+        feats, tokens = model.forward_features(inputs)
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
             layers = LayerFeatures.recorded(model.backbone, tokens.x)

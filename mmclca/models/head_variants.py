@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Models that classify by several layers: configs in, configs out."""
+"""Replace the head of a model config by one that reads several layers."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -19,7 +19,7 @@ from .heads import CLAHead, LayerFusionHead, has_class_loss
 
 
 def class_of(settings: dict | None) -> type:
-    """Return the class that a config names; ``object`` for None."""
+    """Return the class named by a config, or ``object`` for None."""
     kind = settings['type'] if settings else object
     found = kind if isinstance(kind, type) else MODELS.get(kind)
     if found is None:
@@ -31,26 +31,25 @@ def class_of(settings: dict | None) -> type:
 
 
 def build_on_meta(backbone: dict) -> Reducible:
-    """Return the backbone on the meta device: it knows its depth and
-    channels."""
+    """Build a backbone on the meta device, to read its depth and channels."""
     with torch.device('meta'):
         return MODELS.build(deepcopy(backbone))
 
 
 def gives_layers(kind: type) -> bool:
-    """Return whether the layers whose output a backbone returns can be set."""
+    """Return whether a backbone class has selectable output layers."""
     named = 'out_indices' in signature(kind).parameters
     return named or issubclass(kind, VisionTransformer)
 
 
 def is_reducible(model: dict) -> bool:
-    """Return whether a reducer can be put into the backbone of a config."""
+    """Return whether the backbone of a config supports token reduction."""
     kind = class_of(model['backbone'])
     return kind is VisionTransformer or issubclass(kind, Reducible)
 
 
 def make_reducible(model: dict) -> None:
-    """Replace mmpretrain's types by ours with the same parameters."""
+    """Replace mmpretrain's types by mmclca's with the same parameters."""
     kind = class_of(model['backbone'])
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
@@ -77,10 +76,10 @@ def _reason(kind: type) -> str:
 
 
 def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
-    """Replace the head by a CLA head of these layers and the last one.
+    """Replace the head by a CLA head over the reducing layers and the last.
 
     Raises:
-        ValueError: If a CLA head cannot take the place of the head.
+        ValueError: If a CLA head cannot replace the head.
     """
     backbone = model['backbone']
     built = build_on_meta(backbone)
@@ -95,7 +94,7 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
 
 
 def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
-    """Return the head, or a CLA head with the settings common to both."""
+    """Return a CLA head config with the settings common to both heads."""
     kind = class_of(head)
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
@@ -109,13 +108,13 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
 
 
 def _kept(head: dict, kind: type) -> dict:
-    """Settings that another kind of head knows; it has weights of its own."""
+    """Select settings that another head class accepts, without init_cfg."""
     known = {*signature(kind).parameters, *signature(ClsHead).parameters}
     return {k: v for k, v in head.items() if k in known - {'init_cfg'}}
 
 
 def remove_cla_head(model: dict) -> None:
-    """Replace a CLA head by that of the last layer."""
+    """Replace a CLA head by a linear head over the last layer."""
     backbone, head = model['backbone'], model['head']
     arguments = signature(class_of(backbone)).parameters
     backbone['out_indices'] = arguments['out_indices'].default
@@ -131,7 +130,7 @@ def remove_cla_head(model: dict) -> None:
     model['head'] = linear
 
 
-# vectors that a layer gives
+# number of pooled vectors by out_type
 POOLED_PARTS = dict(cls_token=1, average=1, std=1)
 POOLED_PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
 
@@ -139,30 +138,30 @@ POOLED_PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
 def with_layer_fusion(
     model: dict, layers: Sequence[int] | None = None, out_type: str = 'average'
 ) -> dict:
-    """Return a model that classifies several layers, :class:`LayerFusionHead`.
+    """Return a model with a :class:`LayerFusionHead` over several layers.
 
-    Layers after the last selected one are not built, nor are their
-    reductions; weights of the whole network still load. All other settings
-    of the backbone stay.
+    Layers after the last selected one are not built, nor are their reductions;
+    weights of the full network still load. Other settings of the backbone
+    stay.
 
     Args:
-        model (dict): Config of a classifier with a :class:`Reducible`
-            backbone or mmpretrain's ``VisionTransformer``; not changed.
-        layers (Sequence[int], optional): Layers, from 0, whose output is
-            used. Defaults to None, the first three quarters of the depth: 0
-            to 8 of twelve.
-        out_type (str): Features of a layer: 'average' or 'std', the mean or
-            standard deviation of the remaining tokens, 'cls_token', or CLS
-            with one or both of them, 'cls_average', 'cls_std' or
+        model (dict): Classifier config with a :class:`Reducible` backbone or
+            mmpretrain's ``VisionTransformer``; not changed.
+        layers (Sequence[int], optional): Layers, from 0, whose output is used.
+            Defaults to None, the first three quarters of the depth: 0 to 8 of
+            12 layers.
+        out_type (str): Features per layer: 'average' or 'std' (mean or
+            standard deviation of the remaining tokens), 'cls_token', or CLS
+            concatenated with one or both, 'cls_average', 'cls_std' or
             'cls_average_std'. Defaults to 'average'. Backbones that return
             only CLS need 'cls_token'.
 
     Returns:
-        dict: The new config, with the type of ``model``.
+        dict: The new config, typed like ``model``.
 
     Raises:
-        ValueError: If the backbone is not supported, or has no such layer or
-            ``out_type``.
+        ValueError: If the backbone is not supported, or lacks one of the
+            layers or the ``out_type``.
     """
     one_of(POOLED_PARTS, out_type=out_type)
     new = deepcopy(model)
@@ -204,7 +203,7 @@ def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
 
 
 def _cut(backbone: dict, built: Reducible, depth: int) -> None:
-    """Leave out layers from ``depth`` on, and their reductions."""
+    """Remove the layers from ``depth`` on, and their reductions."""
     if depth == len(built.layers) or not isinstance(built, VisionTransformer):
         return
     backbone['depth'] = depth

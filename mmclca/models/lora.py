@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""LoRA around a classifier, whose checkpoints are whole."""
+"""LoRA around a classifier, with complete checkpoints."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -17,29 +17,29 @@ from .tuning import tune_only
 
 @MODELS.register_module()
 class LoRAModel(_LoRAModel):
-    """mmpretrain's ``LoRAModel``, for classifiers with heads that train.
+    """mmpretrain's ``LoRAModel`` for classifiers with trainable heads.
 
-    `LoRA: Low-Rank Adaptation of Large Language Models`. mmpretrain's leaves
-    all but its own parameters out of checkpoints, a new head and a reducer
-    too. Here checkpoints are whole, by the names of the classifier, and
-    :class:`SaveTrainableHook` makes them small; weights of a model without
-    LoRA are loaded as it loads them. All outside of the backbone, a reducer
-    and a cache train besides.
+    `LoRA: Low-Rank Adaptation of Large Language Models`. mmpretrain saves only
+    LoRA's parameters, without a new head or reducer. Here checkpoints are
+    complete and use the classifier's parameter names;
+    :class:`SaveTrainableHook` makes them small. Weights of a model without
+    LoRA load as in that model. Parameters outside the backbone, reducers and
+    caches are trained, too.
 
     Args:
         module (dict): Config of the classifier.
-        targets (Sequence[dict]): ``type``, the name of linear layers or a
-            regular expression for it; ``alpha``, ``rank`` and ``drop_rate``
-            of these, where they are others.
-        alpha (int): Scale of what is added. Defaults to 1.
-        rank (int): Rank of what is added. Defaults to 4.
-        drop_rate (float): Dropout before it. Defaults to 0.
-        data_preprocessor (dict, optional): That of the classifier, where a
-            config has it on its own. Defaults to None.
+        targets (Sequence[dict]): One dict per target: ``type``, the name of
+            linear layers or a regular expression, and optionally ``alpha``,
+            ``rank`` and ``drop_rate``.
+        alpha (int): Scale of the low-rank update. Defaults to 1.
+        rank (int): Rank of the update. Defaults to 4.
+        drop_rate (float): Dropout before the update. Defaults to 0.
+        data_preprocessor (dict, optional): Preprocessor of the classifier, if
+            the config defines it outside ``module``. Defaults to None.
 
     Raises:
-        ValueError: If no linear layer has such a name, or the classifier no
-            backbone.
+        ValueError: If no linear layer matches ``targets``, or the classifier
+            lacks a backbone.
     """
 
     def __init__(
@@ -71,14 +71,13 @@ class LoRAModel(_LoRAModel):
         self._register_state_dict_hooks()
 
     def _set_lora_trainable(self) -> None:
-        """Freeze the backbone, but for what trains in every scope."""
-        # when the model is built: an optimizer may leave out what is frozen
+        """Freeze the backbone except LoRA's parameters, reducer and cache."""
+        # at construction, because optimizers may skip frozen parameters
         tune_only(self, 'lora')
 
     @torch.no_grad()
     def merged(self) -> BaseModel:
-        """Return the plain classifier with the same outputs in evaluation; a
-        copy, of which all parameters may train."""
+        """Return a plain trainable copy with equal outputs in evaluation."""
         model = deepcopy(self.module)
         for path, layer in [*model.named_modules()]:
             if isinstance(layer, LoRALinear):
@@ -88,7 +87,7 @@ class LoRAModel(_LoRAModel):
         return model.requires_grad_(True)
 
     def __getattr__(self, name: str):
-        """Ask the classifier, for its parts too."""
+        """Look up missing attributes in the classifier."""
         try:
             return nn.Module.__getattr__(self, name)
         except AttributeError:
@@ -103,17 +102,22 @@ class LoRAModel(_LoRAModel):
 
 
 def without_lora(model: LoRAModel) -> BaseModel:
-    """Return the plain classifier that LoRA is around.
+    """Merge LoRA into the weights and return a plain classifier.
 
-    A config that ``mmpretrain.get_model`` gave it becomes that of the plain
-    one.
+    A config attached by ``mmpretrain.get_model`` is converted, too.
+
+    Args:
+        model (LoRAModel): A classifier with LoRA.
+
+    Returns:
+        BaseModel: A copy without LoRA.
     """
     plain, given = model.merged(), vars(model)
     if '_config' in given:
         config = deepcopy(given['_config'])
-        own = config.model.get('data_preprocessor')
+        preprocessor = config.model.get('data_preprocessor')
         config.model = config.model.module
-        config.model.setdefault('data_preprocessor', own)
+        config.model.setdefault('data_preprocessor', preprocessor)
         plain._config, plain._dataset_meta = config, given['_dataset_meta']
     return plain
 
@@ -130,7 +134,7 @@ def _with_prefix(state_dict, prefix, *_) -> None:
 
 
 def _to_original(state_dict, prefix, *_) -> None:
-    """Take the weights of the linear layer that was here before."""
+    """Load hook: rename plain linear weights to ``original_layer``."""
     for name in ('weight', 'bias'):
         if prefix + name in state_dict:
             value = state_dict.pop(prefix + name)

@@ -8,20 +8,21 @@ from mmclca.utils.messages import number
 
 @MODELS.register_module()
 class ThresholdedBCE(nn.Module):
-    """Binary cross-entropy of each class, whose targets are 0 or 1.
+    """Binary cross-entropy per class with targets 0 and 1.
 
     `ResNet strikes back`, section 2.2; DeiT III (Touvron's thesis, 2022,
-    section 6.2). Each class of a mixed image is a target of 1, whatever its
-    share. A mean over images and classes: mmpretrain's ``CrossEntropyLoss(
-    use_sigmoid=True)`` is K times that, since a head has it divide by images.
+    section 6.2). Each class in a mixed image gets the target 1, regardless of
+    its share. The loss is the mean over images and classes; mmpretrain's
+    ``CrossEntropyLoss(use_sigmoid=True)`` is K times larger, because its head
+    divides by the number of images only.
 
     Args:
-        threshold (float): What a target must exceed to become 1. Smoothed
-            ones exceed 0 for every class. Defaults to 0.
+        threshold (float): Targets above this value become 1. With 0, label
+            smoothing would turn every class on. Defaults to 0.
         loss_weight (float): Weight of the loss. Defaults to 1.
 
     Raises:
-        ValueError: If ``threshold`` is outside of 0 to 1, or the weight
+        ValueError: If ``threshold`` is outside 0 to 1, or the weight is
             negative.
     """
 
@@ -37,8 +38,8 @@ class ThresholdedBCE(nn.Module):
 
         Args:
             cls_score (Tensor): Class scores (B, K).
-            label (Tensor): Labels (B,), or shares of classes (B, K).
-            **_: ``avg_factor`` of a head; the mean is another one.
+            label (Tensor): Labels (B,), or class shares (B, K).
+            **_: ``avg_factor`` from the head, unused.
         """
         if label.dim() == 1:
             label = F.one_hot(label, cls_score.size(1))

@@ -11,30 +11,30 @@ from mmclca.utils.messages import integer
 
 @WEIGHT_INITIALIZERS.register_module()
 class PartialInit:
-    """Start from some layers of a checkpoint; the others are new.
+    """Initialize some layers from a checkpoint and the others randomly.
 
-    ``init_cfg=dict(type='mmclca.PartialInit', checkpoint=..., first=6)`` of a
-    classifier, in the place of ``load_from``. It acts where a training
-    begins; a run that is resumed, and a test, load all weights as ever.
+    Set ``init_cfg=dict(type='mmclca.PartialInit', checkpoint=..., first=6)``
+    in the classifier instead of ``load_from``. It applies to a new training
+    only; a resumed run or a test loads all weights as usual.
 
-    Of a file whose network has more layers than the model, see ``depth`` of
-    :class:`TokenReductionViT`; the layers that a file has not are new with
-    ``first``. For the comparisons in section 4 of `A Closer Look at
-    Self-Supervised Lightweight Vision Transformers
-    <https://arxiv.org/abs/2205.14443>`_, and in section 2.2 of `Masked Image
+    For checkpoints with more layers than the model, see ``depth`` in
+    :class:`TokenReductionViT`. With ``first``, layers missing in the
+    checkpoint are randomly initialized. Used for section 4 of `A Closer Look
+    at Self-Supervised Lightweight Vision Transformers
+    <https://arxiv.org/abs/2205.14443>`_ and section 2.2 of `Masked Image
     Residual Learning for Scaling Deeper Vision Transformers
     <https://arxiv.org/abs/2309.14136>`_.
 
     Args:
-        checkpoint (str): Path or address of the weights.
-        first (int, optional): Layers that are taken from it, with the
-            embedding; 0: the embedding alone. Defaults to None.
-        last (int, optional): In its place, layers that are new. Defaults to
-            None.
+        checkpoint (str): Path or URL of the weights.
+        first (int, optional): Number of layers to load, in addition to the
+            embedding; 0 loads only the embedding. Defaults to None.
+        last (int, optional): Alternative to ``first``: number of layers to
+            initialize randomly. Defaults to None.
 
     Raises:
-        ValueError: If not one of both is given; where a training begins, if
-            the backbone has no such number of layers.
+        ValueError: Unless exactly one number is given; at the start of a
+            training, if the backbone has fewer layers.
     """
 
     def __init__(
@@ -48,26 +48,27 @@ class PartialInit:
         self.checkpoint, self.first, self.last = checkpoint, first, last
 
     def __call__(self, module: nn.Module) -> None:
-        """Initialize and load a classifier, in place."""
+        """Initialize a classifier and load the checkpoint, in place."""
         for part in module.children():
             if hasattr(part, 'init_weights'):
-                part.init_weights()  # before loading, which it would undo
+                part.init_weights()  # would overwrite loaded weights
         backbone = module.backbone
         new = range(self._count(len(backbone.layers)), len(backbone.layers))
-        drawn = [deepcopy(backbone.layers[i].state_dict()) for i in new]
+        initial = [deepcopy(backbone.layers[i].state_dict()) for i in new]
         known = backbone.may_be_new
         backbone.may_be_new = (*known, *(f'layers.{i}.' for i in new))
         load_checkpoint(module, self.checkpoint, map_location='cpu')
         backbone.may_be_new = known
-        for i, weights in zip(new, drawn, strict=True):
+        for i, weights in zip(new, initial, strict=True):
             backbone.layers[i].load_state_dict(weights)
         MMLogger.get_current_instance().info(
             f'{self.checkpoint}: layers {[*new]} are randomly initialized'
         )
 
     def _count(self, total: int) -> int:
-        """Count the layers that are taken."""
-        name = 'first' if self.last is None else 'last'
-        count = getattr(self, name)
-        integer(least=0, most=total, **{name: count})
-        return count if name == 'first' else total - count
+        """Return the number of layers to load."""
+        if self.last is None:
+            integer(0, total, first=self.first)
+            return self.first
+        integer(0, total, last=self.last)
+        return total - self.last

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Look into a forward pass: tokens and attention by layer, patches by stage.
+"""Record a forward pass: tokens and attention per layer, patches per stage.
 
-The model that is looked into is left as it is.
+Recording works on a copy; the model itself does not change.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,49 +14,38 @@ from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
 from .backbones import Reducible, TokenReductionViT
+from .reduction.attention import Attended
 from .reduction.tokens import Tokens
 from .reduction.trace import Appended
 
 
 def as_reducible(backbone: nn.Module) -> Reducible:
-    """Return the backbone, or mmpretrain's ViT as one without reduction.
+    """Return the backbone, or wrap mmpretrain's ViT without reduction.
 
     Args:
         backbone (nn.Module): Any backbone.
 
     Returns:
-        Reducible: It shares all parameters.
+        Reducible: A backbone with the same parameters.
 
     Raises:
-        ValueError: If its tokens cannot be recorded.
+        ValueError: If the tokens of the backbone cannot be recorded.
     """
     if isinstance(backbone, Reducible):
         return backbone
     if type(backbone) is VisionTransformer:
-        return _over(backbone)
+        return TokenReductionViT.from_vit(backbone)
     raise ValueError(
         f'the tokens of a {type(backbone).__name__} cannot be recorded; use '
         'VisionTransformer or mmclca.TokenReductionViT'
     )
 
 
-def _over(vit: VisionTransformer) -> TokenReductionViT:
-    own = TokenReductionViT.__new__(TokenReductionViT)
-    vars(own).update(vars(_copy(vit)))
-    own._parameters = dict(vit._parameters)
-    own._load_state_dict_pre_hooks = OrderedDict()
-    own.num_prefix = vit.num_extra_tokens
-    own.with_cls_pos = True
-    own.dist_token = own.register_tokens = None
-    own.set_reduction()
-    return own
-
-
 def shallow_copy(model: nn.Module) -> nn.Module:
-    """Return a classifier that shares parameters with another one.
+    """Copy a classifier; both share all parameters.
 
-    Methods and modules of its backbone, which is a :class:`Reducible`, can
-    be replaced; the model itself is left as it is.
+    The backbone of the copy is a :class:`Reducible`. Its methods and modules
+    can be replaced without an effect on the original model.
 
     Args:
         model (nn.Module): A classifier.
@@ -66,9 +54,9 @@ def shallow_copy(model: nn.Module) -> nn.Module:
         ValueError: See :func:`as_reducible`.
     """
     backbone = _copy(as_reducible(model.backbone))
-    for compiled in ('forward', 'forward_tokens'):  # bound to the model
+    for compiled in ('forward', 'forward_tokens'):  # bound to the original
         vars(backbone).pop(compiled, None)
-    backbone.with_cp = False  # a layer run anew would be seen twice
+    backbone.with_cp = False  # recomputation would record a layer twice
     copied = _copy(model)
     copied.backbone = backbone
     return copied
@@ -76,17 +64,16 @@ def shallow_copy(model: nn.Module) -> nn.Module:
 
 def _copy(module: nn.Module) -> nn.Module:
     copied = copy(module)
-    copied._modules = dict(module._modules)  # copied as one object otherwise
+    copied._modules = dict(module._modules)  # shared by ``copy``
     return copied
 
 
 @dataclass
 class Recorded:
-    """Hold the tokens that a layer's attention reads and those it leaves.
+    """Record of a layer: tokens before its attention and after its reduction.
 
-    ``left`` is before what the cache puts back; ``attn`` what an
-    :class:`AttentionRecorder` makes of the attention. Features of the tokens
-    do not count.
+    ``left`` excludes tokens restored by the cache; its features are not those
+    of the layer output. ``attn`` is set by :class:`AttentionRecorder`.
     """
 
     entered: Tokens
@@ -95,55 +82,45 @@ class Recorded:
 
 
 class Recorder:
-    """Record the tokens of each layer; a backbone asks it in each."""
+    """Record the tokens of each layer; called by the backbone per layer.
+
+    ``summary`` maps the attention (B, H, N, N) and the tokens before it to
+    the stored tensor. None: the attention is not computed.
+    """
+
+    summary = None
 
     def __init__(self):
         self.layers: list[Recorded] = []
 
     def observe(
-        self, tokens: Tokens, softmax: Callable | None
-    ) -> Callable | None:
-        """Note the tokens that an attention reads, and return its softmax."""
-        self.layers.append(Recorded(tokens, tokens))
-        return softmax
-
-    def leave(self, tokens: Tokens) -> None:
-        """Note the tokens that a reduction after the attention leaves."""
-        self.layers[-1].left = tokens
+        self,
+        entered: Tokens,
+        attended: Attended,
+        softmax: Callable | None,
+        left: Tokens,
+    ) -> None:
+        """Append the record of a layer."""
+        if len(left.trace) == len(entered.trace):
+            left = entered  # without a reduction, free the output features
+        record = Recorded(entered, left)
+        if self.summary is not None:
+            weights = attended.weights(attended.q, softmax)
+            record.attn = self.summary(weights, entered)
+        self.layers.append(record)
 
 
 class AttentionRecorder(Recorder):
-    """Record the attention of each layer too, which is not fused then.
-
-    ``summary`` is what is kept of the attention (B, H, N, N) and the tokens
-    that it reads.
-    """
+    """Record the attention of each layer, too."""
 
     @staticmethod
     def summary(weights: Tensor, tokens: Tokens) -> Tensor:
         """Average over heads, (B, N, N)."""
         return weights.mean(dim=1)
 
-    def observe(self, tokens: Tokens, softmax: Callable | None) -> Callable:
-        softmax = super().observe(tokens, softmax) or nn.Softmax(dim=-1)
-        recorded = self.layers[-1]
-
-        def record(logits: Tensor) -> Tensor:
-            weights = softmax(logits)
-            recorded.attn = self.summary(weights, tokens)
-            return weights
-
-        return record
-
 
 def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:
-    """Copy a classifier, parameters shared, with a backbone that records.
-
-    ``backbone.recorder.layers`` of the copy gets a :class:`Recorded` a layer.
-
-    Raises:
-        ValueError: If the tokens of the backbone cannot be followed.
-    """
+    """Return a shallow copy whose ``backbone.recorder`` records each layer."""
     copied = shallow_copy(model)
     copied.backbone.recorder = recorder()
     return copied
@@ -152,53 +129,44 @@ def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:
 def layer_outputs(
     model: nn.Module, read: Callable[[Tensor, Tokens], Tensor]
 ) -> Callable[[Tensor], list[Tensor]]:
-    """Return what reads the output of each layer, of images (B, 3, H, W).
+    """Return a function from images (B, 3, H, W) to features of each layer.
 
-    Args:
-        model (nn.Module): A classifier.
-        read (Callable): What to take of an output (B, N, C) and of its tokens
-            as the reducer left them.
+    ``read`` maps a layer output (B, N, C) and its tokens to the features.
     """
-    backbone, found = recording_copy(model).backbone, []
+    backbone, outputs = recording_copy(model).backbone, []
     layers, feed = backbone.recorder.layers, backbone.ffn_block
 
-    def note(layer, x):
+    def run_ffn(layer, x):
         x = feed(layer, x)
-        found.append(read(x, layers[-1].left))
+        outputs.append(read(x, layers[-1].left))
         return x
 
-    def look(images: Tensor) -> list[Tensor]:
-        found.clear()
+    def run(images: Tensor) -> list[Tensor]:
+        outputs.clear()
         layers.clear()
         backbone.forward_tokens(images)
-        return [*found]
+        return [*outputs]
 
-    backbone.ffn_block = note
-    return look
+    backbone.ffn_block = run_ffn
+    return run
 
 
 @torch.no_grad()
 def grid_of(backbone: Reducible, images: Tensor) -> tuple[int, int]:
-    """Find the height and width of the grid of patches of some images."""
+    """Return height and width of the patch grid for images (B, 3, H, W)."""
     return tuple(backbone.embed(images[:1])[1])
 
 
 def stage_weights(tokens: Tokens) -> list[Tensor]:
-    """Find what the tokens that each reduction leaves stand for.
+    """Return the patch weights (B, N, P) of each reduction's output tokens.
 
-    Args:
-        tokens (Tokens): The final ones of a forward pass.
-
-    Returns:
-        list[Tensor]: Weights (B, N, P) a reduction, of the patches of the
-        image in each token; see :func:`.trace.patch_weights`.
-        Stages before it are in them.
+    Each stage includes the earlier stages; see :func:`.trace.patch_weights`.
     """
     return [tokens_at.patch_weights for tokens_at, _ in _stages(tokens)]
 
 
 def _stages(tokens: Tokens) -> list[tuple[Tokens, list]]:
-    """Give the sequence after each reduction, and the records that follow."""
+    """Return the tokens after each reduction, with the subsequent records."""
     return [
         (replace(tokens, trace=tokens.trace[:step]), tokens.trace[step:])
         for step, record in enumerate(tokens.trace, start=1)
@@ -207,58 +175,46 @@ def _stages(tokens: Tokens) -> list[tuple[Tokens, list]]:
 
 
 def survivor_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
-    """Map how much of each patch one token still carries, by reduction.
+    """Map the largest share of each patch in one token, per reduction.
 
     Args:
-        tokens (Tokens): The final ones of a forward pass.
-        hw (tuple[int, int]): Height and width of the grid of patches.
+        tokens (Tokens): Final tokens of a forward pass.
+        hw (tuple[int, int]): Height and width of the patch grid.
 
     Returns:
-        list[Tensor]: A map (B, h, w) a stage: 1 where the patch has a token
-        of its own (a little less in DPC-KNN), the largest weight in a mixed
-        token where it is fused or merged, 0 where it is dropped.
+        list[Tensor]: One map (B, h, w) per reduction: 1 for a kept patch
+        (slightly less in DPC-KNN), the largest weight in a mixed token for
+        a fused or merged patch, 0 for a dropped patch.
     """
     return [w.amax(dim=1).unflatten(1, hw) for w in stage_weights(tokens)]
 
 
-def assignment_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
-    """Map the token that each patch mostly goes into, by reduction.
-
-    Args:
-        tokens (Tokens): The final ones of a forward pass.
-        hw (tuple[int, int]): Height and width of the grid of patches.
-
-    Returns:
-        list[Tensor]: A map (B, h, w) a reduction, int64: the position of the
-        token in the sequence that the reduction leaves, the first of equal
-        ones; -1 where the patch is dropped.
-    """
-    return [assigned(w).unflatten(1, hw) for w in stage_weights(tokens)]
-
-
 def assigned(weights: Tensor) -> Tensor:
-    """Find the token of largest weight a patch, (B, N, P) to (B, P)."""
-    # argmax takes any of equal ones
+    """Return the token with the largest weight per patch, (B, N, P) to (B, P).
+
+    The first token wins a tie; dropped patches get -1.
+    """
+    # argmax does not define which maximum it returns
     most = weights.amax(dim=1, keepdim=True)
     token = (weights == most).to(torch.uint8).argmax(dim=1)
     return token.masked_fill(most[:, 0] == 0, -1)
 
 
 def share_out(values: Tensor, weights: Tensor) -> Tensor:
-    """Hand values of tokens (B, N) to their patches, (B, P).
+    """Distribute token values (B, N) to patches (B, P).
 
-    In proportion to the weights (B, N, P) of the patches in each token.
+    Each token splits its value in proportion to its patch weights (B, N, P).
     """
     shares = F.normalize(weights, p=1, dim=-1)
     return (shares * values.unsqueeze(-1)).sum(dim=1)
 
 
 def cached_by_stage(tokens: Tokens) -> list[list[tuple[int, int]]]:
-    """Count the cached tokens of each reduction, for each image.
+    """Count the cached tokens per reduction and image.
 
-    Those that the reduction leaves and that stand for no patch, CLR tokens
-    included; and those that the cache puts back right after it. Empty where
-    no cache takes part.
+    Each pair contains the cached tokens without a patch after the reduction,
+    CLR tokens included, and the tokens that the cache restores right after it.
+    The list is empty without a cache.
     """
     if not tokens.with_cache:
         return []
@@ -266,7 +222,7 @@ def cached_by_stage(tokens: Tokens) -> list[list[tuple[int, int]]]:
 
 
 def _cached(tokens: Tokens, after: list) -> list[tuple[int, int]]:
-    # cached tokens that come before anything else is done
+    # restored before the next operation
     put_back = sum(r.num_tokens for r in after[:1] if isinstance(r, Appended))
     patches = tokens.patch_weights.sum(dim=-1)
     num_tokens = tokens.num_prefix + tokens.num_patches
@@ -277,7 +233,7 @@ def _cached(tokens: Tokens, after: list) -> list[tuple[int, int]]:
 
 
 def _from_cache(trace: list, rows: Tensor) -> Tensor:
-    """Follow how much of each token came from the cache, (B, N).
+    """Return the cached share of each token, (B, N).
 
     ``rows`` are zeros for prefix and patches, (B, num_prefix + P, 1).
     """

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Features of images, and a retriever that compares them."""
+"""Features of images, and a retriever that ranks a gallery by them."""
 
 import os
 from collections.abc import Iterable
@@ -20,15 +20,16 @@ from .classifiers import STAGES, feature_of
 
 
 def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:
-    """Cosine of the angle between each query and each gallery feature.
+    """Compute the cosine similarity of queries and gallery features.
+
+    It needs memory for N x M numbers and does not copy the gallery.
 
     Args:
         queries (Tensor): Features (N, C).
         gallery (Tensor): Features (M, C).
 
     Returns:
-        Tensor: (N, M), in -1 to 1. Nothing of size N x M x C is made, and no
-        copy of the gallery.
+        Tensor: Similarities (N, M), -1 to 1.
     """
     length = gallery.norm(dim=-1).clamp_min(1e-12)
     return (F.normalize(queries, dim=-1) @ gallery.T).div_(length)
@@ -41,22 +42,23 @@ def nearest_votes(
     k: int | None = 5,
     temperature: float = 0.07,
 ) -> Tensor:
-    """Scores of classes by a vote of the k nearest images.
+    """Compute class scores from the k nearest gallery images.
 
     A vote weighs exp(similarity / temperature): Wu et al., `Unsupervised
     Feature Learning via Non-Parametric Instance Discrimination
     <https://arxiv.org/abs/1805.01978>`_ (2018), section 3.4.
 
     Args:
-        similarity (Tensor): (N, M), of cosines.
-        labels (Tensor): Classes of the gallery (M,).
+        similarity (Tensor): Cosine similarities (N, M).
+        labels (Tensor): Gallery labels (M,).
         num_classes (int): Number of classes.
-        k (int, optional): How many vote; all, where there are fewer, or
-            for None. Defaults to 5.
-        temperature (float): Small: the nearest decides. Defaults to 0.07.
+        k (int, optional): Number of voters; None for the whole gallery.
+            Defaults to 5.
+        temperature (float): Small values favor the nearest image. Defaults
+            to 0.07.
 
     Returns:
-        Tensor: (N, num_classes), each row with a sum of 1.
+        Tensor: Scores (N, num_classes); each row sums to 1.
     """
     voters = labels.expand_as(similarity)
     if k is not None:
@@ -64,15 +66,15 @@ def nearest_votes(
         similarity, order = similarity.topk(k, dim=1)
         voters = labels[order]
     votes = (similarity / temperature).softmax(dim=1)
-    # not len(votes), of which an export makes a constant
+    # an export would turn len(votes) into a constant
     scores = votes.new_zeros(votes.shape[0], num_classes)
     return scores.scatter_add_(1, voters, votes)
 
 
 def files_of(paths: Iterable[str]) -> Tensor:
-    """Number the files of images (M,), once links are followed.
+    """Hash the resolved paths of image files to numbers (M,).
 
-    The numbers hold in this process; names would take gigabytes of millions.
+    The hashes are valid in this process only and need less memory than paths.
     """
     numbers = (hash(os.path.realpath(path)) for path in paths)
     return torch.from_numpy(np.fromiter(numbers, np.int64))
@@ -81,12 +83,10 @@ def files_of(paths: Iterable[str]) -> Tensor:
 def hide_same_files(
     similarity: Tensor, paths: Iterable[str | None], files: Tensor
 ) -> None:
-    """Put minus infinity where a query and a gallery image are one file.
+    """Set similarities (N, M) of identical files to minus infinity, in place.
 
-    Args:
-        similarity (Tensor): (N, M), changed in place.
-        paths (Iterable[str | None]): Files of the queries.
-        files (Tensor): Of the gallery (M,), see :func:`files_of`.
+    ``paths`` are the N query files, or None for unknown files; ``files`` are
+    the gallery hashes from :func:`files_of`.
     """
     for row, path in zip(similarity, paths, strict=True):
         if path is not None:
@@ -98,34 +98,33 @@ ENCODER = 'image_encoder.'
 
 @MODELS.register_module()
 class TokenReductionRetriever(ImageToImageRetriever):
-    """Finds images by the features of a classifier.
+    """Image retrieval by the features of a classifier.
 
-    mmpretrain's retriever, that
+    Differences to mmpretrain's ``ImageToImageRetriever``:
 
-    - takes the features that the classifier's last layer reads, where
-      mmpretrain's takes its class scores;
-    - loads the checkpoint of a classifier as it is;
-    - knows the classes of the gallery, so that a data set with labels can be
-      evaluated: each query gets a ``gt_score``, 1 for images of its class;
-    - never finds the query itself, a file that the gallery has too, where a
-      data set says which file that is (``ImageRetrievalInferencer`` does not);
-    - compares in the memory of N x M numbers, not of N x M x C.
+    - It compares the features before the last linear layer, not class scores.
+    - It loads classifier checkpoints without conversion.
+    - With a labeled gallery, each query gets a ``gt_score``: 1 for gallery
+      images with its label. This allows evaluation.
+    - It excludes the query itself if the gallery contains the same file and
+      the dataset provides its path (``ImageRetrievalInferencer`` does not).
+    - It needs memory for N x M instead of N x M x C numbers.
 
     Args:
         image_encoder (dict): Config of a classifier.
         prototype (dict | str | Tensor | DataLoader): The gallery, as in
-            ``ImageToImageRetriever``. Classes and files are known only with
-            a data set, that of a ``dict`` or ``DataLoader``.
-        stage (str): 'pre_logits' for the features that the last layer of the
-            head reads, those of CLA or the last CLS without it; 'backbone'
-            for the last CLS in any case. Defaults to 'pre_logits'.
-        **kwargs: ``data_preprocessor`` (that of ``image_encoder`` is not
-            used), ``topk``, how many images are in ``pred_label`` (-1, the
-            default, for all), and ``init_cfg``, of ``ImageToImageRetriever``.
+            ``ImageToImageRetriever``. Labels and files are known only for a
+            ``dict`` or ``DataLoader`` with a dataset.
+        stage (str): 'pre_logits' for the input features of the head's last
+            linear layer, 'backbone' for the CLS token of the last layer.
+            Defaults to 'pre_logits'.
+        **kwargs: ``topk`` (number of images in ``pred_label``; -1, the
+            default, for all), ``data_preprocessor`` (replaces that of
+            ``image_encoder``) and ``init_cfg`` of ``ImageToImageRetriever``.
 
     Raises:
-        ValueError: If the stage is unknown; when the gallery is prepared, if
-            it is empty, or its features are of another size or not finite.
+        ValueError: If the stage is unknown; on preparing the gallery, if it is
+            empty, or features are not finite or differ in dimension.
     """
 
     def __init__(
@@ -142,14 +141,14 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self.stage = stage
         self.labels = None  # of the gallery
         self.files = None  # of the gallery
-        self._register_load_state_dict_pre_hook(_enter_encoder)
+        self._register_load_state_dict_pre_hook(_add_encoder_prefix)
 
     def extract_feat(self, inputs: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to features (B, C)."""
         return feature_of(self.image_encoder, inputs, self.stage)
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the classifier."""
+        """Compute the losses of the classifier."""
         return self.image_encoder.loss(inputs, data_samples)
 
     def _get_prototype_vecs_from_dataloader(self, data_loader) -> Tensor:
@@ -158,18 +157,18 @@ class TokenReductionRetriever(ImageToImageRetriever):
             raise ValueError(
                 'the gallery is empty; set prototype= to a dataset with images'
             )
-        self._know(dataset)
+        self._index_gallery(dataset)
         return super()._get_prototype_vecs_from_dataloader(data_loader)
 
-    def _know(self, dataset: BaseDataset) -> None:
-        """Note the classes and the files of the gallery."""
+    def _index_gallery(self, dataset: BaseDataset) -> None:
+        """Store labels and file hashes of the gallery."""
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         if 'gt_label' in infos[0]:
             self.labels = torch.tensor([int(i['gt_label']) for i in infos])
         self.files = files_of(info['img_path'] for info in infos)
 
     def prepare_prototype(self) -> None:
-        """Compute the features of the gallery."""
+        """Compute the gallery features."""
         self.labels = self.files = None
         if isinstance(self.prototype, dict):
             # mmengine cannot serialize a dataset without images
@@ -185,12 +184,12 @@ class TokenReductionRetriever(ImageToImageRetriever):
     def matching(
         self, inputs: Tensor, files: list[str | None] | None = None
     ) -> dict:
-        """Similarities to the gallery.
+        """Rank the gallery by similarity.
 
         Args:
-            inputs (Tensor): Features (B, C).
-            files (list[str | None], optional): Their files, to be excluded
-                from the results. Defaults to None.
+            inputs (Tensor): Query features (B, C).
+            files (list[str | None], optional): Query files to exclude from the
+                results. Defaults to None.
         """
         if inputs.shape[1] != self.prototype_vecs.shape[1]:
             raise ValueError(
@@ -220,19 +219,19 @@ class TokenReductionRetriever(ImageToImageRetriever):
         samples = self._get_predictions(result, data_samples)
         for sample in samples if self.labels is not None else ():
             if 'gt_label' in sample:
-                _mark(sample, self.labels)
+                _set_relevance(sample, self.labels)
         return samples
 
 
-def _mark(sample: DataSample, labels: Tensor) -> None:
-    """Tell a query which images of the gallery are of its class."""
+def _set_relevance(sample: DataSample, labels: Tensor) -> None:
+    """Set ``gt_score``: 1 for gallery images with the query's label."""
     relevant = labels.to(sample.gt_label.device) == sample.gt_label
     relevant &= sample.pred_score > -torch.inf
     sample.set_gt_score(relevant.float())
 
 
-def _enter_encoder(state_dict, prefix, *_) -> None:
-    """Load hook: a classifier's parameters are those of the encoder."""
+def _add_encoder_prefix(state_dict, prefix, *_) -> None:
+    """Load hook: add the encoder prefix to a classifier's parameters."""
     names = [name for name in state_dict if name.startswith(prefix)]
     inner = [name.removeprefix(prefix) for name in names]
     if any(name.startswith(ENCODER) for name in inner):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Stems of several convolutions, from images to patches."""
+"""Convolutional stems: patch embeddings with several convolutions."""
 
 from itertools import pairwise
 from math import ceil
@@ -13,33 +13,32 @@ from torch.nn.functional import unfold
 from mmclca.registry import MODELS
 
 BATCH_NORM = dict(type='BN')
-SIDE = 16  # of a patch, in pixels
+SIDE = 16  # patch height and width in pixels
 
 
 class Stem(BaseModule):
-    """Tokens of patches of 16 x 16 pixels by a sequence of layers.
+    """Base of stems for patches with 16 x 16 pixels.
 
-    An image of another size is padded with zeros at the right and at the
-    bottom, as mmpretrain's ``PatchEmbed`` does it, where a stem does not say
-    otherwise. Convolutions keep PyTorch's initialization.
-
-    A subclass has ``sequence``, which makes the layers from images
-    (B, 3, 16 h, 16 w) to patches (B, C, h, w).
+    Images are zero-padded at the right and bottom to full patches, as in
+    mmpretrain's ``PatchEmbed``, unless a subclass changes ``padder``.
+    Convolutions keep PyTorch's initialization. A subclass defines
+    ``sequence``, the layers from images (B, 3, 16 h, 16 w) to patches (B, C,
+    h, w).
 
     Args:
-        embed_dims (int): C, channels of a token. Defaults to 768.
-        img_size (int | tuple[int, int]): Height and width of an image in
-            pixels, for ``init_out_size``. Defaults to 224.
-        patch_size (int | tuple[int, int]): Height and width of a patch in
-            pixels: 16, nothing else.
-        in_channels (int): Channels of an image. Defaults to 3.
-        norm_cfg (dict, optional): Config of the norms of maps. Defaults to
-            BatchNorm.
+        embed_dims (int): Embedding dimension C. Defaults to 768.
+        img_size (int | tuple[int, int]): Image height and width in pixels, for
+            ``init_out_size``. Defaults to 224.
+        patch_size (int | tuple[int, int]): Patch height and width in pixels;
+            only 16 is supported.
+        in_channels (int): Image channels. Defaults to 3.
+        norm_cfg (dict, optional): Config of the normalization layers. Defaults
+            to BatchNorm.
         init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
 
     Raises:
-        ValueError: If ``patch_size`` is not 16, or with ``norm_cfg`` of
-            LayerNorm over tokens.
+        ValueError: If ``patch_size`` is not 16, or ``norm_cfg`` is LayerNorm
+            for tokens.
     """
 
     stride = (SIDE, SIDE)
@@ -68,18 +67,15 @@ class Stem(BaseModule):
         self.projection = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
-        """Map images (B, 3, H, W) to tokens (B, N, C) and their grid (h,
-        w)."""
+        """Map images (B, 3, H, W) to tokens (B, N, C) and the grid (h, w)."""
         x = self.projection(self.padding(x))
         return x.flatten(2).transpose(1, 2), tuple(x.shape[-2:])
 
 
 def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
-    """Build a norm of maps (B, C, h, w).
+    """Build a norm for maps (B, C, h, w).
 
-    Raises:
-        ValueError: If it is LayerNorm for tokens, which would normalize over
-            the width of the map.
+    ``LN`` for tokens is refused: it would normalize over the map width.
     """
     if norm_cfg['type'] == 'LN':
         raise ValueError(
@@ -91,31 +87,31 @@ def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
 
 @MODELS.register_module()
 class ConvStem(Stem):
-    """Four convolutions of 3 x 3 with stride 2, as in LeViT.
+    """Four 3 x 3 convolutions with stride 2, as in LeViT.
 
-    The stem that table 7 of `Three things everyone should know about Vision
-    Transformers <https://arxiv.org/abs/2203.09795>`_ compares
-    :class:`HMLPStem` with. From C / 8 channels on, each convolution doubles
-    them; a norm follows each, GELU all but the last. The convolutions have no
-    bias and overlap: a token depends on pixels of its neighbours, so that
-    this stem does not go with masking. Images of any size are covered
-    without padding them to patches. Without norms it is the stem of
-    :class:`PatchConvNet`.
+    The stem compared with :class:`HMLPStem` in table 7 of `Three things
+    everyone should know about Vision Transformers
+    <https://arxiv.org/abs/2203.09795>`_. The channels double from C / 8 to C.
+    A norm follows each convolution, and GELU each except the last. The
+    convolutions have no bias and overlap: a token depends on pixels in
+    neighboring patches, so the stem is incompatible with masking. Images of
+    any size are covered without padding to full patches. Without norms it is
+    the stem of :class:`PatchConvNet`.
 
     Args:
-        norm_cfg (dict, optional): As in :class:`HMLPStem`; None: no norm.
+        norm_cfg (dict, optional): As in :class:`HMLPStem`; None for no norm.
             Defaults to BatchNorm.
         **stem: Other arguments of :class:`Stem`.
     """
 
-    padder = nn.Identity  # what the convolutions pad is enough
+    padder = nn.Identity  # the convolutions pad enough
 
     def sequence(self, in_channels: int, embed_dims: int, norm_cfg) -> list:
-        """Return the layers, in their order."""
+        """Return the layers in order."""
         widths = (in_channels, *(embed_dims // part for part in (8, 4, 2, 1)))
         layers = []
-        for made_of, width in pairwise(widths):
-            conv = nn.Conv2d(made_of, width, 3, 2, padding=1, bias=False)
+        for in_dims, width in pairwise(widths):
+            conv = nn.Conv2d(in_dims, width, 3, 2, padding=1, bias=False)
             if norm_cfg is not None:
                 conv = nn.Sequential(conv, norm_of_maps(norm_cfg, width))
             layers += [conv, nn.GELU()]
@@ -124,14 +120,14 @@ class ConvStem(Stem):
 
 @MODELS.register_module()
 class HMLPStem(Stem):
-    """Hierarchical MLP: patches of 4 x 4, 8 x 8, then 16 x 16 pixels.
+    """Hierarchical MLP: patches with 4 x 4, 8 x 8, then 16 x 16 pixels.
 
     From `Three things everyone should know about Vision Transformers
-    <https://arxiv.org/abs/2203.09795>`_, section 5 and figure 5. Each
-    convolution is as wide as its stride, so that a token depends on its own
-    patch only: masking patches before the stem or after it is the same,
-    with the LayerNorm always and with BatchNorm in evaluation; in training
-    its statistics are those of all patches.
+    <https://arxiv.org/abs/2203.09795>`_, section 5 and figure 5. Kernel size
+    equals stride, so a token depends on its own patch only. Masking patches
+    before or after the stem is therefore equivalent: always with LayerNorm,
+    and in evaluation with BatchNorm (in training, BatchNorm uses the
+    statistics of all patches).
 
     ==========================  ==================
     convolution, stride         map, at 224 px
@@ -143,31 +139,31 @@ class HMLPStem(Stem):
 
     Args:
         norm_cfg (dict): ``dict(type='BN')`` or ``dict(type='LN2d',
-            eps=1e-6)``, the LayerNorm over the channels at each place.
+            eps=1e-6)``, the LayerNorm over channels at each position.
             Defaults to BatchNorm.
         **stem: Other arguments of :class:`Stem`.
     """
 
     def sequence(self, in_channels: int, embed_dims: int, norm_cfg) -> list:
-        """Return the layers, in their order."""
+        """Return the layers in order."""
         width = embed_dims // 4
         widths, layers = (in_channels, width, width, embed_dims), []
-        for (made_of, wide), side in zip(
+        for (in_dims, out_dims), side in zip(
             pairwise(widths), (4, 2, 2), strict=True
         ):
-            conv = nn.Conv2d(made_of, wide, side, stride=side)
-            layers += [conv, norm_of_maps(norm_cfg, wide), nn.GELU()]
+            conv = nn.Conv2d(in_dims, out_dims, side, stride=side)
+            layers += [conv, norm_of_maps(norm_cfg, out_dims), nn.GELU()]
         return layers[:-1]
 
     def visible(self, x: Tensor, index: Tensor) -> Tensor:
-        """Tokens of some patches, at the cost of these.
+        """Compute the tokens of selected patches only.
 
-        Those that ``forward`` makes, gathered; in training BatchNorm sees
-        the visible patches only.
+        The result equals gathering from ``forward``, except that in training
+        BatchNorm sees the visible patches only.
 
         Args:
             x (Tensor): Images (B, 3, H, W).
-            index (Tensor): Patches of each image (B, K), row by row from 0.
+            index (Tensor): Patch indices per image (B, K), row by row from 0.
 
         Returns:
             Tensor: Tokens (B, K, C).
@@ -175,37 +171,29 @@ class HMLPStem(Stem):
         patches = unfold(self.padding(x), SIDE, stride=SIDE)
         index = index[:, None].expand(-1, patches.size(1), -1)
         patches = patches.gather(2, index).unflatten(1, (-1, SIDE, SIDE))
-        # side by side: images of one row of patches, (B, 3, 16, 16 K)
+        # the K patches form one image row, (B, 3, 16, 16 K)
         return self(patches.transpose(-1, -2).flatten(-2))[0]
 
 
 def build_stem(
     vit: nn.Module, stem: dict, patch_size: int | tuple, in_channels: int = 3
 ) -> nn.Module:
-    """Build the patch embedding.
+    """Build the patch embedding of a backbone from a config.
 
-    Args:
-        vit (nn.Module): The backbone; its ``img_size`` and ``embed_dims``
-            are the defaults of the stem.
-        stem (dict): Config of a module from images (B, 3, H, W) to tokens
-            (B, N, C) and their grid (h, w), with ``init_out_size``, the grid
-            of ``img_size``, and ``stride``, height and width of a patch in
-            pixels.
-        patch_size (int | tuple[int, int]): Patch size of the backbone.
-        in_channels (int): Channels of an image. Defaults to 3.
-
-    Raises:
-        ValueError: If patch size or grid differ from the backbone.
+    The stem maps images (B, 3, H, W) to tokens (B, N, C) and their grid (h,
+    w). It has ``init_out_size``, the grid for ``img_size``, and ``stride``,
+    the patch height and width in pixels. The backbone's ``img_size`` and
+    ``embed_dims`` are its defaults. A different patch size or grid is refused.
     """
-    own = to_2tuple(patch_size), tuple(vit.patch_resolution)
+    expected = to_2tuple(patch_size), tuple(vit.patch_resolution)
     sizes = dict(img_size=vit.img_size, embed_dims=vit.embed_dims)
-    sizes.update(patch_size=own[0], in_channels=in_channels)
+    sizes.update(patch_size=expected[0], in_channels=in_channels)
     stem = MODELS.build(stem, default_args=sizes)
-    made = tuple(stem.stride), tuple(stem.init_out_size)
-    if made != own:
+    actual = tuple(stem.stride), tuple(stem.init_out_size)
+    if actual != expected:
         raise ValueError(
-            f'{type(stem).__name__} has patches of {made[0]} px in a grid of '
-            f'{made[1]}, but the backbone has {own[0]} and {own[1]}; remove '
-            'img_size from stem, and patch_cfg'
+            f'{type(stem).__name__} has patches of {actual[0]} px in a grid '
+            f'of {actual[1]}, but the backbone has {expected[0]} and '
+            f'{expected[1]}; remove img_size from stem, and patch_cfg'
         )
     return stem

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The parts of a classifier, and which of them a fine-tuning trains."""
+"""Model parts and the parts to fine-tune."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from mmclca.utils.messages import one_of
 
 from .layers.resmlp_layer import Affine
 
-# parts of a model, see `part_of`, that train in each scope
+# trainable parts per scope, see `part_of`
 ALWAYS = ('head', 'reducer')
 SCOPES = dict(
     attn=('attn', 'pos_embed', *ALWAYS),
@@ -20,7 +20,7 @@ SCOPES = dict(
     lora=('lora', *ALWAYS),
     full=('attn', 'ffn', 'norm', 'pos_embed', 'lora', 'rest', *ALWAYS),
 )
-# parts by what the path of a module has in it, likely first
+# steps of a module path that identify a part; the first match wins
 NAMED = dict(
     reducer=('reducer', 'cache'),
     attn=('attn', 'mix'),
@@ -30,18 +30,16 @@ NAMED = dict(
 
 
 def part_of(path: str, module: nn.Module) -> str:
-    """Name the part of a classifier that a parameter or module is of.
+    """Return the model part of a parameter or module, given its path.
 
-    Args:
-        path (str): Its name.
-        module (nn.Module): The module, or the one whose parameter it is.
+    ``module`` is the module itself, or the owner of the parameter.
     """
     steps = path.split('.')
     if any(step.startswith('lora_') for step in steps):
         return 'lora'
     if 'backbone' not in steps:
         return 'head'
-    named = [part for part, own in NAMED.items() if {*own} & {*steps}]
+    named = [part for part, names in NAMED.items() if {*names} & {*steps}]
     if named[:1] == ['reducer']:
         return 'reducer'
     if is_norm(module) or isinstance(module, Affine):
@@ -52,7 +50,7 @@ def part_of(path: str, module: nn.Module) -> str:
 
 
 def parts(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, str]]:
-    """Yield the name of each parameter, itself, and its part."""
+    """Yield name, parameter and model part of each parameter."""
     for path, module in model.named_modules():
         for name, parameter in module.named_parameters(path, recurse=False):
             yield name, parameter, part_of(name, module)
@@ -61,25 +59,21 @@ def parts(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, str]]:
 def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
     """Freeze all parameters outside a scope, in place.
 
-    Returns:
-        tuple[int, int]: Numbers of trained and of all parameters.
-
-    Raises:
-        ValueError: If the scope is unknown or matches no parameter of the
-            backbone.
+    Returns the numbers of trainable and all parameters. Raises ValueError if
+    the scope is unknown or matches no backbone parameter.
     """
     one_of(SCOPES, scope=scope)
-    found = list(parts(model))
-    kinds = {part for _, _, part in found}
+    named = list(parts(model))
+    kinds = {part for _, _, part in named}
     if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):
         raise ValueError(
             f'scope={scope!r} matches no backbone parameters of '
             f'{type(model).__name__}; scopes are {", ".join(SCOPES)}, where '
             "lora needs type='mmclca.LoRAModel', and full fits all models"
         )
-    for _, parameter, part in found:
+    for _, parameter, part in named:
         # keep parameters frozen by a config or LoRAModel
         trains = parameter.requires_grad and part in SCOPES[scope]
         parameter.requires_grad_(trains)
-    train = sum(p.numel() for _, p, _ in found if p.requires_grad)
-    return train, sum(p.numel() for _, p, _ in found)
+    train = sum(p.numel() for _, p, _ in named if p.requires_grad)
+    return train, sum(p.numel() for _, p, _ in named)

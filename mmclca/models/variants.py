@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Models with another token reduction: configs in, configs out."""
+"""Set or read the token reduction of a model config."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -26,23 +26,23 @@ from .reduction.reducers.base import per_stage
 
 @dataclass(frozen=True)
 class Variant:
-    """The settings that differ from the plain model of an architecture.
+    """Settings in which a model differs from the plain architecture.
 
     Args:
-        method (str, optional): Name of a registered reducer. Defaults to
-            None, all tokens are kept.
-        keep_rate (float | tuple[float], optional): Its keep rate, or one per
-            stage; without a method it is ignored. Defaults to None, see
+        method (str, optional): Registered reducer. Defaults to None, no
+            reduction.
+        keep_rate (float | tuple[float], optional): Keep rate, or one per
+            stage; ignored without a method. Defaults to None, see
             :func:`with_reduction`.
-        img_size (int, optional): Side of an image in pixels. Defaults to
-            None, that of the model.
-        cache (bool): Whether there is a cache (CLC). Defaults to False.
-        cla (bool): Whether there is a CLA head. Defaults to False.
-        layers (tuple[int], optional): Layers that a
-            :class:`LayerFusionHead` reads, see :func:`with_layer_fusion`.
-            Defaults to None, the first three quarters.
-        out_type (str, optional): What that head reads of a layer. Defaults
-            to None, there is no such head.
+        img_size (int, optional): Image size in pixels. Defaults to None, the
+            model's size.
+        cache (bool): Whether to add a cache (CLC). Defaults to False.
+        cla (bool): Whether to use a CLA head. Defaults to False.
+        layers (tuple[int], optional): Input layers of a
+            :class:`LayerFusionHead`, see :func:`with_layer_fusion`. Defaults
+            to None, the first three quarters.
+        out_type (str, optional): Features per layer for a
+            :class:`LayerFusionHead`. Defaults to None, no such head.
     """
 
     method: str | None = None
@@ -55,10 +55,10 @@ class Variant:
 
     @classmethod
     def of(cls, model: dict) -> 'Variant':
-        """Read the reduction of a model.
+        """Read the variant from a model config.
 
         Args:
-            model (dict): Config of a classifier.
+            model (dict): Classifier config.
         """
         has = reduction_of(model)
         rate = has['keep_rate']
@@ -66,13 +66,13 @@ class Variant:
         return cls(has['method'], rate, cache=has['cache'], cla=has['cla'])
 
     def apply(self, model: dict) -> dict:
-        """Make the variant of a model.
+        """Return a model config with this variant.
 
         Args:
-            model (dict): Config of a classifier, which is not changed.
+            model (dict): Classifier config, which is not changed.
 
         Returns:
-            dict: The new config, of the type of ``model``.
+            dict: The new config, typed like ``model``.
 
         Raises:
             ValueError: See :func:`with_reduction` and
@@ -100,7 +100,7 @@ class Variant:
 
     @property
     def clca(self) -> str:
-        """Its parts of CLCA: 'CLCA', 'CLC' (the cache), 'CLA' or ''."""
+        """Used parts of CLCA: 'CLCA', 'CLC' (the cache), 'CLA' or ''."""
         parts = 'C' * self.cache + 'A' * self.cla
         return parts and f'CL{parts}'
 
@@ -113,8 +113,7 @@ class Variant:
 
 
 def list_methods() -> list[str]:
-    """Return the names of the registered reducers, as :func:`with_reduction`
-    takes."""
+    """Return the names of the registered reducers, sorted."""
     return sorted(
         name
         for name, kind in MODELS.module_dict.items()
@@ -123,17 +122,17 @@ def list_methods() -> list[str]:
 
 
 def reduction_of(model: dict) -> dict:
-    """Read the settings of :func:`with_reduction` off a model.
+    """Read the arguments of :func:`with_reduction` from a model config.
 
     Args:
-        model (dict): Config of a classifier.
+        model (dict): Classifier config.
 
     Returns:
-        dict: ``method`` (None without a reducer), ``keep_rate`` (None where
-        the config has none), ``reduce_at`` (a tuple), ``cache`` and ``cla``.
+        dict: ``method`` (None without a reducer), ``keep_rate`` (None if the
+        config lacks it), ``reduce_at`` (a tuple), ``cache`` and ``cla``.
 
     Raises:
-        ValueError: If the model has no backbone.
+        ValueError: If the model lacks a backbone.
     """
     backbone = _backbone_of(model)
     reducer = backbone.get('reducer') or {}
@@ -154,40 +153,39 @@ def with_reduction(
     cache: bool = False,
     cla: bool = False,
 ) -> dict:
-    """Return a model with a reducer, a cache (CLC) and an aggregation head
-    (CLA).
+    """Return a model with a reducer, a cache (CLC) and a CLA head.
 
-    What is not asked for is taken out: ``with_reduction(model)`` is the plain
-    model, also where its tokens cannot be reduced. mmpretrain's
-    ``VisionTransformer`` and ``ImageClassifier`` become the types of mmclca
-    with the same parameters. All other settings stay.
+    Parts that are not requested are removed: ``with_reduction(model)`` is the
+    plain model, even if the backbone does not support reduction. mmpretrain's
+    ``VisionTransformer`` and ``ImageClassifier`` become mmclca's types with
+    the same parameters. All other settings stay.
 
     Args:
-        model (dict): Config of a classifier, which is not changed.
-        method (str, optional): Name of a registered reducer, such as 'EViT'.
-            If the model has the same one, its settings stay. Defaults to
-            None, no reducer.
-        keep_rate (float | Sequence[float], optional): Its keep rate, or one
-            per stage. Defaults to None: that of the model's reducer, or else
+        model (dict): Classifier config, which is not changed.
+        method (str, optional): Registered reducer, such as 'EViT'. If the
+            model already uses it, its settings stay. Defaults to None, no
+            reducer.
+        keep_rate (float | Sequence[float], optional): Keep rate, or one per
+            stage. Defaults to None: the rate of the model's reducer, or else
             the default of the method.
-        reduce_at (Sequence[int] | int, optional): Layers, from 0, that
-            reduce. Defaults to None: those of the model, or else those after
-            the first three quarters of the depth, (3, 6, 9) of twelve.
-        cache (bool): Whether to have a cache. If the model has one, its
+        reduce_at (Sequence[int] | int, optional): Layers, from 0, with a
+            reduction. Defaults to None: the layers of the model, or else the
+            layers after each quarter of the depth, (3, 6, 9) of 12.
+        cache (bool): Whether to add a cache. If the model has one, its
             settings stay. Defaults to False.
-        cla (bool): Whether to have a CLA head, which reads the layers
-            ``reduce_at`` and the last one. If the model has one, its settings
-            stay and, unless ``reduce_at`` changes, the layers that it reads.
-            Defaults to False, a linear head, or a :class:`DistilledHead`
-            where there is a distillation token.
+        cla (bool): Whether to use a CLA head over the layers ``reduce_at`` and
+            the last one. If the model has one, its settings stay and, unless
+            ``reduce_at`` changes, its input layers. Defaults to False, a
+            linear head, or a :class:`DistilledHead` if there is a distillation
+            token.
 
     Returns:
-        dict: The new config, of the type of ``model``.
+        dict: The new config, typed like ``model``.
 
     Raises:
-        ValueError: If the tokens of the backbone cannot be reduced, there is
-            no such method, a keep rate is not allowed, or a CLA head cannot
-            take the place of the model's head.
+        ValueError: If the backbone does not support reduction, the method is
+            unknown, a keep rate is not allowed, or a CLA head cannot replace
+            the model's head.
     """
     had = reduction_of(model)
     new = deepcopy(model)
@@ -199,7 +197,7 @@ def with_reduction(
     layers = had['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
     if not layers and (method or cache or cla):
         layers = _quarters(backbone)
-    # not update(), which merges a dict into one that is there
+    # assign, as update() of a ConfigDict would merge the dicts
     backbone['reducer'] = _reducer(backbone, method, keep_rate, len(layers))
     backbone['reduce_at'] = layers if method or cache else ()
     own = backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
@@ -248,7 +246,7 @@ def _reducer(
         settings = {k: own[k] for k in ('keep_rate',) if k in own}
         settings['type'] = method if '.' in method else f'mmclca.{method}'
     if keep_rate is not None:
-        per_stage(keep_rate, num_stages)  # refuses
+        per_stage(keep_rate, num_stages)  # raises
         for counts in ('num_tokens', 'prune', 'merge', 'target'):
             settings.pop(counts, None)
         settings['keep_rate'] = keep_rate

@@ -14,11 +14,13 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.gallery import Gallery, look_up
-from mmclca.apis.output import ANSWER
+from mmclca.apis.gallery import Gallery
+from mmclca.apis.neighbours import look_up
+from mmclca.apis.output import PREDICTION
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.classifiers import feature_of
+from mmclca.registry import MODELS
 from mmclca.utils.messages import first_of
 from mmclca.visualization.painting import KEPT, MERGED
 from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
@@ -41,25 +43,8 @@ DROP_HERE = (
     '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
     f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
 )
-DESCRIPTIONS = {
-    'EViT': 'keep the most important patches, fuse the rest into one',
-    'TopK': 'keep the most important patches, drop the rest',
-    'DiffRate': 'drop some patches, merge others into important ones',
-    'MCTF': 'merge similar patches of low importance',
-    'PiToMe': 'merge pairs of patches that have many similar ones',
-    'PPT': 'drop patches or merge pairs, depending on the photo',
-    'ToMe': 'merge pairs of similar patches',
-    'ATC': 'merge groups of similar patches, most similar first',
-    'ATS': 'keep a number of patches that depends on the photo',
-    'KMedoids': 'keep the most typical patch of each group',
-    'DPCKNN': 'merge groups of similar patches',
-    'DynamicViT': 'a small trained network chooses the patches to drop',
-    'SiT': 'mix all patches into fewer tokens, with trained weights',
-    'PatchMerger': 'mix all patches into fewer tokens, with trained weights',
-    'Sinkhorn': 'mix all patches into fewer tokens, with trained weights',
-}
 RATE = (
-    'Share of patches kept at each step: 0.5 keeps half of them. A lower '
+    'Share of tokens kept at each step: 0.5 keeps half of them. A lower '
     'rate costs less, but the model may make more mistakes.'
 )
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
@@ -257,9 +242,9 @@ def _controls(variants: Variants):
 
 def _label(method: str, own: str | None) -> str:
     trained = ' (used in training)' if method == own else ''
-    return (
-        ': '.join(filter(None, (method, DESCRIPTIONS.get(method)))) + trained
-    )
+    reducer = MODELS.get(method)  # None without a reducer
+    summary = f': {reducer.summary}' if reducer and reducer.summary else ''
+    return f'{method}{summary}{trained}'
 
 
 def _results(with_gallery: bool) -> list:
@@ -267,7 +252,7 @@ def _results(with_gallery: bool) -> list:
     then images that are alike."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Predictions', elem_id='classes')
-    row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
+    row = gr.Dataframe(headers=[*PREDICTION], elem_id='row', **plain)
     gr.Markdown('Patches after each step')
     pictures = gr.Gallery(
         columns=4,

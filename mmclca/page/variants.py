@@ -15,7 +15,7 @@ from mmengine.model import BaseModel
 from mmpretrain import get_model
 
 from mmclca.apis import TokenReductionInferencer, best_classes
-from mmclca.apis.output import answer_cells
+from mmclca.apis.output import prediction_cells
 from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import inference_step, median_milliseconds
 from mmclca.datasets.batches import view_of_input
@@ -189,7 +189,7 @@ def answer(
     (left,) = survivors(inferencer.model, [view])
     best = best_classes(result, inferencer.classes, topk)
     scores = {one['name']: one['score'] for one in best}
-    return Answer(answer_cells(result), scores, left, result['gmacs'])
+    return Answer(prediction_cells(result), scores, left, result['gmacs'])
 
 
 def _reduction(backbone: Reducible) -> tuple[str | None, float]:

@@ -1,21 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Compare the features of layers (CKA)."""
+"""Similarity between layer features: centered kernel alignment (CKA)."""
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.recording import as_reducible, layer_outputs
 from mmclca.models.reduction.tokens import Tokens
 
-from .figures import save
-
-FEWEST = 4  # images, from which HSIC without bias can be estimated
+MIN_IMAGES = 4  # required by the unbiased HSIC estimate
 
 
 def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
@@ -31,11 +26,10 @@ FEATURES = dict(
 
 
 def feature_reader(model: nn.Module, feature: str) -> Callable:
-    """Return what :func:`.layer_outputs` reads of the layers of a model.
+    """Return a layer-feature reader for :func:`.layer_outputs`.
 
-    Raises:
-        ValueError: If the tokens of the backbone cannot be followed, or
-            there is no CLS in its layers for 'cls'.
+    Raises a ValueError if the backbone does not support recording, or lacks
+    the CLS token for 'cls'.
     """
     backbone = as_reducible(model.backbone)
     if feature == 'cls' and not backbone.num_prefix:
@@ -54,18 +48,11 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
 def gram_matrices(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
 ) -> list[Tensor]:
-    """Compute inner products of the images' features, layer by layer.
-
-    Returns:
-        list[Tensor]: (L, B, B) a batch, for L layers, float64.
-
-    Raises:
-        ValueError: See :func:`feature_reader`.
-    """
+    """Compute Gram matrices of layer features per batch, float64 (L, B, B)."""
     read = feature_reader(model, feature)
 
     def gram(x: Tensor, left: Tokens) -> Tensor:
-        x = read(x, left).double()  # before a product that would lose digits
+        x = read(x, left).double()  # for an exact product
         return x @ x.T
 
     look = layer_outputs(model, gram)
@@ -73,23 +60,15 @@ def gram_matrices(
 
 
 def hsic(first: Tensor, second: Tensor) -> Tensor:
-    """Compute the Hilbert-Schmidt independence criterion, without bias.
+    """Unbiased Hilbert-Schmidt independence criterion for layer pairs, (L, M).
 
-    `Feature Selection via Dependence Maximization`, theorem 2.
-
-    Args:
-        first (Tensor): Gram matrices of some layers, (L, B, B).
-        second (Tensor): Gram matrices of others, (M, B, B), same images.
-
-    Returns:
-        Tensor: For each pair of layers, (L, M).
-
-    Raises:
-        ValueError: If there are fewer than 4 images.
+    `Feature Selection via Dependence Maximization`, theorem 2. The Gram
+    matrices (L, B, B) and (M, B, B) need the same images; fewer than 4 images
+    raise a ValueError.
     """
     n = first.size(-1)
-    if n < FEWEST:
-        raise ValueError(f'CKA needs {FEWEST} images per batch, found {n}')
+    if n < MIN_IMAGES:
+        raise ValueError(f'CKA needs {MIN_IMAGES} images per batch, found {n}')
     off_diagonal = 1 - torch.eye(n).to(first)
     first, second = first * off_diagonal, second * off_diagonal
     trace = first.flatten(1) @ second.flatten(1).T
@@ -100,71 +79,16 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
-    """Compute linear centred kernel alignment (CKA) between layers.
+    """Linear centered kernel alignment (CKA) for layer pairs, (L, M).
 
-    `Do Wide and Deep Networks Learn the Same Things?`, section 3: HSIC
-    without bias is averaged over batches, so that the value does not depend
-    on their size.
-
-    Args:
-        first (Sequence[Tensor]): Gram matrices of a model, (L, B, B) a batch,
-            of :func:`gram_matrices`.
-        second (Sequence[Tensor]): Those of the same or another model on the
-            same batches, (M, B, B).
-
-    Returns:
-        Tensor: (L, M); 1 where features are alike up to rotation and scale,
-        about 0 where they have nothing to do with each other.
+    `Do Wide and Deep Networks Learn the Same Things?`, section 3: unbiased
+    HSIC is averaged over batches, so the value does not depend on the batch
+    size. The Gram matrices for both models come from :func:`gram_matrices` on
+    the same batches. 1 means equal up to rotation and scale, about 0 means
+    unrelated.
     """
     pairs = list(zip(first, second, strict=True))
     across = sum(hsic(a, b) for a, b in pairs)
     one = sum(hsic(a, a).diagonal() for a, _ in pairs)
     two = sum(hsic(b, b).diagonal() for _, b in pairs)
     return across / (one[:, None] * two).sqrt()
-
-
-def draw_cka(
-    similarity: Tensor,
-    out: str,
-    names: tuple[str, str] = ('', ''),
-    reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    label: str = 'CKA',
-) -> None:
-    """Draw how much alike layers are.
-
-    Args:
-        similarity (Tensor): Of :func:`cka`, (L, M).
-        out (str): Picture to write; its ending gives the format.
-        names (tuple[str, str]): Of the two models. Defaults to none.
-        reduce_at (tuple): Layers of each that reduce, to be marked.
-            Defaults to none.
-        label (str): What the colours are. Defaults to 'CKA'.
-    """
-    rows, columns = similarity.shape
-    size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
-    figure = Figure(size, layout='constrained')
-    axis = figure.subplots()
-    draw_matrix(axis, similarity, label, origin='lower')
-    _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
-    _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
-    axis.tick_params(axis='x', labelrotation=90)
-    save(figure, out)
-
-
-def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
-    """Draw values from 0 to 1, each with its number."""
-    values = matrix.cpu().numpy()
-    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
-    for (row, column), value in np.ndenumerate(values):
-        style = dict(ha='center', va='center', size=6)
-        style['color'] = 'black' if value > 0.6 else 'white'
-        axis.text(column, row, f'{value:.2f}', **style)
-    bar = axis.figure.colorbar(drawn, ax=axis, shrink=0.8)
-    bar.set_label(label, size=9)
-
-
-def _number_layers(side, number: int, name: str, marked) -> None:
-    labels = [f'{n} ▾' if n in marked else str(n) for n in range(number)]
-    side.set_ticks(range(number), labels, fontsize=8)
-    note = ' (▾ reduces)' if len(marked) else ''
-    side.set_label_text(f'layer{name and f" of {name}"}{note}', size=9)

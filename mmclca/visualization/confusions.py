@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which classes are taken for each other, and what that looks like."""
+"""Most confused classes, with example images."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,7 @@ from .figures import Panel, draw_cells, photograph, save
 
 @dataclass
 class Predictions:
-    """Hold the predictions of a model.
-
-    Args:
-        paths (list[str]): The images.
-        labels (np.ndarray): Their classes, (N,).
-        predicted (np.ndarray): What the model takes them for, (N,).
-        classes (list[str]): Names of all classes.
-    """
+    """Image paths, labels (N,), predicted labels (N,) and class names."""
 
     paths: list[str]
     labels: np.ndarray
@@ -33,13 +26,13 @@ class Predictions:
     classes: list[str]
 
     def matrix(self) -> np.ndarray:
-        """Count images by class (row) and what they are taken for (column)."""
+        """Confusion matrix: classes in rows, predicted classes in columns."""
         counts = np.zeros([len(self.classes)] * 2, dtype=int)
         np.add.at(counts, (self.labels, self.predicted), 1)
         return counts
 
-    def taken_for(self, label: int, predicted: int) -> list[str]:
-        """List the images of a class that are taken for a certain one."""
+    def classified_as(self, label: int, predicted: int) -> list[str]:
+        """List the images of a class with a certain prediction."""
         chosen = (self.labels == label) & (self.predicted == predicted)
         return [self.paths[n] for n in np.flatnonzero(chosen)]
 
@@ -48,7 +41,7 @@ class Predictions:
 def predict(
     model: nn.Module, batches: Iterable[Batch], classes: Sequence[str]
 ) -> Predictions:
-    """Predict images."""
+    """Classify image batches."""
     paths, labels, predicted = [], [], []
     for batch in batches:
         scores = model(batch.images, mode='tensor')
@@ -60,13 +53,10 @@ def predict(
 
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
-    """Find the pairs of classes that are most often taken for each other.
+    """Find the most confused class pairs.
 
-    Returns:
-        list[tuple[int, int]]: Pairs of labels, the most confused first, both
-        directions added up; of each pair the class that is taken for the
-        other one more often comes first. Pairs without a confusion are left
-        out.
+    Both directions are added up; in each pair, the class that is more often
+    misclassified comes first. Pairs without confusion are omitted.
     """
     both = np.triu(matrix + matrix.T, k=1)
     order = np.argsort(-both, axis=None, kind='stable')[:number]
@@ -81,20 +71,12 @@ def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
 def draw_confusions(
     predictions: Predictions, out: str, pairs: int = 5, examples: int = 3
 ) -> None:
-    """Draw the confusion matrix of the most confused classes and examples.
+    """Draw the confusion matrix for the most confused classes, with examples.
 
-    Below the matrix a row a pair of classes: images of the first one that
-    are right, images of it that are taken for the second one, and images of
-    the second one that are right.
-
-    Args:
-        predictions (Predictions): Of :func:`predict`.
-        out (str): Picture to write; its ending gives the format.
-        pairs (int): Pairs of classes at most. Defaults to 5.
-        examples (int): Images of a kind at most. Defaults to 3.
-
-    Raises:
-        ValueError: If no image is taken for a wrong class.
+    Below the matrix is one row per pair: correct images of the first class,
+    its images misclassified as the second class, and correct images of the
+    second. ``pairs`` and ``examples`` (images per kind) are maximum numbers.
+    Raises a ValueError if all images are correct.
     """
     matrix = predictions.matrix()
     confused = most_confused(matrix, pairs)
@@ -120,7 +102,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     drawn = ConfusionMatrixDisplay(
         part, display_labels=[classes[n] for n in shown]
     )
-    # small numbers, the confusions, can be distinguished beside large ones
+    # the square root makes small numbers, the confusions, distinguishable
     norm = PowerNorm(0.5, 0, part.max())
     axis = figure.subplots()
     drawn.plot(cmap='cividis', ax=axis, colorbar=False, im_kw=dict(norm=norm))
@@ -135,8 +117,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
 
 
 def _examples(predictions, pair, number: int) -> list[Panel | None]:
-    """Give the row of a pair: the one class, its confused images, the other
-    class, each with so many cells."""
+    """Make the row of a pair: three groups with ``number`` cells each."""
     label, other = pair
     one, two = (predictions.classes[n] for n in pair)
     groups = {
@@ -146,7 +127,7 @@ def _examples(predictions, pair, number: int) -> list[Panel | None]:
     }
     row = []
     for title, places in groups.items():
-        paths = predictions.taken_for(*places)[:number]
+        paths = predictions.classified_as(*places)[:number]
         cells = [photograph(path) for path in paths] or [Panel(None)]
         cells[0].title = title if paths else f'{title}: none'
         row += [*cells, *[None] * (number - len(cells))]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of the matrices of ResMLP, and their sparsity."""
+"""Cross-patch matrices of ResMLP, and weight sparsity."""
 
 from collections.abc import Sequence
 
@@ -15,21 +15,17 @@ from mmclca.utils.messages import integer
 
 from .figures import Panel, draw_cells, save
 
-COLUMNS = 6  # layers side by side
-SMALL = 0.05  # of the largest weight; as in the thesis
+COLUMNS = 6  # layers per row
+SMALL = 0.05  # share of the largest weight, as in the thesis
 MATRICES = dict(
     A='A, across patches', B='B, first of the FFN', C='C, second of the FFN'
 )
 
 
 def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
-    """Get the matrices A, B and C of every layer; see :meth:`ResMLP.matrices`.
+    """Return the matrices A, B and C per layer; see :meth:`ResMLP.matrices`.
 
-    Args:
-        backbone (BaseBackbone): One that has them.
-
-    Raises:
-        ValueError: If it has no linear layers across patches.
+    Raises a ValueError if the backbone lacks linear layers across patches.
     """
     if not hasattr(backbone, 'matrices'):
         raise ValueError(
@@ -41,13 +37,7 @@ def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
 
 
 def sparsity(weight: Tensor, share: float = SMALL) -> float:
-    """Compute the share of weights that are small beside the largest one.
-
-    Args:
-        weight (Tensor): Of any shape.
-        share (float): Small is what is below this share of the largest
-            absolute value. Defaults to 0.05.
-    """
+    """Share of weights whose absolute value is below ``share`` x maximum."""
     size = weight.abs()
     return (size < share * size.max()).double().mean().item()
 
@@ -55,17 +45,11 @@ def sparsity(weight: Tensor, share: float = SMALL) -> float:
 def rows_as_maps(
     weight: Tensor, grid: tuple[int, int], side: int
 ) -> np.ndarray:
-    """Put rows of a matrix across patches side by side, as maps.
+    """Arrange rows from a cross-patch matrix (N, N) in a grid.
 
-    Args:
-        weight (Tensor): (N, N).
-        grid (tuple[int, int]): Height h and width w in patches, N = h w.
-        side (int): The rows are those of this many patches each way around
-            the centre, or as many as there are.
-
-    Returns:
-        np.ndarray: (k (h + 1) - 1, l (w + 1) - 1) for k x l rows; NaN in the
-        lines between maps.
+    The rows belong to ``side`` x ``side`` patches in the center of the patch
+    grid (h, w), or to as many as exist. Returns (k (h + 1) - 1, l (w + 1) - 1)
+    for k x l rows; NaN between the maps.
     """
     height, width = grid
     maps = weight.view(height, width, height, width)
@@ -83,20 +67,12 @@ def draw_cross_patch(
     layers: Sequence[int] | None = None,
     side: int = 6,
 ) -> None:
-    """Draw rows of the matrices across patches, and sparsity by layer.
+    """Draw rows of the cross-patch matrices, and sparsity by layer.
 
-    Source: Touvron's thesis (2022), figures 4.2 and 4.3.
-
-    Args:
-        backbone (BaseBackbone): A :class:`ResMLP`.
-        out (str): Picture to write; its ending gives the format.
-        layers (Sequence[int], optional): Layers, from 0, whose rows are
-            drawn; empty or None (the default): all.
-        side (int): See :func:`rows_as_maps`. Defaults to 6.
-
-    Raises:
-        ValueError: See :func:`cross_patch_weights`; if there is no such
-            layer.
+    Touvron's thesis (2022), figures 4.2 and 4.3. ``layers`` are drawn
+    (default: all), with ``side`` as in :func:`rows_as_maps`. Raises a
+    ValueError without linear layers across patches, or if a layer does not
+    exist.
     """
     weights, depth = cross_patch_weights(backbone), len(backbone.layers)
     shown = layers or range(depth)
@@ -104,7 +80,7 @@ def draw_cross_patch(
         integer(0, depth - 1, layers=n)
     grid = backbone.patch_resolution
     cells = [
-        _maps(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
+        _map_panel(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
         for n in shown
     ]
     rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
@@ -117,12 +93,12 @@ def draw_cross_patch(
     save(figure, out)
 
 
-def _maps(maps: np.ndarray, title: str) -> Panel:
-    """Paint red above zero and blue below, up to the largest in the layer."""
+def _map_panel(maps: np.ndarray, title: str) -> Panel:
+    """Color maps: red above zero, blue below, scaled to the largest value."""
     most = np.nanmax(np.abs(maps))
-    colours = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
+    colors = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
     share = np.ma.masked_invalid(0.5 + maps / (2 * most))
-    return Panel(255 * colours(share)[..., :3], title)
+    return Panel(255 * colors(share)[..., :3], title)
 
 
 def _draw_sparsity(axis: Axes, weights: dict[str, list[Tensor]]) -> None:

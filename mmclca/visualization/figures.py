@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Figures: pictures side by side, what explains them, where they go."""
+"""Figures: image grids, color bars, and output to files or arrays."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -22,18 +22,18 @@ from mmclca.datasets.decoding import read_bgr
 from .painting import HEAT, paint_map
 
 DPI = 100
-LINE = 0.17  # inches of a line of text
-# of images that are right, in no more than their coarse class, wrong or
-# neither; Okabe and Ito's colours
+LINE = 0.17  # height of a text line in inches
+# by correctness: same class, same coarse class, other class, or unlabeled;
+# colors of Okabe and Ito
 FRAMES = {True: '#0072b2', 'coarse': '#009e73', False: '#e69f00', None: None}
 
 
 @dataclass
 class Panel:
-    """Place a picture in a grid, with texts above and below it.
+    """Image in a grid, with texts above and below.
 
-    ``image`` is RGB (H, W, 3) or grey (H, W), None for texts alone; ``frame``
-    the colour of a frame around it.
+    ``image`` is RGB (H, W, 3) or gray (H, W), None for texts only; ``frame``
+    is the color of its frame.
     """
 
     image: np.ndarray | None
@@ -43,7 +43,7 @@ class Panel:
 
 
 def photograph(path: str | Path, side: int = 320, **texts) -> Panel:
-    """Read an image for a :class:`Panel`, as a thumbnail of some pixels."""
+    """Read an image as a :class:`Panel`, downscaled to ``side`` pixels."""
     image = Image.fromarray(np.ascontiguousarray(read_bgr(path)[..., ::-1]))
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     return Panel(np.asarray(image), **texts)
@@ -56,19 +56,11 @@ def picture_grid(
     margin: float = 0.0,
     heading: str = '',
 ) -> tuple[Figure, list[Axes]]:
-    """Draw rows of pictures, without ticks.
+    """Draw panels in rows, without ticks; None is an empty cell.
 
-    Args:
-        rows (Sequence[Sequence[Panel | None]]): The rows; None is a gap.
-        names (Sequence[str]): What to write beside each. Defaults to none.
-        height (float): Height of a picture, in inches. Defaults to 2.1.
-        margin (float): Height that is left for what comes below, in inches.
-            Defaults to 0.
-        heading (str): What to write above all of them. Defaults to ''.
-
-    Returns:
-        tuple[Figure, list[Axes]]: The figure, of constrained layout, and
-        the axes of all cells.
+    ``names`` are written next to the rows, ``heading`` above all. ``height``
+    of a panel and ``margin`` below all rows are in inches. Returns the figure,
+    with constrained layout, and all axes.
     """
     images = (cell.image for row in rows for cell in row if cell)
     shapes = [image.shape for image in images if image is not None]
@@ -82,7 +74,7 @@ def picture_grid(
 
 
 def _lines(row: Sequence[Panel | None]) -> float:
-    """Compute the height of the texts of a row, in inches."""
+    """Text height of a row, in inches."""
     texts = [f'{cell.title}\n{cell.note}' for cell in row if cell]
     return LINE * (1 + max(text.count('\n') for text in texts))
 
@@ -93,7 +85,7 @@ def draw_cells(
     width: float,
     names: Sequence[str] = (),
 ) -> list[Axes]:
-    """Draw rows of pictures into a figure that is so many inches wide."""
+    """Draw panels in rows into a figure ``width`` inches wide."""
     columns = max(map(len, rows))
     axes = figure.subplots(len(rows), columns, squeeze=False)
     for line, row, name in zip_longest(axes, rows, names, fillvalue=''):
@@ -108,7 +100,7 @@ def draw_cells(
 
 def _draw_cell(axis: Axes, cell: Panel, letters: float) -> None:
     if cell.image is not None:
-        # a step of a pipeline may leave fractions
+        # pipeline steps can return fractions
         image = cell.image.clip(0, 255).astype(np.uint8)
         axis.imshow(image, cmap='gray', vmin=0, vmax=255)
     axis.set_title(wrapped(cell.title, letters), fontsize=9)
@@ -118,7 +110,7 @@ def _draw_cell(axis: Axes, cell: Panel, letters: float) -> None:
 
 
 def wrapped(text: str, letters: float) -> str:
-    """Break lines that are longer than a number of letters."""
+    """Wrap lines longer than ``letters``."""
     lines = [textwrap.fill(line, int(letters)) for line in text.splitlines()]
     return '\n'.join(lines)
 
@@ -126,7 +118,7 @@ def wrapped(text: str, letters: float) -> str:
 def side_by_side(
     pictures: Sequence[tuple[str, np.ndarray]], heading: str, factor: float
 ) -> np.ndarray:
-    """Draw named images at 320 px times a factor, five a row, as an image."""
+    """Draw named images 320 px * factor high, five per row, as an array."""
     cells = [
         Panel(image, f'{name}\n{image.shape[1]} x {image.shape[0]} px')
         for name, image in pictures
@@ -139,16 +131,15 @@ def side_by_side(
 def contact_sheet(
     groups: Mapping[str, Sequence[Panel]], out: str | Path, columns: int = 8
 ) -> None:
-    """Draw images of several classes, a column a class, its name on top.
+    """Draw images in one column per class, with the class name on top.
 
     Args:
-        groups (dict[str, list[Panel]]): Images by the name of the class.
-        out (str | Path): Picture to write; its ending gives the format.
-        columns (int): Classes beside each other, before a new band begins
-            below. Defaults to 8.
+        groups (dict[str, list[Panel]]): Images by class name.
+        out (str | Path): The picture; its suffix selects the format.
+        columns (int): Classes per band of rows. Defaults to 8.
 
     Raises:
-        ValueError: If there is no class, or no image in any of them.
+        ValueError: If there is no image.
     """
     if not any(groups.values()):
         raise ValueError('groups contains no image to draw')
@@ -164,13 +155,12 @@ def contact_sheet(
 
 @dataclass
 class HeatMapRow:
-    """Hold an image, and some maps of how much its patches count.
+    """Image with heat maps over its patches.
 
     Args:
-        title (str): What to write beside the image.
-        image (np.ndarray): RGB image as the model saw it, (H, W, 3), uint8.
-        maps (dict[str, Tensor]): Maps (h, w), 0 and more, by what to write
-            above them.
+        title (str): Text next to the image.
+        image (np.ndarray): RGB image as the model input, (H, W, 3), uint8.
+        maps (dict[str, Tensor]): Non-negative maps (h, w) by title.
     """
 
     title: str
@@ -179,12 +169,12 @@ class HeatMapRow:
 
 
 def draw_heat_maps(images: Sequence[HeatMapRow], out: str, label: str) -> str:
-    """Draw maps over images, one row an image, with a colour bar.
+    """Draw heat maps over images, one row per image, with a color bar.
 
     Args:
         images (Sequence[HeatMapRow]): The images.
-        out (str): Picture to write; its ending gives the format.
-        label (str): What the colours mean.
+        out (str): The picture; its suffix selects the format.
+        label (str): Meaning of the colors.
 
     Returns:
         str: ``out``.
@@ -204,7 +194,7 @@ def draw_heat_maps(images: Sequence[HeatMapRow], out: str, label: str) -> str:
 
 
 def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
-    """Put a colour bar below axes of a figure, with words at its two ends."""
+    """Add a color bar below axes, with texts at both ends."""
     place = dict(location='bottom', shrink=0.5, aspect=25, pad=0.02)
     bar = figure.colorbar(ScalarMappable(cmap=HEAT), ax=list(axes), **place)
     bar.set_ticks([0, 1], labels=ends, fontsize=8)
@@ -214,7 +204,7 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
 
 
 def save(figure: Figure, out: str | Path) -> str | Path:
-    """Write a figure, and give its path, whose ending gives the format."""
+    """Write a figure and return its path; the suffix selects the format."""
     figure.savefig(out, dpi=DPI, bbox_inches='tight', pad_inches=0.06)
     return out
 
@@ -227,11 +217,10 @@ def to_array(figure: Figure) -> np.ndarray:
 
 
 def check_picture(path: str | Path) -> None:
-    """Refuse a picture that cannot be written, before it is drawn.
+    """Check picture folder and format before drawing.
 
-    Raises:
-        FileNotFoundError: If its folder is not there.
-        ValueError: If matplotlib cannot write such files.
+    Raises a FileNotFoundError without the folder, and a ValueError for a
+    format that matplotlib cannot write.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -245,6 +234,6 @@ def check_picture(path: str | Path) -> None:
 
 
 def can_show() -> bool:
-    """Tell whether figures can be shown in windows."""
+    """Return whether matplotlib can open windows."""
     windows = backend_registry.list_builtin(BackendFilter.INTERACTIVE)
     return plt.get_backend().lower() in map(str.lower, windows)

@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the layers of a model look like: attention, frequencies, accuracy.
+"""Layer studies: attention, frequencies, accuracy, principal components.
 
 The figures of `A Closer Look at Self-Supervised Lightweight Vision
-Transformers`. A study takes a model and what reads batches of images anew; it
-gives tables (X, S) of S curves by title, for :func:`.draw_curves`. Of an
-image, which is a square, it keeps features or some numbers a layer, and never
-its attention.
+Transformers`. A study takes a model and a function that reads batches of
+square images again at each call. It returns tables (X, S) of S curves by
+title, for :func:`.draw_curves`. Only features or a few numbers per layer stay
+in memory, never the attention.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,22 +35,18 @@ Read = Callable[[], Iterable[Batch]]
 def layer_features(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
 ) -> tuple[Tensor, list[int]]:
-    """Compute a feature an image in each layer.
-
-    Returns:
-        tuple[Tensor, list[int]]: (L, N, C), and the classes.
-    """
+    """Extract one feature per image in each layer, (L, N, C), with labels."""
     look = layer_outputs(model, feature_reader(model, feature))
     return collect(batches, lambda images: torch.stack(look(images)), dim=1)
 
 
-def _mean(batches: Iterable[Batch], look: Callable) -> Tensor:
-    """Average what is made of images, (L, B, ...), over all of them."""
+def _image_mean(batches: Iterable[Batch], look: Callable) -> Tensor:
+    """Average outputs (L, B, ...) over all images."""
     return collect(batches, look, dim=1)[0].mean(dim=1)
 
 
-def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
-    """Stack what is made of the attention of each layer, (L, B, ...)."""
+def _summaries(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
+    """Summarize the attention in each layer, (L, B, ...)."""
     backbone = recording_copy(model, AttentionRecorder).backbone
     backbone.recorder.summary = summary
     backbone.forward_tokens(images)
@@ -58,21 +54,20 @@ def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
 
 
 def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
-    """Measure how far and how widely each head looks.
+    """Measure attention distance and entropy per head, both (L, H).
 
-    Returns:
-        dict[str, Tensor]: Distance in patches, of tokens that stand for
-        patches, from the mean place of these; entropy in nats, of all tokens.
-        Both (L, H), means over tokens and images.
+    Distances are in patches, between mean patch positions, over tokens that
+    represent patches. Entropy is in nats, over all tokens. Both are means over
+    tokens and images.
     """
-    found = _mean(read(), partial(_seen, model, _spread))
+    found = _image_mean(read(), partial(_summaries, model, _spread))
     return dict(zip(('distance', 'entropy'), found.unbind(-1), strict=True))
 
 
 def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
-    """Attention (B, H, N, N) to distance and entropy, (B, H, 2)."""
+    """Distance and entropy, (B, H, 2), from attention (B, H, N, N)."""
     share = tokens.patch_weights.to(weights)
-    line = torch.arange(_side(share)).to(share)
+    line = torch.arange(_grid_side(share)).to(share)
     places = torch.cartesian_prod(line, line)
     at = F.normalize(share, p=1, dim=-1) @ places  # (B, N, 2)
     known = share.any(dim=-1, keepdim=True).to(share)  # (B, N, 1)
@@ -87,24 +82,15 @@ def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
 def maps(
     first: nn.Module, second: nn.Module, pairs: Iterable[tuple[Batch, Batch]]
 ) -> Tensor:
-    """Compare the attention of layers: cosines of maps from patch to patch.
+    """Compare layer attention by cosine similarity over patch pairs.
 
-    Args:
-        first (nn.Module): A model of L layers.
-        second (nn.Module): The same or another one, of M layers, with as many
-            patches.
-        pairs (Iterable[tuple[Batch, Batch]]): The same images for both.
-
-    Returns:
-        Tensor: (L, M), means over images.
-
-    Raises:
-        ValueError: If the numbers of patches differ.
+    ``pairs`` are batches of the same images for both models. Returns the mean
+    over images, (L, M). Raises a ValueError if the numbers of patches differ.
     """
     found = []
     for batches in pairs:
         seen = [
-            F.normalize(_seen(model, _patch_map, batch.images), dim=-1)
+            F.normalize(_summaries(model, _patch_map, batch.images), dim=-1)
             for model, batch in zip((first, second), batches, strict=True)
         ]
         if len({x.shape[-1] for x in seen}) > 1:
@@ -117,14 +103,14 @@ def maps(
 
 
 def _patch_map(weights: Tensor, tokens: Tokens) -> Tensor:
-    """Attention (B, H, N, N) to a map (B, P * P), mean over heads."""
+    """Attention between patches (B, P * P), averaged over heads."""
     share = tokens.patch_weights.to(weights)
     asks, answers = (F.normalize(share, p=1, dim=dim) for dim in (1, 2))
     return (asks.mT @ weights.mean(dim=1) @ answers).flatten(1)
 
 
-def _side(share: Tensor) -> int:
-    """Side of the grid, which is a square, of weights (B, N, P)."""
+def _grid_side(share: Tensor) -> int:
+    """Side length of the square patch grid, from weights (B, N, P)."""
     patches = share.shape[-1]
     side = round(patches**0.5)
     if side**2 != patches:
@@ -136,49 +122,43 @@ def _side(share: Tensor) -> int:
 
 
 def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
-    """Measure the frequencies of features over the grid of patches.
+    """Measure spatial feature frequencies over the patch grid.
 
-    `How Do Vision Transformers Work?`, section 3: the logarithm of the
-    amplitude along the diagonal, less that of frequency 0.
-
-    Returns:
-        dict[str, Tensor]: ``amplitude``, (F, L), and ``highest``, its last
-        row as a curve over layers, (L, 1).
+    `How Do Vision Transformers Work?`, section 3: log amplitude along the
+    diagonal, relative to frequency 0. Returns ``amplitude`` (F, L), and
+    ``highest``, its last row (L, 1).
     """
 
     def curve(x: Tensor, left: Tokens) -> Tensor:
         share = left.patch_weights.to(x)
         grid = x.mT @ F.normalize(share, p=1, dim=1)
-        grid = grid.unflatten(-1, (_side(share), -1))
+        grid = grid.unflatten(-1, (_grid_side(share), -1))
         found = torch.fft.fft2(grid).abs().clamp_min(1e-12).log().mean(dim=1)
-        found = found.diagonal(dim1=1, dim2=2)[:, : _side(share) // 2 + 1]
+        found = found.diagonal(dim1=1, dim2=2)[:, : _grid_side(share) // 2 + 1]
         return found - found[:, :1]
 
     look = layer_outputs(model, curve)
-    found = _mean(read(), lambda images: torch.stack(look(images)))
+    found = _image_mean(read(), lambda images: torch.stack(look(images)))
     return dict(amplitude=found.T, highest=found[:, -1:])
 
 
 def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
-    """Measure what the first or last k layers give: they are drawn anew.
+    """Measure accuracy with the first or last k layers reinitialized.
 
-    Each time the same draws.
-
-    Returns:
-        dict[str, Tensor]: ``first`` and ``last``, (L + 1, 1): the share of
-        images whose five nearest others, by the cosine of the backbone's
-        features, vote for their class.
+    Every call uses the same random weights. Returns ``first`` and ``last``, (L
+    + 1, 1): accuracy when the five nearest other images vote, by cosine
+    similarity between backbone features.
     """
     number = len(recording_copy(model).backbone.layers)
     found = []
     for k in range(number + 1):
         ends = range(k), range(number - k, number)
-        found.append([_accuracy(_drawn_anew(model, x), read) for x in ends])
+        found.append([_accuracy(_reinitialized(model, x), read) for x in ends])
     first, last = torch.tensor(found).T[..., None]
     return dict(first=first, last=last)
 
 
-def _drawn_anew(model: nn.Module, layers: Iterable[int]) -> nn.Module:
+def _reinitialized(model: nn.Module, layers: Iterable[int]) -> nn.Module:
     copied = deepcopy(model)
     with same_random_state():
         torch.manual_seed(0)
@@ -191,20 +171,16 @@ def _drawn_anew(model: nn.Module, layers: Iterable[int]) -> nn.Module:
 
 def _accuracy(model: nn.Module, read: Callable) -> float:
     features, labels = image_features(model, read(), 'backbone')
-    labels, number = numbered(labels)
+    labels, number = renumbered(labels)
     similarity = cosine_similarity(features, features).fill_diagonal_(-2)
     votes = nearest_votes(similarity, labels, number)
     return (votes.argmax(dim=1) == labels).double().mean().item()
 
 
-def numbered(labels: list[int]) -> tuple[Tensor, int]:
-    """Number the classes of images anew.
+def renumbered(labels: list[int]) -> tuple[Tensor, int]:
+    """Renumber labels from 0; return them with the class count.
 
-    Returns:
-        tuple[Tensor, int]: Labels from 0, and the number of classes.
-
-    Raises:
-        ValueError: If there are no labels.
+    Raises a ValueError without labels.
     """
     if not labels:
         raise ValueError('accuracy needs labels: choose a labeled --split')
@@ -213,13 +189,11 @@ def numbered(labels: list[int]) -> tuple[Tensor, int]:
 
 
 def pca(model: nn.Module, read: Read) -> dict[str, Tensor]:
-    """Measure how much of the variance the first principal components hold.
+    """Measure the variance explained by the first principal components.
 
-    Of final features of unit length. Touvron's thesis, section 2.6: it bends
-    where there are as many as classes were learned.
-
-    Returns:
-        dict[str, Tensor]: ``energy``, (min(N, C) + 1, 1), from 0 to 1.
+    For final features of unit length. Touvron's thesis, section 2.6: the curve
+    bends at the number of learned classes. Returns ``energy``, (min(N, C) + 1,
+    1), from 0 to 1.
     """
     unit = F.normalize(image_features(model, read())[0].double(), dim=1)
     squares = torch.linalg.svdvals(unit - unit.mean(dim=0)).square()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of what the tokens of one stage stand for, for any reducer."""
+"""Paint the tokens after a stage over an image, for any reducer."""
 
 import matplotlib
 import numpy as np
@@ -10,55 +10,41 @@ from mmclca.models.recording import assigned
 
 GREY = 205
 INK = np.array([25.0, 25.0, 25.0])
-FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; no leaf has it
+FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; unlike any leaf
 HEAT = 'inferno'
-AVERAGE = 0.99  # what the weights of an average sum to, but for rounding
-LEAST_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
+AVERAGE_SUM = 0.99  # weight sum of an average, with rounding
+MIN_SPAN = 0.05  # weight range from dark to bright, relative to the largest
 
 DROPPED, KEPT, MERGED, FUSED = range(4)
 
 
 def is_mixed(weights: Tensor) -> bool:
-    """Return whether a patch goes into several tokens; weights (N, P)."""
+    """Return whether a patch contributes to several tokens; weights (N, P)."""
     return bool(((weights > 0).sum(dim=0) > 1).any())
 
 
 def kinds(weights: Tensor) -> Tensor:
-    """Tell what became of each patch, where it goes into one token at most.
+    """Classify patches that contribute to at most one token; weights (N, P).
 
-    Args:
-        weights (Tensor): Patches in each token, (N, P).
-
-    Returns:
-        Tensor: (P,), int64: ``DROPPED``, ``KEPT`` with a token of its own,
-        ``MERGED`` with others into a token that is their average, or
-        ``FUSED`` into one whose weights sum to less than one (EViT's).
+    Returns int64 (P,): ``DROPPED``, ``KEPT`` (own token), ``MERGED`` (average
+    of several patches) or ``FUSED`` (sum with small weights, as in EViT).
     """
     token = assigned(weights[None])[0]
     shared = (weights > 0).sum(dim=1)[token] > 1
-    little = weights.sum(dim=1)[token] < AVERAGE
+    little = weights.sum(dim=1)[token] < AVERAGE_SUM
     kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
     return torch.where(token >= 0, kind, DROPPED)
 
 
 def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
-    """Draw on an image what the tokens stand for.
+    """Draw the tokens after a stage over an RGB image (H, W, 3), uint8.
 
-    A patch with a token of its own stays as it is, patches that are merged
-    take their mean colour and get a border, patches that are fused with
-    small weights turn blue, a dropped patch fades. The less the weights of
-    an average sum to, the more it fades. Where a patch goes into several
-    tokens, the colour is the largest of its weights, from the least (dark)
-    to the largest one of the image (bright), or all of a middle one where
-    these hardly differ.
-
-    Args:
-        image (np.ndarray): RGB image (H, W, 3), uint8.
-        weights (Tensor): Patches in each token, (N, P).
-        hw (tuple[int, int]): Height and width of the grid of patches.
-
-    Returns:
-        np.ndarray: Image of the same size, uint8.
+    Patches with their own token are unchanged. Merged patches get their mean
+    color and a border, fused patches turn blue, dropped patches fade. Averages
+    with weights that sum to less than 1 fade partly. If patches contribute to
+    several tokens, the color shows their largest weight, from dark (smallest
+    in the image) to bright (largest), or a uniform middle color if the weights
+    hardly differ.
     """
     weights = weights.cpu()
     draw = paint_mixed if is_mixed(weights) else paint_groups
@@ -69,33 +55,30 @@ def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     """Paint the largest weight of each patch; see :func:`paint`."""
     most = weights.amax(dim=0)
     low, high = most.min(), most.max()
-    span = torch.maximum(high - low, LEAST_SPAN * high)
+    span = torch.maximum(high - low, MIN_SPAN * high)
     most = 0.5 + (most - (low + high) / 2) / span
     return paint_heat(image, most.unflatten(0, hw))
 
 
 def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
     """Paint a map (h, w), 0 to 1, over an RGB image (H, W, 3), float."""
-    colours = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
-    drawn = enlarge(torch.from_numpy(colours), image.shape)
+    colors = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
+    drawn = enlarge(torch.from_numpy(colors), image.shape)
     return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
 
 
 def paint_map(image: np.ndarray, one: Tensor) -> np.ndarray:
-    """Colour the patches of an image: dark for 0, bright for the largest.
-
-    ``image`` is RGB (H, W, 3), uint8, ``one`` a map (h, w), 0 and more.
-    """
+    """Paint a non-negative map (h, w) over an image; its maximum is bright."""
     share = one / one.max().clamp(min=1e-12)
     return paint_heat(image, share.cpu()).round().astype(np.uint8)
 
 
 def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
-    """Paint patches clear, in one colour or faded; see :func:`paint`."""
+    """Paint kept, merged, fused and dropped patches; see :func:`paint`."""
     shape = image.shape[:2]
     token = assigned(weights[None])[0]
     clear = weights.sum(dim=1)[token].clamp(max=1)
-    colours = _mean_colours(image, token, weights, hw)
+    colors = _mean_colors(image, token, weights, hw)
     kind, clear, token = (
         enlarge(one.unflatten(0, hw), shape)[..., None]
         for one in (kinds(weights), clear, token)
@@ -103,60 +86,60 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     faded = fade(image)
     looks = {
         KEPT: clear * image + (1 - clear) * faded,
-        MERGED: clear * colours + (1 - clear) * faded,
+        MERGED: clear * colors + (1 - clear) * faded,
         FUSED: blend(image),
     }
     drawn = np.select([kind == k for k in looks], [*looks.values()], faded)
-    border = _edges(token[..., 0]) * _near(kind[..., 0] == MERGED)
+    border = _edges(token[..., 0]) * _dilate(kind[..., 0] == MERGED)
     return np.where(border[..., None] > 0, INK, drawn)
 
 
 def blend(image: np.ndarray) -> np.ndarray:
-    """Paint an RGB image (H, W, 3) as where patches are fused."""
-    # without its colours, or blue on pink paper would be violet
+    """Paint an RGB image (H, W, 3) like fused patches."""
+    # gray, because blue on pink paper would look violet
     brightness = image.mean(axis=2, keepdims=True)
     return 0.25 * brightness + 0.1 * GREY + 0.65 * FUSED_BLUE
 
 
-def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
-    """Find for each pixel the mean colour of the patches of its token."""
+def _mean_colors(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
+    """Compute per pixel the mean color over the patches in its token."""
     rows, columns = patch_of_pixels(hw, image.shape)
     patch = (rows[:, None] * hw[1] + columns).ravel()
     count = np.bincount(patch, minlength=weights.size(1))
     sums = [np.bincount(patch, c.ravel()) for c in np.moveaxis(image, 2, 0)]
     means = torch.from_numpy(np.stack(sums, axis=1) / count[:, None])
     total = weights.sum(dim=1, keepdim=True).clamp(min=1e-12)
-    colours = (weights / total).double() @ means
-    return enlarge(colours[token].unflatten(0, hw), image.shape)
+    colors = (weights / total).double() @ means
+    return enlarge(colors[token].unflatten(0, hw), image.shape)
 
 
 def _edges(token: np.ndarray) -> np.ndarray:
-    """1 at pixels whose right or lower neighbor is of another token."""
+    """Mark pixels whose right or lower neighbor belongs to another token."""
     right = np.diff(token, axis=1, append=token[:, -1:]) != 0
     below = np.diff(token, axis=0, append=token[-1:]) != 0
     return (right | below).astype(float)
 
 
-def _near(amount: np.ndarray) -> np.ndarray:
-    """Find the largest of a pixel and its right and lower neighbors."""
+def _dilate(amount: np.ndarray) -> np.ndarray:
+    """Maximum of a pixel and its right and lower neighbors."""
     padded = np.pad(amount, ((0, 1), (0, 1)), mode='edge')
     neighbors = (padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1])
     return np.maximum.reduce(neighbors)
 
 
 def fade(image: np.ndarray) -> np.ndarray:
-    """Paint an RGB image (H, W, 3) as where patches are dropped."""
+    """Paint an RGB image (H, W, 3) like dropped patches."""
     return 0.12 * image + 0.88 * GREY
 
 
 def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
-    """Enlarge a map (h, w) or (h, w, C) of patches to pixels, float."""
+    """Enlarge a patch map (h, w) or (h, w, C) to pixels, float."""
     rows, columns = patch_of_pixels(one.shape, shape)
     return one.double().cpu().numpy()[rows[:, None], columns]
 
 
 def patch_of_pixels(hw: tuple, shape: tuple) -> list[np.ndarray]:
-    """Find the row and the column of the patch of each pixel."""
+    """Patch row and patch column of each pixel row and column."""
     return [
         np.arange(pixels) * patches // pixels
         for patches, pixels in zip(hw[:2], shape[:2], strict=True)

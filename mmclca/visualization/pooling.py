@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Maps of what pooling by class attention reads of images."""
+"""Attention maps for pooling by class attention."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -11,29 +11,28 @@ from mmclca.datasets.batches import View
 
 from .figures import HeatMapRow
 
-TOP = 3  # predicted classes to draw, unless some are named
+TOP = 3  # default number of classes to draw
 
 
 @torch.no_grad()
 def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """Map what each class token reads of each place, by layer.
+    """Compute class-token attention to image positions, by layer.
 
-    The softmax itself, which needs no gradient and no fusion of layers:
-    Touvron's thesis (2022), sections 3.6 and 5.3.1. What class tokens read
-    of themselves is left out. The model is used in its present mode.
+    The softmax itself, without gradients or layer fusion: Touvron's thesis
+    (2022), sections 3.6 and 5.3.1. Attention between class tokens is omitted.
+    The model keeps its mode.
 
     Args:
-        model (nn.Module): See
-            :func:`class_attention`.
+        model (nn.Module): See :func:`class_attention`.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
-        list[Tensor]: Of each class layer (B, heads, K, h, w), K being the
-        number of classes with one query a class and 1 else.
+        list[Tensor]: (B, heads, K, h, w) per class layer; K is the number of
+        classes with one query per class, else 1.
 
     Raises:
-        ValueError: If nothing pools by class attention, or the patches were
-            reduced before it.
+        ValueError: If the model does not pool by class attention, or patches
+            were reduced before.
     """
     layers, hw = class_attention(model, images), _pooled_grid(model, images)
     places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
@@ -46,9 +45,9 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
 
 
 def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """Read how much the class tokens of a model attend to each place.
+    """Compute the class-token attention in a model.
 
-    The model is used in its present mode; call ``eval()`` first.
+    The model keeps its mode; call ``eval()`` first.
 
     Args:
         model (nn.Module): A classifier whose backbone, or neck, has a method
@@ -57,12 +56,11 @@ def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
-        list[Tensor]: Of each class layer the rows of its softmax, (B, heads,
-        K, N) for K class tokens, with their own keys first where they read
-        themselves.
+        list[Tensor]: Softmax rows (B, heads, K, N) per class layer, for K
+        class tokens; their own keys, if any, come first.
 
     Raises:
-        ValueError: If nothing in the model pools by class attention.
+        ValueError: If the model does not pool by class attention.
     """
     rows = []
     if hasattr(model.backbone, 'class_attention'):
@@ -79,7 +77,7 @@ def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
 
 
 def _pooled_grid(model: nn.Module, images: Tensor) -> tuple[int, int]:
-    """Find the height and width of the grid that is pooled."""
+    """Height and width of the pooled grid."""
     if _pools_in_neck(model):
         return tuple(model.backbone(images)[-1].shape[-2:])
     sides = zip(images.shape[-2:], model.backbone.stride, strict=True)
@@ -90,8 +88,8 @@ def _pools_in_neck(model: nn.Module) -> bool:
     return model.with_neck and hasattr(model.neck, 'class_attention')
 
 
-def has_query_a_class(model: nn.Module) -> bool:
-    """Return whether a model has a map for each of several classes."""
+def has_query_per_class(model: nn.Module) -> bool:
+    """Return whether a model has one map per class."""
     parts = (part for part in model.modules() if hasattr(part, 'multiclass'))
     return any(part.multiclass for part in parts)
 
@@ -100,22 +98,22 @@ def has_query_a_class(model: nn.Module) -> bool:
 def pooled(
     model: nn.Module, one: View, names: Sequence[str], labels: Sequence[int]
 ) -> list[HeatMapRow]:
-    """Map an image, a row for each class layer.
+    """Compute attention maps for an image, one row per class layer.
 
     Args:
         model (nn.Module): A classifier.
         one (View): The image.
-        names (Sequence[str]): Names of the classes.
-        labels (Sequence[int]): Classes to draw, with one query a class;
-            empty: those with the highest scores.
+        names (Sequence[str]): Class names.
+        labels (Sequence[int]): Classes to draw, for one query per class;
+            empty: the classes with the highest scores.
 
     Raises:
-        ValueError: See :func:`pooling_maps`, or if there are ``labels`` and
-            one query for all classes.
+        ValueError: See :func:`pooling_maps`; or for ``labels`` with a single
+            query for all classes.
     """
     maps = [layer[0] for layer in pooling_maps(model, one.batch)]
-    if has_query_a_class(model):
-        return [_of_classes(model, one, maps[0].mean(dim=0), names, labels)]
+    if has_query_per_class(model):
+        return [_class_row(model, one, maps[0].mean(dim=0), names, labels)]
     if labels:
         raise ValueError(
             f'{type(model.backbone).__name__} has one query for all classes: '
@@ -132,8 +130,8 @@ def pooled(
     return rows
 
 
-def _of_classes(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
-    """Name maps (K, h, w) of some classes, with their scores."""
+def _class_row(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
+    """Select maps (K, h, w) for some classes, titled with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a masked autoencoder sees of images, and what it makes of the rest."""
+"""Input, visible patches and reconstructions by masked autoencoders."""
 
 import numpy as np
 import torch
@@ -14,26 +14,26 @@ from .figures import Panel, picture_grid
 
 @torch.no_grad()
 def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
-    """Reconstruct images whose patches are masked at random.
+    """Reconstruct randomly masked images.
 
     Args:
         model (MAE): A masked autoencoder or a :class:`MIRL`.
         inputs (Tensor): BGR images (B, 3, H, W), uint8.
 
     Returns:
-        list[dict[str, np.ndarray]]: RGB pictures (H, W, 3) of each image, by
-        name: the image, its visible patches, and what each decoder makes;
-        of a pair of segments the main part, the residual and the sum. Visible
-        patches are put back into what stands for a whole image. Where the
-        loss compares normalized patches, each has the mean and deviation of
-        its own pixels, hidden ones too.
+        list[dict[str, np.ndarray]]: RGB pictures (H, W, 3) per image, by name:
+        the image, its visible patches, and each decoder output; for a pair of
+        segments the main part, the residual and the sum. Predictions and sums
+        show the visible patches unchanged. If the loss compares normalized
+        patches, predictions get the mean and deviation of the true pixels,
+        also in hidden patches.
     """
     training = model.training
-    model.eval()  # statistics of a stem's BatchNorm stay
+    model.eval()  # keep the BatchNorm statistics of the stem
     data = dict(inputs=inputs, data_samples=[])
     images = model.data_preprocessor(data)['inputs']
     head, patches = model.head, model.head.patchify(images)
-    hidden, made = _made(model, images)
+    hidden, made = _predictions(model, images)
     model.train(training)
     mean, scale = torch.zeros(()), torch.ones(())
     if head.norm_pix:
@@ -50,7 +50,7 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
     return [dict(zip(found, row, strict=True)) for row in rows]
 
 
-def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
+def _predictions(model: MAE, images: Tensor) -> tuple[Tensor, list]:
     """Return the mask (B, N, 1), and predictions with their names."""
     if isinstance(model, MIRL):
         preds, mask = model.predict_pixels(images)
@@ -67,7 +67,7 @@ def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
 
 
 def _to_pixels(preprocessor, images: Tensor) -> np.ndarray:
-    """Undo what is done to images before a model, (B, H, W, 3)."""
+    """Undo the preprocessing of images, (B, H, W, 3)."""
     if preprocessor._enable_normalize:
         images = images * preprocessor.std + preprocessor.mean
     if not preprocessor._channel_conversion:
@@ -76,7 +76,7 @@ def _to_pixels(preprocessor, images: Tensor) -> np.ndarray:
 
 
 def reconstruction_figure(model: MAE, inputs: Tensor) -> Figure:
-    """Draw a row an image; see :func:`reconstructions`."""
+    """Draw one row per image; see :func:`reconstructions`."""
     rows = [
         [Panel(picture, name) for name, picture in one.items()]
         for one in reconstructions(model, inputs)

@@ -12,32 +12,29 @@ from mmclca.models.reduction.trace import Appended
 
 @torch.no_grad()
 def rollout(model: nn.Module, images: Tensor) -> Tensor:
-    """Roll attention out from CLS to the patches, through reduced layers.
+    """Compute attention rollout from CLS to the patches, with reduced tokens.
 
     `Quantifying Attention Flow in Transformers`, section 3: with A_l the
-    attention of layer l, mean over heads, the rows R of the tokens over the
-    input tokens become (A_l R + R) / 2, the half being the residual. Here a
-    reduction carries R over as it does the tokens: rows are gathered, summed
-    with the weights of a fused or merged token, and divided by their sum, so
-    that each stays a distribution. Cached tokens get the rows that the cache
-    makes of R by what it makes of the tokens: the mean of rows for an
-    average, the row of a CLR token for that. Where nothing is reduced and
-    nothing cached this is the rollout of the paper. The model is used in its
-    present mode; call ``eval()`` first.
+    attention of layer l, averaged over heads, the rows R of the tokens over
+    the input tokens become (A_l R + R) / 2, where the second term is the
+    residual. A reduction transforms R like the tokens: rows are gathered,
+    summed with the weights in a fused or merged token, and normalized to a sum
+    of 1. Cached tokens get the rows that the cache computes from R: the mean
+    for an average, the CLR row for a CLR token. Without reduction and cache,
+    this is the rollout of the paper. The model keeps its mode; call ``eval()``
+    first.
 
     Args:
-        model (nn.Module): A classifier over a :class:`Reducible`
-            backbone or a plain ViT.
+        model (nn.Module): A classifier with a :class:`Reducible` backbone or a
+            plain ViT.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
-        Tensor: The row of CLS after the last layer over the patches of the
-        image, (B, h, w). The rest, to a sum of 1, is on CLS itself, on
-        registers and on CLR tokens.
+        Tensor: Row of CLS after the last layer over the patches, (B, h, w).
+        The remainder to a sum of 1 is on CLS, registers and CLR tokens.
 
     Raises:
-        ValueError: If the tokens of the backbone cannot be followed, or
-            there is no CLS among them.
+        ValueError: If the backbone does not support recording, or lacks CLS.
     """
     backbone = recording.recording_copy(
         model, recording.AttentionRecorder
@@ -46,36 +43,34 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
         raise ValueError(f'rollout needs CLS: {backbone.why_no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.recorder.layers
-    rows = roll(layers, backbone.cache)
+    rows = rollout_rows(layers, backbone.cache)
     hw = recording.grid_of(backbone, images)
     first = layers[0].entered.num_prefix
     return rows[:, 0, first : first + hw[0] * hw[1]].unflatten(1, hw)
 
 
-def roll(layers: list[recording.Recorded], cache: nn.Module | None) -> Tensor:
-    """Compute rows of the final over the input tokens; see :func:`rollout`.
+def rollout_rows(
+    layers: list[recording.Recorded], cache: nn.Module | None
+) -> Tensor:
+    """Compute the rows (B, N, I) from final tokens to I input tokens.
 
-    Args:
-        layers (list[recording.Recorded]): Each layer, with its attention.
-        cache (CrossLayerCache, optional): That of the backbone.
-
-    Returns:
-        Tensor: (B, N, I), over I input tokens: CLS, the patches, and the
-        registers and CLR tokens of the embedding.
+    Input tokens are CLS, patches, registers and CLR tokens after the
+    embedding. ``layers`` are recorded with their attention; see
+    :func:`rollout`.
     """
-    flow = _inputs(layers[0])
+    flow = _unit_rows(layers[0])
     cached = []
     for i, layer in enumerate(layers):
-        flow = _follow(flow, layer.entered)
+        flow = _apply_trace(flow, layer.entered)
         mixed = (layer.attn.to(flow.x) @ flow.x + flow.x) / 2
-        flow = _follow(flow.with_x(mixed), layer.left)
+        flow = _apply_trace(flow.with_x(mixed), layer.left)
         if cache is not None:
             flow = cache(i, flow, cached)
     return flow.x
 
 
-def _inputs(first: recording.Recorded) -> Tokens:
-    """Make the sequence after the embedding, with a row of its own a token."""
+def _unit_rows(first: recording.Recorded) -> Tokens:
+    """Make the sequence after the embedding, with one unit row per token."""
     tokens = first.entered
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))
     N = tokens.num_prefix + tokens.num_patches
@@ -85,8 +80,8 @@ def _inputs(first: recording.Recorded) -> Tokens:
     return Tokens(rows.expand(tokens.x.size(0), -1, -1), trace=start)
 
 
-def _follow(flow: Tokens, tokens: Tokens) -> Tokens:
-    """Carry rows through what was done to the tokens since."""
+def _apply_trace(flow: Tokens, tokens: Tokens) -> Tokens:
+    """Apply the reductions since the last call to the rows."""
     rows = flow.x
     for record in tokens.trace[len(flow.trace) :]:
         rows = F.normalize(record.apply(rows), p=1, dim=-1)

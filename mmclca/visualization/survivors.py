@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The patches of images that survive, by stage, for any reducer."""
+"""Patches that remain after each stage, for any reducer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ NONE = '#00000000'
 
 @dataclass(frozen=True)
 class Swatch:
-    """Explain a colour of a picture: an entry of its legend.
+    """Legend entry: a text with its colors.
 
-    ``fill`` and ``edge`` are colours of CSS, and of matplotlib but for the
-    ramp of mixed patches.
+    ``fill`` and ``edge`` are CSS colors, and matplotlib colors except for the
+    gradient of mixed patches.
     """
 
     text: str
@@ -47,8 +47,8 @@ class Swatch:
     edge: str = NONE
 
 
-def _hex(colour: np.ndarray) -> str:
-    return to_hex(colour.ravel()[:3] / 255)
+def _hex(color: np.ndarray) -> str:
+    return to_hex(color.ravel()[:3] / 255)
 
 
 SWATCHES = {
@@ -66,11 +66,11 @@ MIXED = Swatch(
 
 @dataclass(frozen=True)
 class Stage:
-    """Hold what a reduction leaves of an image.
+    """Tokens of an image after one reduction.
 
-    ``weights`` (N, P) are those of the patches in each token, ``picture`` is
-    the image with these painted, ``cached`` the number of cached tokens
-    that are left and that are put back, None without a cache.
+    ``weights`` (N, P) are the patch weights in each token, ``picture`` is the
+    painted image. ``cached`` counts the remaining and the restored cached
+    tokens, None without a cache.
     """
 
     title: str
@@ -80,19 +80,19 @@ class Stage:
 
     @property
     def mixed(self) -> bool:
-        """Tell whether a patch goes into several tokens."""
+        """Return whether a patch contributes to several tokens."""
         return is_mixed(self.weights)
 
     @property
     def kept(self) -> float | None:
-        """Compute the share of patches with an own token; None if mixed."""
+        """Return the share of patches with their own token; None if mixed."""
         if self.mixed:
             return None
         return (kinds(self.weights) == KEPT).double().mean().item()
 
     @property
     def kept_as(self) -> str:
-        """Describe the patches of ``kept``."""
+        """Describe the patches counted by ``kept``."""
         found = kinds(self.weights)
         if MERGED not in found:
             return 'kept'
@@ -100,7 +100,7 @@ class Stage:
 
     @property
     def swatches(self) -> list[Swatch]:
-        """List the swatches of the picture."""
+        """Legend entries for the picture."""
         if self.mixed:
             return [MIXED]
         found = kinds(self.weights)
@@ -108,7 +108,7 @@ class Stage:
 
     @property
     def contents(self) -> str:
-        """Describe its tokens: how many there are, and of which patches."""
+        """Describe the token counts by kind."""
         left = f'{_tokens(len(self.weights))}{self._parts()}'
         if self.cached is None:
             return left
@@ -130,9 +130,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Survivors:
-    """Hold an image as the model sees it, and what each stage leaves of it.
+    """Image as the model input, with its tokens after each stage.
 
-    ``hw`` are the height and width of the grid of patches.
+    Args:
+        title (str): Text next to the image.
+        image (np.ndarray): RGB image (H, W, 3), uint8.
+        hw (tuple[int, int]): Height and width of the patch grid.
+        stages (list[Stage]): The stages.
     """
 
     title: str
@@ -142,10 +146,13 @@ class Survivors:
 
 
 def check_reduces(backbone: nn.Module) -> None:
-    """Refuse a backbone that has no stage to draw.
+    """Refuse a backbone without token reduction.
+
+    Args:
+        backbone (nn.Module): The backbone.
 
     Raises:
-        ValueError: If nothing is reduced in it.
+        ValueError: If it does not reduce tokens.
     """
     if not reduces(backbone):
         raise ValueError(
@@ -156,14 +163,14 @@ def check_reduces(backbone: nn.Module) -> None:
 
 @torch.inference_mode()
 def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
-    """Find what a model makes of the patches of images, stage by stage.
+    """Compute the tokens after each stage.
 
     Args:
-        model (nn.Module): A classifier over a :class:`Reducible` backbone.
-        views (Sequence[View]): The images. An image of another size than
-            its batch is painted in that size.
+        model (nn.Module): A classifier with a :class:`Reducible` backbone.
+        views (Sequence[View]): The images. The picture has the size of the
+            image, not of its batch.
     """
-    # one at a time, so that none is padded
+    # one by one, to avoid padding
     return [_survivors(model.backbone, one) for one in views]
 
 
@@ -182,16 +189,20 @@ def _survivors(backbone: nn.Module, one: View) -> Survivors:
 
 
 def legend(images: Sequence[Survivors]) -> list[Swatch]:
-    """List the swatches of pictures, as a legend."""
+    """List the legend entries for pictures.
+
+    Args:
+        images (Sequence[Survivors]): The images.
+    """
     stages = [stage for one in images for stage in one.stages]
     found = {swatch for stage in stages for swatch in stage.swatches}
     return [one for one in (*SWATCHES.values(), MIXED) if one in found]
 
 
 def patches_left(weights: Tensor) -> str:
-    """Say how many patches tokens have left; weights (N, P).
+    """Describe how many patches remain in tokens with weights (N, P).
 
-    Nothing where each patch has a token of its own.
+    Empty if each patch has its own token.
     """
     weights = weights.cpu()
     kind, number = kinds(weights), weights.size(1)
@@ -207,11 +218,11 @@ def _tokens(number: int) -> str:
 
 
 def draw_survivors(images: Sequence[Survivors], out: str) -> str:
-    """Draw what is left of images stage by stage, one row an image.
+    """Draw the remaining patches after each stage, one row per image.
 
     Args:
-        images (Sequence[Survivors]): Of :func:`survivors`.
-        out (str): Picture to write; its ending gives the format.
+        images (Sequence[Survivors]): Result of :func:`survivors`.
+        out (str): The picture; its suffix selects the format.
 
     Returns:
         str: ``out``.
@@ -220,7 +231,11 @@ def draw_survivors(images: Sequence[Survivors], out: str) -> str:
 
 
 def survivors_figure(images: Sequence[Survivors]) -> Figure:
-    """Make the figure of :func:`draw_survivors`."""
+    """Make the figure of :func:`draw_survivors`.
+
+    Args:
+        images (Sequence[Survivors]): See :func:`draw_survivors`.
+    """
     rows = [_row(one) for one in images]
     for cell, stage in zip(rows[0][1:], images[0].stages, strict=True):
         cell.title = f'{stage.title}\n{cell.title}'

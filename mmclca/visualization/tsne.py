@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Features of images as points of a plane."""
+"""Image features as points in a plane (t-SNE)."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,7 +15,7 @@ from mmclca.utils.messages import warn
 
 from .figures import save
 
-COLOURS = matplotlib.color_sequences['petroff10']
+COLORS = matplotlib.color_sequences['petroff10']
 BOX = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
 NAME = dict(fontsize=9, ha='center', va='center', bbox=BOX, zorder=100)
 MARKERS = 'o^sDvPX*<>'
@@ -25,15 +25,9 @@ MARKERS = 'o^sDvPX*<>'
 def collect(
     batches: Iterable[Batch], look: Callable[[Tensor], Tensor], dim: int = 0
 ) -> tuple[Tensor, list[int]]:
-    """Join what is made of images, batch by batch.
+    """Concatenate function outputs over batches, with labels.
 
-    Args:
-        batches (Iterable[Batch]): The images.
-        look (Callable): What is made of a batch (B, 3, H, W).
-        dim (int): Its dimension that is that of images. Defaults to 0.
-
-    Returns:
-        tuple[Tensor, list[int]]: All of it, on the CPU, and the classes.
+    ``dim`` is the image dimension of the outputs, which are moved to the CPU.
     """
     found, labels = [], []
     for batch in batches:
@@ -45,33 +39,19 @@ def collect(
 def image_features(
     model: nn.Module, batches: Iterable[Batch], stage: str = 'pre_logits'
 ) -> tuple[Tensor, list[int]]:
-    """Compute one feature an image.
-
-    Returns:
-        tuple[Tensor, list[int]]: Features (N, C) and classes.
-    """
+    """Extract one feature per image, (N, C), with labels."""
     return collect(
         batches, lambda x: feature_of(model, x, stage).flatten(1).float()
     )
 
 
 def tsne(features: Tensor, **options) -> np.ndarray:
-    """Run t-SNE of scikit-learn, the same each time.
+    """Run scikit-learn's t-SNE on features (N, C), deterministically.
 
-    `Visualizing Data using t-SNE`.
-
-    Args:
-        features (Tensor): (N, C).
-        **options: Of ``sklearn.manifold.TSNE``. Other defaults than there:
-            ``learning_rate=200``, ``init='random'``, ``random_state=0``. Of
-            few images a smaller ``perplexity``, a third of them, and it says
-            so.
-
-    Returns:
-        np.ndarray: (N, n_components).
-
-    Raises:
-        ValueError: If a setting is not allowed.
+    `Visualizing Data using t-SNE`. ``options`` are the arguments of
+    ``sklearn.manifold.TSNE``, with other defaults: ``learning_rate=200``,
+    ``init='random'``, ``random_state=0``. For few images, ``perplexity`` is
+    reduced to a third of their number, with a message.
     """
     from sklearn.manifold import TSNE
 
@@ -91,15 +71,10 @@ def draw_points(
     out: str,
     legend: bool = False,
 ) -> None:
-    """Draw points in the colours of their classes.
+    """Draw points (N, 2) or (N, 3) in the color of their class.
 
-    Args:
-        points (np.ndarray): (N, 2) or (N, 3).
-        labels (Sequence[int]): The class of each.
-        classes (Sequence[str]): Names of all classes.
-        out (str): Picture to write; its ending gives the format.
-        legend (bool): Whether the names are in a legend beside the points,
-            in place of amid those of their class. Defaults to False.
+    ``classes`` are all class names. ``legend`` writes the names next to the
+    plot instead of at the median of their points.
     """
     figure = Figure(figsize=(7, 6), layout='constrained')
     flat = points.shape[1] == 2
@@ -107,10 +82,10 @@ def draw_points(
     axis.set(xticks=[], yticks=[], title=f't-SNE of {len(points)} images')
     for n, label in enumerate(sorted(set(labels))):
         own = points[np.asarray(labels) == label]
-        marker = MARKERS[n // len(COLOURS) % len(MARKERS)]
+        marker = MARKERS[n // len(COLORS) % len(MARKERS)]
         look = dict(marker=marker, s=28, linewidths=0, alpha=0.75)
-        colour = COLOURS[n % len(COLOURS)]
-        axis.scatter(*own.T, color=colour, label=classes[label], **look)
+        color = COLORS[n % len(COLORS)]
+        axis.scatter(*own.T, color=color, label=classes[label], **look)
         if not legend:
             axis.text(*np.median(own, axis=0), classes[label], **NAME)
     if legend:

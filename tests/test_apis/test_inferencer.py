@@ -34,18 +34,8 @@ PLAIN = dict(reducer=None, reduce_at=(), cache=None)
 METHODS = dict(EVIT=EVIT, TOME=TOME, ATS=SAMPLED, DPCKNN=DPCKNN, PLAIN=PLAIN)
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    """Holds images, tiny.py, tiny.pth and tiny.safetensors."""
-    folder = tmp_path_factory.mktemp('tiny')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    return folder
-
-
 @pytest.fixture(scope='module', params=METHODS)
 def model(tmp_path_factory, request):
-    """A model of one of the methods."""
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp(request.param)
     return write_tiny(folder, **METHODS[request.param])
@@ -60,17 +50,13 @@ def images():
 
 
 def batch(model, images):
-    """Images by hand as the config has them prepared."""
+    """Preprocess images by hand."""
     x = torch.tensor(np.stack(images)).permute(0, 3, 1, 2)
     return (x - 127.5) / 127.5
 
 
 def slow_attention(model, images):
-    """The whole map of the last layer, from the start, token by token.
-
-    Returns:
-        tuple: Attention of CLS (B, N), and the trace of those tokens.
-    """
+    """Attention of CLS in the last layer (B, N), and the token trace."""
     backbone = model.backbone
     tokens, _ = backbone.embed(batch(model, images))
     cached, last = [], backbone.num_layers - 1
@@ -97,7 +83,7 @@ def slow_attention(model, images):
 
 
 @torch.no_grad()
-def test_attention_and_attribution_by_slow_loops(model, images):
+def test_attention_maps_equal_a_slow_loop(model, images):
     results = TokenReductionInferencer(model)(images, return_tokens=True)
     attention, trace = slow_attention(model, images)
     weights = patch_weights(trace, len(images), 16)
@@ -120,9 +106,9 @@ def test_attention_and_attribution_by_slow_loops(model, images):
         assert result['cls_attention'].max() < 1
 
 
-# of ATS, where an image keeps as many as it needs: the next test
+# the next test is for ATS, where token counts differ between images
 @pytest.mark.parametrize('model', sorted({*METHODS} - {'ATS'}), indirect=True)
-def test_tokens_and_gmacs_are_those_of_the_cost_counter(model, images):
+def test_tokens_and_gmacs_equal_the_cost_counter(model, images):
     inferencer = TokenReductionInferencer(model)
     cost = count(model)
     for result in inferencer(images, return_tokens=True):
@@ -132,7 +118,7 @@ def test_tokens_and_gmacs_are_those_of_the_cost_counter(model, images):
 
 
 @torch.no_grad()
-def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
+def test_tokens_and_gmacs_are_counted_per_image_with_ats(images, tmp_path):
     model = write_tiny(tmp_path, **SAMPLED)
     results = TokenReductionInferencer(model)(images, return_tokens=True)
     assert len({tuple(result['tokens']) for result in results}) > 1
@@ -145,15 +131,15 @@ def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
         left = [seen.left.x.size(1) for seen in layers]
         assert result['tokens'] == left
         macs = 16 * (8 * 8 * 3) * C + classes * C  # patches, head
-        macs += left[-1] * C  # the last norm
+        macs += left[-1] * C  # final norm
         for stage, (N, M) in enumerate(zip(entered, left, strict=True)):
             macs += N * C + 4 * N * C * C + 2 * N * N * C  # attention
             macs += M * C + 2 * M * C * hidden  # FFN
-            macs += N * C * (stage < 2)  # what CLS attends to
+            macs += N * C * (stage < 2)  # CLS attention row
         assert result['gmacs'] == macs / 1e9
 
 
-def test_result_does_not_depend_on_the_batch(model, images):
+def test_results_do_not_depend_on_the_batch(model, images):
     inferencer = TokenReductionInferencer(model)
     together = inferencer(images, return_tokens=True)
     alone = inferencer(images, batch_size=1, return_tokens=True)
@@ -170,8 +156,7 @@ def test_result_does_not_depend_on_the_batch(model, images):
 
 
 @torch.no_grad()
-def test_scores_by_hand_and_model_left_as_it_is(model, images):
-    reducer = model.backbone.reducer
+def test_scores_equal_the_model_outputs(model, images):
     inferencer = TokenReductionInferencer(model, classes=CLASSES)
     results = inferencer(images, return_tokens=True)
     expected = model(batch(model, images)).softmax(-1).numpy()
@@ -180,11 +165,10 @@ def test_scores_by_hand_and_model_left_as_it_is(model, images):
         assert result['pred_label'] == scores.argmax()
         assert result['pred_score'] == pytest.approx(scores.max(), abs=1e-5)
         assert result['pred_class'] == CLASSES[scores.argmax()]
-    assert model.backbone.reducer is reducer
 
 
-def test_attribution_of_hand_made_tokens():
-    # CLS, a patch of its own, a merged token, a cached one; patch 3 is gone
+def test_attribution_splits_attention_by_patch_weights():
+    # CLS, one patch, a merged token, a cached token; patch 3 is dropped
     weights = torch.zeros(1, 4, 4)
     weights[0, 1, 0] = 1
     weights[0, 2, 1:3] = torch.tensor([0.1, 0.3])
@@ -196,7 +180,7 @@ def test_attribution_of_hand_made_tokens():
     assert not attribute(attention, torch.zeros(1, 4, 4)).any()
 
 
-def test_all_forms_of_a_model_answer_alike(folder):
+def test_every_form_of_a_model_gives_equal_scores(folder):
     config, checkpoint = str(folder / 'tiny.py'), folder / 'tiny.pth'
     built = get_model(config, pretrained=str(checkpoint))
     forms = [
@@ -221,7 +205,7 @@ def test_all_forms_of_a_model_answer_alike(folder):
             assert (one['pred_scores'] == first['pred_scores']).all()
 
 
-def test_name_of_a_config(tmp_path):
+def test_config_name_selects_the_model(tmp_path):
     name = 'clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px'
     model = get_model(name)
     torch.save(model.state_dict(), tmp_path / 'mini.pth')
@@ -230,13 +214,13 @@ def test_name_of_a_config(tmp_path):
     (one,) = by_name(image)
     (other,) = TokenReductionInferencer(model)(image)
     assert (one['pred_scores'] == other['pred_scores']).all()
-    with pytest.raises(ValueError, match='has no weights'):
+    with pytest.raises(ValueError, match='weights'):
         TokenReductionInferencer(name)
-    with pytest.raises(FileNotFoundError, match='do you mean clca-evit'):
+    with pytest.raises(FileNotFoundError, match='clca-evit'):
         TokenReductionInferencer(name + 'x', tmp_path / 'mini.pth')
 
 
-def test_unreadable_images_in_the_middle(folder, tmp_path):
+def test_unreadable_images_are_reported_in_order(folder, inferencer, tmp_path):
     good = folder / 'data/oak/0.png'
     Image.open(good).save(tmp_path / 'cut.png')
     cut = (tmp_path / 'cut.png').read_bytes()
@@ -244,18 +228,15 @@ def test_unreadable_images_in_the_middle(folder, tmp_path):
     (tmp_path / 'text.jpg').write_text('no image')
     odd = np.zeros((4, 4), np.float32)
     inputs = [good, tmp_path, odd, 'gone.png', str(folder / 'data/oak/1.png')]
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    with pytest.warns(UserWarning, match='unreadable:\n.*cut.png: .*\n.*text'):
+    with pytest.warns(UserWarning, match='(?s)cut.png.*text'):
         results = inferencer(inputs, batch_size=2, return_tokens=True)
     places = [good, tmp_path / 'cut.png', tmp_path / 'text.jpg']
     names = [*map(str, places), 3, 'gone.png', inputs[-1]]
     assert [result['image'] for result in results] == names
     errors = [result.get('error') for result in results]
     assert errors[0] is None and errors[5] is None
-    assert (
-        'not an image' in errors[2] and errors[4] == 'no such file or folder'
-    )
-    assert 'shape (4, 4) and type float32' in errors[3]
+    assert 'not an image' in errors[2] and 'no such file' in errors[4]
+    assert 'float32' in errors[3]
     assert all(len(results[i]) == 2 for i in range(1, 5))
     (alone,) = inferencer(inputs[-1])
     assert_allclose(results[5]['pred_scores'], alone['pred_scores'], atol=1e-6)
@@ -267,8 +248,7 @@ def test_unreadable_images_in_the_middle(folder, tmp_path):
     assert 'error' in samples[0] and samples[1].pred_score.shape == (4,)
 
 
-def test_an_image_that_the_pipeline_cannot_take(folder, monkeypatch):
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+def test_pipeline_errors_are_reported_per_image(inferencer, monkeypatch):
     prepare = inferencer.pipeline.pipeline
 
     def fails_at_a_strip(info):
@@ -287,7 +267,7 @@ def test_an_image_that_the_pipeline_cannot_take(folder, monkeypatch):
 @pytest.mark.parametrize(
     'load', ['LoadImageFromFile', 'mmclca.LoadPhotograph']
 )
-def test_pixels_are_those_of_the_pipeline(folder, tmp_path, load):
+def test_prepare_equals_the_pipeline(folder, tmp_path, load):
     noise = np.random.default_rng(0).integers(0, 255, (32, 32, 4), np.uint8)
     Image.fromarray(noise).save(tmp_path / 'cut out.png')
     config = Config.fromfile(folder / 'tiny.py')
@@ -303,41 +283,47 @@ def test_pixels_are_those_of_the_pipeline(folder, tmp_path, load):
         assert (found['inputs'] == expected['inputs']).all()
 
 
-def test_results_come_as_batches_are_done(folder, monkeypatch):
+def test_stream_yields_results_per_batch(folder, inferencer, monkeypatch):
     bar = Mock(side_effect=lambda batches, description: batches)
     monkeypatch.setattr('mmclca.apis.inferencer.track', bar)
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     stream = inferencer.stream(folder / 'data', batch_size=3)
     first = [next(stream) for _ in range(4)]
     assert [r['pred_class'] in CLASSES for r in first] == [True] * 4
     assert len([*stream]) == 12
-    assert len(bar.call_args.args[0]) == 6  # batches of 16 images
+    assert len(bar.call_args.args[0]) == 6  # batches
 
 
-def test_show_dir_of_mmpretrain(folder, tmp_path):
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+def test_show_dir_writes_pictures(folder, inferencer, tmp_path):
     image = folder / 'data/oak/2.png'
     inferencer(image, show_dir=tmp_path / 'shown')
     assert (tmp_path / 'shown/2.png').is_file()
-    with pytest.raises(ValueError, match='unknown argument'):
-        inferencer(image, return_token=True)
 
 
-def test_what_is_refused(folder, images):
-    checkpoint = folder / 'tiny.pth'
-    with pytest.raises(ValueError, match='are both checkpoints'):
-        TokenReductionInferencer(checkpoint, folder / 'tiny.safetensors')
-    with pytest.raises(ValueError, match='classes= has 2 class names'):
-        TokenReductionInferencer(checkpoint, classes=['a', 'b'])
-    with pytest.raises(ValueError, match='model, test_dataloader'):
-        TokenReductionInferencer(Config({}), checkpoint)
-    cfg = Config.fromfile(folder / 'tiny.py')
-    cfg.model.head.num_classes = 6
-    with pytest.raises(ValueError, match='2 parameters of the model are'):
-        TokenReductionInferencer(cfg, checkpoint)
-    inferencer = TokenReductionInferencer(checkpoint, device='cpu')
+@pytest.mark.parametrize(
+    'given, options, term',
+    [
+        (('tiny.pth', 'tiny.safetensors'), {}, 'both checkpoints'),
+        (('tiny.pth',), dict(classes=['a', 'b']), 'classes='),
+        ((Config({}), 'tiny.pth'), {}, 'test_dataloader'),
+        (
+            ('tiny.py', 'tiny.pth'),
+            dict(options={'model.head.num_classes': 6}),
+            '2 parameters',
+        ),
+    ],
+)
+def test_inferencer_refuses_invalid_models(folder, given, options, term):
+    given = [folder / x if isinstance(x, str) else x for x in given]
+    with pytest.raises(ValueError, match=term):
+        TokenReductionInferencer(*given, **options)
+
+
+def test_inferencer_refuses_invalid_calls(folder, images):
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     with pytest.raises(ValueError, match='batch_size=0'):
         inferencer(images, batch_size=0)
+    with pytest.raises(ValueError, match='return_token'):
+        inferencer(images, return_token=True)
     del inferencer.model._config
-    with pytest.raises(ValueError, match='a built model needs its config'):
+    with pytest.raises(ValueError, match='config'):
         TokenReductionInferencer(inferencer.model)

@@ -4,16 +4,26 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
+from tiny_model import write_tiny
 
-from mmclca.apis import best_classes, write_csv, write_json
+from mmclca.apis import (
+    TokenReductionInferencer,
+    best_classes,
+    draw_prediction,
+    picture_paths,
+    write_csv,
+    write_json,
+)
 
 CLASSES = ['ash', 'Bergahorn, groß', 'elm']
+PREDICTION = dict(pred_class=CLASSES[1], pred_score=0.5, known=True)
+PREDICTION['known_score'] = 0.75
 READ = dict(
+    PREDICTION,
     image='a/1.jpg',
     pred_scores=np.float32([0.2, 0.5, 0.3]),
     pred_label=1,
-    **dict(pred_class=CLASSES[1], pred_score=0.5, known=True),
-    known_score=0.75,
     tokens=[18, 9],
     gmacs=0.25,
     kept=[np.float32([[1, 0]]), np.float32([[0.5, 0]])],
@@ -23,7 +33,11 @@ READ = dict(
 UNREAD = dict(image=1, error='empty file')
 
 
-def test_best_classes_come_first():
+def rows_of(path):
+    return list(csv.reader(path.open(encoding='utf-8')))
+
+
+def test_best_classes_are_sorted_by_score():
     first, second = best_classes(READ, CLASSES, topk=2)
     assert first == dict(label=1, name=CLASSES[1], score=0.5)
     assert second == dict(label=2, name='elm', score=0.3)
@@ -31,10 +45,10 @@ def test_best_classes_come_first():
     assert best_classes(UNREAD, CLASSES) == []
 
 
-def test_csv(tmp_path):
+def test_write_csv_fills_every_column(tmp_path):
     out = tmp_path / 'new/results.csv'
     write_csv([READ, UNREAD], out, CLASSES, topk=2)
-    header, read, unread = csv.reader(out.open(encoding='utf-8'))
+    header, read, unread = rows_of(out)
     assert header == [
         *('image', 'pred_class', 'pred_score', 'known', 'known_score'),
         *('label_1', 'name_1', 'score_1', 'label_2', 'name_2', 'score_2'),
@@ -46,45 +60,66 @@ def test_csv(tmp_path):
     assert unread == ['1', *[''] * 12, 'empty file']
 
 
-def test_csv_of_plain_results_and_of_none(tmp_path):
+def test_write_csv_omits_token_columns_if_results_lack_them(tmp_path):
     plain = {x: READ[x] for x in READ if x not in ('tokens', 'gmacs')}
     write_csv([plain], tmp_path / 'plain.csv', CLASSES, topk=9)
-    header, row = csv.reader((tmp_path / 'plain.csv').open(encoding='utf-8'))
+    header, row = rows_of(tmp_path / 'plain.csv')
     assert len(header) == len(row) == 1 + 4 + 3 * 3 + 1
     write_csv([], tmp_path / 'none.csv', CLASSES)
-    assert len(list(csv.reader((tmp_path / 'none.csv').open()))) == 1
+    assert len(rows_of(tmp_path / 'none.csv')) == 1
 
 
 @pytest.mark.parametrize('with_maps', [False, True])
-def test_json(tmp_path, with_maps):
+def test_write_json_has_an_entry_per_image(tmp_path, with_maps):
     out = tmp_path / 'new/results.json'
     write_json([READ, UNREAD], out, CLASSES, 1, with_maps)
     text = out.read_text(encoding='utf-8')
-    assert 'groß' in text
     maps = dict(
         kept=[[[1, 0]], [[0.5, 0]]],
         attribution=[[0.75, 0.25]],
         cls_attention=[[0.5, 0.125]],
     )
     read = dict(
+        PREDICTION,
         image='a/1.jpg',
-        **dict(pred_class=CLASSES[1], pred_score=0.5, known=True),
-        known_score=0.75,
         classes=[dict(label=1, name=CLASSES[1], score=0.5)],
         tokens=[18, 9],
         gmacs=0.25,
         **(maps if with_maps else {}),
     )
-    assert json.loads(text) == [
-        read,
-        dict(image=1, classes=[], error='empty file'),
-    ]
+    assert 'groß' in text
+    assert json.loads(text) == [read, dict(UNREAD, classes=[])]
 
 
-def test_names_of_files_that_are_no_utf8(tmp_path):
+def test_writers_keep_file_names_without_utf8(tmp_path):
     name = b'bl\xe4tt.jpg'.decode('utf-8', 'surrogateescape')
-    results = [dict(UNREAD, image=name)]
-    write_csv(results, tmp_path / 'a.csv', CLASSES)
-    assert b'bl\xe4tt.jpg' in (tmp_path / 'a.csv').read_bytes()
-    write_json(results, tmp_path / 'a.json', CLASSES)
-    assert b'bl\xe4tt.jpg' in (tmp_path / 'a.json').read_bytes()
+    for write in (write_csv, write_json):
+        write([dict(UNREAD, image=name)], tmp_path / 'a', CLASSES)
+        assert b'bl\xe4tt.jpg' in (tmp_path / 'a').read_bytes()
+
+
+def test_picture_paths_follow_the_images_and_replace_none(tmp_path):
+    images = [str(tmp_path / x) for x in ('a/x.jpg', 'a/x.png', 'b/x.jpg')]
+    out = tmp_path / 'out'
+    expected = [out / f'{x}.png' for x in ('a/x.jpg', 'a/x.png', 'b/x.jpg')]
+    assert picture_paths(images, out) == expected
+    assert picture_paths(images[:1], out) == [out / 'x.jpg.png']
+    with pytest.raises(ValueError, match='replace'):
+        picture_paths(images, tmp_path)
+
+
+def test_draw_prediction_adds_a_column_per_stage(tmp_path):
+    widths = []
+    for reduce_at in ((1,), (0, 1, 2)):
+        folder = tmp_path / str(len(reduce_at))
+        folder.mkdir()
+        model = write_tiny(folder, reduce_at=reduce_at)
+        inferencer = TokenReductionInferencer(model)
+        image = np.full((50, 40, 3), (0, 60, 200), np.uint8)  # BGR
+        (result,) = inferencer(image)
+        draw_prediction(inferencer, image, result, folder / 'new/one.png')
+        picture = Image.open(folder / 'new/one.png').convert('RGB')
+        widths.append(picture.width)
+        seen = (np.asarray(picture) == (200, 60, 0)).all(-1).mean()
+        assert seen > 0.15  # the image itself, as RGB
+    assert widths[1] > 1.6 * widths[0]

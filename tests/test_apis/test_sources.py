@@ -15,7 +15,7 @@ from mmclca.datasets.batches import read_image
 
 @pytest.fixture
 def leaves(tmp_path):
-    """Images in two folders, beside what is none."""
+    """Images in two folders, with hidden and other files."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 30, 3), np.uint8)
     for name in ('b.TIF', 'a.bmp', 'deep/c.webp', '.hidden/d.png', '._a.jpg'):
         path = tmp_path / 'leaves' / name
@@ -25,7 +25,7 @@ def leaves(tmp_path):
     return tmp_path / 'leaves'
 
 
-def test_find_images_gives_every_entry_in_order_if_repeated(leaves):
+def test_find_images_keeps_order_and_repetitions(leaves):
     array = np.zeros((2, 2, 3), np.uint8)
     all_three = [str(leaves / n) for n in ('a.bmp', 'b.TIF', 'deep/c.webp')]
     assert find_images([leaves]) == find_images(leaves) == all_three
@@ -37,12 +37,11 @@ def test_find_images_gives_every_entry_in_order_if_repeated(leaves):
     assert first is second is array
     assert paths == [all_three[1], *all_three]
     assert gone == again == 'gone'
-    nothing = str(leaves / '.hidden' / 'nothing*')
-    assert find_images([nothing]) == [nothing]
-    assert find_images(['with a \0']) == ['with a \0']
+    for name in (str(leaves / '.hidden/nothing*'), 'with a \0'):
+        assert find_images([name]) == [name]
 
 
-def test_find_images_takes_any_iterable(leaves):
+def test_find_images_accepts_any_iterable(leaves):
     paths = [leaves / 'a.bmp', leaves / 'b.TIF', leaves / 'a.bmp']
     names = [*map(str, paths)]
     for given in (
@@ -66,34 +65,34 @@ def test_find_images_takes_any_iterable(leaves):
         (3, 'int'),
         ({'a.png': 1}, 'dict'),
         ([['a.png']], 'list'),
-        (['a.png', None], 'image 1 has type NoneType'),
+        (['a.png', None], 'image 1 .* NoneType'),
         (pd.DataFrame(dict(path=['a.png'])), 'DataFrame'),
         (torch.zeros(3, 8, 8), 'Tensor'),
         (StringIO('a.png'), 'StringIO'),
         (np.array([['a.png']]), 'ndarray'),
     ],
 )
-def test_find_images_names_the_type_if_it_is_no_image(given, kind):
-    with pytest.raises(ValueError, match=kind) as error:
+def test_find_images_refuses_other_types(given, kind):
+    with pytest.raises(ValueError, match=kind):
         find_images(given)
-    assert '\n' not in str(error.value)
 
 
-def test_find_images_counts_files_that_are_passed_over(leaves, monkeypatch):
+def test_find_images_counts_skipped_files(leaves, monkeypatch):
     said = []
     monkeypatch.setattr('mmclca.datasets.image_files.warn_once', said.append)
     for name in ('d.JFIF', 'e.gif', 'f.avif', 'g.JPE', 'h.psd', 'i', 'j.TXT'):
         (leaves / name).touch()
     names = [Path(path).name for path in find_images(leaves)]
-    assert names[:3] == ['a.bmp', 'b.TIF', 'd.JFIF']
-    assert names[3:] == ['c.webp', 'e.gif', 'f.avif', 'g.JPE']
+    assert names == [
+        *('a.bmp', 'b.TIF', 'd.JFIF', 'c.webp', 'e.gif', 'f.avif', 'g.JPE')
+    ]
     (line,) = said
     assert '4 files' in line and '2 .txt' in line and '1 .psd' in line
     find_images([str(leaves / 'j.TXT')])
     assert len(said) == 1
 
 
-def test_links_in_a_folder_add_nothing(leaves):
+def test_find_images_skips_symbolic_links_in_folders(leaves):
     all_three = find_images([leaves])
     (leaves / 'deep/loop').symlink_to(leaves)
     (leaves / 'z_link.png').symlink_to(leaves / 'a.bmp')
@@ -101,7 +100,7 @@ def test_links_in_a_folder_add_nothing(leaves):
 
 
 @pytest.mark.parametrize('mode', ['L', 'P', 'LA', 'RGBA', 'CMYK', 'I;16'])
-def test_every_form_of_an_image_is_read_alike(tmp_path, mode):
+def test_read_image_returns_equal_pixels_for_every_source(tmp_path, mode):
     kind = 'TIFF' if mode == 'CMYK' else 'PNG'
     noise = np.random.default_rng(0).integers(0, 255, (20, 30, 4), np.uint8)
     image = Image.fromarray(noise).convert('RGBA')
@@ -124,46 +123,31 @@ def test_every_form_of_an_image_is_read_alike(tmp_path, mode):
         assert opened.mode == mode
 
 
-def test_damaged_image_is_refused_in_every_form():
-    file = BytesIO()
-    Image.effect_noise((90, 90), 50).save(file, 'PNG')
-    content = file.getvalue()[:2000]
-    for source in (content, BytesIO(content), Image.open(BytesIO(content))):
-        with pytest.raises(ValueError):
-            read_image(source)
-    with pytest.raises(ValueError, match='empty file'):
-        read_image(b'')
-    with pytest.raises(ValueError, match='mode F'):
-        read_image(Image.new('F', (4, 4)))
-
-
-def test_pixels_are_those_that_training_reads(leaves):
+def test_read_image_equals_mmcv(leaves):
     for path in find_images([leaves]):
         assert (read_image(path) == mmcv.imread(path)).all()
     image = mmcv.imread(leaves / 'a.bmp')
     assert read_image(image) is image
 
 
-def test_what_is_no_image(leaves, tmp_path):
-    def reason(source):
-        with pytest.raises(ValueError) as error:
-            read_image(source)
-        return str(error.value)
-
-    (tmp_path / 'empty.png').write_bytes(b'')
-    assert reason(str(tmp_path / 'empty.png')) == 'empty file'
-    assert 'it begins with' in reason(str(leaves / 'notes.txt'))
-    assert reason(str(tmp_path / 'gone.png')) == 'no such file or folder'
-    Image.new('RGB', (90, 90)).save(tmp_path / 'cut.jpg')
-    whole = Path(tmp_path / 'cut.jpg').read_bytes()
-    (tmp_path / 'cut.jpg').write_bytes(whole[:-40])
-    assert 'truncated' in reason(str(tmp_path / 'cut.jpg'))
-    assert 'IsADirectoryError' in reason(str(leaves))
-    for shape, kind in (
-        ((4, 4), np.uint8),
-        ((4, 4, 3), np.float32),
-        ((0, 4, 3), np.uint8),
+def test_read_image_refuses_damaged_images(leaves):
+    file = BytesIO()
+    Image.effect_noise((90, 90), 50).save(file, 'PNG')
+    content = file.getvalue()[:2000]
+    (leaves / 'cut.jpg').write_bytes(content)
+    for source, term in (
+        (content, ''),
+        (BytesIO(content), ''),
+        (Image.open(BytesIO(content)), ''),
+        (str(leaves / 'cut.jpg'), ''),
+        (b'', 'empty file'),
+        (str(leaves / 'notes.txt'), 'begins with'),
+        (str(leaves / 'gone.png'), 'no such file'),
+        (str(leaves), 'IsADirectoryError'),
+        (Image.new('F', (4, 4)), 'mode F'),
+        (np.zeros((4, 4), np.uint8), r'\(4, 4\)'),
+        (np.zeros((4, 4, 3), np.float32), 'float32'),
+        (np.zeros((0, 4, 3), np.uint8), r'\(0, 4, 3\)'),
     ):
-        array = np.zeros(shape, kind)
-        expected = f'{shape} and type {array.dtype}'
-        assert expected in reason(array)
+        with pytest.raises(ValueError, match=term):
+            read_image(source)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What only looks like a photograph: no program runs, nothing waits."""
+"""Files disguised as photos: no program runs, and no reader waits."""
 
 import os
 import runpy
@@ -13,10 +13,10 @@ import pytest
 from PIL import EpsImagePlugin
 from tiny_export import INFER
 
-from mmclca.apis.probe.probe import digest_of_file
+from mmclca.apis.features import digest_of_file
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
-from mmclca.datasets.image_files import check_headers, find_problem
+from mmclca.datasets.image_files import check_image, check_images
 from mmclca.datasets.photographs import images_at
 from mmclca.datasets.photographs.check import summarize_images
 from mmclca.fitting.pictures import Pictures
@@ -27,7 +27,7 @@ EPS = b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nbomb\n'
 
 
 def huge_png(width, height):
-    """A small file that says it is huge, as decompression bombs do."""
+    """Small file with a large size in its header: a decompression bomb."""
 
     def chunk(name, content):
         body = name + content
@@ -57,7 +57,7 @@ TRAPS = {
 
 
 def refused(read, *errors):
-    """What a reader raises, in words."""
+    """Make a function that returns the error message of a reader."""
 
     def reason(path):
         with pytest.raises(errors or (OSError, ValueError)) as error:
@@ -69,8 +69,8 @@ def refused(read, *errors):
 
 COPIES = Pictures(Path('copies'), {'a.jpg': 'a'}, opened=['a.jpg'])
 READERS = dict(
-    find_problem=find_problem,
-    check_headers=lambda path: check_headers([path])[path],
+    check_image=check_image,
+    check_images=lambda path: check_images([path])[path],
     summarize_images=lambda path: summarize_images([path])[path].problem,
     read_bgr=refused(read_bgr),
     read_image=refused(read_image, ValueError),
@@ -83,8 +83,8 @@ READERS = dict(
 
 
 @pytest.fixture(autouse=True)
-def nothing_waits(monkeypatch, tmp_path):
-    """A reader that waits fails, and so does one that runs a program."""
+def no_wait(monkeypatch, tmp_path):
+    """Fail if a reader waits or runs a program."""
 
     def run(*_, **__):
         pytest.fail('Ghostscript runs')
@@ -101,7 +101,7 @@ def nothing_waits(monkeypatch, tmp_path):
 @pytest.mark.filterwarnings('ignore::PIL.Image.DecompressionBombWarning')
 @pytest.mark.parametrize('reader', READERS)
 @pytest.mark.parametrize('trap', TRAPS)
-def test_is_no_image_to_any_reader(trap, reader):
+def test_every_reader_refuses_trap(trap, reader):
     TRAPS[trap]('a.jpg')
     said = READERS[reader]('a.jpg')
     if reader in ('thumbnail', 'infer_onnx'):
@@ -115,7 +115,7 @@ def test_is_no_image_to_any_reader(trap, reader):
     assert said
 
 
-def test_lists_do_not_wait():
+def test_lists_do_not_wait_for_pipe():
     os.mkfifo('classes.txt')
     Path('list.txt').write_text('a.jpg 0\n')
     assert images_at('list.txt').names == ['0']

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Data sets with levels, of tiny trees as they are released."""
+"""Datasets with coarse classes, in the form of their release."""
 
 import json
 import pickle
@@ -12,6 +12,7 @@ from mmclca.datasets.synthetic_leaves.cultivars import (
     make_cultivars,
     make_species,
 )
+from mmclca.datasets.synthetic_leaves.data_set import draw_data_set
 from mmclca.registry import DATASETS
 
 TABLE = 'class,genus,family\noak,Quercus,Fagaceae\nelm,Ulmus,Ulmaceae\n'
@@ -28,19 +29,18 @@ def labels_of(dataset, name='gt_label'):
 
 @pytest.fixture
 def leaves(tmp_path):
+    """Settings for a dataset with one image in each of three classes."""
     (tmp_path / 'levels.csv').write_text(TABLE)
     for name in ('beech', 'elm', 'oak'):
         (tmp_path / 'images' / name).mkdir(parents=True)
         Image.new('RGB', (8, 8)).save(tmp_path / 'images' / name / '0.png')
-    return tmp_path
+    root, table = tmp_path / 'images', tmp_path / 'levels.csv'
+    return dict(data_root=str(root), levels=str(table))
 
 
-def test_classes_of_a_table(leaves):
-    settings = dict(
-        data_root=str(leaves / 'images'), levels=str(leaves / 'levels.csv')
-    )
-    genus = build('CoarseDataset', **settings)
-    family = build('CoarseDataset', level='family', **settings)
+def test_coarse_dataset_has_the_classes_of_a_level(leaves):
+    genus = build('CoarseDataset', **leaves)
+    family = build('CoarseDataset', level='family', **leaves)
     assert genus.CLASSES == ('Fagus', 'Quercus', 'Ulmus')
     assert family.CLASSES == ('Fagaceae', 'Ulmaceae')
     assert labels_of(family) == [0, 1, 0]
@@ -48,35 +48,34 @@ def test_classes_of_a_table(leaves):
 
 
 @pytest.mark.parametrize(
-    ('table', 'level', 'message'),
+    ('table', 'level', 'term'),
     [
-        (TABLE, 'order', "no 'order'; choose from genus, family"),
+        (TABLE, 'order', 'genus, family'),
         ('class\noak\n', None, 'level'),
         (f'{TABLE}oak,Robur,Fagaceae\n', None, 'Quercus.*Robur'),
-        (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),
-        (f'{TABLE}fir,Abies\n', None, 'row of fir .* 3 columns'),
-        (f'{TABLE}fir,Abies,Pinaceae,x\n', None, 'line 5 has 4 cells'),
-        (f'{TABLE}fir,,Pinaceae\n', None, 'row of fir .* 3 columns'),
+        (TABLE.replace('elm', 'fir'), None, 'elm'),
+        (f'{TABLE}fir,Abies\n', None, 'fir'),
+        (f'{TABLE}fir,Abies,Pinaceae,x\n', None, 'line 5'),
+        (f'{TABLE}fir,,Pinaceae\n', None, 'fir'),
     ],
 )
-def test_refused_tables(leaves, table, level, message):
-    file = leaves / 'levels.csv'
-    file.write_text(table)
-    settings = dict(data_root=str(leaves / 'images'), levels=str(file))
-    with pytest.raises(ValueError, match=message) as caught:
-        build('CoarseDataset', level=level, **settings)
-    assert '\n' not in str(caught.value)
+def test_coarse_dataset_refuses_table(leaves, table, level, term):
+    with open(leaves['levels'], 'w') as file:
+        file.write(table)
+    with pytest.raises(ValueError, match=term) as error:
+        build('CoarseDataset', level=level, **leaves)
+    assert '\n' not in str(error.value)
 
 
 @pytest.mark.parametrize('encoding', ['utf-16', 'utf-8-sig', 'cp1252'])
-def test_read_level_reads_what_labels_read(tmp_path, encoding):
+def test_read_level_accepts_tables_of_any_program(tmp_path, encoding):
     table = tmp_path / 'levels.csv'
     text = 'sep=;\nclass;genus\nMöhre;Daucus\nRübe;Brassica\n;;\n'
     table.write_bytes(text.encode(encoding))
     assert read_level(table) == dict(Möhre='Daucus', Rübe='Brassica')
 
 
-def test_inaturalist(tmp_path):
+def test_inaturalist_has_the_classes_of_a_level(tmp_path):
     kinds = dict(family=['A', 'B', 'A'], name=['x', 'y', 'z'])
     categories = [
         dict(id=i, **{level: kinds[level][i] for level in kinds})
@@ -92,14 +91,14 @@ def test_inaturalist(tmp_path):
     found = build('INaturalist', level='family', **place)
     assert labels_of(found) == [0, 1, 0] and found.CLASSES == ('A', 'B')
     assert found.get_data_info(0)['img_path'] == str(tmp_path / '2.jpg')
-    with pytest.raises(ValueError, match="no 'genus'.*family, id, name"):
+    with pytest.raises(ValueError, match='family, id, name'):
         build('INaturalist', level='genus', **place)
     (tmp_path / 'val.json').write_text(json.dumps(dict(images=images)))
-    with pytest.raises(ValueError, match="no 'annotations'.*images"):
+    with pytest.raises(ValueError, match='annotations'):
         build('INaturalist', **place)
 
 
-def test_cifar(tmp_path, monkeypatch):
+def test_cifar_has_coarse_classes(tmp_path, monkeypatch):
     folder = tmp_path / 'cifar-100-python'
     folder.mkdir()
     batch = dict(data=[[0] * 3072] * 3, fine_labels=[5, 6, 7])
@@ -115,11 +114,11 @@ def test_cifar(tmp_path, monkeypatch):
     found = build('CoarseCIFAR100', data_root=str(tmp_path))
     assert labels_of(found) == [1, 0, 1] and len(found.CLASSES) == 2
     assert labels_of(found, 'fine_label') == [5, 6, 7]
-    with pytest.raises(ValueError, match="no 'coarse_labels'"):
+    with pytest.raises(ValueError, match='coarse_labels'):
         build('CoarseCIFAR100', data_root=str(tmp_path), split='test')
 
 
-def test_cultivars_of_a_species_are_alike():
+def test_cultivars_of_a_species_are_similar():
     made = make_species(3, 7, seed=2)
     assert [species for species, _ in made] == [0, 0, 0, 1, 1, 2, 2]
     widths = [cultivar.width for _, cultivar in made]
@@ -128,13 +127,11 @@ def test_cultivars_of_a_species_are_alike():
         assert abs(width - plants[species]) <= 0.12 / 3 + 1e-9
     assert len(set(widths)) >= 6
     assert [c for _, c in make_species(1, 5, 4)] == make_cultivars(5, 4)
-    with pytest.raises(ValueError, match='num_species=8 must be'):
+    with pytest.raises(ValueError, match='num_species'):
         make_species(8, 7)
 
 
-def test_drawn_leaves_list_their_species(tmp_path):
-    from mmclca.datasets.synthetic_leaves.data_set import draw_data_set
-
+def test_synthetic_leaves_list_their_species(tmp_path):
     options = dict(classes=3, species=2, per_class=2, size=32, seed=0)
     more = dict(difference=1.0, val_fraction=0.5, test_fraction=0.0)
     draw_data_set(tmp_path / 'out', {**options, **more})

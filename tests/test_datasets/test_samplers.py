@@ -18,7 +18,7 @@ from mmclca.datasets.samplers import (
 
 
 def build_loader(number, **batch_sampler):
-    """A dataloader over 0, 1, ... as mmengine's runner builds it."""
+    """Build a dataloader over 0, 1, ... like mmengine's runner."""
     init_default_scope('mmpretrain')
     if 'Numbers' not in DATASETS:
         DATASETS.register_module(name='Numbers', module=lambda n: range(n))
@@ -35,7 +35,7 @@ def build_loader(number, **batch_sampler):
 
 @pytest.fixture
 def log(caplog):
-    logger = MMLogger.get_current_instance()  # passes nothing on
+    logger = MMLogger.get_current_instance()  # does not propagate
     logger.addHandler(caplog.handler)
     caplog.set_level(logging.WARNING)
     yield caplog
@@ -46,40 +46,38 @@ def batches(loader):
     return [batch.tolist() for batch in loader]
 
 
-def test_batch_shrinks_to_the_set_and_the_log_says_so_once(log):
-    loader = build_loader(30)
-    assert len(loader) == 1
-    for _ in range(2):
-        (batch,) = batches(loader)
-        assert sorted(batch) == list(range(30))
-    (record,) = log.records
-    assert 'batch_size=32 exceeds the 30 images' in record.message
-
-
 @pytest.mark.parametrize(
     'number, options, sizes',
     [
+        (30, {}, [30]),
         (32, {}, [32]),
         (70, {}, [32, 32]),
         (70, dict(drop_last=False), [32, 32, 6]),
     ],
 )
-def test_large_sets_are_batched_as_ever(number, options, sizes, log):
+def test_batch_size_is_reduced_with_one_warning_if_dataset_is_smaller(
+    number, options, sizes, log
+):
     loader = build_loader(number, **options)
-    assert [len(batch) for batch in batches(loader)] == sizes
-    assert not log.records
+    for _ in range(2):
+        found = batches(loader)
+        assert [*map(len, found)] == sizes
+        assert len({x for batch in found for x in batch}) == sum(sizes)
+    texts = [record.message for record in log.records]
+    assert len(texts) == (number < 32)
+    assert all('batch_size=32' in text for text in texts)
 
 
-def test_share_of_a_process_counts(monkeypatch):
+def test_batch_size_is_limited_to_images_per_process(monkeypatch):
     monkeypatch.setattr(
         'mmengine.dataset.sampler.get_dist_info', lambda: (1, 4)
     )
     sampler = DefaultSampler(range(30), seed=0)
     (batch,) = ClampedBatchSampler(sampler, 32)
-    assert len(batch) == 8  # 30 images over 4 processes, rounded up
+    assert len(batch) == 8  # 30 images in 4 processes, rounded up
 
 
-def test_epochs_are_shuffled_anew():
+def test_epochs_differ_in_order():
     loader = build_loader(30)
     runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader))
     orders = []
@@ -89,12 +87,20 @@ def test_epochs_are_shuffled_anew():
     assert orders[0] == orders[2] != orders[1]
 
 
-def test_empty_set():
-    with pytest.raises(ValueError, match='dataset is empty'):
-        ClampedBatchSampler([], 32)
+@pytest.mark.parametrize(
+    'sampler, images, size, term',
+    [
+        (ClampedBatchSampler, [], 32, 'empty'),
+        (AtLeastSampler, range(5), 0, 'min_samples'),
+        (AtLeastSampler, range(5), 2.5, 'min_samples'),
+    ],
+)
+def test_samplers_refuse_setting(sampler, images, size, term):
+    with pytest.raises(ValueError, match=term):
+        sampler(images, size)
 
 
-def test_a_small_folder_is_gone_through_several_times():
+def test_small_dataset_is_repeated_within_an_epoch():
     sampler = AtLeastSampler(range(5), min_samples=12, seed=3)
     first, again = [*sampler], [*sampler]
     assert first == again and len(first) == len(sampler) == 12
@@ -117,18 +123,11 @@ def test_processes_share_an_epoch():
     assert len({*shares[0], *shares[1]}) == 5
 
 
-@pytest.mark.parametrize('wrong', [0, 2.5])
-def test_a_number_of_samples_that_cannot_be(wrong):
-    with pytest.raises(ValueError, match='min_samples='):
-        AtLeastSampler(range(5), min_samples=wrong)
-
-
 @pytest.mark.parametrize('number', [100, 256, 1000, 5001])
 @pytest.mark.parametrize('rank, world', [(0, 1), (1, 3)])
-def test_repeated_images_are_as_many_as_timm_draws(
+def test_repeat_aug_sampler_has_the_epoch_length_of_timm(
     number, rank, world, monkeypatch
 ):
-    """In an order of another generator; each in a run of three."""
     module = 'mmpretrain.datasets.samplers.repeat_aug'
     monkeypatch.setattr(f'{module}.get_dist_info', lambda: (rank, world))
     ours = RepeatAugSampler(range(number), num_repeats=3, seed=0)
@@ -139,6 +138,6 @@ def test_repeated_images_are_as_many_as_timm_draws(
         selected_round=256 if number >= 256 else 0,
     )
     assert len(ours) == len(theirs) == len(list(ours))
-    if world == 1:
+    if world == 1:  # three repeats follow each other
         drawn = list(ours)[: len(ours) // 3 * 3]
         assert drawn[0::3] == drawn[1::3] == drawn[2::3]

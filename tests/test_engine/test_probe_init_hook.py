@@ -7,7 +7,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from tiny_run import write_run
 
-from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe import fit_linear, out_of_fold
 from mmclca.datasets.batches import batches, dataset_of
 from mmclca.engine.testing import mirrored
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
@@ -51,14 +51,14 @@ def features_of(runner):
 
 @pytest.mark.parametrize('change', [fusion, deepcopy])
 def test_the_head_is_the_classifier_of_the_training_images(build, change):
-    runner = build(change, hook=dict(classifier='ncm'))
+    runner = build(change, hook=dict(classifier='ridge'))
     runner.train()
     features, labels = features_of(runner)
-    expected = fit_linear(features, labels, 4, 'ncm')
+    found = out_of_fold(features, labels, 4)
+    expected = fit_linear(features, labels, 4, 'ridge', found.strength)
     layer = last_linear(runner.model.head)
-    ratio = layer.weight / expected.weight  # a temperature apart
     torch.testing.assert_close(
-        ratio, ratio[0, 0].expand_as(ratio), rtol=1e-3, atol=0
+        layer.weight, expected.weight / found.temperature, rtol=1e-3, atol=1e-4
     )
     right = layer(features).argmax(1) == expected.scores(features).argmax(1)
     assert right.all()

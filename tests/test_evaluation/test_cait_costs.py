@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What CaiT costs, by formula and by the tables of Touvron's thesis (2022).
+"""Costs of CaiT, by formula and in Touvron's thesis (2022).
 
-Ours count LayerNorm too, one multiply-accumulate an element.
+The counter adds LayerNorm, one multiply-accumulate per element.
 """
 
 import pytest
@@ -11,12 +11,12 @@ from mmclca.evaluation.cost import count
 from mmclca.registry import MODELS
 
 DIMS, CLASSES = 384, 1000
-DEIT_S = 22_050_664  # parameters with a position for CLS
+DEIT_S = 22_050_664  # parameters, with a position for CLS
 SHAPES = dict(embed_dims=DIMS, num_heads=6, feedforward_channels=4 * DIMS)
 
 
 def cost_of(size=224, **backbone):
-    """Parameters, and multiply-accumulates of matrix products by part."""
+    """Count a CaiT classifier on the meta device."""
     model = dict(
         type='mmclca.TokenReductionClassifier',
         backbone=dict(type='mmclca.CaiT', img_size=size, **backbone),
@@ -27,7 +27,7 @@ def cost_of(size=224, **backbone):
 
 
 def study(num_layers, **options):
-    """DeiT-S of the study: heads do not talk, no LayerScale."""
+    """DeiT-S without talking heads and LayerScale, as in the table."""
     return cost_of(
         arch=dict(SHAPES, num_layers=num_layers),
         talking_heads=False,
@@ -37,7 +37,7 @@ def study(num_layers, **options):
 
 
 def by_formula(patch, cls):
-    """Parameters and multiply-accumulates; CLS has no position."""
+    """Parameters, matrix-product MACs and norm MACs; CLS has no position."""
     block = 12 * DIMS**2 + 13 * DIMS
     N = 196
     self_attention = 12 * N * DIMS**2 + 2 * N**2 * DIMS
@@ -59,7 +59,7 @@ def by_formula(patch, cls):
         (12, 3, 27.37, 4.75),
     ],
 )
-def test_table_of_the_study(patch, cls, params, gmacs):
+def test_costs_equal_the_table(patch, cls, params, gmacs):
     exact, products, norms = by_formula(patch, cls)
     assert round(exact / 1e6, 2) == params
     assert round(products / 1e9, 2) == gmacs
@@ -68,8 +68,8 @@ def test_table_of_the_study(patch, cls, params, gmacs):
 
 
 @pytest.mark.parametrize('layer', [0, 8])
-def test_cls_in_self_attention_from_a_layer_on(layer):
-    """It has the parameters of DeiT-S; before it comes nobody pays for it."""
+def test_cls_at_adds_a_token_from_this_layer(layer):
+    """Earlier layers have one token less."""
     cost = study(12, cls_at=layer)
     assert cost.params == DEIT_S - DIMS
     tokens = [196 + (i >= layer) for i in range(12)]
@@ -80,7 +80,7 @@ def test_cls_in_self_attention_from_a_layer_on(layer):
     assert cost.flops == products + norms
 
 
-def test_class_layers_after_a_cls_that_joined():
+def test_class_layer_after_cls_at_adds_its_cost():
     cost = study(12, cls_at=11, num_class_layers=1)
     plain = study(12, cls_at=11)
     assert cost.params - plain.params == 12 * DIMS**2 + 13 * DIMS
@@ -90,8 +90,8 @@ def test_class_layers_after_a_cls_that_joined():
 
 
 @pytest.mark.parametrize('size', [224, 384])
-def test_parts_in_closed_form(size):
-    """Of talking heads the maps are mixed twice, in chunks or not."""
+def test_parts_equal_closed_forms(size):
+    """Talking heads mix the maps twice."""
     cost = cost_of(size, arch=dict(SHAPES, num_layers=2))
     N, L, H = (size // 16) ** 2, 2, 6
     mixes = 2 * N**2 * H**2
@@ -111,8 +111,8 @@ def test_parts_in_closed_form(size):
     )
 
 
-def test_half_of_the_patches():
-    """ToMe counts nothing but how alike tokens are."""
+def test_tome_halves_the_patches():
+    """ToMe adds the cost of token similarities."""
     cost = cost_of(
         arch=dict(SHAPES, num_layers=3),
         reducer=dict(type='mmclca.ToMe', keep_rate=0.5),

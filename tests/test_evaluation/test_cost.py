@@ -36,8 +36,8 @@ def tiny(**backbone):
     return model
 
 
-def test_parts_by_hand():
-    """Of 16 patches 8, 5 and 3 are kept, beside CLS and the fused token."""
+def test_parts_equal_hand_computed_costs():
+    """8, 5 and 3 of 16 patches are kept, with CLS and a fused token."""
     C, classes = 192, 80
     cost = count_config(vit(64, 'EViT', 0.5, False, 'deit-tiny', C))
     attended = [17] * 4 + [10] * 3 + [7] * 3 + [5] * 2
@@ -54,7 +54,7 @@ def test_parts_by_hand():
     assert cost.flops == sum(cost.parts.values())
 
 
-def test_cpu_and_meta_agree_and_the_model_stays_as_it_was():
+def test_count_leaves_the_model_unchanged():
     model = MODELS.build(tiny()).train()
     cost = count(model)
     assert cost == count_config(tiny())
@@ -65,7 +65,7 @@ def test_cpu_and_meta_agree_and_the_model_stays_as_it_was():
     )
 
 
-def test_shapes():
+def test_count_config_uses_the_image_shape():
     own = count_config(tiny())
     assert own.shape == (64, 64)
     assert own.tokens[0] == 16 + 2
@@ -75,7 +75,7 @@ def test_shapes():
     assert wide.params == own.params
 
 
-def test_vision_transformer_of_mmpretrain():
+def test_mmpretrain_vit_costs_the_same():
     ours = vit(64, None, 1.0, False, 'deit-tiny', 192)
     theirs = vit(64, None, 1.0, False, 'deit-tiny', 192)
     del theirs['backbone']['reduce_at']
@@ -84,7 +84,7 @@ def test_vision_transformer_of_mmpretrain():
     assert count_config(ours) == count_config(theirs)
 
 
-def test_other_backbones_have_a_total_only():
+def test_other_backbones_have_totals_only():
     model = dict(
         type='ImageClassifier',
         backbone=dict(type='ResNet', depth=18),
@@ -95,11 +95,11 @@ def test_other_backbones_have_a_total_only():
     assert cost.flops == pytest.approx(1.81e9, rel=0.01)
     assert cost.params == 11_689_512
     assert (cost.parts, cost.tokens) == ({}, [])
-    with pytest.raises(ValueError, match='ResNet .*--shape'):
+    with pytest.raises(ValueError, match='--shape'):
         count_config(model)
 
 
-def test_other_backbones_of_one_size_tell_it():
+def test_other_backbones_use_their_image_size():
     sizes = dict(num_layers=1, embed_dims=8)
     sizes.update(tokens_mlp_dims=4, channels_mlp_dims=4)
     backbone = dict(type='MlpMixer', arch=sizes, img_size=64, patch_size=16)
@@ -110,7 +110,7 @@ def test_other_backbones_of_one_size_tell_it():
 
 
 class KeepsPositive(TopK):
-    """Keeps as many tokens as the image says: needs values."""
+    """Reducer whose number of tokens depends on the image."""
 
     def between(self, tokens, attended, stage):
         positive = int((tokens.x[0].mean(-1) > -9).sum())
@@ -118,16 +118,16 @@ class KeepsPositive(TopK):
         return tokens.gather(index.expand(len(tokens.x), -1))
 
 
-def test_counts_on_the_cpu_what_depends_on_the_image():
+def test_data_dependent_tokens_are_counted_on_the_cpu():
     cost = count_config(tiny(reducer=dict(type=KeepsPositive)))
     assert cost.tokens[2:4] == [18, 17]
     assert list(cost.parts) == list(COST_PARTS)
 
 
-def test_modules_that_read_views_of_parameters():
-    """As class attention reads CLS."""
+def test_counter_supports_views_of_parameters():
+    """Class attention reads CLS like this."""
     read = torch.nn.Linear(4, 5, device='meta')
     row = torch.nn.Parameter(torch.zeros(1, 4, device='meta'))
     with torch.no_grad(), MacCounter() as counter:
         read(row.expand(3, -1))
-    assert counter.others() == 3 * 4 * 5
+    assert counter.without_distances() == 3 * 4 * 5

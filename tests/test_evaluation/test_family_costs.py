@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parameters and multiply-accumulates of every ViT in the papers' tables.
+"""Costs of every ViT in two papers.
 
-Of Touvron's thesis (DeiT, DeiT III) and `Three things everyone should know
-about Vision Transformers`, both by formula and counted on our models. The
-numbers of the tables leave LayerNorm out, one multiply-accumulate an element
-in ours: those of the layers and the last norm are subtracted.
+Touvron's thesis (DeiT, DeiT III) and `Three things everyone should know about
+Vision Transformers`, by formula and counted. The tables omit LayerNorm (one
+multiply-accumulate per element here), so it is subtracted.
 """
 
 from pathlib import Path
@@ -25,7 +24,7 @@ DATA = Path(__file__).parents[1] / 'data'
 CLASSES = 1000
 PLAIN = dict(layer_scale_init_value=0.0, with_cls_pos=True)
 THESIS = read_rows(DATA / 'vit_costs.csv')
-# size: piece, depths of D x n and their product's parameters (M) and GMACs
+# config, shapes (depth, branches), their million parameters and GMACs
 THREE_THINGS = (
     ('tiny-6x2', ((12, 1), (6, 2)), 5.717, 1.254),
     ('small-18x2', ((12, 1), (6, 2)), 22.05, 4.599),
@@ -37,7 +36,7 @@ THREE_THINGS = (
     ('base-18x2', ((36, 1), (18, 2)), 256.68, 52.46),
     ('large-12x2', ((24, 1), (12, 2)), 304.33, 61.555),
 )
-# at 384 px: trained parameters of attention-only tuning, all (M)
+# 384 px: depth, parameters trained by attention-only tuning, all (millions)
 ATTENTION_ONLY = {
     'small-18x2': (12, 7_702_888, 22.20),
     'base-18x2': (12, 29_560_552, 86.86),
@@ -59,15 +58,15 @@ def built(model):
 
 
 def pairs(backbone):
-    """Attentions, each with its FFN: n in each of D layers."""
+    """Count pairs of attention and FFN, n in each of D layers."""
     kinds = map(type, backbone.modules())
     return sum(kind is TransformerEncoderLayer for kind in kinds)
 
 
 def formulas(model):
-    """Parameters and multiply-accumulates of a built model, in closed form.
+    """Closed forms for parameters and MACs: thesis, section 3.2.
 
-    Thesis, 3.2, with LayerScale and the positions of DeiT III.
+    With LayerScale and the positions of DeiT III.
     """
     backbone = model.backbone
     L, d, K = pairs(backbone), backbone.embed_dims, CLASSES
@@ -85,7 +84,7 @@ def formulas(model):
 
 
 def norms(model):
-    """What our counter adds, an element of each norm: T (2 L + 1) d."""
+    """MACs that the counter adds for norms: T (2 L + 1) d."""
     backbone = model.backbone
     rows, columns = backbone.patch_resolution
     T = rows * columns + backbone.num_prefix
@@ -93,7 +92,7 @@ def norms(model):
 
 
 def rows():
-    """Models of the tables: piece, options, parameters and GMACs of each."""
+    """Rows of the tables: config, options, parameters and GMACs."""
     for row in THESIS:
         size = dict(img_size=int(row['img_size'])) if row['img_size'] else {}
         costs = int(row['params']), float(row['gmacs'])
@@ -111,7 +110,7 @@ QUICK = ('DeiT-Ti', 'DeiT-S distilled', 'DeiT III-M', 'small-6x2')
 
 
 def marked_rows():
-    """Those that are enough for each kind of model are quick."""
+    """Mark all rows as slow, except one per model type."""
     return [
         pytest.param(
             *row.values,
@@ -123,20 +122,19 @@ def marked_rows():
 
 
 @pytest.mark.parametrize('file, options, params, gmacs', marked_rows())
-def test_every_row_of_the_tables(file, options, params, gmacs):
-    """Of our model, of the formula and of the table; without LayerNorm."""
+def test_costs_equal_formula_and_table(file, options, params, gmacs):
     model = built(model_of(file, **options))
     total = sum(parameter.numel() for parameter in model.parameters())
     counted = count(model).flops - norms(model)
     assert (total, counted) == formulas(model)
-    # three things has two or three decimals, in millions
+    # the second paper has two or three decimals, in millions
     assert params in (total, round(total / 1e6, 3), round(total / 1e6, 2))
     assert counted / 1e9 == pytest.approx(gmacs, rel=1e-3)
 
 
 @pytest.mark.parametrize('size, added', [('small', 27_648), ('base', 55_296)])
-def test_layer_scale_adds_two_vectors_a_pair(size, added):
-    """To 18x2, told by one of its layers."""
+def test_layer_scale_adds_two_vectors_per_layer(size, added):
+    """Measured on one of 18 layers."""
     file = f'par-vit-{size}-18x2-p16'
     totals = [
         sum(
@@ -152,7 +150,7 @@ def test_layer_scale_adds_two_vectors_a_pair(size, added):
 
 @pytest.mark.parametrize('file', ATTENTION_ONLY)
 def test_attention_only_tuning_trains_a_third(file):
-    """Attention, head and positions; norms, gammas and the FFN are frozen."""
+    """Norms, gammas and the FFN are frozen."""
     depth, trained, total = ATTENTION_ONLY[file]
     model = built(
         model_of(

@@ -3,7 +3,9 @@ import math
 
 import pytest
 import torch
+from scipy.stats import binomtest
 
+from mmclca.evaluation import wilson
 from mmclca.evaluation.open_set import (
     auroc,
     energy,
@@ -16,13 +18,13 @@ from mmclca.evaluation.open_set import (
 
 @pytest.fixture
 def scores():
-    """Of 40 known and 30 unknown images, with ties."""
+    """Scores for 40 known and 30 unknown images, with ties."""
     torch.manual_seed(0)
     known = (torch.randn(40) + 1).mul(4).round()
     return known, torch.randn(30).mul(4).round()
 
 
-def test_scores_by_hand():
+def test_scores_equal_hand_computed_values():
     logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
     total = math.exp(1) + math.exp(2) + math.exp(3)
     assert max_softmax(logits).tolist() == pytest.approx(
@@ -35,7 +37,7 @@ def test_scores_by_hand():
     assert energy(logits, 2.0)[0].item() == pytest.approx(2 * math.log(halved))
 
 
-def test_auroc_and_false_positive_rate_of_sklearn(scores):
+def test_auroc_and_false_positive_rate_equal_sklearn(scores):
     metrics = pytest.importorskip('sklearn.metrics')
     labels = [1] * 40 + [0] * 30
     values = torch.cat(scores).tolist()
@@ -50,24 +52,24 @@ def test_auroc_and_false_positive_rate_of_sklearn(scores):
 
 
 @pytest.mark.parametrize('accept', [0.05, 0.5, 0.85, 0.9, 0.95, 1.0])
-def test_threshold_accepts_the_share_and_no_more(accept):
+def test_fit_threshold_accepts_exactly_the_share(accept):
     torch.manual_seed(0)
     known = torch.randn(20)
     threshold = fit_threshold(known, accept)
     assert (known >= threshold).sum() == round(20 * accept)
 
 
-def test_ties_are_accepted_together():
+def test_fit_threshold_accepts_ties_together():
     known = torch.tensor([1.0, 2.0, 2.0, 2.0])
     assert fit_threshold(known, 0.5) == 2
     assert fit_threshold(known, 0.76) == 1
 
 
-def test_false_alarms_are_those_of_a_threshold_of_others():
+def test_false_alarms_are_cross_validated():
     known = torch.arange(40.0).repeat(2, 1)
-    known[0, 3] = torch.nan  # not in that repeat
+    known[0, 3] = torch.nan  # not tested in this repeat
     found = threshold_by_folds(known, folds=40, accept=0.9)
-    # 70 of 77 others are accepted: the cut is 4, and 5 where 4 is left out
+    # 70 of 77 other images are accepted: threshold 4, or 5 for image 4
     assert found['false_alarms'] == pytest.approx(9 / 79)
     assert found['low'] < 9 / 79 < found['high'] < 0.26
     assert found['threshold'] == 4 and found['images'] == 40
@@ -77,19 +79,33 @@ def test_false_alarms_are_those_of_a_threshold_of_others():
 
 
 @pytest.mark.parametrize('accept', [0, -0.1, 1.01, math.nan])
-def test_share_out_of_range(accept):
-    with pytest.raises(ValueError, match='above 0, at most 1'):
+def test_fit_threshold_refuses_a_share_out_of_range(accept):
+    with pytest.raises(ValueError, match='accept='):
         fit_threshold(torch.ones(3), accept)
 
 
-def test_nothing_to_score_and_broken_scores():
-    some, none = torch.ones(3), torch.empty(0)
-    broken = torch.tensor([1.0, math.nan])
-    with pytest.raises(ValueError, match='known images: found 0'):
-        fit_threshold(none)
-    with pytest.raises(ValueError, match='unknown images: found 0'):
-        auroc(some, none)
-    with pytest.raises(ValueError, match='unknown images: 1 of 2'):
-        false_positive_rate(some, broken)
-    with pytest.raises(ValueError, match='known images: 1 of 2'):
-        auroc(broken, some)
+SOME, NONE, NAN = torch.ones(3), torch.empty(0), torch.tensor([1.0, math.nan])
+
+
+@pytest.mark.parametrize(
+    'function, given, term',
+    [
+        (fit_threshold, [NONE], '^known images: found 0'),
+        (auroc, [SOME, NONE], 'unknown images: found 0'),
+        (false_positive_rate, [SOME, NAN], 'unknown images: 1 of 2'),
+        (auroc, [NAN, SOME], 'of known images: 1 of 2'),
+    ],
+)
+def test_scores_refuse_empty_tensors_and_nan(function, given, term):
+    with pytest.raises(ValueError, match=term):
+        function(*given)
+
+
+@pytest.mark.parametrize('right', [0, 3, 7, 12])
+def test_wilson_equals_scipy(right):
+    expected = binomtest(right, 12).proportion_ci(0.9, 'wilson')
+    assert wilson(right / 12, 12, 0.9) == pytest.approx(tuple(expected))
+
+
+def test_wilson_is_zero_to_one_without_images():
+    assert wilson(float('nan'), 0) == (0, 1)

@@ -24,7 +24,7 @@ class Planted:
         return os.mkdir, (str(self.path),)
 
 
-def test_what_mmengine_writes_is_read(tmp_path):
+def test_read_predictions_reads_files_of_mmengine(tmp_path):
     path = tmp_path / 'results.pkl'
     mmengine.dump([RESULT, RESULT], path)
     for result in read_predictions(path, 'gt_label', 'pred_score'):
@@ -32,23 +32,23 @@ def test_what_mmengine_writes_is_read(tmp_path):
         assert result['scale_factor'] == (1.0, 0.5)
         assert result['pred_score'].tolist() == [0.25, 0.75]
         assert result['gt_label'].dtype == torch.int64
-    with pytest.raises(ValueError, match='a, b; .*--out results.pkl'):
+    with pytest.raises(ValueError, match='a, b'):
         read_predictions(path, 'gt_label', 'b', 'a')
 
 
-def test_code_in_it_is_not_run(tmp_path):
+def test_read_predictions_does_not_run_code(tmp_path):
     path = tmp_path / 'results.pkl'
     path.write_bytes(pickle.dumps([Planted(tmp_path / 'made')]))
-    with pytest.raises(ValueError, match='mkdir, and a pickle can run code'):
+    with pytest.raises(ValueError, match='mkdir'):
         read_predictions(path)
     assert not (tmp_path / 'made').exists()
 
 
 @pytest.mark.parametrize('data', [b'', b'text', pickle.dumps([])])
-def test_no_results(tmp_path, data):
+def test_read_predictions_refuses_other_files(tmp_path, data):
     path = tmp_path / 'results.pkl'
     path.write_bytes(data)
-    with pytest.raises(ValueError, match='--out results.pkl'):
+    with pytest.raises(ValueError, match='--out'):
         read_predictions(path)
     with pytest.raises(FileNotFoundError):
         read_predictions(tmp_path / 'gone.pkl')

@@ -16,16 +16,15 @@ from mmclca.evaluation.cost import count, count_config
 from mmclca.registry import MODELS
 
 DATA = Path(__file__).parents[1] / 'data'
-# The CLCA authors' ViT-B/16 with 80 classes. Image size, method, keep rate;
-# millions of parameters, GMACs and the tokens that leave layers 3, 6, 9 and
-# 11, without and then with CLCA (less a head that theirs does not use). Of
-# ATS the GMACs leave something out, and at keep rate 1 the tokens depend on
-# the image.
+# The CLCA authors' ViT-B/16 with 80 classes. Key: image size, method, keep
+# rate. Value: million parameters, GMACs, tokens after layers 3, 6, 9 and 11;
+# first without, then with CLCA (without an unused head). GMACs for ATS are
+# incomplete, and at keep rate 1 its tokens depend on the image.
 AUTHORS = {
     tuple(row.split()[:3]): row.split()[3:]
     for row in (DATA / 'authors_costs.txt').read_text().splitlines()[1:]
 }
-OF_ONE_TOKEN = dict(SiT=768 // 2 + 1, PatchMerger=768)  # parameters
+OF_ONE_TOKEN = dict(SiT=768 // 2 + 1, PatchMerger=768)  # parameters per token
 
 
 def model(size, method, keep_rate, clca, **arch):
@@ -34,16 +33,16 @@ def model(size, method, keep_rate, clca, **arch):
 
 
 def authors(size, method, keep_rate, clca):
-    """Millions of parameters, GMACs and tokens of the authors' model."""
+    """Million parameters, GMACs and tokens of the authors' model."""
     if clca and (method, keep_rate) == ('ToMe', '1.0'):
-        method = 'plain'  # theirs crashes, ours does nothing
+        method = 'plain'  # the authors' code crashes; no reduction here
     row = AUTHORS[size, method, keep_rate][3 * clca : 3 * clca + 3]
     params, gmacs, tokens = row
     return float(params), float(gmacs), [int(n) for n in tokens.split('/')]
 
 
 def ours(tokens):
-    """Where the authors' last stage leaves CLS alone, a token stays here."""
+    """Add the patch token that remains where the authors keep only CLS."""
     alone = tokens[2] == 1
     return [*tokens[:2], *(number + alone for number in tokens[2:])]
 
@@ -60,7 +59,7 @@ QUICK = {
 
 
 def marked_cases():
-    """All rows; those without which every two values still meet are slow."""
+    """Mark all rows as slow, except a set with all value pairs."""
     for row, clca in product(AUTHORS, (False, True)):
         case = (*row, clca)
         if 'ATS' not in row:
@@ -69,7 +68,7 @@ def marked_cases():
 
 
 @pytest.mark.parametrize('size, method, keep_rate, clca', list(marked_cases()))
-def test_agrees_with_the_authors(size, method, keep_rate, clca):
+def test_costs_equal_the_authors_models(size, method, keep_rate, clca):
     params, gmacs, tokens = authors(size, method, keep_rate, clca)
     cost = count_config(model(int(size), method, keep_rate, clca))
     assert leaving(cost) == ours(tokens)
@@ -81,9 +80,8 @@ def test_agrees_with_the_authors(size, method, keep_rate, clca):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('keep_rate, clca', [('0.5', True), ('0.1', False)])
-def test_of_ats_the_authors_leave_something_out(keep_rate, clca):
-    """The matrix products of attention. And theirs projects the tokens that
-    stay only, ours all that the attention saw."""
+def test_ats_costs_equal_the_authors_counts_plus_attention(keep_rate, clca):
+    """Their counts omit attention products, and project kept tokens only."""
     params, gmacs, tokens = authors('224', 'ATS', keep_rate, clca)
     cost = count_config(model(224, 'ATS', keep_rate, clca))
     assert leaving(cost) == ours(tokens)
@@ -96,7 +94,9 @@ def test_of_ats_the_authors_leave_something_out(keep_rate, clca):
 
 @pytest.mark.parametrize('method', ['KMedoids', 'Sinkhorn'])
 @pytest.mark.parametrize('keep_rate, clca', [('0.5', True), ('0.1', False)])
-def test_methods_that_leave_as_many_tokens_as_sit(method, keep_rate, clca):
+def test_clustering_methods_keep_as_many_tokens_as_sit(
+    method, keep_rate, clca
+):
     cost = count_config(model(224, method, keep_rate, clca))
     assert leaving(cost) == ours(authors('224', 'SiT', keep_rate, clca)[-1])
 
@@ -110,8 +110,8 @@ def test_methods_that_leave_as_many_tokens_as_sit(method, keep_rate, clca):
         (112, 'KMedoids', (49, 24, 12), 'cpu'),
     ],
 )
-def test_distances_are_apart(size, method, lengths, device):
-    """Each stage has the distances of all pairs of what is clustered."""
+def test_distances_are_counted_separately(size, method, lengths, device):
+    """Each stage computes the distances between all clustered tokens."""
     config = model(size, method, '0.5', False, arch='deit-tiny', channels=192)
     with torch.device(device):
         cost = count(MODELS.build(config))
@@ -123,7 +123,7 @@ def test_distances_are_apart(size, method, lengths, device):
 
 
 @pytest.mark.slow
-def test_others_have_no_distances():
+def test_other_methods_need_no_distances():
     for method in set(ALL) - {'DPCKNN', 'KMedoids', 'ATS'}:
         config = model(64, method, '0.5', True, arch='deit-tiny', channels=192)
         assert count_config(config).distances == 0

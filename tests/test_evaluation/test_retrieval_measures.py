@@ -14,7 +14,7 @@ from mmclca.models.retrievers import nearest_votes
 
 @pytest.fixture
 def rankings():
-    """Similarities of 9 queries to 12 images, and what is relevant."""
+    """Similarities of 9 queries to 12 images, and the relevant images."""
     torch.manual_seed(0)
     similarity = torch.randn(9, 12, dtype=torch.float64)
     relevant = torch.rand(9, 12) < 0.3
@@ -36,7 +36,7 @@ def slow_average_precision(similarity, relevant):
     return sum(precisions) / len(precisions)
 
 
-def test_average_precision_by_a_loop(rankings):
+def test_average_precision_equals_a_slow_loop(rankings):
     expected = [
         slow_average_precision(*map(torch.Tensor.tolist, pair))
         for pair in zip(*rankings, strict=True)
@@ -45,7 +45,7 @@ def test_average_precision_by_a_loop(rankings):
 
 
 @pytest.mark.parametrize('k', [1, 3, 5, 99])
-def test_recall_by_a_loop(rankings, k):
+def test_recall_equals_a_slow_loop(rankings, k):
     expected = [
         float(any(relevant[i] for i in row.argsort(descending=True)[:k]))
         for row, relevant in zip(*rankings, strict=True)
@@ -53,7 +53,7 @@ def test_recall_by_a_loop(rankings, k):
     assert recall_at(k, *rankings).tolist() == expected
 
 
-def test_what_cannot_be_found_does_not_count(rankings):
+def test_excluded_images_do_not_count(rankings):
     similarity, relevant = (part.clone() for part in rankings)
     similarity[0, 0] = -torch.inf
     found = average_precision(similarity, relevant)[0]
@@ -66,7 +66,7 @@ def test_what_cannot_be_found_does_not_count(rankings):
     )
 
 
-def test_votes_by_a_loop(rankings):
+def test_nearest_votes_equal_a_slow_loop(rankings):
     similarity = rankings[0]
     labels = torch.tensor([0, 1, 2] * 4)
     found = nearest_votes(similarity, labels, 3, k=5, temperature=0.5)
@@ -78,7 +78,7 @@ def test_votes_by_a_loop(rankings):
         assert scores.tolist() == pytest.approx(expected)
 
 
-def test_the_nearest_alone_decides_and_few_images_are_enough(rankings):
+def test_nearest_votes_limit_k_to_the_gallery(rankings):
     labels = torch.arange(12)
     one = nearest_votes(rankings[0], labels, 12, k=1)
     assert torch.equal(one.argmax(1), rankings[0].argmax(1))
@@ -96,7 +96,7 @@ def evaluated(rankings, **options):
     return metric.evaluate(len(rankings[0]))
 
 
-def test_metric_is_the_mean_over_queries_that_can_be_answered(rankings):
+def test_metric_is_the_mean_over_matched_queries(rankings):
     found = evaluated(rankings, topk=(1, 5))
     precision = average_precision(*rankings).mean().item() * 100
     recall = recall_at(5, *rankings).mean().item() * 100
@@ -112,9 +112,9 @@ def test_metric_is_the_mean_over_queries_that_can_be_answered(rankings):
     assert fewer['retrieval/unmatched'] == 1
 
 
-def test_metric_refuses_what_it_cannot_measure(rankings):
+def test_metric_refuses_unmatched_queries_and_invalid_k(rankings):
     with pytest.raises(ValueError, match='9 queries'):
         evaluated((rankings[0], torch.zeros_like(rankings[1])))
     for topk in ((), (0,), (1.5,)):
-        with pytest.raises(ValueError, match='positive integers'):
+        with pytest.raises(ValueError, match='topk='):
             RetrievalMetric(topk=topk)

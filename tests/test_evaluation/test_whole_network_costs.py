@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parameters and multiply-accumulates of CaiT, ResMLP and PatchConvNet.
+"""Costs of CaiT, ResMLP and PatchConvNet in Touvron's thesis (2022).
 
-Every row of Touvron's thesis, by its closed forms and counted on our models.
-Its numbers leave out what works on single elements; our counter takes norms
-and affine maps along, one multiply-accumulate an element.
+Every table row, by closed forms and counted. The thesis omits elementwise
+operations; the counter adds one multiply-accumulate per element for norms and
+affine maps.
 """
 
 from math import ceil
@@ -28,7 +28,7 @@ QUICK = (
 
 
 def built(name, size, **options):
-    """The model of a piece for images of a size, on the meta device."""
+    """Build the model of a base config for an image size, on meta."""
     model = piece(f'models/{name}')['model']
     model['backbone'].update(img_size=size, **options)
     with torch.device('meta'):
@@ -40,7 +40,7 @@ def parameters(model):
 
 
 def macs(model, size):
-    """What our counter counts of one image, without single elements."""
+    """Count MACs for one image, without elementwise operations."""
     image = torch.zeros(1, 3, size, size, device='meta')
     with torch.no_grad(), MacCounter() as counter:
         model(image)
@@ -77,13 +77,13 @@ def patch_convnet_forms(model, size):
     backbone, K = model.backbone, CLASSES
     L, d = len(backbone.layers), backbone.embed_dims
     N, queries = ceil(size / 16) ** 2, backbone.pool.cls_token.size(1)
-    keys = N + (queries == 1)  # CLS is no key where there is one a class
+    keys = N + (queries == 1)  # CLS is a key only if there is one query
     params = L * (2.5 * d**2 + 16.25 * d) + 3.375 * d + 5.90625 * d**2
     params += 10 * d**2 + 14 * d + queries * d + 2 * d + (d + 1) * K
     stem = size**2 * (27 * d / 32 + 27 * d**2 / 512)
     column = L * (N * (2 * d**2 + 9 * d) + d**2 / 2)
     pooling = 2 * keys * d**2 + queries * (2 * d**2 + 2 * keys * d + 6 * d**2)
-    head = d * K * (queries == 1)  # else a product of elements, a class each
+    head = d * K * (queries == 1)  # else elementwise products
     return params, stem + column + pooling + head
 
 
@@ -95,7 +95,7 @@ FORMS = {
 
 
 def rows():
-    """Piece, side of an image, parameters and GMACs; few that are quick."""
+    """Rows of the table: config, size, parameters, GMACs; mostly slow."""
     for row in read_rows(DATA / 'whole_network_costs.csv'):
         name, size = row['piece'], int(row['size'])
         marks = [pytest.mark.slow] * ((name, size) not in QUICK)
@@ -106,8 +106,7 @@ def rows():
 
 
 @pytest.mark.parametrize('name, size, params, gmacs', [*rows()])
-def test_every_row_of_the_thesis(name, size, params, gmacs):
-    """Counted, by formula and in the table: all three are the same."""
+def test_costs_equal_formula_and_table(name, size, params, gmacs):
     model = built(name, size)
     by_formula = FORMS[name.split('-')[0]](model, size)
     assert (parameters(model), macs(model, size)) == by_formula
@@ -115,8 +114,8 @@ def test_every_row_of_the_thesis(name, size, params, gmacs):
     assert by_formula[1] / 1e9 == pytest.approx(gmacs, rel=1e-3)
 
 
-def test_class_mlp():
-    """Two layers, in which patches are summed by N + 1 weights and a bias."""
+def test_class_mlp_adds_two_layers():
+    """Each sums the patches with N + 1 weights and a bias."""
     model = built('resmlp-s12-p16', 224, ending='class_mlp')
     N, d = 196, 384
     params, by_formula = resmlp_forms(model, 224)

@@ -63,7 +63,7 @@ def copy(place, said, tmp_path):
 def test_what_it_says_and_writes(said, place):
     assert '16 photos, 4 classes' in said[0]
     assert all(name in said[1] for name in CLASSES)
-    good, sure, unknown, saved, following = said[-6:-1]
+    good, sure, unknown, saved, _, following = said[-6:]
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
     assert f'{facts["held_out"]["accuracy"]:.1%} accuracy' in good

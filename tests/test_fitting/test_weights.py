@@ -34,7 +34,7 @@ def test_pixels_that_there_are_not():
 
 def test_a_file_in_words(tmp_path):
     found = find_weights(str(write_weights(tmp_path)))
-    assert '4 layers, 64 channels, patch size 32' in found.describe()
+    assert '4 layers, 64 channels, patches of 32 px' in found.describe()
     assert found.backbone['patch_size'] == 32
     assert 'tiny is not in timm' in found.notes[0]
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Every model piece says what timm says of the model that it names."""
+"""Base configs of models agree with the timm models that they name."""
 
 from functools import cache
 
@@ -12,7 +12,7 @@ from mmclca.registry import MODELS
 
 MOCO = 'https://dl.fbaipublicfiles.com/moco-v3/vit-b-300ep/'
 IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
-# of the paper: normalized as for ImageNet, which their weights did not see
+# the paper uses ImageNet normalization, unlike the pre-training
 SEEN_OTHERWISE = ('vit-base-p16', 'miil-base-p16', 'clip-base-p16')
 
 
@@ -32,7 +32,7 @@ def pair(backbone):
         return MODELS.build(options), model
 
 
-def test_there_is_no_other_piece():
+def test_names_cover_every_config():
     found = {
         path.stem.removeprefix('clca-evit_')
         for path in FOLDER.glob('clca-evit_*.py')
@@ -40,7 +40,7 @@ def test_there_is_no_other_piece():
     assert found == {*NAMES, 'vit-mini-p14'}
 
 
-def test_weights_are_those_of_the_name(backbone):
+def test_config_loads_weights_of_its_name(backbone):
     name = piece(backbone).load_from
     if backbone == 'mocov3-base-p16':
         assert name == f'{MOCO}linear-vit-b-300ep.pth.tar'
@@ -49,11 +49,7 @@ def test_weights_are_those_of_the_name(backbone):
     assert timm.is_model_pretrained(NAMES[backbone])
 
 
-def test_every_parameter_of_timm_has_its_place(backbone):
-    """Names and shapes: width, depth, biases, layer scale, norms, registers.
-
-    Positions, of another size for some, are resized.
-    """
+def test_parameters_of_timm_load_without_rest(backbone):
     here, model = pair(backbone)
     keys = here.load_state_dict(model.state_dict(), strict=True)
     assert not keys.missing_keys and not keys.unexpected_keys
@@ -62,7 +58,7 @@ def test_every_parameter_of_timm_has_its_place(backbone):
     )
 
 
-def test_settings_that_no_shape_shows(backbone):
+def test_heads_eps_scale_and_dropout_equal_timm(backbone):
     here, model = pair(backbone)
     layer, block = here.layers[0], model.blocks[0]
     assert layer.attn.num_heads == block.attn.num_heads
@@ -76,14 +72,14 @@ def test_settings_that_no_shape_shows(backbone):
     assert not layer.attn.attn_drop and not here.drop_after_pos.p
 
 
-def test_normalization(backbone):
+def test_normalization_equals_timm_or_paper(backbone):
     preprocessor = piece(backbone).model.data_preprocessor
     assert preprocessor.to_rgb
     here = (preprocessor.mean, preprocessor.std)
     cfg = timm.get_pretrained_cfg(NAMES[backbone])
     seen = tuple([255 * v for v in values] for values in (cfg.mean, cfg.std))
     if backbone == 'mocov3-base-p16':
-        seen = IMAGENET  # its own code, timm's name is that of the AugReg ViT
+        seen = IMAGENET  # timm's name is the AugReg ViT
     if backbone in SEEN_OTHERWISE:
         assert here == IMAGENET
         assert here[0] != pytest.approx(seen[0])

@@ -27,16 +27,16 @@ def case(request):
 
 @pytest.fixture
 def model(case, tmp_path):
-    """Our model with the authors' weights, loaded as people load them."""
+    """Our model with the authors' weights, loaded from a file."""
     torch.save({'model': weights(case)}, tmp_path / 'authors.pth')
     model = MODELS.build(config(case)).double()
     load_checkpoint(model, str(tmp_path / 'authors.pth'))
     return model
 
 
-def test_logits_token_counts_loss_and_gradients(case, model):
+def test_model_equals_authors_model(case, model):
     check_logits_and_token_counts(case, model.eval())
-    # not where training is random, or varies with the batch
+    # missing for random or batch-dependent training
     if 'train_loss' in case:
         check_train_loss_and_gradients(case, model.train())
 
@@ -83,9 +83,9 @@ def check_train_loss_and_gradients(case, model):
 
 
 def _norm(model, case, names):
-    """Norm of the gradients of what is one parameter in theirs."""
+    """Gradient norm of our parameters for one of theirs."""
     params = dict(model.backbone.named_parameters())
     grads = [params[name].grad for name in names if name in params]
     if len(names) > 1 and case['model'].get('no_embed_class'):
-        grads = [grads[0][:, 1:]]  # theirs has no position for CLS and CLR
+        grads = [grads[0][:, 1:]]  # theirs lacks positions for CLS and CLR
     return torch.cat([grad.flatten() for grad in grads]).norm()

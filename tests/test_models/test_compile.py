@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Backbone and head are one graph each, compiled once for a shape."""
+"""Backbone and head compile to one graph each, once per shape."""
 
 import pytest
 import torch
@@ -12,14 +12,14 @@ from mmclca.engine.hooks.compile_hook import compiles_right
 from mmclca.models.heads import CLAHead
 from mmclca.models.layers import talking_heads
 
-# a C++ file a graph, where one a kernel takes three times as long
+# one C++ file per graph, three times faster than one per kernel
 MACHINE_CODE = torch._inductor.config.patch(cpp_wrapper=True)
-# that drop, sample or break ties otherwise than in training
+# reducers with another drop, sampling or tie-breaking in training
 OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
 
 pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
-# that has a loss and noise of its own; the others are slow tests
+# has a loss and noise; other reducers run as slow tests
 QUICK = ('DynamicViT',)
 
 
@@ -34,7 +34,7 @@ def name(request):
 
 
 def small_classifier(name, cla=True, num_layers=2, **options):
-    """A classifier that reduces in all layers but the last."""
+    """A classifier with a reduction in every layer except the last."""
     backbone = vit(
         num_layers=num_layers,
         reduce_at=tuple(range(num_layers - 1)),
@@ -51,7 +51,7 @@ def compiled(function, backend, **options):
 
 
 def step(model, backbone, head, x):
-    """Class scores, loss and, in training, gradients, by name."""
+    """Scores and loss by name, and in training gradients."""
     torch.manual_seed(1)  # of dropout and Gumbel noise
     model.zero_grad()
     with torch.set_grad_enabled(model.training):
@@ -67,7 +67,7 @@ def step(model, backbone, head, x):
 
 
 def assert_near(ours, theirs):
-    """Within 1e-4 of the largest number; some gradients are all rounding."""
+    """Compare relative to the largest value; some gradients are noise."""
     for result, expected in zip(ours, theirs, strict=True):
         largest = max((x.abs().max() for x in expected.values()), default=0)
         for key in expected:
@@ -76,13 +76,13 @@ def assert_near(ours, theirs):
 
 
 def check(model, backend):
-    """Equal to the model as it stands; compiled for the first batch only."""
+    """Compare with eager mode; refuse recompilation for other batches."""
     x, *others = (images(4) for _ in range(3))
-    # ATS pads as it does where it is compiled, and as much dropout is drawn
+    # ATS pads as if compiled, so that dropout samples as many numbers
     with compiling():
         expected = step(model, model.backbone.forward_tokens, model.head, x)
     functions = [compiled(model.backbone.forward_tokens, backend), model.head]
-    if isinstance(model.head, CLAHead):  # another one has nothing of ours
+    if isinstance(model.head, CLAHead):  # other heads are mmpretrain's
         functions[1] = compiled(model.head, backend)
     assert_near(step(model, *functions, x), expected)
     with torch.compiler.set_stance('fail_on_recompile'):
@@ -91,14 +91,13 @@ def check(model, backend):
 
 
 @pytest.mark.slow
-def test_one_graph_for_all_batches_in_training(name):
+def test_training_compiles_to_one_graph(name):
     options = dict(drop_rate=0.1, drop_path_rate=0.1)
     check(small_classifier(name, **options).train(), 'eager')
 
 
 @pytest.mark.parametrize('name', ['DynamicViT'], indirect=True)
-def test_one_graph_for_all_batches_in_evaluation(name):
-    """Where it drops what it masks in training."""
+def test_evaluation_compiles_to_one_graph(name):
     check(small_classifier(name).eval(), 'eager')
 
 
@@ -108,17 +107,17 @@ def test_one_graph_for_all_batches_in_evaluation(name):
     reason=f'torch {torch.__version__} compiles training wrongly, as '
     'CompileHook warns: install torch 2.14',
 )
-def test_machine_code_is_right(name):
+def test_inductor_training_equals_eager(name):
     options = dict(drop_rate=0.1, drop_path_rate=0.1)
     model = small_classifier(name, name == 'EViT', **options).train()
-    # of the numbers that eager mode draws
+    # random numbers as in eager mode
     with MACHINE_CODE, torch._inductor.config.patch(fallback_random=True):
         check(model, 'inductor')
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', OTHER_IN_EVALUATION, indirect=True)
-def test_machine_code_is_right_in_evaluation(name):
+def test_inductor_evaluation_equals_eager(name):
     with MACHINE_CODE:
         check(small_classifier(name).eval(), 'inductor')
 
@@ -133,7 +132,7 @@ OTHERS = dict(
 
 @pytest.mark.slow
 @pytest.mark.parametrize('kind', OTHERS)
-def test_machine_code_of_other_backbones(kind):
+def test_inductor_equals_eager_for_other_backbones(kind):
     config = dict(OTHERS[kind], type=f'mmclca.{kind}', img_size=32)
     model, x = build(config).eval(), images()
     with torch.no_grad(), MACHINE_CODE:
@@ -141,7 +140,7 @@ def test_machine_code_of_other_backbones(kind):
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_all_that_a_backbone_may_have():
+def test_all_options_together_compile():
     config = vit(
         num_layers=2,
         reduce_at=(0,),
@@ -169,8 +168,7 @@ def test_all_that_a_backbone_may_have():
     'train', [False, pytest.param(True, marks=pytest.mark.slow)]
 )
 @pytest.mark.slow
-def test_talking_heads_of_tokens_that_merge(monkeypatch, train):
-    """Queries in chunks."""
+def test_chunked_talking_heads_with_merging_compile(monkeypatch, train):
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 6)
     config = dict(
         vit(num_layers=2),
@@ -183,7 +181,7 @@ def test_talking_heads_of_tokens_that_merge(monkeypatch, train):
 
 
 @pytest.mark.slow
-def test_mixed_precision():
+def test_mixed_precision_compiles():
     model = small_classifier('EViT').eval()
     function = compiled(model, 'aot_eager')
     x = images()
@@ -192,9 +190,9 @@ def test_mixed_precision():
 
 
 @pytest.mark.slow
-def test_batch_size_may_be_a_variable(name):
+def test_dynamic_batch_size_compiles_once(name):
     if name == 'ATC':
-        pytest.skip('a loop of torch takes no variable shapes')
+        pytest.skip('while_loop does not support dynamic shapes')
     model = small_classifier(name).eval()
     function = compiled(model, 'eager', dynamic=True)
     with torch.no_grad():
@@ -210,8 +208,7 @@ def test_batch_size_may_be_a_variable(name):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
 @pytest.mark.parametrize('train', [False, True])
-def test_cuda_graphs(name, train):
-    """Replayed, as nothing of the model prevents it."""
+def test_cuda_graphs_are_not_skipped(name, train):
     if name == 'ATC':
         pytest.skip('CUDA graphs have no loops')
     model = small_classifier(name).train(train).cuda()

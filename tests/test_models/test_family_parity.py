@@ -2,7 +2,7 @@
 """Parity with the public code of the ViT family, in float64.
 
 Distilled DeiT, DeiT III with parallel branches and the hMLP stem, CaiT, ResMLP
-and PatchConvNet, each from a file in the layout of its release.
+and PatchConvNet, each loaded from a file with the release's layout.
 """
 
 import re
@@ -40,7 +40,7 @@ def model(case, tmp_path):
 
 
 @each(CASES)
-def test_scores_and_what_leaves_the_layers(case, model):
+def test_scores_and_layer_outputs_equal_public_code(case, model):
     scores, ours = outputs(model.eval(), images(case))
     assert close(scores, case['expect']['logits'])
     for name, *theirs in case['expect']['trace']:
@@ -49,7 +49,7 @@ def test_scores_and_what_leaves_the_layers(case, model):
 
 @torch.no_grad()
 @each(cases('deit_distilled'))
-def test_scores_of_both_tokens(case, model):
+def test_distilled_scores_equal_public_code(case, model):
     expect = case['expect']
     names = dict(softmax='mean_of_softmax', cls='logits_cls')
     names['dist'] = 'logits_dist'
@@ -61,8 +61,7 @@ def test_scores_of_both_tokens(case, model):
 
 @torch.no_grad()
 @each(POOLED)
-def test_what_cls_reads(case, model):
-    """Of each layer, image and head; the rows of queries themselves."""
+def test_class_attention_equals_public_code(case, model):
     expect = case['expect']
     maps = model.eval().backbone.class_attention(images(case))
     ours = [[sums(image) for image in layer] for layer in maps]
@@ -70,15 +69,14 @@ def test_what_cls_reads(case, model):
     if case['system'] == 'cait':
         for layer, theirs in zip(maps, expect['attention_first'], strict=True):
             assert close(layer[0, : len(theirs), 0], theirs)
-    elif case['multiclass']:  # of the first image
+    elif case['multiclass']:
         assert close(maps[0][0, 0], expect['attention_first'])
     else:
         assert close(maps[0][:, :, 0], expect['attention'])
 
 
 @each(CASES)
-def test_training(case, model):
-    """Loss, gradients, and the running statistics of a BatchNorm."""
+def test_training_step_equals_public_code(case, model):
     expect = case['expect']
     out = model.train()(images(case))
     if case['system'] == 'deit_distilled':
@@ -96,7 +94,7 @@ def test_training(case, model):
 
 
 def distillation_loss(case, cls, dist):
-    """Of equations 3.2 and 3.3, with the teacher's drawn scores."""
+    """Equations 3.2 and 3.3, with random teacher scores."""
     teacher = 2 * normal(case['seed'], 'teacher_logits', dist.shape).double()
     base = F.cross_entropy(cls, targets(case))
     how = case['distill'], case['alpha'], case['tau']
@@ -104,7 +102,7 @@ def distillation_loss(case, cls, dist):
 
 
 def by_class(head, norms):
-    """Compare the gradients of a head a class; leaves that of all in one."""
+    """Compare gradients per class; return norms for the joined head."""
     norms, found = dict(norms), {'weight': 0, 'bias': 0}
     for key in list(filter(OF_CLASS.match, norms)):
         label, name = OF_CLASS.match(key).groups()
@@ -116,21 +114,10 @@ def by_class(head, norms):
     return norms | joined
 
 
-def test_the_release_with_one_query_starts_one_a_class(tmp_path):
+def test_release_with_one_query_loads_into_one_per_class(tmp_path):
     (case,) = (case for case in CASES if case['name'] == 'pcn_base')
     model = classifier(dict(case, multiclass=True), tmp_path)
     theirs = weights(case)
     queries = model.backbone.pool.cls_token.float()
     assert torch.equal(queries, theirs['cls_token'].expand(1, 10, -1))
     assert torch.equal(model.head.weight.float(), theirs['head.weight'])
-
-
-def test_all_layouts_are_there():
-    """Branches with both stems; one query and one a class, an odd side."""
-    layouts = {(case['branches'], case['stem']) for case in cases('deit3')}
-    assert layouts >= {(2, 'patch'), (3, 'patch'), (1, 'hmlp_bn')}
-    assert (1, 'hmlp_ln') in layouts
-    pooled = cases('patchconvnet')
-    queries = {(case['multiclass'], case['num_heads']) for case in pooled}
-    assert queries == {(False, 1), (True, 1), (False, 4)}
-    assert any(case['img_size'] % 16 for case in pooled)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The pieces of Touvron's thesis and of Three things, and timm's models.
+"""Base configs from Touvron's thesis and Three things, and timm's models.
 
 DeiT, DeiT III, parallel ViTs, CaiT, ResMLP and PatchConvNet.
 """
@@ -20,7 +20,6 @@ from torch.overrides import TorchFunctionMode
 from mmclca.registry import MODELS
 
 FOLDER = CONFIGS / '_base_/models'
-DOCS = (ROOT / 'docs/weights.md').read_text()
 RELEASES = 'https://dl.fbaipublicfiles.com/deit/'
 with (ROOT / 'docs/weights.csv').open(newline='') as table:
     RELEASED = [
@@ -28,17 +27,18 @@ with (ROOT / 'docs/weights.csv').open(newline='') as table:
         for row in csv.DictReader(table)
     ]
 OF_TIMM = [row for row in RELEASED if row[1]]
-FIRST = {  # timm's name in the first row of each piece
+FIRST = {  # timm's name in the first row of each config
     piece: name for _, name, piece, _ in reversed(OF_TIMM)
 }
-# what load_from is: the first row of each piece
+# load_from: the first row of each config
 WEIGHTS = {
     name: f'timm://{of_timm}' if of_timm else RELEASES + file
     for file, of_timm, name, _ in reversed(RELEASED)
 }
-# drop path on ImageNet-1k and initial LayerScale: thesis (chapters 3 to 7),
-# and Three things, section 3, whose shorter training has none. The thesis has
-# no rate for cait-b12, ResMLP, l60 and l120, no value for s20, s36 and b36.
+# drop path on ImageNet-1k and initial LayerScale: thesis (chapters 3 to 7) and
+# Three things, section 3 (a shorter training without LayerScale). The thesis
+# omits the rate for cait-b12, ResMLP, l60 and l120, and the value for s20, s36
+# and b36.
 SETTINGS = {
     'deit-tiny-distilled': (0.1, 0),
     'deit-small-distilled': (0.1, 0),
@@ -85,7 +85,7 @@ KINDS = ('cait', 'deit', 'par-vit', 'patchconvnet', 'resmlp')
 NAMES = sorted(path.stem for kind in KINDS for path in FOLDER.glob(f'{kind}*'))
 VITS = [name for name in NAMES if name.startswith(('deit', 'par-vit'))]
 NEW = [name for name in NAMES if name in FIRST]
-# of the others a layer is slow to build
+# other configs have layers that are slow to build
 QUICK = (
     *('cait-b12-p16', 'cait-xxs24-p16', 'resmlp-s12-p16', 'patchconvnet-s20'),
     *VITS,
@@ -104,7 +104,7 @@ def built(model):
 
 
 def shallow(name):
-    """The settings of a piece, for one layer."""
+    """Model of a config, reduced to one layer."""
     model = piece(f'models/{name}')['model']
     backbone = model['backbone']
     if name in VITS:
@@ -122,19 +122,8 @@ def some_slow(names):
     ]
 
 
-def test_docs_list_every_model_of_timm_and_every_piece():
-    kinds = ['deit*', 'cait*', 'resmlp*']
-    assert {name for _, name, _, _ in OF_TIMM} == {
-        name for kind in kinds for name in timm.list_pretrained(kind)
-    }
-    assert not timm.list_pretrained('*patchconv*')
-    assert all(f'`{name}`' in DOCS for name in NAMES)
-    assert all((FOLDER / f'{name}.py').is_file() for name in WEIGHTS)
-
-
 @pytest.mark.parametrize('file, name, stem, size', OF_TIMM)
-def test_names_of_the_release(file, name, stem, size):
-    """One file, architecture and size under each of timm's names."""
+def test_docs_name_file_size_and_architecture_of_timm(file, name, stem, size):
     cfg = timm.get_pretrained_cfg(name)
     assert (cfg.url, cfg.input_size[1]) == (RELEASES + file, int(size))
     one, other = (
@@ -145,9 +134,7 @@ def test_names_of_the_release(file, name, stem, size):
 
 
 @pytest.mark.parametrize('name', NAMES)
-def test_first_lines_weights_and_drop_path(name):
-    lines = (FOLDER / f'{name}.py').read_text().splitlines()
-    assert lines[0].startswith('# Copyright') and lines[1].startswith('# ')
+def test_config_sets_weights_size_and_drop_path(name):
     cfg = read(FOLDER / f'{name}.py')
     assert cfg.load_from == WEIGHTS.get(name)
     backbone = cfg.model.backbone
@@ -161,18 +148,14 @@ def test_first_lines_weights_and_drop_path(name):
 
 
 def first_block(model):
-    """Its weights, without those of the other blocks."""
+    """Weights without blocks after the first."""
     others = re.compile(r'blocks\.[1-9]')
     weights = model.state_dict().items()
     return {name: value for name, value in weights if not others.match(name)}
 
 
 @pytest.mark.parametrize('name', some_slow(NEW))
-def test_every_parameter_of_timm_has_its_place(name):
-    """Names and shapes, and what no shape shows: heads and eps.
-
-    Of one layer; their number is in the tests of what families cost.
-    """
+def test_parameters_heads_and_eps_equal_timm(name):
     here = built(shallow(name))
     options = {} if name.startswith('resmlp') else dict(depth=1)
     if name in VITS:
@@ -191,7 +174,7 @@ def test_every_parameter_of_timm_has_its_place(name):
 
 
 class OnesOnCPU(TorchFunctionMode):
-    """LayerScale, made of ones, has values even on the meta device."""
+    """Keep the values of LayerScale, made by ``ones``, on the CPU."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -205,8 +188,7 @@ LAYERS = dict(cait=(2, 2), resmlp=(2, 0), patchconvnet=(1, 1))
 
 
 @pytest.mark.parametrize('name', some_slow(NAMES))
-def test_initial_layer_scale(name):
-    """The same in all layers, those of class attention among them."""
+def test_initial_layer_scale_in_all_layers(name):
     whole = name not in VITS
     model = piece(f'models/{name}')['model'] if whole else shallow(name)
     with torch.device('meta'), OnesOnCPU():
@@ -221,8 +203,7 @@ def test_initial_layer_scale(name):
 
 
 @pytest.mark.parametrize('name', [name for name in VITS if name not in NEW])
-def test_branches(name):
-    """As many as its name says."""
+def test_name_gives_number_of_branches(name):
     shape = re.search(r'-(\d+)x(\d+)-', name)
     layer = built(shallow(name)).backbone.layers[0]
     if shape is None:
@@ -235,7 +216,7 @@ def test_branches(name):
 
 
 def release(there):
-    """The file that DeiT III's authors would write of a model of timm."""
+    """Weights of a timm model with the names in DeiT III's release."""
     weights = there.state_dict()
     return {
         'model': {
@@ -246,8 +227,7 @@ def release(there):
 
 
 @pytest.mark.parametrize('name', [name for name in VITS if name in NEW])
-def test_logits_are_those_of_timm(name, tmp_path):
-    """At their size from the release's file, at another from timm's."""
+def test_logits_equal_timm(name, tmp_path):
     side = int(name[-2:])
     there = timm.create_model(
         FIRST[name], num_classes=5, img_size=4 * side, **SMALL

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Real ImageNet weights on real leaves: the logits of timm's own models."""
+"""ImageNet weights on leaf photos give the logits of timm's models."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from mmclca.registry import MODELS
 
 IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 HALF = ([0.5] * 3, [0.5] * 3)
-CASES = {  # file: timm's name, mean and deviation of a channel
+CASES = {  # file: timm's name, mean and standard deviation
     'deit_tiny_patch16_224.pth': ('deit_tiny_patch16_224', IMAGENET),
     'vit_tiny_patch16_224.safetensors': ('vit_tiny_patch16_224', HALF),
 }
@@ -61,7 +61,7 @@ def ours(size, **backbone):
 @pytest.mark.parametrize(
     'size, bound', [((224, 224), 1e-5), ((224, 448), 1e-4)]
 )
-def test_logits_are_those_of_timm(weights, size, bound, shared):
+def test_logits_equal_timm(weights, size, bound, shared):
     name, (mean, std) = CASES[weights.name]
     there = timm.create_model(
         name,
@@ -74,11 +74,11 @@ def test_logits_are_those_of_timm(weights, size, bound, shared):
     x = leaves(shared, size, mean, std)
     with torch.no_grad():
         expected, logits = there(x), here(x)
-    assert expected.std() > 0.5  # a trained model, sure of what it sees
+    assert expected.std() > 0.5  # trained weights give confident scores
     assert (logits - expected).abs().max() <= bound
 
 
-def test_clca_starts_from_real_weights(weights, shared):
+def test_clca_model_loads_weights_and_keeps_predictions(weights, shared):
     size = (224, 224)
     here = ours(
         size,
@@ -94,4 +94,4 @@ def test_clca_starts_from_real_weights(weights, shared):
     x = leaves(shared, size, mean, std)
     with torch.no_grad():
         same = torch.cosine_similarity(here(x), plain(x))
-    assert same.min() > 0.4  # it still knows what it sees
+    assert same.min() > 0.4

@@ -1,22 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Patches and cached tokens by stage, from traces written by hand."""
+"""Patches and cached tokens per stage; attention per layer."""
 
 import torch
-from small_models import traced
+import toy_backbones  # noqa: F401, registers them
+from small_models import build, classifier, images, traced, vit
 from torch.testing import assert_close
 
 from mmclca.models.recording import (
-    assignment_maps,
+    AttentionRecorder,
+    assigned,
     cached_by_stage,
+    recording_copy,
+    stage_weights,
     survivor_maps,
 )
+from mmclca.models.reduction.attention import project_qkv
 from mmclca.models.reduction.trace import Appended, Kept, Merged, Unchanged
 
 
-def test_survivors():
-    # Four patches are tokens 1 to 4. The first reduction keeps patches 2 and
-    # 0 and fuses 1 and 3; the second one, after two cached tokens came, keeps
-    # patch 0 alone; the third one reduces nothing.
+def test_survivor_maps_per_stage():
+    # Tokens 1 to 4 are patches. The first reduction keeps patches 2 and 0 and
+    # fuses 1 and 3; two cached tokens are added; the second reduction keeps
+    # patch 0 only; the third keeps all tokens.
     mix = torch.tensor([[[0.0, 0.0, 0.3, 0.0, 0.2]]])
     trace = [
         Kept(torch.tensor([[0, 3, 1]]), mix),
@@ -28,20 +33,21 @@ def test_survivors():
     assert_close(third, second)
 
 
-def test_dropped_patches_have_no_token_and_equal_ones_the_first():
+def test_assigned_token_is_the_first_maximum_or_missing():
     trace = [
         Kept(torch.tensor([[0, 4, 2]])),
         Merged(torch.tensor([[0, 1, 1]]), torch.tensor([[1.0, 0.5, 0.5]]), 2),
         Kept(torch.tensor([[0, 1, 1]])),  # equal shares: the first token
     ]
-    kept, *merged = assignment_maps(traced(trace, 1, 4), (2, 2))
-    assert kept.tolist() == [[[-1, 2], [-1, 1]]]
-    assert all(one.tolist() == [[[-1, 1], [-1, 1]]] for one in merged)
+    stages = stage_weights(traced(trace, 1, 4))
+    kept, *merged = [assigned(weights).tolist() for weights in stages]
+    assert kept == [[-1, 2, -1, 1]]
+    assert merged == [[[-1, 1, -1, 1]]] * 2
 
 
-def test_cached_tokens():
-    # [CLS | two patches | register | CLR], then [CLS | patch | CLR | two put
-    # back], of which a token each is fused, and dropped
+def test_cached_tokens_are_counted_per_stage():
+    # [CLS | two patches | register | CLR], then [CLS | patch | CLR | two
+    # restored]; then one token is fused and one dropped
     first = torch.tensor([[0, 2, 4], [0, 1, 2]])
     last = torch.tensor([[0, 1, 1, 2, 3]] * 2)
     trace = [
@@ -50,13 +56,41 @@ def test_cached_tokens():
         *(Unchanged(), Merged(last, torch.full((2, 5), 0.5), 4)),
         Kept(torch.tensor([[0, 1], [0, 3]])),
     ]
-    # left, put back; merged with a patch, a cached token is none any more
+    # (left, restored); a token merged with a patch is not counted
     wanted = [[(1, 2), (0, 2)], [(3, 0), (2, 0)], [(2, 0)] * 2]
     assert cached_by_stage(traced(trace, 2, 2)) == [*wanted, [(0, 0), (1, 0)]]
 
 
-def test_registers_are_no_cached_tokens():
+def test_registers_are_not_counted_as_cached():
     trace = [Appended(3, cached=False), Kept(torch.tensor([[0, 1, 3, 4]]))]
     assert cached_by_stage(traced(trace, 1, 4)) == []
     trace.insert(1, Appended(1))
     assert cached_by_stage(traced(trace, 1, 4)) == [[(0, 0)]]
+
+
+def test_recorded_attention_equals_softmax_of_each_layer():
+    model = build(classifier(vit(2))).eval()
+    copied, x = recording_copy(model, AttentionRecorder), images()
+    with torch.no_grad():
+        assert torch.equal(copied(x), model(x))
+        for record, layer in zip(
+            copied.backbone.recorder.layers, model.backbone.layers, strict=True
+        ):
+            seen = project_qkv(layer.attn, layer.ln1(record.entered.x))
+            weights = (seen.q @ seen.k.mT / 8**0.5).softmax(-1)
+            assert_close(record.attn, weights.mean(dim=1))
+
+
+def test_attention_is_recorded_if_backbone_ignores_softmax():
+    backbone = dict(type='mmclca.ToyReducible', channels=16)
+    model = build(classifier(backbone)).eval()
+    block = model.backbone.attention_block
+
+    def ignore_softmax(layer, tokens, key_bias, softmax):
+        return block(layer, tokens, key_bias, None)
+
+    model.backbone.attention_block = ignore_softmax
+    copied = recording_copy(model, AttentionRecorder)
+    copied(images())
+    shapes = [layer.attn.shape for layer in copied.backbone.recorder.layers]
+    assert shapes == [(2, 18, 18)] * 3

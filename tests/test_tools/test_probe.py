@@ -65,7 +65,7 @@ def test_probe_accepts_lists_tables_and_groups(probe, folder, tmp_path):
     listed = tmp_path / 'photos.txt'
     rows = [f'{folder}/data/{f} {9 + i // 4}' for i, f in enumerate(files)]
     listed.write_text('\n'.join(rows))
-    path, said = probe('--images', listed, '--classifier', 'ncm')
+    path, said = probe('--images', listed, '--classifier', 'logistic')
     assert 'Not tested 12 ' in said
     assert TokenReductionInferencer(path).classes == ['9', '10', '11', '12']
     table = tmp_path / 'photos.csv'

@@ -8,7 +8,7 @@ import torch
 from tiny_model import write_tiny
 from tiny_run import CLASSES, write_images
 
-from mmclca.apis import neighbours
+from mmclca.apis import output
 from mmclca.visualization import figures
 
 
@@ -83,7 +83,7 @@ def test_index_gives_the_same_neighbors(retrieve, folder, tmp_path):
 def test_sheet_shows_votes_and_frames(retrieve, folder, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        neighbours, 'contact_sheet', lambda groups, out: drawn.append(groups)
+        output, 'contact_sheet', lambda groups, out: drawn.append(groups)
     )
     sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
     retrieve(
@@ -103,7 +103,7 @@ def test_sheet_shows_votes_and_frames(retrieve, folder, tmp_path, monkeypatch):
     found = ['ash', 'beech', 'elm', None]
     near = [dict(image=entry['image'], name=n, similarity=1) for n in found]
     one = dict(entry, name='ash', neighbours=near)
-    neighbours.draw_neighbours([one], sheet, coarse_of=coarse_of)
+    output.draw_neighbours([one], sheet, coarse_of=coarse_of)
     *_, cells = drawn[-1].values()
     colours = [figures.FRAMES[x] for x in (True, 'coarse', False, None)]
     assert [cell.frame for cell in cells] == [None, *colours]
@@ -121,11 +121,11 @@ def test_coarse_table_adds_metrics_per_level(retrieve, folder, tmp_path):
 
 def test_sheet_shows_evenly_spaced_queries(monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(neighbours, 'photograph', lambda path, **_: path)
+    monkeypatch.setattr(output, 'photograph', lambda path, **_: path)
     monkeypatch.setattr(
-        neighbours, 'contact_sheet', lambda groups, out: drawn.extend(groups)
+        output, 'contact_sheet', lambda groups, out: drawn.extend(groups)
     )
     entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
-    neighbours.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
+    output.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
     found = [int(name.split()[1]) for name in drawn]
     assert found == [0, 1, 3, 5, 7, 9, 11, 13]

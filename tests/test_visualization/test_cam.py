@@ -13,8 +13,8 @@ from mmclca.models.reduction.trace import patch_weights
 from mmclca.visualization import class_activation_maps
 from mmclca.visualization.cam import (
     CAM_METHODS,
+    EIGEN_METHODS,
     EPS,
-    OF_COMPONENT,
     first_component,
     smoothed_maps,
 )
@@ -23,7 +23,7 @@ model_of = partial(reduced_model, cla=True)
 
 
 def slopes(model, x, layer, category, size=1e-6):
-    """Of a class score in the normalized tokens, by small steps."""
+    """Gradient of a class score by finite differences."""
     norm = model.backbone.layers[layer].ln1
     outputs = []
 
@@ -48,7 +48,7 @@ def slopes(model, x, layer, category, size=1e-6):
 
 
 @pytest.mark.slow
-def test_equals_small_steps_and_a_slow_loop(layer=4):
+def test_maps_equal_finite_differences(layer=4):
     model, x = model_of('EViT', CACHE), noise(1).double()
     (found,) = class_activation_maps(model, x, [2], layer)
     features, slope = slopes(model, x, layer, 2)
@@ -70,16 +70,16 @@ def test_equals_small_steps_and_a_slow_loop(layer=4):
     assert_close(found.flatten(), wanted, rtol=1e-3, atol=1e-6)
 
 
-# all pairs of the two are rolled out: test_rollout.py
+# test_rollout.py has all pairs
 @pytest.mark.parametrize('reducer, cache', [*zip(REDUCERS, cycle(CACHES))])
-def test_every_method(reducer, cache):
+def test_maps_of_every_reducer_depend_on_the_image_only(reducer, cache):
     model, x = model_of(reducer, cache), noise(2).double()
     model.requires_grad_(False)
     maps = torch.stack(
         [class_activation_maps(model, x, [label] * 2) for label in range(5)]
     )
     assert maps.shape == (5, 2, 4, 4) and maps.min() >= 0
-    assert maps.any()  # one may be cut off as a whole
+    assert maps.any()  # single maps can be zero
     assert_close(class_activation_maps(model, x[1:], [4])[0], maps[4, 1])
     assert not any(p.requires_grad for p in model.parameters())
 
@@ -90,7 +90,7 @@ def test_dropped_patches_are_zero():
     assert (maps > 0).sum(dim=(1, 2)).max() <= 2
 
 
-def test_no_gradients_are_left():
+def test_maps_leave_no_gradients():
     model = model_of('EViT', CACHE, with_cp=True)
     with torch.no_grad():
         maps = class_activation_maps(model, noise(1).double())
@@ -98,14 +98,8 @@ def test_no_gradients_are_left():
     assert all(p.grad is None for p in model.parameters())
 
 
-@pytest.mark.parametrize('categories', [[1], [0, 5], [-1, 0]])
-def test_categories_that_are_not_allowed(categories):
-    with pytest.raises(ValueError, match='classes 0 to 4'):
-        class_activation_maps(model_of('TopK'), noise(2).double(), categories)
-
-
 def slow(method, x, grad):
-    """What channels add, number by number; of one image, (N, C)."""
+    """Contribution of each channel for one image, (N, C)."""
     parts = torch.zeros_like(x)
     for c in range(x.size(1)):
         a, g = x[:, c].tolist(), grad[:, c].tolist()
@@ -142,7 +136,7 @@ def test_methods_equal_a_slow_loop(method):
         assert not found[image, ~rows].any()
 
 
-def test_first_component_is_that_of_a_covariance():
+def test_first_component_equals_the_covariance_eigenvector():
     parts = torch.randn(2, 9, 4).double()
     stands = torch.ones(1, 9, 1).double()
     stands[:, 3] = 0
@@ -158,14 +152,14 @@ def test_first_component_is_that_of_a_covariance():
 
 
 @pytest.mark.parametrize('method', ['GradCAM', *CAM_METHODS])
-def test_every_way_of_weighing_channels(method):
+def test_eigen_smooth_changes_all_but_eigen_methods(method):
     model, x = model_of('EViT', CACHE), noise(2).double()
     maps = class_activation_maps(model, x, [1, 2], method=method)
     assert maps.shape == (2, 4, 4) and maps.min() >= 0 and maps.max() > 0
     smooth = class_activation_maps(
         model, x, [1, 2], method=method, eigen_smooth=True
     )
-    same = method in OF_COMPONENT
+    same = method in EIGEN_METHODS
     assert torch.equal(smooth, maps) == same
 
 
@@ -176,7 +170,16 @@ def test_smoothed_maps_of_a_mirrored_image_are_mirrored():
     assert maps.any() and torch.allclose(maps, other.flip(-1))
 
 
-def test_no_such_method():
-    model, x = model_of('EViT'), noise(1).double()
-    with pytest.raises(ValueError, match="method: no 'cam' .* layercam"):
-        class_activation_maps(model, x, method='cam')
+@pytest.mark.parametrize(
+    'options, term',
+    [
+        (dict(categories=[1]), '0 to 4'),
+        (dict(categories=[0, 5]), '0 to 4'),
+        (dict(categories=[-1, 0]), '0 to 4'),
+        (dict(method='cam'), 'layercam'),
+        (dict(layer=12), 'layer'),
+    ],
+)
+def test_maps_refuse_invalid_options(options, term):
+    with pytest.raises(ValueError, match=term):
+        class_activation_maps(model_of('TopK'), noise(2).double(), **options)

@@ -15,8 +15,8 @@ def gram(x):
     return (x @ x.T)[None]
 
 
-def test_hsic_by_its_definition():
-    # the mean over all different i, j, k, l, of which the formula is a sum
+def test_hsic_equals_its_definition():
+    # mean over all distinct i, j, k, l
     a, b = torch.randn(6, 3).double(), torch.randn(6, 2).double()
     k, m = gram(a)[0], gram(b)[0]
     terms = [
@@ -26,7 +26,7 @@ def test_hsic_by_its_definition():
     assert_close(hsic(gram(a), gram(b))[0, 0], sum(terms) / len(terms))
 
 
-def test_alike_up_to_rotation_scale_and_shift():
+def test_cka_is_one_up_to_rotation_scale_and_shift():
     x = torch.randn(5, 12, 4).double()
     rotation = torch.linalg.qr(torch.randn(4, 4).double())[0]
     first = [gram(one) for one in x]
@@ -34,14 +34,14 @@ def test_alike_up_to_rotation_scale_and_shift():
     assert_close(cka(first, second), torch.ones(1, 1).double())
 
 
-def test_no_bias_where_features_have_nothing_in_common():
+def test_cka_of_unrelated_features_is_zero():
     def draw():
         return [gram(torch.randn(8, 500).double()) for _ in range(100)]
 
     assert abs(cka(draw(), draw()).item()) < 0.1
 
 
-def test_value_does_not_depend_on_the_size_of_batches():
+def test_cka_does_not_depend_on_the_batch_size():
     x = torch.randn(4096, 4).double()
     y = x[:, :2] + torch.randn(4096, 2)
     values = [
@@ -52,7 +52,7 @@ def test_value_does_not_depend_on_the_size_of_batches():
 
 
 def outputs(model, x):
-    """What leaves each layer, before what the cache puts back."""
+    """Layer outputs, before tokens are restored from the cache."""
     found = []
     handles = [
         layer.ffn.register_forward_hook(lambda *a: found.append(a[2]))
@@ -65,7 +65,7 @@ def outputs(model, x):
     return found
 
 
-def test_gram_matrices_of_each_layer():
+def test_gram_matrices_equal_hooked_layer_outputs():
     model, x = reduced_model('EViT', CACHE), noise(10).double()
     split = [Batch(x[:6], [0] * 6, []), Batch(x[6:], [0] * 4, [])]
     lengths = [y.size(1) for y in outputs(model, x)]
@@ -87,7 +87,7 @@ def test_gram_matrices_of_each_layer():
 
 
 @pytest.mark.parametrize('feature', ['cls', 'mean', 'all'])
-def test_padding_of_ats_counts_for_nothing(feature):
+def test_gram_matrices_ignore_padding_of_ats(feature):
     model, x = reduced_model('ATS'), noise(6).double()
     (whole,) = gram_matrices(model, [Batch(x, [0] * 6, [])], feature)
     alone = [

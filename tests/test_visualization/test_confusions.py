@@ -16,28 +16,30 @@ from mmclca.visualization.figures import Panel
 
 @pytest.fixture
 def predictions():
-    """Eight images of three classes; some of red taken for blue."""
+    """Eight images in three classes; two red ones misclassified as blue."""
     labels = np.array([0, 0, 0, 0, 1, 1, 2, 2])
     predicted = np.array([0, 2, 2, 0, 1, 1, 2, 0])
     paths = [f'{n}.png' for n in range(len(labels))]
     return Predictions(paths, labels, predicted, ['red', 'green', 'blue'])
 
 
-def test_matrix_by_hand(predictions):
+def test_matrix_counts_predictions_per_class(predictions):
     wanted = [[2, 0, 2], [0, 2, 0], [1, 0, 1]]
     assert predictions.matrix().tolist() == wanted
-    assert predictions.taken_for(0, 2) == predictions.paths[1:3]
-    assert predictions.taken_for(1, 0) == []
+    assert predictions.classified_as(0, 2) == predictions.paths[1:3]
+    assert predictions.classified_as(1, 0) == []
 
 
-def test_pairs_in_the_order_of_confusion():
+def test_most_confused_pairs_come_first():
     matrix = np.array([[9, 0, 1, 0], [3, 9, 0, 0], [1, 0, 9, 4], [0, 0, 0, 9]])
     assert most_confused(matrix, 9) == [(2, 3), (1, 0), (0, 2)]
     assert most_confused(matrix, 1) == [(2, 3)]
     assert most_confused(np.eye(3, dtype=int), 2) == []
 
 
-def test_a_row_a_pair(predictions, tmp_path, monkeypatch):
+def test_draw_confusions_has_a_row_per_pair(
+    predictions, tmp_path, monkeypatch
+):
     drawn = []
     monkeypatch.setattr(
         'mmclca.visualization.confusions.draw_cells',
@@ -47,7 +49,7 @@ def test_a_row_a_pair(predictions, tmp_path, monkeypatch):
         'mmclca.visualization.confusions.photograph',
         lambda path: Panel(np.zeros((2, 2, 3), np.uint8), note=path),
     )
-    predictions.predicted[6] = 1  # no blue one is right
+    predictions.predicted[6] = 1  # without a correct blue image
     draw_confusions(predictions, tmp_path / 'out.png', pairs=1, examples=2)
     (row,) = drawn
     assert [cell and (cell.title, cell.note) for cell in row] == [
@@ -57,7 +59,7 @@ def test_a_row_a_pair(predictions, tmp_path, monkeypatch):
     ]
 
 
-def test_nothing_confused(predictions, tmp_path):
+def test_draw_confusions_refuses_correct_predictions(predictions, tmp_path):
     predictions.predicted = predictions.labels
     with pytest.raises(ValueError, match='all 8 images'):
         draw_confusions(predictions, tmp_path / 'out.png')
@@ -69,7 +71,7 @@ class Brightest(nn.Module):
         return images.mean(dim=(2, 3))
 
 
-def test_predictions_of_batches():
+def test_predict_joins_batches():
     images = torch.zeros(3, 3, 2, 2)
     images[[0, 1, 2], [2, 0, 1]] = 1
     found = predict(
@@ -82,7 +84,7 @@ def test_predictions_of_batches():
     assert found.predicted.tolist() == [2, 0, 1]
 
 
-def test_first_images_of_each_class():
+def test_first_of_each_class_selects_positions():
     labels = [1, 0, 1, 1, 2, 0]
     assert first_of_each_class(labels, 2) == [1, 5, 0, 2, 4]
     assert first_of_each_class(labels, 1, [2, 1, 7]) == [4, 0]

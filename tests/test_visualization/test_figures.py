@@ -20,12 +20,12 @@ def plain(colour, height=20, width=40):
 
 
 def sides(picture, colour):
-    """Height and width of what is of a colour."""
+    """Height and width of the region in a color."""
     rows, columns = (picture == colour).all(2).nonzero()
     return np.ptp(rows) + 1, np.ptp(columns) + 1
 
 
-def test_rows_of_cells_with_gaps():
+def test_picture_grid_leaves_gaps_empty():
     first = [Panel(plain(RED), 'one\ntwo', 'below'), None]
     last = [Panel(plain(RED)), Panel(plain(BLUE), frame=FRAMES[True])]
     figure, axes = picture_grid([first, last], ['a', 'b'], heading='all')
@@ -41,16 +41,16 @@ def test_rows_of_cells_with_gaps():
     assert (picture == (0, 114, 178)).all(2).any()
 
 
-def test_side_by_side_at_the_height_asked_for():
+def test_side_by_side_scales_five_images_per_row():
     names = 'a very long name of a step ' * 4
     images = [(names, plain(RED)), ('b', plain(BLUE) + 0.4)] * 3
     picture = side_by_side(images, names, 0.5)
     red = (picture == RED).all(2).sum()
     assert red == pytest.approx(3 * 160 * 320, rel=0.1)
-    assert sides(picture, BLUE)[0] > 300 > sides(picture, RED)[0]  # five a row
+    assert sides(picture, BLUE)[0] > 300 > sides(picture, RED)[0]
 
 
-def test_a_column_a_class_in_bands(tmp_path):
+def test_contact_sheet_has_a_column_per_class(tmp_path):
     groups = {
         'a': [Panel(plain(RED)), Panel(plain(RED))],
         'b': [Panel(plain(BLUE))],

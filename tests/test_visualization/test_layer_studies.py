@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Studies of layers, each by its definition on a tiny model."""
+"""Layer studies on a tiny model, by definition."""
 
 import pytest
 import torch
@@ -18,21 +18,21 @@ PLACES = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0)).double()
 
 @pytest.fixture
 def model():
-    """Six layers of two heads that keep all tokens, 4 x 4 patches."""
+    """Six layers without token reduction, two heads, 4 x 4 patches."""
     torch.manual_seed(0)
     return build(classifier(vit(6))).double().eval()
 
 
 @pytest.fixture
 def read():
-    """Two batches of four images of two classes, anew at each call."""
+    """Read the same two batches of four images at each call."""
     torch.manual_seed(1)
     found = noise(8).double().split(4)
     return lambda: [Batch(x, [0, 1, 0, 1], [''] * 4) for x in found]
 
 
 def maps_of(model, read):
-    """Attention of each layer, (L, N, H, T, T)."""
+    """Attention per layer, (L, N, H, T, T)."""
     found = []
     for batch in read():
         x = model.backbone.embed(batch.images)[0].x
@@ -46,7 +46,7 @@ def maps_of(model, read):
     return torch.cat(found, dim=1)
 
 
-def test_how_far_and_widely_heads_look(model, read):
+def test_attention_equals_distance_and_entropy_by_hand(model, read):
     seen = maps_of(model, read)
     spread = study.attention(model, read)
     entropy = -(seen * seen.log()).sum(-1).mean((1, 3))
@@ -57,7 +57,7 @@ def test_how_far_and_widely_heads_look(model, read):
     assert_close(spread['distance'], far.mean((1, 3)))
 
 
-def test_maps_of_patches(model, read):
+def test_maps_equal_cosines_by_hand(model, read):
     seen = maps_of(model, read).mean(dim=2)[..., 1:, 1:].flatten(2)
     unit = F.normalize(seen, dim=-1)
     pairs = zip(read(), read(), strict=True)
@@ -66,7 +66,7 @@ def test_maps_of_patches(model, read):
     assert_close(found.diagonal(), torch.ones(6).double())
 
 
-def test_frequencies(model, read):
+def test_fourier_equals_amplitudes_by_hand(model, read):
     look = layer_outputs(model, lambda x, left: x[:, 1:])
     with torch.no_grad():
         tokens = [torch.stack(look(batch.images)) for batch in read()]
@@ -78,14 +78,14 @@ def test_frequencies(model, read):
     assert_close(found['highest'][:, 0], expected[2])
 
 
-def test_layers_drawn_anew(model, read):
+def test_reinit_changes_only_copied_layers(model, read):
     before = {name: x.clone() for name, x in model.state_dict().items()}
     first, last = study.reinit(model, read).values()
     assert first.shape == last.shape == (7, 1)
     assert first[0] == last[0]
     assert study.reinit(model, read)['last'].equal(last)
     assert all(x.equal(before[name]) for name, x in model.state_dict().items())
-    changed = study._drawn_anew(model, [4, 5]).backbone.layers
+    changed = study._reinitialized(model, [4, 5]).backbone.layers
     same = [
         a.ffn.layers[1].weight.equal(b.ffn.layers[1].weight)
         for a, b in zip(changed, model.backbone.layers, strict=True)
@@ -93,7 +93,7 @@ def test_layers_drawn_anew(model, read):
     assert same == [True] * 4 + [False] * 2
 
 
-def test_energy_ends_at_the_number_of_directions(model, read, monkeypatch):
+def test_pca_ends_at_the_number_of_directions(model, read, monkeypatch):
     drawn = torch.randn(50, 3) @ torch.randn(3, 16)
     monkeypatch.setattr(study, 'image_features', lambda *_: (drawn, []))
     (found,) = study.pca(model, read).values()
@@ -102,7 +102,7 @@ def test_energy_ends_at_the_number_of_directions(model, read, monkeypatch):
 
 
 @pytest.mark.parametrize('reducer', ['EViT', 'ToMe', 'ATS', 'SiT'])
-def test_reduced_models(read, reducer):
+def test_studies_support_token_reduction(read, reducer):
     torch.manual_seed(0)
     model = reduced_model(reducer)
     spread = study.attention(model, read)
@@ -116,7 +116,7 @@ def test_reduced_models(read, reducer):
     assert (spread['distance'] <= 18**0.5).all()
 
 
-def test_what_is_written(tmp_path):
+def test_write_numbers_writes_a_row_per_table_row(tmp_path):
     tables = dict(distance=torch.tensor([[1.0, 2.0]]))
     tables['first'] = torch.tensor([[3.0], [4.0]])
     layer_figures.write_numbers(tables, tmp_path / 'a.csv')
@@ -124,7 +124,7 @@ def test_what_is_written(tmp_path):
     assert lines == ['distance,0,1.0,2.0', 'first,0,3.0', 'first,1,4.0']
 
 
-def test_each_curve_has_its_colour(monkeypatch):
+def test_draw_curves_uses_a_color_per_curve(monkeypatch):
     figures = []
     monkeypatch.setattr(
         layer_figures, 'save', lambda figure, _: figures.append(figure)
@@ -140,9 +140,9 @@ def test_each_curve_has_its_colour(monkeypatch):
     ]
 
 
-def test_what_studies_refuse(model, read):
+def test_studies_refuse_unsuitable_images(model, read):
     few = build(classifier(vit(6, patch_size=16))).double().eval()
-    with pytest.raises(ValueError, match='different numbers of patches'):
+    with pytest.raises(ValueError, match='patches'):
         study.maps(model, few, zip(read(), read(), strict=True))
     narrow = [Batch(batch.images[..., :16], [], []) for batch in read()]
     for one in (study.attention, study.fourier):

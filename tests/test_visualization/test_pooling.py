@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What pooling by attention reads, as maps."""
+"""Attention maps for pooling by class attention."""
 
 import numpy as np
 import pytest
@@ -37,8 +37,7 @@ def one_view(height=32, width=48):
     return View('leaf', image, images(1, height, width))
 
 
-def test_the_softmax_without_the_query_itself():
-    """A row for each place, from left to right and from top to bottom."""
+def test_pooling_maps_are_the_softmax_over_positions():
     model, x = classifier(CONVNET), images(2, 32, 48)
     (maps,) = pooling_maps(model, x)
     assert maps.shape == (2, 1, 1, 2, 3)
@@ -51,7 +50,7 @@ def test_the_softmax_without_the_query_itself():
     torch.testing.assert_close(total, torch.ones(2, 1, 1))
 
 
-def test_a_place_that_is_read_is_bright_where_it_is():
+def test_pooling_maps_highlight_the_attended_position():
     neck = dict(POOL, num_heads=2)
     model = classifier(RESNET, neck, channels=64)
     bright = torch.zeros(1, 64, 2, 3)
@@ -65,7 +64,7 @@ def test_a_place_that_is_read_is_bright_where_it_is():
     assert maps[0].mean(dim=0).argmax() == 5
 
 
-def test_each_class_has_a_map():
+def test_pooled_draws_a_map_per_class():
     model, one = a_class(), one_view()
     (maps,) = pooling_maps(model, one.batch)
     assert maps.shape == (1, 1, 5, 2, 3)
@@ -76,14 +75,14 @@ def test_each_class_has_a_map():
     assert torch.equal(list(heated.maps.values())[0], maps[0, 0, 3])
 
 
-def test_one_query_has_one_map():
+def test_pooled_draws_one_map_for_one_query():
     (heated,) = pooled(classifier(CONVNET), one_view(), NAMES, [])
     assert list(heated.maps) == ['attention']
     with pytest.raises(ValueError, match='--classes'):
         pooled(classifier(CONVNET), one_view(), NAMES, [1])
 
 
-def test_a_row_a_class_layer_and_a_map_a_head():
+def test_pooled_draws_a_row_per_layer_and_a_map_per_head():
     model, one = classifier(CAIT), one_view(32, 32)
     heated = pooled(model, one, NAMES, [])
     assert [h.title for h in heated] == [
@@ -97,12 +96,11 @@ def test_a_row_a_class_layer_and_a_map_a_head():
         assert torch.equal(one_layer.maps['head 2'], second)
 
 
-def test_tokens_without_a_place():
+def test_pooling_maps_refuse_reduced_tokens():
     tome = dict(type='mmclca.ToMe', keep_rate=0.5)
     model = classifier(dict(CAIT, reducer=tome, reduce_at=(1,)))
-    with pytest.raises(ValueError, match='9 keys for 16 patches') as error:
+    with pytest.raises(ValueError, match='9 keys'):
         pooling_maps(model, images(1))
-    assert '\n' not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +112,7 @@ def test_tokens_without_a_place():
     ],
     ids=str,
 )
-def test_what_does_not_pool_by_attention(backbone, neck, channels):
+def test_class_attention_refuses_other_models(backbone, neck, channels):
     model = classifier(backbone, neck, channels=channels)
-    message = 'does not pool by class attention.*mmclca.PatchConvNet'
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises(ValueError, match='mmclca.PatchConvNet'):
         class_attention(model, images(1))
-    assert '\n' not in str(error.value)

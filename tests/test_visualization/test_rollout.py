@@ -1,4 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from copy import deepcopy
+
+import numpy as np
 import pytest
 import torch
 from small_models import (
@@ -13,10 +16,12 @@ from small_models import (
 from small_models import images as noise
 from torch.testing import assert_close
 
+from mmclca.apis.token_facts import LastLayerRecorder, token_facts
+from mmclca.models import fuse
 from mmclca.models.recording import AttentionRecorder, recording_copy
 from mmclca.models.reduction.attention import attend, logits_of
-from mmclca.visualization import rollout
-from mmclca.visualization.rollout import roll
+from mmclca.visualization import class_activation_maps, rollout
+from mmclca.visualization.rollout import rollout_rows
 
 
 def images(batch=2):
@@ -24,7 +29,7 @@ def images(batch=2):
 
 
 def tokens_of(model, x):
-    """Tokens and attention of each layer, of a model that reduces nothing."""
+    """Tokens and attention per layer of a model without reduction."""
     backbone = model.backbone
     x = backbone.embed(x)[0].x
     for layer in backbone.layers:
@@ -34,7 +39,7 @@ def tokens_of(model, x):
         x = layer.ffn(layer.ln2(x), identity=x)
 
 
-def test_equals_the_paper_where_nothing_is_reduced():
+def test_rollout_equals_the_paper_without_reduction():
     model, x = reduced_model('EViT', keep_rate=1.0), images()
     with torch.no_grad():
         rows = torch.eye(17).double()
@@ -50,11 +55,11 @@ def final_rows(model, x):
     with torch.no_grad():
         copied(x, mode='tensor')
         layers = copied.backbone.recorder.layers
-        return layers, roll(layers, copied.backbone.cache)
+        return layers, rollout_rows(layers, copied.backbone.cache)
 
 
 def by_hand(layers, recover_at, image):
-    """EViT with an average and a CLR token, row by row in Python."""
+    """Rows for EViT with an average and a CLR token, in plain Python."""
     rows, cache, pooled, done = list(torch.eye(18).double()), [], 17, 1
     for i, layer in enumerate(layers):
         attn = layer.attn[image]
@@ -79,7 +84,7 @@ def by_hand(layers, recover_at, image):
     return torch.stack(rows)
 
 
-def test_equals_a_slow_loop_with_fused_and_cached_tokens():
+def test_rollout_equals_a_slow_loop_with_fused_and_cached_tokens():
     model, x = reduced_model('EViT', CACHE), images()
     layers, rows = final_rows(model, x)
     for image in range(2):
@@ -89,7 +94,7 @@ def test_equals_a_slow_loop_with_fused_and_cached_tokens():
 
 @pytest.mark.parametrize('reducer', REDUCERS)
 @pytest.mark.parametrize('cache', CACHES)
-def test_rows_are_distributions_with_every_method(reducer, cache):
+def test_rows_are_distributions_for_every_reducer_and_cache(reducer, cache):
     model, x = reduced_model(reducer, cache), images(3)
     layers, rows = final_rows(model, x)
     assert len(layers) == 6
@@ -100,7 +105,7 @@ def test_rows_are_distributions_with_every_method(reducer, cache):
     assert_close(rollout(model, x[1:2])[0], maps[1])
 
 
-def test_registers_and_wide_images():
+def test_rollout_supports_registers_and_wide_images():
     model = reduced_model('ToMe', CACHE, num_registers=2, img_size=(32, 48))
     x = torch.randn(2, 3, 32, 48).double()
     assert rollout(model, x).shape == (2, 4, 6)
@@ -108,7 +113,7 @@ def test_registers_and_wide_images():
     assert rows.size(-1) == 1 + 24 + 2 + 1
 
 
-def test_model_is_left_as_it_is():
+def test_rollout_leaves_the_model_unchanged():
     model, x = reduced_model('EViT', CACHE), images()
     reducer, names = model.backbone.reducer, list(model.state_dict())
     with torch.no_grad():
@@ -120,7 +125,7 @@ def test_model_is_left_as_it_is():
     assert torch.equal(before, after)
 
 
-def test_a_plain_vit_is_followed_as_ours_without_a_reducer():
+def test_rollout_supports_a_plain_vit():
     ours = build(classifier(vit(2))).eval()
     config = classifier(dict(vit(2), type='VisionTransformer'))
     plain = build(dict(config, type='ImageClassifier')).eval()
@@ -129,12 +134,44 @@ def test_a_plain_vit_is_followed_as_ours_without_a_reducer():
     assert torch.equal(rollout(plain, x), rollout(ours, x))
 
 
-def test_what_cannot_be_followed():
+def test_rollout_refuses_backbones_without_cls():
     lenet = dict(type='LeNet5', num_classes=-1)
     head = dict(type='LinearClsHead', num_classes=5, in_channels=84)
     model = build(dict(type='ImageClassifier', backbone=lenet, head=head))
     with pytest.raises(ValueError, match='LeNet5'):
         rollout(model, noise())
     config = vit(2, with_cls_token=False, out_type='avg_featmap')
-    with pytest.raises(ValueError, match='with_cls_token=False is not'):
+    with pytest.raises(ValueError, match='with_cls_token'):
         rollout(build(classifier(config)), noise())
+
+
+@pytest.fixture
+def models():
+    """Model with branches, and with fused branches."""
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    backbone = vit(3, branches=2, reducer=reducer, reduce_at=(1,), cache=CACHE)
+    model = build(classifier(backbone)).eval().double()
+    return model, fuse(deepcopy(model))
+
+
+@pytest.mark.parametrize('maps', [rollout, class_activation_maps])
+def test_maps_are_equal_after_fusing_branches(models, maps):
+    x = images()
+    one, other = (maps(model, x) for model in models)
+    assert one.any()
+    assert_close(one, other)
+
+
+@torch.no_grad()
+def test_token_facts_are_equal_after_fusing_branches(models):
+    x, facts = images(), []
+    for model in models:
+        copied = recording_copy(model, LastLayerRecorder)
+        copied(x, mode='tensor')
+        layers = copied.backbone.recorder.layers
+        read = model.backbone.last_cls_attention(x, layers[-1].entered)
+        facts.append(token_facts(layers, read, (4, 4)))
+    for one, other in zip(*facts, strict=True):
+        assert one['tokens'] == other['tokens'] == [18, 11, 13]
+        for name in ('attribution', 'cls_attention', 'kept'):
+            np.testing.assert_allclose(one[name], other[name])

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is drawn of patches that are kept, merged, fused, dropped, mixed."""
+"""Pictures of kept, merged, fused, dropped and mixed patches."""
 
 import numpy as np
 import pytest
@@ -29,18 +29,18 @@ GREY = np.full((12, 12, 3), 100, np.uint8)
 
 
 def picture():
-    """Four patches of one colour each, on a grid of 2 x 2."""
+    """Image with one color per patch, on a 2 x 2 grid."""
     image = COLOURS.reshape(2, 2, 3).numpy().astype(np.uint8)
     return image.repeat(6, axis=0).repeat(6, axis=1)
 
 
 def tokens(*rows):
-    """Weights of four patches: none in CLS, then in the tokens given."""
+    """Weights of four patches in CLS (zero) and the given tokens."""
     return torch.tensor([[0.0] * 4, *rows])
 
 
 def colours(weights):
-    """Colours in the middle of four patches, where no border is."""
+    """Painted colors in the middle of the four patches."""
     drawn = paint(picture(), weights, (2, 2))
     return [drawn[r, c].tolist() for r in (3, 9) for c in (3, 9)]
 
@@ -71,7 +71,7 @@ MIX = torch.full((2, 4), 0.25)
          ['mixed']),
     ],
 )  # fmt: skip
-def test_what_is_said_of_a_stage(weights, kept, contents, left, texts):
+def test_stage_describes_its_tokens(weights, kept, contents, left, texts):
     one = stage(weights)
     assert one.kept == kept and one.contents == contents
     assert patches_left(weights) == left
@@ -81,27 +81,27 @@ def test_what_is_said_of_a_stage(weights, kept, contents, left, texts):
         assert swatch.text.startswith(text)
 
 
-def test_kinds_of_patches():
+def test_kinds_distinguish_kept_merged_fused_and_dropped():
     weights = torch.zeros(5, 8)
     weights[1, 0] = weights[2, 4] = 1
     weights[3, 1:3] = 0.5
     weights[4, 5:7] = 0.2
     wanted = [KEPT, MERGED, MERGED, DROPPED, KEPT, FUSED, FUSED, DROPPED]
     assert kinds(weights).tolist() == wanted
-    # a cluster of one patch in DPC-KNN, of very low importance
+    # cluster with a single patch of low importance in DPC-KNN
     weights[1, 0] = 0.3
     assert kinds(weights)[0] == KEPT
 
 
-def test_merged_patches_take_their_mean_colour_and_a_border():
+def test_paint_merges_colors_and_draws_a_border():
     weights = tokens([0.75, 0.25, 0, 0], [0, 0, 0.5, 0.5])
     assert colours(weights) == [[150, 25, 0]] * 2 + [[40, 40, 70]] * 2
     drawn = paint(picture(), weights, (2, 2))
     assert (drawn[5] == 25).all()
-    assert (drawn[:5, 5] == (150, 25, 0)).all()  # none within a group
+    assert (drawn[:5, 5] == (150, 25, 0)).all()  # no border within a group
 
 
-def test_mixtures_and_maps_are_drawn_as_heat():
+def test_paint_draws_mixed_patches_as_heat():
     weights = tokens([0.1, 0.2, 0.3, 0.4], [0.4, 0.2, 0.1, 0.3])
     heat = [sum(colour) for colour in colours(weights)]
     assert heat[0] > heat[2] > heat[1] and heat[3] > heat[2]
@@ -116,13 +116,13 @@ def test_mixtures_and_maps_are_drawn_as_heat():
 @pytest.mark.parametrize(
     'cache, said',
     [
-        # an average and a CLR token a layer, of layer 0, then of 1 and 2
+        # one average and one CLR token per layer: layer 0, then 1 and 2
         (CACHE, ['18 tokens\n16 kept\n1 cached, 2 restored',
                  '20 tokens\n16 kept\n3 cached, 4 restored']),
         (None, ['17 tokens\n16 kept'] * 2),
     ],
 )  # fmt: skip
-def test_each_stage_is_drawn_even_where_nothing_is_reduced(cache, said):
+def test_figure_has_a_panel_per_stage_at_keep_rate_one(cache, said):
     reducer = dict(type='mmclca.TopK', keep_rate=1.0)
     backbone = vit(6, reducer=reducer, reduce_at=(1, 3), cache=cache)
     view = View('leaf', np.zeros((64, 64, 3), np.uint8), images(1))
@@ -138,7 +138,7 @@ def test_each_stage_is_drawn_even_where_nothing_is_reduced(cache, said):
     assert text.get_text().startswith('kept')
 
 
-def test_a_bar_explains_mixed_patches():
+def test_figure_has_a_color_bar_for_mixed_patches():
     figure = survivors_figure(
         [Survivors('', GREY, (2, 2), [stage(MIX), stage(FUSE)])]
     )
@@ -147,6 +147,6 @@ def test_a_bar_explains_mixed_patches():
     assert len(figure.legends[0].texts) == 3
 
 
-def test_a_model_that_reduces_nothing():
+def test_check_reduces_refuses_models_without_reduction():
     with pytest.raises(ValueError, match='reduce_at'):
         check_reduces(build(vit(2)))

@@ -11,7 +11,7 @@ from mmclca.visualization.tsne import image_features, tsne
 
 
 @pytest.mark.parametrize('cla', [True, False])
-def test_features_are_what_the_last_layer_reads(cla):
+def test_image_features_are_the_inputs_of_the_last_layer(cla):
     model, x = reduced_model('EViT', CACHE, cla=cla).float(), noise(5)
     split = [Batch(x[:3], [0, 1, 2], []), Batch(x[3:], [3, 4], [])]
     features, labels = image_features(model, split)
@@ -25,8 +25,7 @@ def test_features_are_what_the_last_layer_reads(cla):
     assert_close(image_features(model, split, 'backbone')[0], cls)
 
 
-def test_alike_features_are_near_each_other():
-    pytest.importorskip('sklearn', reason='no scikit-learn')
+def test_tsne_separates_clusters_deterministically():
     centres = 20 * torch.eye(3, 8)
     features = (centres[:, None] + torch.randn(3, 15, 8)).flatten(0, 1)
     points = tsne(features, perplexity=10, max_iter=500)
@@ -40,7 +39,6 @@ def test_alike_features_are_near_each_other():
     assert np.array_equal(points, again)
 
 
-def test_few_images_have_a_smaller_perplexity(capsys):
-    pytest.importorskip('sklearn', reason='no scikit-learn')
+def test_tsne_reduces_perplexity_for_few_images(capsys):
     assert tsne(torch.randn(7, 8), perplexity=30.0).shape == (7, 2)
     assert 'perplexity reduced to 2' in capsys.readouterr().err

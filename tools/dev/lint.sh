@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs lint checks (default: all) and fails if one of them fails:
-# tools/dev/lint.sh [ruff-check] [ruff-format] [codespell] [duplicates]
+# tools/dev/lint.sh [ruff-check] [ruff-format] [codespell] [duplicates] [prose]
+#                   [types]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -16,8 +17,14 @@ run() {
     "$PYTHON" -m "$@" || failed="$failed $check"
 }
 
+run_script() {
+    printf '%s\n' "== $*"
+    "$PYTHON" "$@" || failed="$failed $check"
+}
+
 failed=
-[ $# -gt 0 ] || set -- ruff-check ruff-format codespell duplicates
+[ $# -gt 0 ] || set -- ruff-check ruff-format codespell duplicates \
+    prose types
 for check in "$@"; do
     # $CODE and $TEXTS are lists of words
     case $check in
@@ -25,6 +32,8 @@ for check in "$@"; do
     ruff-format) run ruff format --check $CODE tests docs/conf.py setup.py ;;
     codespell) run codespell_lib $CODE tests docs $TEXTS ;;
     duplicates) run pylint $CODE ;;
+    prose) run_script tools/dev/check_prose.py ;;
+    types) run mypy ;;
     *) echo "unknown check: $check" >&2 && exit 2 ;;
     esac
 done

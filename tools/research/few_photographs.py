@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from frozen import FEATURES, FILES, Frozen, photographs
 from mmengine.config import Config
 from scipy.stats import t
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import NearestCentroid
 from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
@@ -129,9 +131,22 @@ def accuracy(read, labels, tested, drawn, kind):
     """Return the accuracy in percent of a classifier trained on all views and
     tested on one view."""
     given = read[:, drawn].flatten(0, 1), labels[drawn].repeat(len(read))
-    fitted = fit_linear(*given, 1 + int(labels.max()), *CLASSIFIERS[kind])
-    right = fitted.scores(read[0, tested]).argmax(1) == labels[tested]
-    return round(100 * float(right.float().mean()), 2)
+    found = predicted(*CLASSIFIERS[kind], *given, read[0, tested])
+    return round(100 * float((found == labels[tested]).float().mean()), 2)
+
+
+def predicted(kind, strength, features, labels, tested):
+    """Return the classes that a classifier predicts for test features."""
+    if kind in ('ridge', 'logistic'):
+        number = 1 + int(labels.max())
+        fitted = fit_linear(features, labels, number, kind, strength)
+        return fitted.scores(tested).argmax(1)
+    features, basis = rotate(features)  # LDA shrinks by the mean variance
+    tested = tested if basis is None else tested @ basis
+    fitted = NearestCentroid()
+    if kind == 'lda':
+        fitted = LinearDiscriminantAnalysis('lsqr', shrinkage=strength)
+    return torch.from_numpy(fitted.fit(features, labels).predict(tested))
 
 
 def to_rows(sets, gmacs):

@@ -12,7 +12,7 @@ model = dict(
         )
     ),
     neck=dict(
-        type='MAEPretrainDecoder',
+        type='mmclca.CheckedMAEDecoder',
         num_patches=196,
         patch_size=16,
         embed_dim=192,

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .classifiers import LinearClassifier, fit_linear
 from .folds import OutOfFold, forecast, learning_curve, out_of_fold
-from .probe import FeatureCache, Probe
+from .probe import Probe
 
 __all__ = [
-    'FeatureCache',
     'LinearClassifier',
     'OutOfFold',
     'Probe',

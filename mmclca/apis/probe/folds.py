@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Estimate a classifier by images that it was not fitted to."""
+"""Cross-validation of linear classifiers, and learning curves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from torch import Tensor
 from mmclca.datasets.levels import coarse_labels
 from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
-from .classifiers import LinearClassifier, ProbeData, best, fit_linear
+from .classifiers import LinearClassifier, ProbeData, best_strength, fit_linear
 
-MOST_SCORES = 2**25  # of all repeats together: many images need no repeats
+MAX_SCORES = 2**25  # over all repeats: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
-LEAST_ERROR = 0.001  # avoids the logarithm of zero
-POINT = ('photographs', 'accuracy', 'low', 'high')  # of a learning curve
-STEEPEST = -1  # twice as many images halve the error at most
+MIN_ERROR = 0.001  # avoids the logarithm of zero
+POINT = ('photographs', 'accuracy', 'low', 'high')  # of a curve
+MIN_EXPONENT = -1  # twice the images at most halve the error
 
 
 @dataclass
 class OutOfFold:
-    """Class scores of images by classifiers that were not fitted to them.
+    """Cross-validated class scores.
 
     Args:
-        logits (Tensor): Scores before softmax (R, N, K) of R repeats,
-            divided by the temperature; NaN for images that were not tested.
-        labels (Tensor): Classes of the images (N,).
-        strength (float): The strength to fit the classifier with.
-        temperature (float): What its scores are to be divided by.
-        folds (int): How many parts the images were cut into.
-        independent (int): Images that were tested, a group counted once.
-        splits (list[tuple]): Positions of the images to fit to, and of those
-            tested, of all folds and repeats.
+        logits (Tensor): Scores before softmax (R, N, K) for R repeats, divided
+            by the temperature; NaN for images that were not tested.
+        labels (Tensor): Labels (N,).
+        strength (float): Regularization strength for the final classifier.
+        temperature (float): Divisor that calibrates its scores.
+        folds (int): Number of folds.
+        independent (int): Number of tested images, or groups.
+        splits (list[tuple]): Positions of the training and test images, for
+            all folds and repeats.
         strengths (list[float]): Regularization strength of each split,
             selected on its training images.
     """
@@ -50,16 +50,17 @@ class OutOfFold:
 
     @property
     def accuracy(self) -> Tensor:
-        """Share of the tested images that is right, of each repeat (R,)."""
+        """Accuracy per repeat (R,)."""
         return accuracy(self.logits, self.labels)
 
-    def inside(self, classes: Sequence[str], coarse_of: dict) -> tuple:
-        """Share of images whose coarse class is named rightly, and share whose
-        class is, among those of its coarse class; means over repeats.
+    def level_accuracies(self, classes: Sequence[str], coarse_of: dict):
+        """Accuracy on coarse classes, and on classes given the coarse class.
+
+        Both are means over repeats.
 
         Args:
-            classes (Sequence[str]): Names of the classes.
-            coarse_of (dict[str, str]): Their coarse classes.
+            classes (Sequence[str]): Class names.
+            coarse_of (dict[str, str]): Coarse class by class name.
         """
         coarse = torch.tensor(coarse_labels(classes, coarse_of)[0])
         own, scores = coarse[self.labels], self.logits
@@ -71,35 +72,34 @@ class OutOfFold:
 
     @property
     def macro_recall(self) -> float:
-        """Mean over the tested classes of the share that is right."""
+        """Mean recall over tested classes."""
         return float(self.recalls().nanmean())
 
     @property
     def untested(self) -> list[int]:
-        """Classes that were not tested: of one image, or one group."""
+        """Labels of the classes with only one image or group."""
         return torch.where(self.recalls().isnan())[0].tolist()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Wilson interval of the mean accuracy.
+        """Wilson interval for the mean accuracy.
 
-        Each image, or group, counts half, and repeats do not: which images
-        were fitted to is chance, too, and the folds share them. See
-        C. Nadeau, Y. Bengio, `Inference for the Generalization Error
-        <https://doi.org/10.1023/A:1024068626366>`_ (2003).
+        Each image or group counts half, because folds overlap, and repeats are
+        not counted. See C. Nadeau, Y. Bengio, `Inference for the
+        Generalization Error <https://doi.org/10.1023/A:1024068626366>`_
+        (2003).
 
         Args:
-            level (float): Its level. Defaults to 0.95.
+            level (float): Confidence level. Defaults to 0.95.
         """
         mean = float(self.accuracy.mean())
         return wilson(mean, self.independent / 2, level)
 
     def recalls(self) -> Tensor:
-        """Return the share of each class that is right (K,), NaN where not
-        tested."""
+        """Recall per class (K,), NaN if not tested."""
         return recalls(self.logits, self.labels)
 
     def probabilities(self) -> Tensor:
-        """Mean softmax over the repeats (N, K), NaN where not tested."""
+        """Mean softmax over the repeats (N, K), NaN if not tested."""
         return self.logits.softmax(2).nanmean(0)
 
 
@@ -115,72 +115,77 @@ def out_of_fold(
     class_weights: str | None = None,
     progress: Callable = iter,
 ) -> OutOfFold:
-    """Test a classifier by repeated stratified folds.
+    """Cross-validate a classifier by repeated stratified folds.
 
-    The accuracy is a little below that of the classifier of all images, for
-    each fold is fitted to a part: with three images a class, to two of each.
-    The strength for each fold was chosen by folds of the other images alone.
-    The strength for all images is chosen by these folds; the temperature is
-    the one at which their scores are likeliest.
+    The accuracy is slightly below the accuracy of the final classifier, since
+    each fold trains on fewer images: on two of three per class, for example.
+    The strength of each fold is selected by folds inside its training images.
+    The strength of the final classifier is selected on these folds; the
+    temperature minimizes the cross-entropy of their scores.
 
     Args:
-        features (Tensor): (N, D), or (N, V, D) of V views of each image, all
-            of which are fitted to; the first one is tested.
-        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
+        features (Tensor): (N, D), or (N, V, D) for V views per image: all
+            views are used for training, the first one for the test.
+        labels (Tensor | Sequence[int]): Labels (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
-        groups (Sequence, optional): What each image shows (N,), such as the
-            number of the plant; one group is in one fold. Defaults to None:
-            each another one.
-        folds (int): Into how many parts to cut the images, fewer where no
-            class has so many. Defaults to 5.
-        repeats (int): How often, fewer where images times classes are
-            millions. Defaults to 5.
-        seed (int): Of the cuts. Defaults to 0.
-        class_weights (str, optional): 'balanced' for classes that count
-            alike whatever their number of images. Defaults to None: images
-            count alike.
-        progress (Callable): Wraps the list of all folds, such as
+        groups (Sequence, optional): Group of each image (N,), such as the
+            plant. Each group stays in one fold. Defaults to None: each image
+            is a group.
+        folds (int): Number of folds, fewer if no class has as many images.
+            Defaults to 5.
+        repeats (int): Number of repeats, fewer for millions of images times
+            classes. Defaults to 5.
+        seed (int): Random seed of the splits. Defaults to 0.
+        class_weights (str, optional): 'balanced' to weight classes equally.
+            Defaults to None: images are weighted equally.
+        progress (Callable): Wrapper for the list of all folds, such as
             ``mmclca.utils.messages.track``. Defaults to ``iter``.
 
     Returns:
-        OutOfFold: Where no class has two images, or two groups, nothing in
-        it is tested, and strength and temperature are defaults.
+        OutOfFold: The scores. If no class has two images or groups, nothing
+        is tested, and strength and temperature are defaults.
 
     Raises:
-        ValueError: If there is no such classifier, a class has no image, or
-            there is not one group for each image.
+        ValueError: If the classifier is unknown, a class is empty, or the
+            numbers of groups and images differ.
     """
-    task = ProbeData.of(
+    data = ProbeData.of(
         features, labels, num_classes, classifier, groups, class_weights
     )
-    labels = task.labels
-    allowed = MOST_SCORES // (len(labels) * num_classes)
+    labels = data.labels
+    allowed = MAX_SCORES // (len(labels) * num_classes)
     repeats = max(1, min(repeats, allowed))
     cuts = [
         (repeat, *split)
         for repeat in range(repeats)
-        for split in task.units.folds(folds, seed + repeat)
+        for split in data.splitter.folds(folds, seed + repeat)
     ]
     logits = torch.full((repeats, len(labels), num_classes), torch.nan)
-    right = torch.full((len(task.strengths), *logits.shape[:2]), torch.nan)
+    right = torch.full((len(data.strengths), *logits.shape[:2]), torch.nan)
     strengths = []
     for repeat, train, test in progress(cuts):
-        scores = task.scores(train, test)
+        scores = data.scores(train, test)
         named = scores.argmax(2) == labels[test]
         right[:, repeat, test] = named.float()
-        chosen = task.part(train).choose(folds, seed)
+        chosen = data.part(train).choose_strength(folds, seed)
         logits[repeat, test] = scores[chosen].float()
-        strengths.append(task.strengths[chosen])
-    strength = task.strengths[best(right.nanmean(1))]
-    tested = task.units.tested
-    whole = task.features[:, 0]
-    known = logits if tested else task.fit(strength)[0].scores(whole)
+        strengths.append(data.strengths[chosen])
+    strength = data.strengths[best_strength(right.nanmean(1))]
+    tested = data.splitter.tested
+    whole = data.features[:, 0]
+    known = logits if tested else data.fit(strength)[0].scores(whole)
     temperature = fit_temperature(known, labels, tested)
-    parts = len(cuts) // repeats
-    chosen = strength, temperature, parts, tested
-    splits = [split for _, *split in cuts], strengths
-    return OutOfFold(logits / temperature, labels, *chosen, *splits)
+    return OutOfFold(
+        logits / temperature,
+        labels,
+        strength,
+        temperature,
+        folds=len(cuts) // repeats,
+        independent=tested,
+        splits=[split for _, *split in cuts],
+        strengths=strengths,
+    )
 
 
 def fit_chosen(
@@ -192,10 +197,10 @@ def fit_chosen(
     class_weights: str | None = None,
     **folds,
 ) -> tuple[OutOfFold, LinearClassifier]:
-    """Fit a classifier with the strength that folds of the images choose.
+    """Cross-validate a classifier, and fit it with the selected strength.
 
-    The settings are those of :func:`out_of_fold`; scores of the classifier
-    are not yet divided by the temperature that is found.
+    The settings are described in :func:`out_of_fold`. The classifier scores
+    are not yet divided by the temperature.
     """
     settings = features, labels, num_classes, classifier
     found = out_of_fold(*settings, class_weights=class_weights, **folds)
@@ -213,13 +218,13 @@ def learning_curve(
 ) -> list[dict]:
     """Cross-validated accuracy by the number of training images per class.
 
-    For each size, a random subset of the training images of each split is
+    For each size, a random subset of the training images in each split is
     fitted with the strength of this split, and the same images are tested as
     in ``found``. The last point is the accuracy of ``found``.
 
     Args:
         found (OutOfFold): Result of :func:`out_of_fold` with these images.
-        features (Tensor): (N, D), or (N, V, D) of V views of each image.
+        features (Tensor): (N, D), or (N, V, D) for V views per image.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         groups (Sequence, optional): See :func:`out_of_fold`; groups are
             counted instead of images. Defaults to None.
@@ -227,61 +232,58 @@ def learning_curve(
             images of the median class; the subset has the same share of each
             class, at least one image. Defaults to 1, 2, 3, 5, 10, 20, 50 and
             100.
-        class_weights (str, optional): See :func:`out_of_fold`.
-            Defaults to None.
-        progress (Callable): Wraps the list of sizes. Defaults to ``iter``.
+        class_weights (str, optional): See :func:`out_of_fold`. Defaults to
+            None.
+        progress (Callable): Wrapper for the list of sizes. Defaults to
+            ``iter``.
 
     Returns:
-        list[dict]: For each size ``photographs``, ``accuracy``, the mean over
-        repeats, and its 95 % Wilson interval, ``low`` to ``high``. Empty if
+        list[dict]: For each size ``photographs``, ``accuracy`` (mean over
+        repeats), and its 95 % Wilson interval, ``low`` to ``high``. Empty if
         no image was tested.
 
     Raises:
         ValueError: See :func:`out_of_fold`.
     """
     number = found.logits.shape[-1], classifier
-    task = ProbeData.of(features, found.labels, *number, groups, class_weights)
+    data = ProbeData.of(features, found.labels, *number, groups, class_weights)
     if not found.independent:
         return []
-    usual = np.median(task.units.per_class)
+    usual = np.median(data.splitter.per_class)
     most = max(round(usual * (1 - 1 / found.folds)), 1)
     smaller = [size for size in sizes if size < most]
-    curve = {x: _subset(found, task, x / usual) for x in progress(smaller)}
+    curve = {
+        x: _subset_accuracy(found, data, x / usual) for x in progress(smaller)
+    }
     curve[most] = float(found.accuracy.mean())
     number = found.independent / 2  # as in OutOfFold.interval
     points = [(size, x, *wilson(x, number)) for size, x in curve.items()]
     return [dict(zip(POINT, point, strict=True)) for point in points]
 
 
-def _subset(found: OutOfFold, task: ProbeData, share: float) -> float:
-    """Cross-validate with a share of each class, at least one unit."""
-    numbers = np.rint(share * task.units.per_class).clip(1)
+def _subset_accuracy(found: OutOfFold, data: ProbeData, share: float) -> float:
+    """Cross-validate with a share of each class, at least one image."""
+    numbers = np.rint(share * data.splitter.per_class).clip(1)
     logits = torch.full_like(found.logits, torch.nan)
     for i, (train, test) in enumerate(found.splits):
-        units = task.part(train).units
-        some = task.part(train[units.draw(numbers, i)]).in_span()
+        units = data.part(train).splitter
+        some = data.part(train[units.draw(numbers, i)]).in_span()
         (fitted,) = some.fit(found.strengths[i])
-        tested = task.features[test, 0]
+        tested = data.features[test, 0]
         tested = tested if some.basis is None else tested @ some.basis
         logits[i // found.folds, test] = fitted.scores(tested).float()
-    return float(accuracy(logits, task.labels).mean())
+    return float(accuracy(logits, data.labels).mean())
 
 
 def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
-    """Fit what class scores are divided by, so that they are calibrated.
+    """Fit the temperature that calibrates class scores (..., N, K).
 
     C. Guo et al., `On Calibration of Modern Neural Networks
-    <https://arxiv.org/abs/1706.04599>`_ (2017). Labels are smoothed as in
-    Platt scaling, by one image that is right and one that is wrong, so that
-    few images which are all right do not make it certain.
-
-    Args:
-        logits (Tensor): (..., N, K), NaN for images that were not tested.
-        labels (Tensor): Classes of the images (N,).
-        tested (int): How many independent images were tested.
-
-    Returns:
-        float: The temperature with the smallest cross-entropy.
+    <https://arxiv.org/abs/1706.04599>`_ (2017). The temperature minimizes the
+    cross-entropy. Labels are smoothed as in Platt scaling, by one correct and
+    one wrong image among the ``tested`` independent images: a few correct
+    images do not give certainty. Scores are NaN for images that were not
+    tested.
     """
     labels = labels.expand(logits.shape[:-1])
     known = ~logits[..., 0].isnan()
@@ -308,14 +310,14 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
 def forecast(points: Sequence[dict], factor: float) -> dict | None:
     """Extrapolate a learning curve from its last point.
 
-    The error falls as a power of the number of images, `Deep Learning
-    Scaling is Predictable, Empirically <https://arxiv.org/abs/1712.00409>`_.
-    A line through the logarithms of all points gives the exponent, limited
-    to -1 to 0. The lower bound stays, the upper bound rises by the gain.
+    The error falls as a power of the image count, `Deep Learning Scaling is
+    Predictable, Empirically <https://arxiv.org/abs/1712.00409>`_. A line
+    through the logarithms of all points gives the exponent, limited to -1 to
+    0. The lower bound stays, the upper bound rises by the gain.
 
     Args:
         points (Sequence[dict]): Result of :func:`learning_curve`.
-        factor (float): Ratio of the number of images to the last point.
+        factor (float): Number of images relative to the last point.
 
     Returns:
         dict | None: Another point, None for fewer than two points.
@@ -325,8 +327,8 @@ def forecast(points: Sequence[dict], factor: float) -> dict | None:
     last = points[-1]
     x = np.log([point['photographs'] for point in points])
     errors = 1 - np.array([point['accuracy'] for point in points])
-    exponent, _ = np.polyfit(x, np.log(errors.clip(LEAST_ERROR)), deg=1)
-    mean, left = last['accuracy'], factor ** exponent.clip(STEEPEST, 0)
+    exponent, _ = np.polyfit(x, np.log(errors.clip(MIN_ERROR)), deg=1)
+    mean, left = last['accuracy'], factor ** exponent.clip(MIN_EXPONENT, 0)
     gain = float((1 - mean) * (1 - left))
     number, high = factor * last['photographs'], min(last['high'] + gain, 1.0)
     found = dict(photographs=round(number), accuracy=mean + gain, high=high)

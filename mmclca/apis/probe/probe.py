@@ -1,18 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A classifier on a frozen network, whose features are kept on disk."""
+"""Linear probe: a classifier on the frozen features of a model."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
-from hashlib import sha256
 from os import PathLike
-from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.photographs import LabeledImages
@@ -24,10 +19,11 @@ from mmclca.models.heads import (
     rebuild_head,
     set_last_linear,
 )
-from mmclca.utils.files import read_bytes, replace_bytes
 
 from ..features import (
+    FeatureCache,
     Outputs,
+    digest_of_file,
     drop_unreadable,
     feature_batches,
     require_readable,
@@ -35,111 +31,53 @@ from ..features import (
 from ..inferencer import TokenReductionInferencer
 from ..loading import (
     config_and_weights,
+    last_layer_names,
     load_classifier,
-    names_of_last,
     save_classifier,
 )
-from ..threshold_choice import check_known, share_right, shared
+from ..threshold_choice import accuracy_by_name, check_known, common_files
 from .classifiers import LinearClassifier
 from .folds import OutOfFold, fit_chosen
 
 MODEL_PARTS = ('backbone', 'neck', 'head')
-# settings that say nothing of what the last layer reads
-OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
-
-
-class FeatureCache(dict):
-    """Features of one model by the contents of image files.
-
-    A file of the folder holds those of a batch and is written in one step:
-    what was interrupted goes on from there, and several processes may use
-    one folder.
-
-    Args:
-        folder (str | Path, optional): Where to keep them, in a folder of
-            each model. None: in memory alone.
-        model (str): What identifies the model, see
-            :func:`mmclca.evaluation.open_set.model_digest`.
-        width (int): Number of channels of the features.
-
-    Raises:
-        ValueError: If features in the folder are not finite.
-    """
-
-    def __init__(self, folder: str | Path | None, model: str, width: int):
-        super().__init__()
-        self._width = width
-        self._folder = None if folder is None else Path(folder, model)
-        if self._folder is not None:
-            for part in sorted(self._folder.glob('*.safetensors')):
-                self._read(part)
-
-    def add(self, digests: list[str], features: Tensor) -> None:
-        """Keep the features (N, D) of image files, see ``digest_of_file``."""
-        self.update(zip(digests, features, strict=True))
-        if self._folder is None or not digests:
-            return
-        facts = dict(digests=json.dumps(digests))
-        name = sha256(facts['digests'].encode()).hexdigest()[:16]
-        content = save(dict(features=features), facts)
-        replace_bytes(self._folder / f'{name}.safetensors', content, False)
-
-    def _read(self, part: Path) -> None:
-        try:
-            with safe_open(part, 'pt') as file:
-                digests = json.loads(file.metadata()['digests'])
-                features = file.get_tensor('features')
-            if features.shape != (len(digests), self._width):
-                raise ValueError(f'features of shape {features.shape}')
-        except (KeyError, SafetensorError, TypeError, ValueError):
-            return  # not a valid part: compute its features again
-        if not features.isfinite().all():
-            raise ValueError(f'{part} contains NaN or infinity; remove it')
-        self.update(zip(digests, features, strict=True))
-
-
-def digest_of_file(path: str) -> str | None:
-    """SHA-256 of a file, None where it cannot be read."""
-    try:
-        return sha256(read_bytes(path)).hexdigest()
-    except OSError:
-        return None
+# head settings without effect on the input features of its last layer
+LAST_LAYER_KEYS = ('num_classes', 'loss', 'topk', 'cal_acc')
 
 
 class Probe:
-    """A classifier in closed form on the features of a frozen model.
+    """Linear probe on the features of a frozen model.
 
-    Only the last layer of the head is fitted, to what the layers before it
-    make of the images. That takes seconds, and the result is a model like
-    any other: all tools take its checkpoint, and training goes on from it.
+    Only the last layer of the head is fitted, in seconds. The result is a
+    model like any other: all tools accept its checkpoint, and training can
+    start from it.
 
     Args:
         model (Config | str | Path): Config of a classifier, its path or its
-            name; or a checkpoint that holds its config.
-        pretrained (str | Path, optional): Path or address of the weights, or
-            ``timm://NAME``, of all but the last layer. Defaults to None: those
-            of the checkpoint, or ``load_from`` of the config.
-        device (str | torch.device, optional): Where to run the model.
-            Defaults to None: on a GPU if there is one.
-        features_dir (str | Path, optional): Folder to keep features in, so
-            that no image goes through the model twice. Defaults to None: they
-            are kept in memory.
-        batch_size (int): Images at a time. Defaults to 32.
-        zooms (Sequence[float]): Of further views of the images to learn from,
-            of whose height and width only the middle is seen: 2 for a half.
-            Defaults to (): there are none.
+            name; or a checkpoint with its config.
+        pretrained (str | Path, optional): Path or URL of the weights, or
+            ``timm://NAME``; the last layer may be missing. Defaults to None:
+            the weights in the checkpoint, or ``load_from`` in the config.
+        device (str | torch.device, optional): Device of the model. Defaults to
+            None: a GPU if available.
+        features_dir (str | Path, optional): Folder to cache features, so that
+            each image passes through the model only once. Defaults to None:
+            cached in memory.
+        batch_size (int): Images per batch. Defaults to 32.
+        zooms (Sequence[float]): Zoom factors of additional training views,
+            center crops with 1 / zoom times the height and width. Defaults to
+            ().
         unopened (dict[str, str], optional): SHA-256 by path of images that
-            must not be opened; their features are in ``features_dir``.
+            must not be opened, because their features are in ``features_dir``.
             Defaults to None.
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
-        classes (list[str]): Names of its classes.
+        classes (list[str]): Class names.
 
     Raises:
-        CheckpointError: If the weights are of another model.
-        ValueError: If there are no weights, or not all but those of the last
-            layer; if the head has no linear last layer.
+        CheckpointError: If the weights belong to another model.
+        ValueError: If weights are missing outside the last layer, or the head
+            does not end in a linear layer.
 
     Example:
         >>> from mmclca.apis import Probe
@@ -165,9 +103,9 @@ class Probe:
         self.model = load_classifier(
             config, weights, device=device, new_last_layer=True
         )
-        # refuses before images are read
+        # refuses unsuitable heads before images are read
         width = last_linear(self.model.head).weight[0].numel()
-        drop_references(self.model)  # they are of other images
+        drop_references(self.model)  # they belong to other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
         self._unopened = unopened or {}
@@ -181,26 +119,29 @@ class Probe:
             self._caches[zoom] = FeatureCache(features_dir, name, width)
 
     def features(self, paths: Sequence[str | PathLike]) -> Outputs:
-        """Extract what the last layer is to read, of image files.
+        """Extract the input features of the last layer.
 
-        With a progress bar, but for images whose features are kept.
+        Shows a progress bar for images without cached features.
 
         Args:
             paths (Sequence[str | Path]): Image files.
 
         Returns:
-            tuple[Tensor, dict[int, str]]: Features (N, D) of the images that
-            can be read, and by position why others cannot.
+            tuple[Tensor, dict[int, str]]: Features (N, D) for readable images,
+            and the reason for each unreadable image by position.
 
         Raises:
-            ValueError: If none can be read, or features are not finite.
+            ValueError: If no image is readable, or features are not finite.
         """
         return self._view(*self._with_digests(paths), 1.0)
 
     def views(self, paths: Sequence[str | PathLike]) -> Outputs:
-        """Do as :meth:`features` for all views of images to learn from.
+        """Extract the features (N, V, D) of all training views.
 
-        Features are (N, V, D), those of the whole image first.
+        Works like :meth:`features`; the first view is the whole image.
+
+        Args:
+            paths (Sequence[str | Path]): Image files.
         """
         given = self._with_digests(paths)
         found = [self._view(*given, zoom) for zoom in self._caches]
@@ -224,7 +165,7 @@ class Probe:
         return torch.stack(found), unread
 
     def _keep_features(self, paths, digests, new, zoom) -> dict[int, str]:
-        """Put features of images into a cache; why others are not."""
+        """Cache features of images; return the reasons for unreadable ones."""
         unread = {}
         batches = feature_batches(
             self._inferencer,
@@ -250,26 +191,26 @@ class Probe:
         class_weights: str | None = None,
         **folds,
     ) -> OutOfFold:
-        """Fit the last layer to all images, and measure it by folds.
+        """Fit the last layer to all images, and cross-validate it.
 
         Args:
-            features (Tensor): Of :meth:`features`, (N, D), or :meth:`views`,
-                (N, V, D).
-            labels (Tensor | Sequence[int]): Their classes (N,), from 0.
-            classes (Sequence[str]): Names of the classes.
-            classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
-                :func:`fit_linear`. Defaults to 'ridge'.
-            class_weights (str, optional): See :func:`out_of_fold`. Defaults
-                to None.
+            features (Tensor): Result of :meth:`features`, (N, D), or
+                :meth:`views`, (N, V, D).
+            labels (Tensor | Sequence[int]): Labels (N,), from 0.
+            classes (Sequence[str]): Class names.
+            classifier (str): 'ridge' or 'logistic', see :func:`fit_linear`.
+                Defaults to 'ridge'.
+            class_weights (str, optional): See :func:`out_of_fold`. Defaults to
+                None.
             **folds: ``groups``, ``folds``, ``repeats``, ``seed`` and
-                ``progress``, see there.
+                ``progress`` of :func:`out_of_fold`.
 
         Returns:
-            OutOfFold: How good it is on images that it does not know.
+            OutOfFold: The cross-validated scores.
 
         Raises:
-            ValueError: If there is one class only, a class has no image, or
-                a name of a setting is not known.
+            ValueError: If there are fewer than two classes, a class is empty,
+                or a setting is unknown.
         """
         if len(classes) < 2:
             raise ValueError(
@@ -285,10 +226,10 @@ class Probe:
         return found
 
     def scores(self, features: Tensor) -> Tensor:
-        """Class scores of images by the last layer.
+        """Compute class scores with the last layer.
 
         Args:
-            features (Tensor): Of :meth:`features`, (N, D).
+            features (Tensor): Result of :meth:`features`, (N, D).
 
         Returns:
             Tensor: Scores before softmax (N, K).
@@ -300,23 +241,23 @@ class Probe:
         return last.scores(features).cpu()
 
     def save(self, path: str | PathLike) -> None:
-        """Write the model as a checkpoint, which all tools take.
+        """Write the model as a checkpoint for all tools.
 
         Args:
-            path (str | Path): The file; its folder is made.
+            path (str | Path): The file; its folder is created.
         """
         save_classifier(self.model, path, self.classes)
 
 
 def feature_key(model: BaseModel) -> str:
-    """Digest all of a model but its last layer: the same for any classes."""
+    """Digest a model without its last layer: equal for any classes."""
     parts = model._config.model.to_dict()
     settings = image_settings(model)
     settings.update({name: parts.get(name) for name in MODEL_PARTS})
     for name in ('head', 'preprocessor'):
         part = (settings[name] or {}).items()
-        settings[name] = {k: v for k, v in part if k not in OF_LAST}
-    last = names_of_last(model)
+        settings[name] = {k: v for k, v in part if k not in LAST_LAYER_KEYS}
+    last = last_layer_names(model)
     weights = model.state_dict().items()
     return model_digest(settings, {k: v for k, v in weights if k not in last})
 
@@ -327,7 +268,7 @@ def put_classifier(
     temperature: float,
     classes: Sequence[str],
 ) -> None:
-    """Make a fitted classifier the last layer of a model and its config."""
+    """Set a fitted classifier as the last layer of a model and its config."""
     _set_number_of_classes(model, len(classes))
     weight, bias = fitted
     set_last_linear(model.head, weight / temperature, bias / temperature)
@@ -335,12 +276,12 @@ def put_classifier(
 
 
 def _set_number_of_classes(model: BaseModel, number: int) -> None:
-    """Replace the last layer of the head; the rest of it stays."""
+    """Rebuild the last layer of the head, and keep its other layers."""
     config = model._config
     for settings in (config, config.model):
         if 'num_classes' in (settings.get('data_preprocessor') or {}):
             settings.data_preprocessor.num_classes = number
-    last = [name.removeprefix('head.') for name in names_of_last(model)]
+    last = [name.removeprefix('head.') for name in last_layer_names(model)]
     config.model.head.num_classes = number
     rebuild_head(model, new=last)
 
@@ -351,7 +292,7 @@ def fit_to_images(
     """Fit a probe to labeled images, with the options of ``Probe.fit``.
 
     Returns the readable images, the dimension of their features, and the
-    cross-validated predictions.
+    cross-validated scores.
     """
     features, unread = probe.views(images.paths)
     images = drop_unreadable(images, unread)
@@ -370,9 +311,9 @@ def fit_to_images(
 def accuracy_on(
     probe: Probe, images: LabeledImages, fitted: LabeledImages
 ) -> tuple[int, float]:
-    """Return the number of readable test images and the accuracy."""
+    """Return the number of readable test images, and the accuracy."""
     check_known(images, probe.classes)
-    both = shared(images, fitted)
+    both = common_files(images, fitted)
     if both:
         raise ValueError(
             f'{len(both)} test images are also training images, such as '
@@ -380,7 +321,7 @@ def accuracy_on(
         )
     features, unread = probe.features(images.paths)
     images = drop_unreadable(images, unread)
-    right = share_right(images, probe.scores(features), probe.classes)
+    right = accuracy_by_name(images, probe.scores(features), probe.classes)
     if right is None:
         raise ValueError(f'accuracy needs labels; {images.source} has none')
     return len(images.paths), right

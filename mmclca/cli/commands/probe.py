@@ -83,7 +83,7 @@ def add_variant(parser):
 
 
 def add_classifier(parser):
-    parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
+    parser.add('--classifier NAME', 'ridge or logistic', 'ridge')
     folds = 'cross-validation folds'
     parser.add('--folds', folds, 5, type=whole_number(2))
     parser.add('--repeats', 'cross-validation repeats', 5, type=positive)

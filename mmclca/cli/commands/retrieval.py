@@ -131,18 +131,18 @@ def run(args):
         queries = embed(args, inferencer, args.queries, 'test')
     how = args.topk, args.neighbours, args.ranking
     first = next(iter(levels.values()), {})
-    entries, metrics = apis.gallery.look_up(gallery, *queries, *how, first)
+    entries, metrics = apis.neighbours.look_up(gallery, *queries, *how, first)
     at_level = datasets.levels.at_level
     for level, coarse_of in levels.items():
         some = replace(gallery, images=at_level(gallery.images, coarse_of))
         ours = at_level(queries[0], coarse_of), queries[1]
-        _, found = apis.gallery.look_up(some, *ours, 1, args.neighbours)
+        _, found = apis.neighbours.look_up(some, *ours, 1, args.neighbours)
         metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
-        apis.neighbours.write_neighbours(entries, metrics, args.out)
+        apis.output.write_neighbours(entries, metrics, args.out)
     if args.sheet:
         how = args.sheet_queries, args.sheet_nearest, first
-        apis.neighbours.draw_neighbours(entries, args.sheet, *how)
+        apis.output.draw_neighbours(entries, args.sheet, *how)
     return entries, metrics
 
 

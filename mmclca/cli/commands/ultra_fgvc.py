@@ -58,7 +58,7 @@ def run_download(dataset, to, revision):
 
 def run_check(folder, dataset, partial, to=None):
     info = datasets.ultra_fgvc.info.get_info(dataset)
-    found = datasets.ultra_fgvc.places.find_set(folder, info)
+    found = datasets.ultra_fgvc.dataset.find_set(folder, info)
     importing = datasets.ultra_fgvc.importing
     if to:
         images = importing.import_set(found, info, to, not partial)

@@ -61,7 +61,7 @@ def draw_cka(args):
         backbones = [models.as_reducible(x.backbone) for x, *_ in opened]
         reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
         how = names or ('', ''), reduce_at, MATRICES[args.kind]
-        visualization.cka.draw_cka(tables[args.kind], args.out, *how)
+        figures.draw_cka(tables[args.kind], args.out, *how)
     figures.write_numbers(tables, args.out.with_suffix('.csv'))
     return args.out
 
@@ -85,7 +85,7 @@ def curves_of(args, model, read):
     if args.feature == 'all':  # gigabytes
         raise ValueError('--kind probe needs --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
-    how = study.numbered(labels)
+    how = study.renumbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
     right = [one.accuracy.mean() for one in found]
     return dict(accuracy=torch.stack(right)[:, None])
@@ -151,8 +151,8 @@ def draw_agreement(args):
         if len(found) > 1:
             cosines[name] = study.token_cosines(model, images_of(read))
     check_same(args, seen)
-    visualization.agreement.check_classes(classes)
-    visualization.agreement.draw_agreement(rows, cosines, args.out)
+    visualization.layer_figures.check_classes(classes)
+    visualization.layer_figures.draw_agreement(rows, cosines, args.out)
     return args.out
 
 

@@ -171,7 +171,7 @@ def describe_patches_left(model, batch, layers):
     """Describe the number of remaining patches per layer, without repeats."""
     from mmclca.visualization.survivors import patches_left
 
-    weights = visualization.cam.weights_by_layer(model, batch)
+    weights = visualization.cam.weights_per_layer(model, batch)
     lines = [patches_left(weights[number][0]) for number in layers]
     return list(dict.fromkeys(filter(None, lines)))
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photographs as people have them: a folder a class, a table, a list."""
+"""Read photos and classes from folders, tables and lists, and check them."""
 
 from .check import Checked, check_photographs
 from .labeled_images import LabeledImages

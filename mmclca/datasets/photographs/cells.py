@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Read the cells of a table, whichever program has written it."""
+"""Read the cells of a table or spreadsheet, and detect its encoding."""
 
 import csv
 import re
@@ -16,7 +16,7 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 from .spellings import clean
 
-# endings, and the packages that read them
+# file extensions, and the packages required to read them
 TABLES = {'.csv': (), '.tsv': ()}
 TABLES |= {'.xlsx': ('pandas', 'openpyxl'), '.ods': ('pandas', 'odf')}
 _SEPARATORS = ',;\t|'
@@ -29,9 +29,9 @@ _HANGUL = ''.join(
     for vowel in (0, 1, 4, 5, 6, 8, 9, 13, 17, 18, 20)
     for last in (0, 1, 4, 8, 16, 17, 21)
 )
-# Frequent characters of each encoding, and those that are as frequent in
-# another encoding: patterns of texts, or of the bytes of one character. Rows
-# of Chinese and Japanese standards begin with the frequent characters.
+# Patterns of the frequent characters in each encoding, as text or as bytes;
+# the second pattern counts less (_FAIR). Chinese and Japanese standards list
+# frequent characters first.
 _FREQUENT = {
     'cp1252': _LATIN,
     'cp1250': _LATIN,
@@ -51,23 +51,17 @@ def read_cells(
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Read a table, or the first sheet of a spreadsheet.
 
-    Args:
-        table (Path): The file. Text may be Unicode or in a Windows encoding,
-            separated by commas, semicolons, tabs or bars.
-        known (Collection[str]): File names, used to detect the encoding.
-            Defaults to ().
-        is_file (Callable): Whether a cell names a file, used to detect cells
-            that contain a separator. Defaults to none.
+    Text is Unicode or in a Windows encoding, separated by commas, semicolons,
+    tabs or bars. ``known`` file names help to detect the encoding; cells with
+    a separator are joined if ``is_file`` accepts them.
 
-    Returns:
-        tuple[dict[str, list[str]], list[str]]: Stripped cells by column
-        title, and a note on the encoding if it was guessed. Titles are
-        'column 1' and so on if the first row names an image.
+    Return stripped cells by column title, and a note if the encoding was
+    guessed. Titles are 'column 1' and so on if the first row names an image.
 
     Raises:
         FileNotFoundError: If the file does not exist.
         ValueError: If the format is not supported or a line is invalid.
-        ImportError: If a package for its format is not installed.
+        ImportError: If a package for the format is not installed.
     """
     kind = table.suffix.lower()
     if not table.is_file():
@@ -97,7 +91,7 @@ def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
 
 
 def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
-    """Decode a text; note the assumed encoding if it is not Unicode."""
+    """Decode a text; add a note on the encoding if it is not Unicode."""
     content = read_bytes(table)
     even, odd = (content[i::2].count(0) for i in (0, 1))
     encoding = 'utf-16-be' if even > odd else 'utf-16-le'
@@ -114,8 +108,7 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
 
 
 def _encoding(content: bytes, known: Collection[str]) -> str:
-    """Choose the encoding in which most names of files are found, then by
-    its share of frequent characters."""
+    """Select the encoding by known file names, then by character frequency."""
     rated = {}
     for encoding in _FREQUENT:
         with suppress(UnicodeDecodeError):
@@ -138,8 +131,10 @@ def _frequency(text: str, encoding: str) -> float:
 def _rows_of_text(
     text: str, is_file: Callable
 ) -> tuple[list[tuple[int, list[str]]], str]:
-    """Return lines, each with its number, and the separator that gives most
-    lines of one length, then most cells that end as images do."""
+    """Return numbered rows, and the separator.
+
+    The separator maximizes the rows of equal length, then the image names.
+    """
     line = re.match(r'\s*"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
     text = '\n' * bool(line) + text[line.end() if line else 0 :]
     separators = line[1] if line else _SEPARATORS
@@ -158,7 +153,7 @@ def _rows_of_text(
 def _split(
     text: str, separator: str, is_file: Callable
 ) -> list[tuple[int, list[str]]]:
-    """Return rows with the numbers of their lines, without comments."""
+    """Return rows with line numbers, without comments."""
     reader = csv.reader(StringIO(text, newline=''), delimiter=separator)
     try:
         rows = [(reader.line_num, row) for row in reader]
@@ -172,12 +167,12 @@ def _split(
 
 
 def is_image(cell: str) -> bool:
-    """Return whether a name ends as those of images do."""
+    """Return whether a name has the extension of an image."""
     return cell.strip().lower().endswith(PHOTOGRAPH_SUFFIXES)
 
 
 def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
-    """Return columns by their titles."""
+    """Return the columns by title."""
     rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
     if not rows:
         raise ValueError('the table is empty')
@@ -199,7 +194,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
 
 
 def _of_width(line, row, width: int, separator, is_file) -> list[str]:
-    """Pad a row, or join the parts of a name that contains a separator.
+    """Pad a row, or join the parts of a name with a separator.
 
     Raises:
         ValueError: If the row is ambiguous; names the line.
@@ -207,7 +202,7 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
     filled = [i + 1 for i, cell in enumerate(row) if cell.strip()]
     row = (row + [''] * width)[: max(width, *filled)]
     if len(row) > width:
-        end = len(row) - width + 1  # of a name that begins at 0
+        end = len(row) - width + 1  # length of a name in parts
         joined = [separator.join(row[i : i + end]) for i in range(width)]
         found = [i for i in range(width) if is_file(joined[i].strip())]
         if len(found) != 1:
@@ -220,7 +215,7 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
 
 
 def _tidy(column: list[str]) -> list[str]:
-    """Undo what spreadsheets and pandas do to all cells of a column."""
+    """Remove quotes, decimals and times added to a column by spreadsheets."""
     filled = [cell for cell in column if cell]
     if all(cell.startswith("'") for cell in filled):
         return [cell.strip("'") for cell in column]

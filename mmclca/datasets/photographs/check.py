@@ -18,42 +18,41 @@ from PIL import Image, ImageOps
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import first_of, track
 
-from ..decoding import by_pillow, decode, open_image, reserved
-from ..image_files import find_problem
+from ..decoding import by_pillow, crop_rows, decode, open_image, reserved
+from ..image_files import check_image
 from .labeled_images import LabeledImages
 from .spellings import look
 
 _some = partial(first_of, most=3, between='; ')
-# of the same picture in several splits, which one is kept
+# copies in several splits: the copy in the split of lowest rank is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
-_THREADS = 8  # decoders leave the interpreter to the others
-_SIDE = 16  # of the small pictures that are compared
-# A picture that was saved in another format stays within this when it is made
-# small. Others seldom do, and then it costs decoding both.
+_THREADS = 8  # decoders release the interpreter lock
+_SIDE = 16  # pixels per side of the thumbnails for comparison
+# Thumbnails of copies in several formats differ less than this. Other pairs
+# seldom do; decoding both is then the only cost.
 _TOLERANCE = 4
-# what Pillow makes small though it is cut short, or no picture to OpenCV
+# Pillow shrinks truncated JPEG files without an error
 _LENIENT = 'JPEG', 'MPO'
-_NO_COLOURS = 'F', 'I'
+_NO_COLORS = 'F', 'I'
 
 
 @dataclass
 class Checked:
-    """Photographs that can be used, and what became of the others.
+    """Usable photos, and the skipped ones with reasons.
 
     Args:
-        photographs (LabeledImages): What is used.
-        unread (dict[str, str]): By path why one cannot be read.
-        doubled (list[tuple[str, str]]): Left out, and the one that is kept,
-            of the same picture, class and split.
-        conflicts (list[tuple[str, ...]]): The same picture in several
-            classes; none of these is used.
-        leaks (list[tuple[str, str]]): Left out, and the one that is kept for
-            validation or a test, which shows the same.
-        untrained (dict[str, int]): Classes of which nothing is left to train
-            with, and their photographs, which are left out.
-        digests (dict[str, str]): SHA-256 of the files that were read, by path.
-        unopened (dict[str, str]): SHA-256 of files that must not be opened,
-            by path.
+        photographs (LabeledImages): Usable photos.
+        unread (dict[str, str]): Problems of unreadable files, by path.
+        doubled (list[tuple[str, str]]): Skipped and kept duplicate in the
+            same class and split.
+        conflicts (list[tuple[str, ...]]): Copies of a photo in several
+            classes, all skipped.
+        leaks (list[tuple[str, str]]): Skipped training photo, and its copy in
+            validation or test.
+        untrained (dict[str, int]): Skipped classes without training photos,
+            with their number of photos.
+        digests (dict[str, str]): SHA-256 of readable files, by path.
+        unopened (dict[str, str]): SHA-256 of unopened files, by path.
     """
 
     photographs: LabeledImages
@@ -67,21 +66,20 @@ class Checked:
 
     @property
     def single(self) -> list[str]:
-        """Classes with one photo to train with."""
+        """Classes with one training photo."""
         found = self.photographs
         counts = found.select(found.to_train()).counts()
         return [name for name, n in counts.items() if n == 1]
 
     @property
-    def alike(self) -> list[tuple[str, ...]]:
-        """Class names that differ only in capitals, spaces or characters that
-        look the same."""
+    def similar_names(self) -> list[tuple[str, ...]]:
+        """Groups of class names with the same :func:`look`."""
         names = {name: look(name) for name in self.photographs.classes}
         return [(*x,) for x in keys_by(names).values() if len(x) > 1]
 
     @property
     def split_groups(self) -> list[str]:
-        """Groups in training that are also in validation or test."""
+        """Groups shared by training and validation or test."""
         found = self.photographs
         trained = found.select(found.to_train())
         others = found.without({*trained.paths})
@@ -99,8 +97,8 @@ def check_photographs(
 
     Args:
         photographs (LabeledImages): All photos.
-        unopened (dict[str, str], optional): SHA-256 by path of files that
-            were checked before and are not opened. Defaults to None.
+        unopened (dict[str, str], optional): SHA-256 by path of previously
+            checked files, which are not opened. Defaults to None.
 
     Returns:
         Checked: The usable photos. Labels are renumbered if a class is
@@ -110,14 +108,12 @@ def check_photographs(
         ValueError: If fewer than two classes have training photos.
     """
     unopened = unopened or {}
-    looks = {
-        path: ImageSummary('', digest) for path, digest in unopened.items()
-    }
+    found = {path: ImageSummary('', x) for path, x in unopened.items()}
     new = [path for path in photographs.paths if path not in unopened]
-    looks |= summarize_images(new)
-    unread = {path: x.problem for path, x in looks.items() if x.problem}
-    read = {path: x for path, x in looks.items() if not x.problem}
-    doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
+    found |= summarize_images(new)
+    unread = {path: x.problem for path, x in found.items() if x.problem}
+    read = {path: x for path, x in found.items() if not x.problem}
+    doubled, conflicts, leaks = _sort_copies(photographs, find_copies(read))
     out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
     used, untrained = _trainable(photographs.without(out))
     checked = Checked(
@@ -126,21 +122,21 @@ def check_photographs(
         unopened=unopened,
     )
     if len(used.classes) < 2:
-        found = '; '.join(checked.lines())
+        problems = '; '.join(checked.lines())
         raise ValueError(
             f'{photographs.source}: at least two classes with training photos '
             f'are needed, found {len(used.classes)} of '
-            f'{len(photographs.classes)} ({found})'
+            f'{len(photographs.classes)} ({problems})'
         )
     return checked
 
 
-def _compare(photographs: LabeledImages, pictures: list[list[str]]):
-    """Return the files to leave out of those that show the same."""
+def _sort_copies(photographs: LabeledImages, copies: list[list[str]]):
+    """Sort copies of an image into duplicates, conflicts and leaks."""
     facts = zip(photographs.labels, photographs.splits, strict=True)
     facts = dict(zip(photographs.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
-    for paths in pictures:
+    for paths in copies:
         if len({facts[path][0] for path in paths}) > 1:
             conflicts.append(tuple(paths))
             continue
@@ -155,8 +151,7 @@ def _compare(photographs: LabeledImages, pictures: list[list[str]]):
 def _trainable(
     photographs: LabeledImages,
 ) -> tuple[LabeledImages, dict[str, int]]:
-    """Return photographs of trainable classes, and how many others there
-    are."""
+    """Drop classes without training photos; count the photos of each."""
     trained = {photographs.labels[i] for i in photographs.to_train()}
     names = {photographs.classes[label] for label in trained}
     counts = photographs.counts().items()
@@ -165,40 +160,39 @@ def _trainable(
 
 
 def _lines_of(checked: Checked) -> Iterator[str]:
-    """Describe skipped photos and possible problems, one line each."""
-    source = checked.photographs.source
+    """Yield a line per kind of skipped photo and possible problem."""
+    photographs = checked.photographs
+    source, names = photographs.source, ' = '.join
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
     def short(path: str) -> str:
         path = os.path.relpath(path, folder)
         return os.fsencode(path).decode(errors='replace')
 
-    yield from (f'Warning: {note}' for note in checked.photographs.notes)
-    for reason, paths in keys_by(checked.photographs.left_out).items():
+    def copies(groups: Sequence[tuple[str, ...]]) -> list[str]:
+        return [names(map(short, paths)) for paths in groups]
+
+    yield from (f'Warning: {note}' for note in photographs.notes)
+    for reason, paths in keys_by(photographs.left_out).items():
         files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
         yield f'Skipped: {files} {reason} ({_some(map(short, paths))})'
+    unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
+    counts = checked.untrained.items()
     problems = {
         'Skipped: {} system folder{s} or hidden image{s}': map(
-            short, sorted(checked.photographs.skipped)
+            short, sorted(photographs.skipped)
         ),
-        'Skipped: {} unreadable': (
-            f'{short(p)}: {why}' for p, why in checked.unread.items()
-        ),
-        'Skipped: {} duplicate{s}, used once': (
-            f'{short(p)} = {short(kept)}' for p, kept in checked.doubled
-        ),
-        'Skipped: {} photo{s} in several classes': (
-            ' = '.join(map(short, paths)) for paths in checked.conflicts
-        ),
-        'Skipped: {} also in val or test, so not used for training': (
-            f'{short(p)} = {short(kept)}' for p, kept in checked.leaks
+        'Skipped: {} unreadable': unread,
+        'Skipped: {} duplicate{s}, used once': copies(checked.doubled),
+        'Skipped: {} photo{s} in several classes': copies(checked.conflicts),
+        'Skipped: {} also in val or test, so not used for training': copies(
+            checked.leaks
         ),
         'Skipped: {} class{es} without training photos': (
-            f'{name}, {n} in val or test'
-            for name, n in checked.untrained.items()
+            f'{name}, {n} in val or test' for name, n in counts
         ),
         'Warning: {} case{s} of nearly equal class names': map(
-            ' = '.join, checked.alike
+            names, checked.similar_names
         ),
         'Warning: {} group{s} in both train and val or test': (
             checked.split_groups
@@ -208,106 +202,97 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         ),
     }
     for problem, found in problems.items():
-        names = [*found]
-        forms = dict(s='', es='') if len(names) == 1 else dict(s='s', es='es')
-        if names:
-            yield f'{problem.format(len(names), **forms)} ({_some(names)})'
+        found = [*found]
+        forms = dict(s='', es='') if len(found) == 1 else dict(s='s', es='es')
+        if found:
+            yield f'{problem.format(len(found), **forms)} ({_some(found)})'
 
 
 @dataclass
 class ImageSummary:
-    """The size and hashes of an image file."""
+    """Size, SHA-256 and thumbnail of an image file, or its problem."""
 
     problem: str
     digest: str = ''
     size: tuple[int, int] = (0, 0)
-    small: np.ndarray | None = None
+    thumbnail: np.ndarray | None = None
 
 
 def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
-    """Read size and hashes of files in several threads.
-
-    JPEG files are decoded at an eighth of their size, which is faster.
-
-    Args:
-        paths (Sequence[str]): The files.
-    """
+    """Summarize image files in several threads; JPEG at reduced size."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        looks = track(pool.map(_look, paths), 'Checking photos', len(paths))
-        return dict(zip(paths, looks, strict=True))
+        found = pool.map(_summarize, paths)
+        found = track(found, 'Checking photos', len(paths))
+        return dict(zip(paths, found, strict=True))
 
 
-def same_pictures(looks: dict[str, ImageSummary]) -> list[list[str]]:
-    """Find files with the same bytes, or the same pixels once decoded.
+def find_copies(found: dict[str, ImageSummary]) -> list[list[str]]:
+    """Group files with equal bytes or equal pixels, in the order of ``found``.
 
-    Returns:
-        list[list[str]]: Two or more paths each, in the order of ``looks``.
+    Only files with similar thumbnails are decoded.
     """
-    copies = keys_by({path: look.digest for path, look in looks.items()})
+    copies = keys_by({path: x.digest for path, x in found.items()})
     first = {
-        paths[0]: looks[paths[0]].size
+        paths[0]: found[paths[0]].size
         for paths in copies.values()
-        if looks[paths[0]].small is not None
+        if found[paths[0]].thumbnail is not None
     }
-    close = [
+    similar = [
         path
         for paths in keys_by(first).values()
-        for path in _close(paths, looks)
+        for path in _similar(paths, found)
     ]
     with ThreadPoolExecutor(_THREADS) as pool:
-        pixels = dict(zip(close, pool.map(_digest_pixels, close), strict=True))
-    pictures = {
-        path: pixels.get(copies[look.digest][0], look.digest)
-        for path, look in looks.items()
+        digests = pool.map(_digest_pixels, similar)
+        pixels = dict(zip(similar, digests, strict=True))
+    images = {
+        path: pixels.get(copies[x.digest][0], x.digest)
+        for path, x in found.items()
     }
-    return [paths for paths in keys_by(pictures).values() if len(paths) > 1]
+    return [paths for paths in keys_by(images).values() if len(paths) > 1]
 
 
-def _look(path: str) -> ImageSummary:
+def _summarize(path: str) -> ImageSummary:
     problem = _problem_of_name(path)
     if problem:
         return ImageSummary(problem)
     try:
         content = read_bytes(path)
-        size, small = _small(content)
-    except Exception as error:  # a decoder may raise anything
-        problem = find_problem(path, quick=True)
+        size, thumbnail = _size_and_thumbnail(content)
+    except Exception as error:  # decoders raise many types
+        problem = check_image(path, quick=True)
         return ImageSummary(problem or f'{type(error).__name__}: {error}')
-    return ImageSummary('', sha256(content).hexdigest(), size, small)
+    return ImageSummary('', sha256(content).hexdigest(), size, thumbnail)
 
 
-def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
-    """Size and small picture of a file.
-
-    Raises:
-        Exception: What the decoder raises where it is no image, or not whole.
-    """
+def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
+    """Return size and thumbnail; raise an error of any type if unreadable."""
     with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
-        if image.format in _LENIENT or image.mode in _NO_COLOURS:
-            problem = find_problem(content, quick=True)
+        if image.format in _LENIENT or image.mode in _NO_COLORS:
+            problem = check_image(content, quick=True)
             if problem:
                 raise ValueError(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
             ImageOps.exif_transpose(image, in_place=True)
-            return size, _shrunk(image)
+            return size, _thumbnail(image)
 
 
-def _shrunk(image: Image.Image) -> np.ndarray:
-    """Resize an image to ``_SIDE`` x ``_SIDE``, row by row to save memory."""
+def _thumbnail(image: Image.Image) -> np.ndarray:
+    """Resize an image to ``_SIDE`` x ``_SIDE``, in bands to save memory."""
     width, height = image.size
     rows = []
     for ends in pairwise(np.linspace(0, height, _SIDE + 1).tolist()):
         first, last = floor(ends[0]), ceil(ends[1])
-        band = image.crop((0, first, width, last)).convert('RGB')
+        band = crop_rows(image, first, last).convert('RGB')
         box = 0, ends[0] - first, width, ends[1] - first
-        small = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
-        rows.append(np.asarray(small))
+        row = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
+        rows.append(np.asarray(row))
     return np.stack(rows).reshape(-1)
 
 
 def _problem_of_name(path: str) -> str:
-    """Reason why a path cannot be a line of a list, or an empty text."""
+    """Return why a path cannot be written to a list, or an empty string."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -317,32 +302,33 @@ def _problem_of_name(path: str) -> str:
 
 
 def keys_by(values: dict) -> dict:
-    """Return the keys that have each value."""
+    """Group the keys of a dict by value."""
     keys = defaultdict(list)
     for key, value in values.items():
         keys[value].append(key)
     return keys
 
 
-def _close(paths: list[str], looks: dict[str, ImageSummary]) -> list[str]:
-    """Return the files that are much like another one."""
-    small = np.stack([looks[path].small for path in paths]).astype(np.int16)
+def _similar(paths: list[str], found: dict[str, ImageSummary]) -> list[str]:
+    """Return the files whose thumbnails resemble another one."""
+    small = np.stack([found[path].thumbnail for path in paths])
+    small = small.astype(np.int16)
     means = small.mean(1)
     order = means.argsort()
     ends = np.searchsorted(means[order], means[order] + _TOLERANCE, 'right')
-    close = set()
+    similar = set()
     for i, end in enumerate(ends):
         near = order[i + 1 : end]
-        for step in (64, 1):  # most differ in the first few values
+        for step in (64, 1):  # a few values exclude most candidates
             away = small[near, ::step] - small[order[i], ::step]
             near = near[np.abs(away).max(1) <= _TOLERANCE]
-        close |= {*near, order[i]} if len(near) else set()
-    return [paths[i] for i in sorted(close)]
+        similar |= {*near, order[i]} if len(near) else set()
+    return [paths[i] for i in sorted(similar)]
 
 
 def _digest_pixels(path: str) -> str:
     content = read_bytes(path)
-    # OpenCV's JPEG decoder rounds in another way than that of most programs
+    # OpenCV's JPEG decoder rounds differently from most programs
     is_jpeg = content.startswith(b'\xff\xd8')
     with open_image(BytesIO(content)) as opened, reserved(opened):
         image = by_pillow(content) if is_jpeg else decode(content)

@@ -15,16 +15,17 @@ _WORDS = dict(
 
 
 def words_of(name: str) -> str:
-    """Return the words of a name in lower case: 'train images 2' for
-    ``TrainImages_2``."""
+    """Split ``TrainImages_2`` into lower-case words: 'train images 2'."""
     name = re.sub(r'(?<=[^\W\dA-Z])(?=[A-Z])', ' ', clean(name))
     name = re.sub(r'(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])', ' ', name)
     return re.sub(r'[\W_]+', ' ', name).strip().lower()
 
 
 def split_named(name: str) -> str | None:
-    """Return the split that a folder or a cell of a table names by a word,
-    such as ``Training Set``, or 'unlabeled'; None for none or several."""
+    """Return the split in a name such as ``Training Set``.
+
+    It is 'train', 'val', 'test' or 'unlabeled', or None if ambiguous.
+    """
     words = words_of(name)
     found = [
         split
@@ -39,24 +40,22 @@ SPLITS = 'train', 'val', 'test'
 
 @dataclass(frozen=True)
 class LabeledImages:
-    """Photographs and their classes.
+    """Image files with labels, groups and splits.
 
     Args:
-        paths (list[str]): Their files, each once.
-        labels (list[int | None]): The class of each, a position in
-            ``classes``; None where it has none.
-        classes (list[str]): Names of the classes.
-        groups (list[str], optional): What each shows, such as the number of
-            a plant: those of one group are not to be trained and tested on.
-            Defaults to None: each is a group of its own.
-        splits (list[str]): 'train', 'val' or 'test' each, or '' where nobody
-            has split them.
-        source (str): The folder or table that they are from.
-        left_out (dict[str, str]): Files that were found there and not taken,
-            and why.
-        skipped (list[str]): Hidden images, and folders of operating systems
-            and storage devices.
-        notes (list[str]): What was assumed, a line each.
+        paths (list[str]): Unique paths.
+        labels (list[int | None]): Positions in ``classes``; None for images
+            without a class.
+        classes (list[str]): Class names.
+        groups (list[str], optional): Group of each image, such as the number
+            of a plant; a group is never split between training and test.
+            Defaults to None: each image is its own group.
+        splits (list[str]): 'train', 'val' or 'test', or '' for images without
+            a split.
+        source (str): Folder or table of the images.
+        left_out (dict[str, str]): Reasons for unused files, by path.
+        skipped (list[str]): Hidden images and system folders.
+        notes (list[str]): Assumptions, one line each.
     """
 
     paths: list[str]
@@ -77,10 +76,10 @@ class LabeledImages:
         source: str,
         order: Sequence[str] = (),
     ) -> 'LabeledImages':
-        """Photographs by the names of their classes, None for no class.
+        """Create images from class names; None means no class.
 
-        Classes are those that have photographs, in an order that may be
-        given, the others sorted: labels without a name as numbers.
+        Classes without images are dropped. Classes not in ``order`` follow,
+        sorted by name; numbers are sorted as numbers.
         """
         found = {*names} - {None}
         rest = sorted(
@@ -97,18 +96,18 @@ class LabeledImages:
 
     @property
     def names(self) -> list[str | None]:
-        """The name of the class of each, None where it has none."""
+        """Class name of each image, or None."""
         return [None if i is None else self.classes[i] for i in self.labels]
 
     def select(self, indices: Sequence[int]) -> 'LabeledImages':
-        """Some of them, by position; the classes stay as they are."""
+        """Select images by position; keep all classes."""
         listed = 'paths', 'labels', 'groups', 'splits'
         values = {name: vars(self)[name] for name in listed}
         chosen = {k: v and [v[i] for i in indices] for k, v in values.items()}
         return replace(self, **chosen)
 
     def of_classes(self, labels: Sequence[int]) -> 'LabeledImages':
-        """Return those of some classes, numbered anew in this order."""
+        """Select classes, and renumber them in the given order."""
         number = {label: i for i, label in enumerate(labels)}
         kept = [i for i, label in enumerate(self.labels) if label in number]
         return replace(
@@ -118,17 +117,17 @@ class LabeledImages:
         )
 
     def without(self, paths: Container[str]) -> 'LabeledImages':
-        """Drop some files; the classes stay as they are."""
+        """Drop images by path; keep all classes."""
         return self.select(
             [i for i, path in enumerate(self.paths) if path not in paths]
         )
 
     def counts(self) -> dict[str, int]:
-        """Photographs by class, of all splits."""
+        """Number of images per class, over all splits."""
         count = Counter(self.labels)
         return {name: count[i] for i, name in enumerate(self.classes)}
 
     def to_train(self) -> list[int]:
-        """Positions of those that are not kept for validation or a test."""
+        """Positions of the images not in validation or test."""
         held_out = 'val', 'test'
         return [i for i, s in enumerate(self.splits) if s not in held_out]

@@ -12,7 +12,7 @@ from .labeled_images import SPLITS, split_named, words_of
 from .spellings import clean
 
 Parts = Sequence[tuple[str, ...]]
-# words of folders that have all classes, in one variant or one part each
+# folder names for dataset variants or parts rather than classes
 _WORDS = (
     r'(colou?r(ed)?|gr[ae]y(scale)?|rgb|nir|infrared|thermal|depth|masks?|raw'
     r'|segment(ed|ations?)|orig(inals?)?|aug(mented|mentations?)?|processed'
@@ -24,31 +24,25 @@ _WORDS = (
 _VARIANT = re.compile(
     rf'(\d+ )?((with(out)?|no) )?{_WORDS}( ({_WORDS}|data|\d+))*'
 )
-_DENSE = 0.6  # share of all pairs of outer and inner folders that exist
+_DENSE = 0.6  # share of existing pairs of outer and inner folders
 
 
 def find_levels(parts: Parts, folder: Path) -> tuple:
-    """Find the levels of the paths that name splits and classes.
+    """Find the path levels of the splits and classes.
 
-    Args:
-        parts (Sequence[tuple[str, ...]]): Path of each image, split at its
-            folders.
-        folder (Path): The folder of these paths, named in errors.
-
-    Returns:
-        tuple[int | None, int, list[str]]: The level of the splits, None if
-        there are none; that of the classes; and notes for the user.
+    ``parts`` are the paths, split at folders, below ``folder``. Return the
+    split level or None, the class level, and notes for the user.
 
     Raises:
-        ValueError: If the first level is splits or variants rather than
+        ValueError: If the first level contains splits or variants instead of
             classes, but cannot be read as splits.
     """
     deep = [part for part in parts if len(part) > 1]
     swapped = [(x[1], x[0], *x[2:]) for x in deep if len(x) > 2]
     for split, label, found in (
         (0, 1, _are_splits(deep)),
-        (1, 2, _are_splits(_without(deep, 0))),  # a folder around all
-        (0, 2, _are_splits(_without(deep, 1))),  # such as train/images/rose
+        (1, 2, _are_splits(_without(deep, 0))),  # for example data/train/rose
+        (0, 2, _are_splits(_without(deep, 1))),  # or train/images/rose
         (1, 0, _are_splits(swapped)),
     ):
         if found:
@@ -77,7 +71,7 @@ def _check_mixed(parts: Parts, folder: Path) -> None:
 
 
 def _without(parts: Parts, level: int) -> Parts:
-    """Drop a level if the folders above it have one folder each there."""
+    """Drop a level if each parent folder has a single folder there."""
     above, here = (
         {part[:end] for part in parts} for end in (level, level + 1)
     )
@@ -88,8 +82,10 @@ def _without(parts: Parts, level: int) -> Parts:
 
 
 def _are_splits(parts: Parts) -> bool:
-    """Return whether the first level is certainly splits: ``train`` may be a
-    class, too, so other splits must have some of its classes, or none."""
+    """Return whether the first level certainly contains splits.
+
+    ``train`` may be a class, so the other splits must share its classes.
+    """
     held = defaultdict(set)
     for part in parts:
         held[part[0]].update(map(clean, part[1:2] if len(part) > 2 else ()))
@@ -105,7 +101,7 @@ def _are_splits(parts: Parts) -> bool:
 
 def _check_variants(parts: Parts, folder: Path) -> list[str]:
     """Refuse folders of variants; add a note on doubtful folders."""
-    held = defaultdict(set)  # also files, as images and masks share names
+    held = defaultdict(set)  # includes files: images and masks share names
     for part in parts:
         held[part[0]].add(Path(part[1]).stem)
     below = set().union(*held.values())
@@ -119,13 +115,13 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     look += ', and train is missing' * (all(kinds) and 'train' not in kinds)
     advice = f'name them train, val and test, or use {folder / min(held)}'
     is_flat = any(len(part) == 2 for part in parts)
-    # subfolders of a class are few or numbered, and classes seldom are
+    # subfolders of a class are few or numbered, unlike classes
     numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
     may_be = not is_flat and not numbered[1]
     variants = [_VARIANT.fullmatch(words_of(name)) for name in held]
     pairs = zip(variants, kinds, strict=True)
     is_named = all(x or (kind and not is_flat) for x, kind in pairs)
-    # classes may be numbered, and the photos of each class as well
+    # numbered folders with numbered photos are classes
     is_named = is_named and not (is_flat and all(numbered))
     is_many = len(below) >= len(held)
     splits = len([*filter(None, kinds)])

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Lists of ``path label`` and of class names, as mmpretrain reads them."""
+"""Image lists and class lists in mmpretrain's format."""
 
 import os
 import zlib
@@ -14,7 +14,7 @@ from mmclca.utils.messages import integer
 
 from .labeled_images import SPLITS, LabeledImages
 
-ALL = range(10**9)  # labels of a list without class names
+ALL = range(10**9)  # valid labels of a list without class names
 
 
 def read_labels(
@@ -23,16 +23,10 @@ def read_labels(
     optional: bool = False,
     lines_of: Callable = read_lines,
 ) -> list[tuple[str, int | None]]:
-    """Read a list of paths and labels.
+    """Read lines "path label" of a file.
 
-    Args:
-        file (str | Path): The list.
-        classes (Sequence[str], optional): Class names. Defaults to None,
-            which allows any label.
-        optional (bool): Whether a line may be a path alone, whose label is
-            None. Defaults to False.
-        lines_of (Callable): Reads the lines "path label" of the file.
-            Defaults to ``read_lines``.
+    Without ``classes``, any label is valid. With ``optional``, a line may be
+    a path without a label (None). ``lines_of`` reads the lines.
 
     Raises:
         ValueError: Names the first lines without a valid label.
@@ -61,15 +55,13 @@ def _path_and_label(line: str) -> tuple[str, int | None]:
 
 
 def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:
-    """Photographs of the lists of a data set, each in one split.
+    """Read ``classes.txt`` and a list per split from a folder.
 
-    Args:
-        folder (Path): Has ``classes.txt``, and paths begin there.
-        lists (dict[str, str]): The list of each split. An image of several
-            lists is of the first of them.
+    Paths are relative to the folder. An image in several lists belongs to the
+    first one.
 
     Raises:
-        ValueError: Naming lines of a list that are not a path and a label.
+        ValueError: Names the lines without a valid label.
     """
     classes = read_lines(folder / 'classes.txt')
     rows = {}
@@ -86,15 +78,10 @@ def lines_of_lists(
     names: Iterable[str] = (),
     relative: bool = True,
 ) -> dict[Path, list[str]]:
-    """Make the lines of ``classes.txt`` and of a list for each split.
+    """Return the lines for ``classes.txt`` and for a list per split, by file.
 
-    Args:
-        photographs (LabeledImages): Those of no split go to ``train.txt``.
-        folder (Path): Where the lists go.
-        names (Iterable[str]): Lists that there are to be, even without an
-            image. Defaults to ().
-        relative (bool): Whether paths are seen from the folder.
-            Defaults to True.
+    Images without a split belong to ``train.txt``. Lists in ``names`` are
+    included even if empty; ``relative`` paths start at the folder.
     """
     lists = dict(classes=photographs.classes, **{name: [] for name in names})
     rows = zip(
@@ -114,10 +101,11 @@ def write_lists(
     old: Iterable[Path] = (),
     force: bool = False,
 ) -> None:
-    """Write lists; none of them if that would lose another one.
+    """Write lists, and delete further ``old`` lists.
 
     Raises:
-        ValueError: If a file is there and differs, unless ``force``.
+        ValueError: If a file exists and differs, unless ``force``; then
+            nothing is written.
     """
     texts = {
         file: ''.join(f'{line}\n' for line in lines)
@@ -139,10 +127,10 @@ def write_lists(
 def split_sizes(
     count: int, val_fraction: float, test_fraction: float = 0.0
 ) -> tuple[int, int, int]:
-    """Divide the images of a class into training, validation and test.
+    """Return the training, validation and test image counts of a class.
 
-    Each requested part gets at least one image if there are enough: training
-    first, then validation, then test.
+    Each requested split gets at least one image if possible: training first,
+    then validation, then test.
 
     Raises:
         ValueError: If a fraction is out of range.
@@ -166,16 +154,7 @@ def split_photographs(
     test_fraction: float,
     seed: int,
 ) -> LabeledImages:
-    """Split each class at random, on its own.
-
-    A class keeps its split when others come or go.
-
-    Args:
-        photographs (LabeledImages): Images with classes.
-        val_fraction (float): Share for validation.
-        test_fraction (float): Share for the test.
-        seed (int): Of the draw.
-    """
+    """Split each class at random, independently of the other classes."""
     labels = np.array(photographs.labels)
     splits = np.full(len(labels), 'train')
     for label, name in enumerate(photographs.classes):
@@ -189,21 +168,13 @@ def split_photographs(
 def hold_out_classes(
     photographs: LabeledImages, number: int, seed: int
 ) -> tuple[LabeledImages, LabeledImages]:
-    """Hold out the images of randomly selected classes.
-
-    Args:
-        photographs (LabeledImages): Images with classes.
-        number (int): Classes to hold out; at least two must remain.
-        seed (int): Seed of the selection.
-
-    Returns:
-        tuple[LabeledImages, LabeledImages]: Remaining and held-out images.
+    """Hold out randomly selected classes; return remaining, held-out images.
 
     Raises:
-        ValueError: If ``number`` is out of range.
+        ValueError: If fewer than two classes would remain.
     """
     given = len(photographs.classes)
-    integer(1, given - 2, num=number)  # two must remain
+    integer(1, given - 2, num=number)
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())
     left = [label for label in range(given) if label not in drawn]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From what a user names to photographs with classes and groups."""
+"""Read photos with classes and groups from a folder, table, list or config."""
 
 import os
 import re
@@ -28,31 +28,27 @@ def read_photographs(
     labels: str | os.PathLike | None = None,
     groups: str | None = None,
 ) -> LabeledImages:
-    """Find photographs and their classes; none of them is opened.
+    """Find photos and their classes without opening a photo.
 
     Args:
-        place (str | Path): A folder with one folder a class in it, or with
-            such folders in ``train``, ``val`` and ``test``; with ``labels``
-            any folder. A table in place of the folder stands for ``labels``,
-            in its own folder.
+        place (str | Path): A folder with one folder per class, also within
+            ``train``, ``val`` and ``test``; with ``labels`` any folder. A
+            table is accepted instead, as ``labels`` in its own folder.
         labels (str | Path, optional): A table (.csv, .tsv, .xlsx, .ods) with
-            a row a photograph, its file and its class; files are seen from
-            ``place`` or from the table. Defaults to None: folders name the
-            classes.
-        groups (str, optional): What photographs of one thing, such as a
-            plant, have in common: a column of the table, or a regular
-            expression that is searched for in each path below ``place``, of
-            which the first group counts, else the whole match.
-            Defaults to None.
+            file and class per row; files are relative to ``place`` or to the
+            table. Defaults to None: folders name the classes.
+        groups (str, optional): Group of each photo, such as a plant: a table
+            column, or a regular expression for the path below ``place``,
+            whose first group (else the whole match) is used. Defaults to
+            None.
 
     Returns:
-        Photographs: At least two classes of them.
+        LabeledImages: Photos in at least two classes.
 
     Raises:
-        FileNotFoundError: If there is no such folder or table, or files that
-            the table names are missing.
-        ValueError: If there are no photographs or fewer than two classes, or
-            it is not clear which; says what to do.
+        FileNotFoundError: If the folder, table or listed files are missing.
+        ValueError: If photos are missing, or there are fewer than two or
+            ambiguous classes; names a remedy.
     """
     place = Path(place).absolute()
     if place.is_file() and place.suffix.lower() in TABLES and labels is None:
@@ -77,7 +73,7 @@ def _check_place(place: Path) -> None:
 
 
 def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
-    """Group the photos by a regular expression, if there is one."""
+    """Group photos by a regular expression, if given."""
     if groups is None:
         return photographs
     try:
@@ -103,19 +99,11 @@ def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
 def read_folder(
     folder: Path, suffixes: tuple[str, ...] = PHOTOGRAPH_SUFFIXES
 ) -> LabeledImages:
-    """Read a folder with one folder per class.
+    """Read a folder with one folder per class, sorted by path.
 
-    The first level below it, or below its folders ``train``, ``val`` and
-    ``test``, gives the classes; deeper folders are allowed. Hidden files are
-    skipped, images outside the class folders are left out.
-
-    Args:
-        folder (Path): The folder, the start of all paths.
-        suffixes (tuple[str, ...]): File extensions, in any case. Defaults to
-            ``PHOTOGRAPH_SUFFIXES``.
-
-    Returns:
-        Photographs: Sorted by path.
+    Class folders may be in ``train``, ``val`` and ``test`` and may contain
+    subfolders. Images outside class folders are left out. ``suffixes`` are
+    file extensions in lower case.
 
     Raises:
         ValueError: If there are fewer than two classes.
@@ -146,7 +134,7 @@ def read_folder(
 
 
 def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
-    """Return split and class by path, and why the other paths are left out."""
+    """Return split and class by path, and the reasons for unused paths."""
     taken, left_out = {}, {}
     for path, part in images.items():
         if len(part) < 2 + max(split or 0, label):
@@ -193,14 +181,14 @@ def images_at(place: str | os.PathLike) -> LabeledImages:
     """Return the images of a folder or list; classes are optional.
 
     Args:
-        place (str | Path): A folder, whose first level of folders gives the
-            classes; or a ``.txt`` list of lines ``path label`` or ``path``,
-            relative to its folder. A ``classes.txt`` in the same folder names
-            the labels.
+        place (str | Path): A folder, whose first folder level names the
+            classes; or a ``.txt`` list with lines ``path label`` or ``path``,
+            relative to the list. ``classes.txt`` in the same folder names the
+            labels.
 
     Raises:
         FileNotFoundError: If the folder or list does not exist.
-        ValueError: If there are no images, or a label has no name.
+        ValueError: If images or the name of a label are missing.
     """
     place = os.fspath(place)
     if os.path.isdir(place):
@@ -238,7 +226,7 @@ def _in_list(file: str) -> LabeledImages:
 
 
 def images_of_split(cfg: Config, split: str) -> LabeledImages:
-    """Return the images of a dataset of a config.
+    """Return the images in a split of a config.
 
     Args:
         cfg (Config): The config.
@@ -246,7 +234,7 @@ def images_of_split(cfg: Config, split: str) -> LabeledImages:
 
     Raises:
         FileNotFoundError: If its files do not exist.
-        ValueError: If the config has no such dataset, or it is empty.
+        ValueError: If the dataset is missing or empty.
     """
     # mmengine cannot serialize a dataset without images
     dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find photographs of a class that show the same thing from the same place.
+"""Find near-duplicates: photos of the same object from the same position.
 
-A burst, crops of one photograph or frames of a film: a model that has seen
-one of them has seen all.
+Such photos (a burst, crops, video frames) in training and test make the
+measured accuracy too high.
 """
 
 from collections import Counter
@@ -22,11 +22,11 @@ from ..decoding import open_image
 from .labeled_images import LabeledImages
 
 SIDE = 320  # pixels of the longer side
-BORDER = 31  # that corners keep from the edges, and thin pictures need
+BORDER = 31  # ORB finds no corners this close to an edge
 NEAREST, MOST_PAIRS = 2, 500
-# Corners that one move, turn and zoom takes to their like, and their share of
-# those of the photograph with fewer. Of 4,574 pairs of different leaves of
-# one species (leaf40, leaf40_white) none reaches both.
+# Minimum for matching corners after a shift, rotation and scaling, and
+# their minimum share in the photo with fewer corners. None of 4,574 pairs of
+# different leaves of a species (leaf40, leaf40_white) reaches both.
 CORNERS, SHARE = 70, 0.25
 
 
@@ -44,19 +44,21 @@ def find_series(
     Returns:
         dict[str, int]: Near-duplicates by class name, if there are any.
     """
-    pairs, corners, found = _alike(photographs, features), {}, set()
+    pairs, corners, found = _similar_pairs(photographs, features), {}, set()
     for pair in track(pairs, 'Near-duplicates'):
         for i in pair:
             if i not in corners:
                 corners[i] = _corners(photographs.paths[i])
-        if _is_same(*map(corners.get, pair)):
+        if _match(*map(corners.get, pair)):
             found |= {*pair}
     names = photographs.names
     return dict(Counter(names[i] for i in sorted(found)))
 
 
-def _alike(photographs: LabeledImages, features: Tensor) -> list[tuple]:
-    """Pair each photograph with the nearest of its class, nearest first."""
+def _similar_pairs(
+    photographs: LabeledImages, features: Tensor
+) -> list[tuple]:
+    """Pair photos with their nearest neighbors in the class, nearest first."""
     features = features - features.mean(0)
     features = F.normalize(features / (features.std(0) + 1e-6), dim=1)
     labels = torch.tensor(photographs.labels)
@@ -77,7 +79,7 @@ def _alike(photographs: LabeledImages, features: Tensor) -> list[tuple]:
 
 
 def _corners(path: str) -> tuple:
-    """Find corners of a photograph, and what each looks like."""
+    """Detect ORB corners of a photo, and compute their descriptors."""
     with open_image(BytesIO(read_bytes(path))) as image:
         image.draft('L', (2 * SIDE, 2 * SIDE))
         upright = ImageOps.exif_transpose(image).convert('L')
@@ -86,7 +88,7 @@ def _corners(path: str) -> tuple:
     return cv2.ORB_create(fastThreshold=5).detectAndCompute(gray, None)
 
 
-def _is_same(one: tuple, other: tuple) -> bool:
+def _match(one: tuple, other: tuple) -> bool:
     (points, looks), (others, other_looks) = one, other
     if min(len(points), len(others)) < CORNERS:
         return False

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Spellings of names: joined where certain, compared where they look alike."""
+"""Normalize spellings of names, and compare names by their appearance."""
 
 import re
 from unicodedata import category, normalize
@@ -9,7 +9,7 @@ _INVISIBLE = re.compile(
     '[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f'
     '\u202a-\u202e\u2060-\u2069\u3164\ufeff\uffa0]'
 )
-# Cyrillic and Greek letters and quotes that look like those of ASCII
+# Cyrillic and Greek letters, quotes and dashes, and similar ASCII characters
 _TWINS = str.maketrans(
     'аеорсухіјѕАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧο‘’ʼ`´‐–—−',
     "aeopcyxijsABEKMHOPCTYXIJSABEZHIKMNOPTYXo'''''----",
@@ -17,27 +17,15 @@ _TWINS = str.maketrans(
 
 
 def clean(name: str) -> str:
-    """Return the one spelling of names that only a program tells apart.
-
-    Args:
-        name (str): The name of a class, a file or a column.
-
-    Returns:
-        str: The name in NFC, without invisible characters, with single
-        spaces and none around it.
-    """
+    """Normalize a name: NFC, no invisible characters, single spaces."""
     return ' '.join(_INVISIBLE.sub('', normalize('NFC', name)).split())
 
 
 def look(name: str) -> str:
-    """Return a key that names share if they look the same to a reader.
+    """Return a key for comparing names by their appearance.
 
-    Args:
-        name (str): The name of a class.
-
-    Returns:
-        str: Equal for names that differ in case, spaces, width, separators,
-        twin letters of other scripts, zeros of a number or order of a date.
+    It ignores case, spaces, width, separators, similar letters of other
+    scripts, leading zeros and the date order.
     """
     plain = clean(normalize('NFKC', name)).translate(_TWINS).casefold()
     kept = (x for x in plain if category(x) not in ('Cc', 'Cf'))

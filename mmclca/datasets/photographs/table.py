@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of files and classes: which column is which, and whose rows."""
+"""Read a table of files, classes, splits and groups."""
 
 import os
 import re
@@ -13,8 +13,8 @@ from .cells import is_image, read_cells
 from .labeled_images import SPLITS, LabeledImages, split_named, words_of
 from .spellings import clean
 
-FILE, LABEL = 'file', 'class'  # these win over all others
-# words without spaces between them
+FILE, LABEL = 'file', 'class'  # preferred titles
+# further titles, without spaces
 FILES = {
     *('filename', 'filepath', 'path', 'id', '文件', '文件名', '图片', '图像'),
     *('image', 'imagepath', 'imagename', 'imagefile', 'imageid', 'img'),
@@ -31,11 +31,9 @@ _FOLD = re.compile(r'\bfolds?\b|\bkfold\b|^is (train|val|test)')
 
 
 class FileNames:
-    """Images below a folder, by the names that may be meant for them.
+    """Look up images in a folder by spellings of their names.
 
-    Args:
-        place (Path): The folder.
-        beside (Path): Another folder, whose files are found by exact names.
+    Files in the table's folder ``beside`` are found by exact names.
     """
 
     def __init__(self, place: Path, beside: Path):
@@ -51,15 +49,10 @@ class FileNames:
                     self.known[spelling.casefold()].append((spelling, path))
 
     def find(self, name: str) -> str:
-        """Return the file of a name.
+        """Return the path of a file; empty if missing or ambiguous.
 
-        Args:
-            name (str): A path as it is, or as on Windows; or one in another
-                Unicode normalization or case, without its ending, or without
-                its folders, if there is one such file.
-
-        Returns:
-            str: Its path, empty if there is none or there are several.
+        The name may have Windows separators, another Unicode normalization or
+        case, or lack its extension or folders.
         """
         spellings = (name, name.replace('\\', '/'))
         for folder in self.folders:
@@ -76,24 +69,17 @@ class FileNames:
 def read_table(
     table: Path, place: Path, groups: str | None = None
 ) -> LabeledImages:
-    """Read a table with one row per photo.
+    """Read a table with one row per photo, in its order.
 
-    Args:
-        table (Path): An absolute path with an extension in ``TABLES``.
-        place (Path): The folder of the files; the folder of the table is
-            searched next.
-        groups (str, optional): Title of the group column; any other text
-            gives no groups. Defaults to None.
-
-    Returns:
-        Photographs: In the order of the table. Images below ``place`` that
-        are not in the table, or have no class or several, are left out.
+    Files are relative to ``place``, else to the folder of the table. Images
+    not in the table, without a class or with several classes are left out.
+    ``groups`` is the title of a column; any other text gives no groups.
 
     Raises:
         FileNotFoundError: If the table or listed files are missing.
         ValueError: If the column of files or classes is ambiguous, a split
             is invalid, or there are fewer than two classes.
-        ImportError: If a package for its format is not installed.
+        ImportError: If a package for the format is not installed.
     """
     files = FileNames(place, table.parent)
     known = [os.path.basename(x) for x in files.paths if not x.isascii()]
@@ -160,13 +146,13 @@ def _splits(cells: dict, column: str | None) -> list[str]:
 
 
 def _is_flag(title: str, cells: dict) -> bool:
-    """Return whether a column says of each row if it is of one split."""
+    """Return whether a column is a flag such as ``is_train``."""
     is_named = words_of(title).startswith('is ') and split_named(title)
     return bool(is_named) and {x.lower() for x in cells[title]} <= {*_FLAGS}
 
 
 def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
-    """Return why a file is left out, by path."""
+    """Return the reasons for unused files, by path."""
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
@@ -192,20 +178,13 @@ def _check_classes(classes, label: str, table: Path) -> None:
 def find_columns(
     cells: dict[str, list[str]], files: FileNames, groups: str | None = None
 ) -> dict[str, str | None]:
-    """Tell by titles and content what the columns of a table are.
+    """Find the titles of the columns ``file``, ``label`` and ``split``.
 
-    Args:
-        cells (dict[str, list[str]]): Columns by their titles.
-        files (FileNames): The files that a column may name.
-        groups (str, optional): A column that is none of these. Defaults to
-            None.
-
-    Returns:
-        dict[str, str | None]: The titles of ``file``, ``label`` and
-        ``split``, the last one None where there is none.
+    They are recognized by title and content; ``split`` may be None, and the
+    column ``groups`` is not considered.
 
     Raises:
-        ValueError: If that is not clear; says which to rename.
+        ValueError: If a column is ambiguous; names the title to use.
     """
     titles = [title for title in cells if title != groups]
     endings = _mostly(titles, cells, is_image)
@@ -221,13 +200,13 @@ def find_columns(
 
 
 def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
-    """Return the columns of which most of the first cells are such."""
+    """Return the columns in which ``holds`` accepts most of 100 cells."""
     held = {x: [bool(holds(cell)) for cell in cells[x][:100]] for x in titles}
     return [title for title, x in held.items() if 2 * sum(x) > len(x)]
 
 
 def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
-    """Return the title named ``first``, else the only known or only one."""
+    """Return the title ``first``, else the only known one, else the only."""
     plain = {title: words_of(title).replace(' ', '') for title in titles}
     for names in ({first}, known, {*plain.values()}):
         found = [title for title, name in plain.items() if name in names]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Leaf cultivars that are drawn: data for the demo and for tests."""
+"""Synthetic leaves of cultivars, for the demo and for tests."""
 
 from .cultivars import Cultivar, draw_leaf, drawn_leaves, make_cultivars
 

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classes and specimens.
+"""Cultivars (classes) and specimens (images) of synthetic leaves.
 
-A *cultivar* is a class: a handful of traits around those of one imaginary
-plant. A *specimen* is an image: the same traits with the noise of growth,
-weather and scanner. Colour and size vary from specimen to specimen only, so
-a class can be recognized by its shape alone.
+Cultivar traits vary around an imaginary plant. A specimen
+adds the noise of growth, weather and scanner. Color and size vary between
+specimens only, so classes differ in shape alone.
 """
 
 from collections.abc import Iterator
@@ -19,30 +18,29 @@ from .shape import grow_leaf
 
 
 def _trait(default, spread):
-    """Return a trait, and how far it may go from the plant's own at difference
-    1."""
+    """Declare a trait with its spread between cultivars at difference 1."""
     return field(default=default, metadata=dict(spread=spread))
 
 
 @dataclass(frozen=True)
 class Cultivar:
-    """The traits that all leaves of one class share.
+    """Traits shared by all leaves of a class.
 
-    Lengths are in units of the blade's length, positions along the midrib
-    run from 0 (base) to 1 (apex).
+    Lengths are relative to the blade length; positions along the midrib run
+    from 0 (base) to 1 (apex).
 
     Args:
-        width (float): Greatest width of the blade.
-        widest (float): Where the blade is widest.
-        taper (float): How fast it narrows to both ends; 1 is blunt.
-        acumen (float): How far the apex is drawn out, 0 to 1.
-        cordate (float): How far the base reaches back beside the petiole.
-        lobes (float): Depth of the lobes, one at each secondary vein.
-        teeth (float): Teeth on each side.
+        width (float): Maximum width of the blade.
+        widest (float): Position of the maximum width.
+        taper (float): Narrowing towards both ends; 1 is blunt.
+        acumen (float): Length of the drawn-out apex, 0 to 1.
+        cordate (float): Extent of the base behind the petiole.
+        lobes (float): Depth of the lobes, one per secondary vein.
+        teeth (float): Teeth per side.
         tooth_depth (float): Height of a tooth.
-        veins (float): Secondary veins on each side.
+        veins (float): Secondary veins per side.
         vein_angle (float): Degrees between midrib and secondary veins.
-        forks (float): Share of the secondary veins that fork, 0 to 1.
+        forks (float): Share of forked secondary veins, 0 to 1.
     """
 
     width: float = _trait(0.66, 0.12)
@@ -59,7 +57,7 @@ class Cultivar:
 
 
 TRAITS = fields(Cultivar)
-# What a specimen's traits differ from its cultivar's, in units of the spread.
+# standard deviation within a cultivar, relative to the spread
 SPECIMEN_NOISE = 0.12
 
 
@@ -93,21 +91,12 @@ def make_cultivars(num_classes, seed=0, difference=1.0, plant=None):
 
 
 def make_species(num_species, num_classes, seed=0, difference=1.0):
-    """Design cultivars of several species, a third as different as these.
+    """Design cultivars of several species; return species and cultivar pairs.
 
-    Args:
-        num_species (int): Number of species.
-        num_classes (int): Cultivars of all, as many of each as it goes.
-        seed (int): See :func:`make_cultivars`. Defaults to 0.
-        difference (float): Distance between species. Defaults to 1.
-
-    Returns:
-        list[tuple[int, Cultivar]]: The species of each class, from 0, and
-        its traits.
+    Cultivars are divided evenly, and differ a third as much as species.
 
     Raises:
-        ValueError: If there are more species than cultivars, or see
-            :func:`make_cultivars`.
+        ValueError: If there are more species than cultivars.
     """
     integer(most=max(num_classes, 1), num_species=num_species)
     species = make_cultivars(num_species, seed, difference)
@@ -123,12 +112,12 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
 
 
 def draw_leaf(cultivar, rng, size=224):
-    """Draw one specimen as a flatbed scanner would see it.
+    """Draw a specimen as if scanned on a flatbed scanner.
 
     Args:
         cultivar (Cultivar): The class.
-        rng (np.random.Generator): Decides on all that differs between two
-            leaves of a class. The same state gives the same image.
+        rng (np.random.Generator): Source of the variation within a class. The
+            same state gives the same image.
         size (int): Height and width in pixels. Defaults to 224.
 
     Returns:
@@ -150,7 +139,7 @@ def _smallest_distance(rows):
 
 
 def _vary(cultivar, steps):
-    """Move every trait by so many units of its spread."""
+    """Change each trait by ``steps`` times its spread."""
     traits = zip(TRAITS, vars(cultivar).values(), steps, strict=True)
     moved = [own + t.metadata['spread'] * step for t, own, step in traits]
     return Cultivar(*moved)

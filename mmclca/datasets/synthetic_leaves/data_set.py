@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A data set of drawn leaves: images and their lists."""
+"""Write a dataset of synthetic leaves: images and lists."""
 
 import json
 from dataclasses import replace
@@ -23,22 +23,19 @@ from ..photographs.lists import (
 )
 from .cultivars import draw_leaf, make_species
 
-LEVELS = 'levels.csv'  # the species of each class
-MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
+LEVELS = 'levels.csv'  # species of each class
+MARK = 'synthetic_leaves.json'  # options; marks a folder as created here
 
 
 def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
-    """Draw all images of a data set and write their lists.
+    """Draw all images of a dataset in ``jobs`` processes, and write the lists.
 
-    Args:
-        out (Path): A folder that is not there, is empty, or was drawn.
-        options (dict): ``classes``, ``per_class``, ``size``, ``seed``,
-            ``difference``, ``val_fraction``, ``test_fraction``, ``species``.
-        jobs (int): Processes. Defaults to 1.
+    Options: ``classes``, ``per_class``, ``size``, ``seed``, ``difference``,
+    ``val_fraction``, ``test_fraction``, ``species``.
 
     Raises:
-        ValueError: If an option is out of range, or the folder has files that
-            were not drawn here.
+        ValueError: If an option is out of range, or ``out`` is not empty and
+            was not created here.
     """
     for name, least in dict(per_class=2, size=32, seed=0).items():
         integer(least, **{name: options[name]})
@@ -68,7 +65,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
 
 
 def _plan(out: Path, options: dict) -> LabeledImages:
-    """List the images of a data set, class by class."""
+    """List the dataset's images by class."""
     number, names = options['per_class'], range(1, options['classes'] + 1)
     names = [f'cultivar_{name:02d}' for name in names]
     fractions = options['val_fraction'], options['test_fraction']

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A drawn leaf on the glass of a scanner.
+"""Render a synthetic leaf as if scanned.
 
-Shapes are filled at twice the resolution and averaged down; colour and light
-are worked out at the final one, where they are cheap.
+Shapes are filled at twice the resolution and averaged; color and light are
+computed at the final resolution to save time.
 """
 
 from functools import lru_cache
@@ -13,8 +13,8 @@ import numpy as np
 from .shape import PETIOLE, Leaf
 
 SUPERSAMPLING = 2
-SHIFT = 4  # fractional bits of the corners handed to OpenCV
-AREA = 0.23  # share of the image that a blade covers
+SHIFT = 4  # fractional bits of polygon corners in OpenCV
+AREA = 0.23  # mean share of the image covered by the blade
 
 
 def _rgb(red, green, blue):
@@ -29,15 +29,9 @@ PAPER = _rgb(248, 248, 246)
 
 
 def paint_leaf(leaf, rng, size):
-    """Paint a leaf.
+    """Render a leaf to RGB, uint8, (size, size, 3).
 
-    Args:
-        leaf (Leaf): Its curves, in the leaf frame.
-        rng (np.random.Generator): Pose, colour, light and damage.
-        size (int): Height and width of the image in pixels.
-
-    Returns:
-        np.ndarray: RGB image, uint8, (size, size, 3).
+    ``rng`` decides on pose, color, light and damage.
     """
     canvas = size * SUPERSAMPLING
     leaf, unit = _pose(leaf, rng, canvas)
@@ -56,7 +50,7 @@ def paint_leaf(leaf, rng, size):
 
 
 def _pose(leaf, rng, canvas):
-    """Turn, scale and place a leaf; also returns its length in pixels."""
+    """Rotate, scale and place a leaf; return it with its length in pixels."""
     outline = np.concatenate([leaf.left, leaf.right[::-1]])
     angle = np.deg2rad(rng.normal(0, 11))
     cos, sin = np.cos(angle), np.sin(angle)
@@ -77,7 +71,7 @@ def _area(polygon):
 
 
 def _fill_blade(leaf, canvas):
-    """Return the blade, and one half of it, which lies at another angle."""
+    """Return masks of the blade and its left half, for the shading."""
     blade, half = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
     _fill(blade, np.concatenate([leaf.left, leaf.right[::-1]]))
     midrib = leaf.midrib[PETIOLE:]
@@ -93,7 +87,7 @@ def _draw_petiole(leaf, unit, canvas):
 
 
 def _draw_veins(leaf, unit, canvas):
-    """Draw the veins: the finer, the fainter."""
+    """Draw the veins; finer veins are fainter."""
     layer = np.zeros((canvas, canvas), np.uint8)
     lines = _fixed(leaf.tertiaries)
     cv2.polylines(layer, lines, False, 70, 1, cv2.LINE_AA, SHIFT)
@@ -111,13 +105,13 @@ def _draw_veins(leaf, unit, canvas):
 
 
 def _damage(leaf, rng, unit, canvas):
-    """Holes and bites of insects, and brown spots."""
+    """Return masks of holes (insect bites) and brown spots."""
     holes, spots = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
     for layer, often, big in ((holes, 0.7, 0.02), (spots, 2.5, 0.010)):
         for _ in range(rng.poisson(often)):
-            centre = _somewhere(leaf, rng)
+            center = _somewhere(leaf, rng)
             radius = unit * big * rng.uniform(0.35, 1.2)
-            _fill(layer, _blob(centre, radius, rng))
+            _fill(layer, _blob(center, radius, rng))
     return holes, spots
 
 
@@ -129,24 +123,24 @@ def _somewhere(leaf, rng):
     return rib + (edge - rib) * rng.uniform(0.15, 1.0)
 
 
-def _blob(centre, radius, rng):
+def _blob(center, radius, rng):
     angle = np.linspace(0, 2 * np.pi, 20, endpoint=False)
     shape, phase = rng.uniform(0.05, 0.3, 3), rng.uniform(0, 6.3, 3)
     waves = np.arange(1, 4)[:, None] * angle + phase[:, None]
     reach = radius * (1 + shape @ np.sin(waves))
-    return centre + reach[:, None] * np.stack(
+    return center + reach[:, None] * np.stack(
         [np.cos(angle), np.sin(angle)], 1
     )
 
 
 def _blade(mask, half, veins, holes, spots, rng):
-    """Colour of every pixel, as if the leaf filled the image."""
+    """Color every pixel as if the leaf filled the image."""
     size = len(mask)
     light = _relief(veins, half, mask, rng)
     inside = mask > 0.5
     light -= light[inside].mean()
-    colour = _near(BLADE, rng, 0.11, 6)
-    image = colour * (1 + light)
+    color = _near(BLADE, rng, 0.11, 6)
+    image = color * (1 + light)
     _mix(image, YELLOW, _clouds(rng, size, 5) * 0.10 + rng.uniform(0, 0.12))
     _mix(image, _near(VEIN, rng, 0.04, 3), veins * rng.uniform(0.5, 0.85))
     rim = cv2.GaussianBlur(holes, (0, 0), size / 150)
@@ -156,7 +150,7 @@ def _blade(mask, half, veins, holes, spots, rng):
 
 
 def _relief(veins, half, mask, rng):
-    """Light and shade of an uneven surface, as parts of the colour."""
+    """Shade an uneven surface, relative to the color, (size, size)."""
     size = len(veins)
     bulge = cv2.GaussianBlur(veins, (0, 0), size / 110)
     slope = bulge - np.roll(bulge, (2, 1), (0, 1))
@@ -174,7 +168,7 @@ def _relief(veins, half, mask, rng):
 
 
 def _paper(mask, rng):
-    """White paper with the shadow of the leaf under the scanner's lamp."""
+    """Render white paper with the shadow of the leaf."""
     size = len(mask)
     contact = cv2.GaussianBlur(mask, (0, 0), size / 90)
     wide = cv2.GaussianBlur(mask, (0, 0), size / 28)
@@ -186,15 +180,14 @@ def _paper(mask, rng):
 
 
 def _clouds(rng, size, cells):
-    """Smooth noise, mean 0 and deviation about 1."""
+    """Smooth noise with mean 0 and standard deviation of about 1."""
     coarse = rng.standard_normal((cells, cells), np.float32)
     return cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
 
 
 @lru_cache(maxsize=2)
 def _areoles(size):
-    """Return the finest net of veins: a texture that all leaves are cut
-    from."""
+    """Texture of the finest veins, from which all leaves are cropped."""
     noise = np.random.default_rng(1).standard_normal((2 * size,) * 2)
     fine = cv2.GaussianBlur(
         noise.astype(np.float32), (0, 0), max(size / 250, 0.9)
@@ -205,7 +198,7 @@ def _areoles(size):
 
 @lru_cache(maxsize=2)
 def _grain(size):
-    """Noise of the scanner."""
+    """Scanner noise, from which all images are cropped."""
     rng = np.random.default_rng(2)
     return rng.standard_normal((2 * size,) * 2, np.float32) * 0.012
 
@@ -215,19 +208,19 @@ def _crop(texture, rng, size):
     return texture[top : top + size, left : left + size]
 
 
-def _mix(image, colour, amount):
-    """Move the image towards a colour, in place."""
-    image += (colour - image) * np.clip(amount, 0, 1)
+def _mix(image, color, amount):
+    """Blend the image with a color, in place."""
+    image += (color - image) * np.clip(amount, 0, 1)
 
 
-def _near(colour, rng, brightness, hue):
-    """Return a colour of about the same brightness and hue."""
+def _near(color, rng, brightness, hue):
+    """Vary a color in brightness and hue."""
     shift = rng.normal(0, hue, (3, 1, 1)).clip(-1.5 * hue, 1.5 * hue)
-    return np.float32(colour * rng.normal(1, brightness) + shift)
+    return np.float32(color * rng.normal(1, brightness) + shift)
 
 
 def _ribbons(curves, width):
-    """Polygons around curves of the same number of points."""
+    """Polygons around curves with the given width at each point."""
     step = np.gradient(curves, axis=1)
     length = np.sqrt((step**2).sum(-1, keepdims=True))
     side = step[..., ::-1] * [0.5, -0.5] / length * width[:, None]

@@ -1,22 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The geometry of a drawn leaf.
+"""Geometry of a synthetic leaf.
 
-Leaf frame: the base of the blade is at (0, 0), its apex at (0, 1), x points
-to the right. Curves are arrays of points, (points, 2).
+In the leaf frame, the base of the blade is at (0, 0) and its apex at (0, 1);
+x points to the right. Curves are arrays of points, (points, 2).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-STEPS = (1 - np.cos(np.linspace(0, np.pi, 97))) / 2  # dense at both ends
-PETIOLE = 12  # points of the midrib below the blade
+STEPS = (1 - np.cos(np.linspace(0, np.pi, 97))) / 2  # denser at both ends
+PETIOLE = 12  # number of midrib points below the blade
 TOOTH = np.array([0.0, 0.18, 0.36, 0.54, 0.7, 0.8, 0.9])  # apex at 0.7
 
 
 @dataclass
 class Leaf:
-    """The curves of one leaf, in the leaf frame."""
+    """Margins and veins of a leaf, in the leaf frame."""
 
     left: np.ndarray
     right: np.ndarray
@@ -27,15 +27,7 @@ class Leaf:
 
 
 def grow_leaf(traits, rng):
-    """Grow a leaf with the given traits.
-
-    Args:
-        traits (Cultivar): The traits of this very specimen.
-        rng (np.random.Generator): Source of all irregularity.
-
-    Returns:
-        Leaf: Its curves.
-    """
+    """Generate the curves of a specimen; ``rng`` adds irregularities."""
     sides = [_grow_side(traits, rng) for _ in range(2)]
     (left, *left_veins), (right, *right_veins) = sides
     mirror = np.array([-1.0, 1.0])
@@ -48,7 +40,7 @@ def grow_leaf(traits, rng):
 
 
 def _grow_side(traits, rng):
-    """Margin, secondary veins, forks and tertiary veins of a right half."""
+    """Return margin, secondary veins, forks, tertiary veins of a half."""
     smooth = _outline(traits, rng)
     starts = _vein_starts(traits, rng)
     ends = _vein_ends(smooth, starts, traits, rng)
@@ -60,7 +52,7 @@ def _grow_side(traits, rng):
 
 
 def _outline(traits, rng):
-    """Half of an ovate blade without lobes and teeth."""
+    """Right margin of an ovate blade without lobes and teeth."""
     x = STEPS**traits.widest * (1 - STEPS) ** (1 - traits.widest)
     x = x**traits.taper
     x = x / x.max() * traits.width / 2 * rng.normal(1, 0.035)
@@ -81,8 +73,7 @@ def _vein_starts(traits, rng):
 
 
 def _vein_ends(outline, starts, traits, rng):
-    """Return the index into the outline where each secondary vein meets the
-    margin."""
+    """Return the outline indices where the secondary veins meet the margin."""
     x, y = outline.T
     angle = traits.vein_angle * (1.15 - 0.35 * starts)
     slope = np.tan(np.deg2rad(angle + rng.normal(0, 1.0, len(starts))))
@@ -92,7 +83,7 @@ def _vein_ends(outline, starts, traits, rng):
 
 
 def _lobe(outline, ends, depth):
-    """Draw the margin in between the ends of the secondary veins."""
+    """Move the margin inward between the ends of the secondary veins."""
     phase = np.interp(np.arange(len(outline)), ends, np.arange(len(ends)))
     sinus = (1 - np.cos(2 * np.pi * phase)) / 2
     cut = max(depth, 0) * sinus**0.8
@@ -120,7 +111,7 @@ def _cut_teeth(outline, traits, rng):
 
 
 def _secondaries(outline, starts, ends, traits):
-    """Arched veins; each leaves the midrib at its angle."""
+    """Curve the secondary veins from the midrib to the margin."""
     tip = outline[ends] * [0.97, 1.0]
     root = np.stack([np.zeros_like(starts), starts], axis=1)
     length = np.hypot(*(tip - root).T)[:, None]
@@ -130,7 +121,7 @@ def _secondaries(outline, starts, ends, traits):
 
 
 def _forks(outline, secondaries, ends, traits, rng):
-    """Branches to the margin below the end of their vein."""
+    """Branch some veins to the margin, below the ends of the veins."""
     veins, points = len(secondaries), secondaries.shape[1]
     number = round(np.clip(traits.forks, 0, 1) * veins)
     forked = np.sort(rng.permutation(veins)[:number])
@@ -144,7 +135,7 @@ def _forks(outline, secondaries, ends, traits, rng):
 
 
 def _tertiaries(secondaries, rng, rungs=7):
-    """Rungs between neighbouring secondary veins."""
+    """Connect neighboring secondary veins."""
     lower, upper = secondaries[:-1], secondaries[1:]
     points = secondaries.shape[1]
     along = np.linspace(0.14, 0.9, rungs) * points
@@ -166,7 +157,7 @@ def _midrib(rng):
 
 
 def _bend(leaf, rng):
-    """Curve the whole leaf sideways and wave its midrib a little."""
+    """Curve the whole leaf sideways, and its midrib slightly."""
     curve, wave = rng.normal(0, 0.10), rng.normal(0, 0.05)
 
     def bend(points):

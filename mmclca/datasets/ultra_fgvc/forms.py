@@ -2,21 +2,21 @@
 """Readers of the forms in which people keep an Ultra-FGVC dataset.
 
 ==========  ==============================================================
-csv         ``{train,val,train_val,test}.csv`` (class_id from 0, dir) beside
-            a folder of images; SoyAgeing's paths begin with the stage
-released    ``anno/{train,val,test}.txt`` (file name, label from 1) beside
+csv         ``{train,val,train_val,test}.csv`` (class_id from 0, dir) next to
+            an image folder; paths of SoyAgeing begin with the stage
+released    ``anno/{train,val,test}.txt`` (file name, label from 1) next to
             ``images/``
-folders     ``train/ val/ test/``, in each one folder per class
+folders     ``train/ val/ test/`` with one folder per class
 parquet     one file with the columns image, label, class_name, split
 ==========  ==============================================================
 
-A reader takes the place and the row of the table, and returns a flat list of
-:class:`LeafImage`; it opens no image.
+A reader lists :class:`LeafImage` rows and opens no image.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mmclca.utils.extras import require
@@ -31,20 +31,13 @@ _LISTED = 'train', 'val', 'test'
 _BATCH_ROWS = 16
 
 
-def read_released(root, info):
-    """Read ``anno/*.txt`` and ``images/``."""
-    files = {split: root / f'anno/{split}.txt' for split in _LISTED}
-    return _read_lists(root, _existing(files), read_lines, 1, info)
-
-
-def read_csv(root, info):
+def read_csv(root, info) -> list[LeafImage]:
     """Read the CLCA authors' CSV files.
 
-    For a stage of SoyAgeing, ``train_R1.csv`` comes before ``train.csv``.
-    ``train_val.csv`` is the sum of ``train.csv`` and ``val.csv``, and stands
-    for them where one is absent.
+    ``train_R1.csv`` precedes ``train.csv`` for a stage of SoyAgeing.
+    ``train_val.csv`` is used only if ``train.csv`` or ``val.csv`` is missing.
     """
-    files, names = {}, dict(zip(_LISTED, _LISTED, strict=True))
+    files, names = {}, {name: name for name in _LISTED}
     names['trainval'] = 'train_val'
     for stage in ['', *(f'_{s}' for s in info.stages if len(info.stages) < 2)]:
         own = {k: root / f'{name}{stage}.csv' for k, name in names.items()}
@@ -55,8 +48,14 @@ def read_csv(root, info):
     return _read_lists(root, files, _lines_of_csv, 0, info)
 
 
-def read_folders(root, info):
-    """Read ``train/ val/ test/`` with one folder per class in each."""
+def read_released(root, info) -> list[LeafImage]:
+    """Read ``anno/*.txt`` and ``images/``."""
+    files = {split: root / f'anno/{split}.txt' for split in _LISTED}
+    return _read_lists(root, _existing(files), read_lines, 1, info)
+
+
+def read_folders(root, info) -> list[LeafImage]:
+    """Read ``train/ val/ test/`` with one folder per class."""
     rows = [
         (split, f'{folder}/{name}', folder.name)
         for split in _LISTED
@@ -67,22 +66,19 @@ def read_folders(root, info):
     return _images(rows, info)
 
 
-def read_parquet(path, info):
-    """Read the rows of a parquet file, but not its images.
-
-    The path of an image is that of the file and the number of its row.
-    """
-    file = open_parquet(path)
-    names = file.schema_arrow.names
-    _check_names(path, 'columns', names, ('image', *_COLUMNS))
-    rows = file.read(columns=[*_COLUMNS], use_threads=False).to_pylist()
+def read_parquet(path, info) -> list[LeafImage]:
+    """Read the rows of a parquet file; images have paths ``FILE/ROW``."""
+    with _open_parquet(path) as file:
+        columns = file.schema_arrow.names
+        rows = file.read(columns=[*_COLUMNS], use_threads=False).to_pylist()
+    _check_names(path, 'columns', columns, ('image', *_COLUMNS))
     for row in rows:
         row['split'] = str(row['split']).replace('validation', 'val')
     _check_names(path, 'splits', _LISTED, {row['split'] for row in rows})
     classes = [canonical(str(row['class_name'])) for row in rows]
     return [
-        LeafImage(f'{path}/{i}', str(i), of, str(row['label']), row['split'])
-        for i, (row, of) in enumerate(zip(rows, classes, strict=True))
+        LeafImage(f'{path}/{i}', str(i), name, str(row['label']), row['split'])
+        for i, (row, name) in enumerate(zip(rows, classes, strict=True))
     ]
 
 
@@ -94,54 +90,41 @@ READERS = dict(
 )
 
 
-def open_parquet(path):
-    """Open a parquet file and read its footer.
-
-    Raises:
-        ImportError: If pyarrow is not installed.
-        ValueError: If it is not a complete parquet file.
-    """
+@contextmanager
+def _open_parquet(path):
+    """Open a parquet file; raise ValueError if it is damaged."""
     require('pyarrow', extra='parquet')
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
-    except ValueError as error:  # ArrowInvalid
+        yield parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
+    except (OSError, ValueError) as error:  # pyarrow raises both
         raise ValueError(
-            f'{path} is incomplete ({error}); download it again'
+            f'{path} is damaged ({error}); download it again'
         ) from error
 
 
 def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield paths and encoded images of a parquet file, in small batches.
-
-    Raises:
-        ValueError: If the file is damaged.
-    """
+    """Yield paths and encoded images of a parquet file, in small batches."""
     options = dict(columns=['image'], use_threads=False)
-    batches = open_parquet(path).iter_batches(_BATCH_ROWS, **options)
-    row = 0
-    try:
-        for batch in batches:
+    with _open_parquet(path) as file:
+        row = 0
+        for batch in file.iter_batches(_BATCH_ROWS, **options):
             for image in batch['image'].to_pylist():
                 # the ``datasets`` library writes a struct {bytes, path}
                 image = image['bytes'] if isinstance(image, dict) else image
-                if isinstance(image, str):  # would be opened as a file
-                    raise ValueError('expected bytes, found text')
+                if isinstance(image, str):  # never open it as a path
+                    raise ValueError(f'row {row}: expected bytes, found text')
                 yield f'{path}/{row}', image
                 row += 1
-    except (OSError, ValueError) as error:  # what pyarrow raises
-        raise ValueError(
-            f'{path} is damaged from row {row} on ({error}); download it again'
-        ) from error
 
 
-def _existing(files):
+def _existing(files) -> dict[str, Path]:
     return {split: file for split, file in files.items() if file.is_file()}
 
 
-def _read_lists(root, files, lines_of, base, info):
-    """Read list files, whose labels count from ``base``, by split."""
+def _read_lists(root, files, lines_of, base, info) -> list[LeafImage]:
+    """Read list files by split; their labels count from ``base``."""
     rows = [
         (split, name, str(label))
         for split, file in files.items()
@@ -152,20 +135,20 @@ def _read_lists(root, files, lines_of, base, info):
     return _images(rows, info, base)
 
 
-def _lines_of_csv(file):
+def _lines_of_csv(file) -> list[str]:
     rows = read_rows(file, 'class_id', 'dir')
     lines = [f'{row["dir"] or ""} {row["class_id"] or ""}' for row in rows]
-    return ['', *lines]  # the line of the titles
+    return ['', *lines]  # errors count the header as line 1
 
 
-def _check_names(file, kind, found, needed):
+def _check_names(file, kind, found, needed) -> None:
     missing = [name for name in needed if name not in found]
     if missing:
         raise ValueError(f'{file}: missing {kind} {missing}, found {[*found]}')
 
 
-def _image_folder(root, names):
-    """Choose the folder in which images of the list are."""
+def _image_folder(root, names) -> Path:
+    """Select the folder with the images of a list."""
     sample = names[:: max(len(names) // 3, 1)]
     folders = root / 'images', *subfolders(root), root
     for folder in folders:
@@ -174,11 +157,11 @@ def _image_folder(root, names):
     return folders[0]
 
 
-def _images(rows, info, base=None):
+def _images(rows, info, base=None) -> list[LeafImage]:
     """Make images of rows (split, path, label).
 
-    Classes are taken from file names if all follow the rule of the dataset.
-    Otherwise a class is called as its folder, or by its number from 1.
+    File names give the class if all follow the pattern of the dataset.
+    Otherwise a class is named by its folder, or by its number from 1.
     """
     names = [os.path.basename(path) for _, path, _ in rows]
     classes = [re.match(info.class_pattern, name) for name in names]
@@ -188,18 +171,17 @@ def _images(rows, info, base=None):
         classes = [folder for *_, folder in rows]
     else:
         classes = [str(int(label) - base + 1) for *_, label in rows]
+    classes = map(canonical, classes)
     return [
-        LeafImage(
-            path, name, canonical(of), given, split, stage_of(path, info)
-        )
+        LeafImage(path, name, of, given, split, stage_of(path, info))
         for (split, path, given), name, of in zip(
             rows, names, classes, strict=True
         )
     ]
 
 
-def subfolders(folder):
-    """List the folders in a folder, sorted, without hidden ones."""
+def subfolders(folder: Path) -> list[Path]:
+    """List the visible folders in a folder, sorted."""
     found = os.scandir(folder) if folder.is_dir() else ()
     return sorted(
         Path(e.path) for e in found if e.is_dir() and e.name[0] != '.'

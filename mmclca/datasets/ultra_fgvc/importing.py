@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fetch a dataset, and write any form of it as images and CSV lists."""
+"""Download an Ultra-FGVC dataset, or convert it to images and CSV lists."""
 
 import os
 import re
@@ -15,20 +15,17 @@ from mmclca.utils.files import read_bytes, write_rows
 from mmclca.utils.messages import track
 
 from ..decoding import open_image
-from ..image_files import IMAGE_SUFFIXES, find_problem
+from ..image_files import IMAGE_SUFFIXES, check_image
 from .forms import parquet_images
 from .info import canonical
-from .lists import check_split, class_names, divide, label, refuse_bad
+from .lists import check_split, class_names, divide, label, refuse_unreadable
 
 REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 
-def download(info, folder, revision='main'):
+def download(info, folder, revision='main') -> str:
     """Download the parquet file of a dataset or stage, or resume it.
-
-    Returns:
-        str: Path of the file.
 
     Raises:
         OSError: If the download fails, with the commands to do it by hand.
@@ -43,7 +40,7 @@ def download(info, folder, revision='main'):
             local_dir=folder,
             endpoint=os.environ.get('HF_ENDPOINT'),
         )
-    except Exception as error:  # which one depends on the hub's HTTP client
+    except Exception as error:  # the types depend on the hub's HTTP client
         raise OSError(
             f'cannot download {info.title}: {error}\n'
             'Run the same command to resume. By hand: hf download '
@@ -53,10 +50,10 @@ def download(info, folder, revision='main'):
 
 
 def listed_images(found, info, counts=True):
-    """List the images of a set once, with split and label.
+    """List each image of a dataset once, with its split and label.
 
     Raises:
-        ValueError: If the set is not what it must be.
+        ValueError: If the dataset is incomplete.
     """
     splits = divide(found.images, info)
     for split in {**splits, 'trainval': [], 'test': []} if counts else ():
@@ -71,11 +68,10 @@ def listed_images(found, info, counts=True):
 
 
 def check_set(found, info, counts=True):
-    """Decode all images of a set, and give them as they are listed.
+    """Decode all images of a dataset; return :func:`listed_images`.
 
     Raises:
-        ValueError: If the set is not what it must be, or images cannot be
-            read.
+        ValueError: If the dataset is incomplete, or images are unreadable.
         FileNotFoundError: If images are missing.
     """
     images = listed_images(found, info, counts)
@@ -85,13 +81,13 @@ def check_set(found, info, counts=True):
 
 
 def import_set(found, info, target, counts=True):
-    """Write a dataset as images and CSV lists, after decoding each image.
+    """Decode all images, and write them with CSV lists into a new folder.
 
-    The folder gets its final name at the end. Images keep their names if all
-    names follow the rule of the dataset; else all are renamed by this rule.
+    The folder is renamed to ``target`` once it is complete. Images keep their
+    names if all names follow the pattern of the dataset.
 
     Raises:
-        ValueError: If the dataset is incomplete, or images cannot be read.
+        ValueError: If the dataset is incomplete, or images are unreadable.
         FileNotFoundError: If images are missing.
         FileExistsError: If ``target`` exists.
     """
@@ -116,23 +112,25 @@ def import_set(found, info, target, counts=True):
 
 
 def _decoded(found, images, info):
-    """Yield paths of images with their contents, or the paths again where
-    they are files, and at last refuse all bad ones."""
+    """Yield path and path (files), or path and content (parquet rows).
+
+    Bad images are skipped, and refused together at the end.
+    """
     bad, paths = {}, {image.path for image in images}
     sources = ((image.path, image.path) for image in images)
     if found.form == 'parquet':
         sources = chain(*map(parquet_images, found.places))
     for path, source in track(sources, 'Images', total=len(paths)):
-        problem = path in paths and find_problem(source)
+        problem = path in paths and check_image(source)
         if problem:
             bad[path] = problem
         elif path in paths:
             yield path, source
-    refuse_bad(bad, info)
+    refuse_unreadable(bad, info)
 
 
 def _names(images, info):
-    """Map paths to places in the new folder, without suffix if renamed."""
+    """Map paths to file names in the new folder, without suffix if renamed."""
     own = {(image.stage, image.file_name) for image in images}
     kept = len(own) == len(images) and all(_is_named(i, info) for i in images)
     places, counted = {}, Counter()
@@ -142,7 +140,7 @@ def _names(images, info):
         counted[kind] += 1
         facts = dict(zip(('cls', 'stage', 'split'), kind, strict=True))
         name = info.file_format.format(k=counted[kind], **facts)
-        # names of classes may come from strangers
+        # class names from untrusted files must not leave the folder
         name = image.file_name if kept else name.replace('/', '_')
         folders = filter(None, (image.stage, 'images'))
         places[image.path] = '/'.join([*folders, name])

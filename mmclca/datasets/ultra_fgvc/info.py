@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Facts of each Ultra-FGVC dataset, in one table.
+"""Table of the Ultra-FGVC datasets.
 
-Class and image counts are those of the lists that the CLCA authors train
-with. ``train`` and ``val`` divide the official training images (``trainval``);
-the benchmark's own papers train on ``trainval`` and report on ``test``.
+Class and image counts follow the lists of the CLCA authors. ``train`` and
+``val`` divide the official training images (``trainval``); the papers of the
+benchmark train on ``trainval`` and report results on ``test``.
 """
 
 import re
@@ -14,14 +14,14 @@ from mmclca.utils.messages import one_of
 
 SPLITS = ('train', 'val', 'trainval', 'test')
 STAGES = ('R1', 'R3', 'R4', 'R5', 'R6')
-# All of SoyAgeing is validated on one stage, and trained on the others.
+# validation stage of SoyAgeing as a whole
 VAL_STAGE = 'R6'
 _STAGE = re.compile(r'(?:^|[/_])(R[13456])(?=[/_])')
 
 
 @dataclass(frozen=True)
 class UltraFGVCInfo:
-    """One Ultra-FGVC dataset."""
+    """Names, counts and file names of an Ultra-FGVC dataset."""
 
     name: str
     title: str
@@ -35,33 +35,27 @@ class UltraFGVCInfo:
 
     @property
     def numbered(self):
-        """bool: Whether the classes are called 1, 2, 3, ..."""
+        """bool: Whether the classes are named 1, 2, 3, ..."""
         return self.class_pattern.startswith(r'(\d')
 
     @property
     def parts(self):
-        """tuple: One dataset for each stage; without stages this one."""
+        """tuple: One dataset per stage, or this one without stages."""
         if len(self.stages) < 2:
             return (self,)
         return tuple(SETS[f'{self.name}_{s.lower()}'] for s in self.stages)
 
 
 def plain(name):
-    """Reduce a name to lower-case letters and digits.
-
-    ``SoyAgeing-R1``, ``soyageing_r1`` and ``soyageingr1`` are one name.
-    """
+    """Reduce a name to lower-case letters and digits."""
     return re.sub('[^a-z0-9]', '', name.lower())
 
 
 def get_info(name):
-    """Look a dataset up by any spelling of its name.
-
-    Returns:
-        UltraFGVCInfo: Its row of the table.
+    """Look up a dataset by any spelling of its name.
 
     Raises:
-        ValueError: If there is no such dataset.
+        ValueError: If the dataset is unknown.
     """
     known = {plain(key): key for key in SETS}
     key = known.get(plain(name), name)
@@ -70,8 +64,7 @@ def get_info(name):
 
 
 def _numbered(title, num_classes, folder, parquet):
-    """Describe a dataset of six images per class: two train, one val, three
-    test."""
+    """Describe a dataset: two train, one val, three test images per class."""
     n = num_classes
     return UltraFGVCInfo(
         plain(title),
@@ -132,7 +125,7 @@ SETS = {info.name: info for info in _ALL}
 
 
 class LeafImage(NamedTuple):
-    """One image of a dataset, as a form lists it."""
+    """Row of a dataset list: one image."""
 
     path: str
     file_name: str
@@ -144,12 +137,12 @@ class LeafImage(NamedTuple):
 
 
 def canonical(class_name):
-    """Call a class 7 where a file says 007."""
+    """Remove leading zeros from a class number."""
     return str(int(class_name)) if class_name.isdecimal() else class_name
 
 
 def stage_of(path, info):
     """Find the growth stage in a path; empty for a dataset without stages."""
-    # R1/images/yd012_R1_1_train.png, not a folder further up.
+    # only R1/images/yd012_R1_1_train.png, since folders above may match
     stages = _STAGE.findall('/'.join(path.split('/')[-3:]))
     return stages[-1] if info.stages and stages else ''

@@ -1,45 +1,38 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From the lists of a dataset to the checked images of one split."""
+"""Splits, classes and labels of an Ultra-FGVC dataset, with their checks."""
 
 import re
 from collections import Counter
 
 from ..image_files import MISSING
-from .info import VAL_STAGE
+from .info import VAL_STAGE, LeafImage
 
 
-def checked_images(images, parts, info):
-    """Join the images that readers found for the parts of a dataset.
-
-    For a stage of SoyAgeing, images of other stages are left out.
+def join_parts(images, parts, info) -> list[LeafImage]:
+    """Join images from all parts; skip other stages, name classes from 1.
 
     Raises:
         ValueError: If a class has two labels or a label two classes.
     """
     listed = []
     for some, part in zip(images, parts, strict=True):
-        some = _of_stage(some, part)
+        if len(part.stages) == 1:
+            (stage,) = part.stages
+            some = [i._replace(stage=i.stage or stage) for i in some]
+            some = [i for i in some if i.stage == stage]
         _check_one_to_one(some, part)
         listed += some
     names = {image.class_name for image in listed}
     if not (info.numbered and '0' in names and all_numbers(names)):
         return listed
-    # classes are called 1..n where folders or a parquet file say 0..n-1
+    # folders and parquet files may count from 0
     return [
         image._replace(class_name=str(int(image.class_name) + 1))
         for image in listed
     ]
 
 
-def _of_stage(images, info):
-    if len(info.stages) != 1:
-        return images
-    (stage,) = info.stages
-    images = [image._replace(stage=image.stage or stage) for image in images]
-    return [image for image in images if image.stage == stage]
-
-
-def _check_one_to_one(images, info):
+def _check_one_to_one(images, info) -> None:
     pairs = sorted({(image.given, image.class_name) for image in images})
     given = Counter(label for label, _ in pairs)
     named = Counter(name for _, name in pairs)
@@ -52,14 +45,13 @@ def _check_one_to_one(images, info):
         )
 
 
-def divide(images, info):
-    """Return the images of each split.
+def divide(images, info) -> dict[str, list[LeafImage]]:
+    """Return the images of each non-empty split.
 
     Publishers divide the training list differently. A train list with the
     length of ``trainval`` is used as ``trainval``; ``train`` and ``val``
-    then exist only if the val list is a part of it. For all of SoyAgeing,
-    ``val`` is the stage R6, as in the CLCA authors' lists. Empty splits are
-    omitted.
+    then exist only if it contains the val list. For all of SoyAgeing,
+    ``val`` is stage R6, as in the lists of the CLCA authors.
 
     Raises:
         ValueError: If an image is in both the training and the test list.
@@ -69,7 +61,7 @@ def divide(images, info):
         for split in ('train', 'val', 'trainval', 'test')
     )
     if not whole and len(train) == info.counts.get('trainval'):
-        whole, train, val = train, *_part_of(train, val)
+        whole, train, val = train, *_without_val(train, val)
     whole = whole or [*{image.path: image for image in train + val}.values()]
     both = {image.path for image in whole} & {image.path for image in test}
     if both:
@@ -80,27 +72,25 @@ def divide(images, info):
     if len(info.stages) > 1:
         train = [image for image in whole if image.stage != VAL_STAGE]
         val = [image for image in whole if image.stage == VAL_STAGE]
-    # ignore a val list without a train list: R6 in the CLCA authors' lists
+    # a val list alone, such as R6, is not used
     val = val if train else []
     splits = dict(train=train, val=val, trainval=whole, test=test)
     return {name: listed for name, listed in splits.items() if listed}
 
 
-def _part_of(train, val):
-    """Take the val list out of a train list that holds it."""
+def _without_val(train, val) -> tuple[list, list]:
+    """Separate a train list from the val list that it contains."""
     paths = {image.path for image in val}
     part = [image for image in train if image.path in paths]
     rest = [image for image in train if image.path not in paths]
     return (rest, part) if part and len(part) == len(val) else ([], [])
 
 
-def check_split(splits, wanted, info, found, counts=True):
-    """Compare the size of a split with the published one.
-
-    Without ``counts`` the split only has to exist.
+def check_split(splits, wanted, info, found, counts=True) -> None:
+    """Raise if a split is missing or, with ``counts``, incomplete.
 
     Raises:
-        ValueError: States the numbers found and expected.
+        ValueError: Names the counts found and expected.
     """
     sizes = {split: len(listed) for split, listed in splits.items()}
     classes = len({image.class_name for image in found.images})
@@ -116,11 +106,11 @@ def check_split(splits, wanted, info, found, counts=True):
         )
 
 
-def refuse_bad(problems, info, advice='', most=None):
-    """Raise if images are bad, with the path and the problem of each.
+def refuse_unreadable(problems, info, advice='', most=None) -> None:
+    """Raise if images have problems; list the first ``most``.
 
     Raises:
-        FileNotFoundError: If some are missing.
+        FileNotFoundError: If an image is missing.
         ValueError: If all bad images exist.
     """
     if not problems:
@@ -135,15 +125,14 @@ def refuse_bad(problems, info, advice='', most=None):
     )
 
 
-def class_names(images, info, classes=None):
-    """Sort the classes of a dataset.
+def class_names(images, info, classes=None) -> tuple[str, ...]:
+    """Sort the classes of a dataset by number or name.
 
-    Numbered classes are sorted by number, named classes by name, so labels
-    equal the CLCA authors' ``class_id`` in every form. ``classes`` overrides
-    this order, such as the order of the whole dataset for a subset.
+    Labels then equal ``class_id`` of the CLCA authors in every form.
+    ``classes`` overrides the order, such as for a part of the dataset.
 
     Raises:
-        ValueError: If ``classes`` lacks the class of an image.
+        ValueError: If ``classes`` does not contain the class of an image.
     """
     found = {image.class_name for image in images}
     if classes is None and info.numbered:
@@ -160,18 +149,18 @@ def class_names(images, info, classes=None):
     return tuple(classes)
 
 
-def label(images, classes):
-    """Give images their labels, and sort them by label and file name."""
+def label(images, classes) -> list[LeafImage]:
+    """Add labels to images, and sort them by label and file name."""
     labels = {name: i for i, name in enumerate(classes)}
-    labelled = [i._replace(label=labels[i.class_name]) for i in images]
-    return sorted(labelled, key=lambda i: (i.label, natural(i.file_name)))
+    labeled = [i._replace(label=labels[i.class_name]) for i in images]
+    return sorted(labeled, key=lambda i: (i.label, natural(i.file_name)))
 
 
-def natural(name):
-    """Make a sorting key by which 2 comes before 10."""
+def natural(name: str) -> list:
+    """Sort key with 2 before 10."""
     return [int(s) if s.isdecimal() else s for s in re.split(r'(\d+)', name)]
 
 
-def all_numbers(names):
-    """Return whether all names are whole numbers."""
+def all_numbers(names) -> bool:
+    """Return whether all names are integers."""
     return all(name.isdecimal() for name in names)

@@ -37,7 +37,7 @@ class ProbeInitHook(Hook):
     averages over several views of an image, the last one is read.
 
     Args:
-        classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
+        classifier (str): 'ridge' or 'logistic', see
             :func:`mmclca.apis.probe.fit_linear`. Defaults to 'ridge'.
         folds (int): Into how many parts to cut the images. Defaults to 5.
         class_weights (str, optional): 'balanced' for classes that count

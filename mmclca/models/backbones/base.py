@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts that all backbones share: architectures, foreign weights, depths."""
+"""Shared by all backbones: architectures, checkpoint loading, layer depths."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,9 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import nn
 
 from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
-from mmclca.utils.messages import integer, not_one_of, one_of
+from mmclca.utils.messages import integer, one_of
+
+from ..layers.class_attention import check_heads
 
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
@@ -16,32 +18,25 @@ SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 def settings_of(
     arch: str | dict, zoo: dict[str, dict], sizes: Collection[str] = SIZES
 ) -> dict:
-    """Return the sizes of an architecture, and refuse unknown ones."""
+    """Return architecture sizes; refuse unknown or incomplete ones."""
     if not isinstance(arch, dict):
         one_of(zoo, arch=str(arch).lower())
         return zoo[str(arch).lower()]
+    for name in arch:
+        one_of(sizes, arch=name)
     missing = [name for name in sizes if name not in arch]
-    wrong = [f'missing {", ".join(missing)}'] if missing else []
-    others = [name for name in arch if name not in sizes]
-    wrong += [not_one_of(name, sizes) for name in others[:1]]
-    if wrong:
-        raise ValueError(f'arch={arch!r}: {"; ".join(wrong)}')
-    heads, dims = arch.get('num_heads', 1), arch['embed_dims']
-    integer(num_heads=heads)
-    if dims % heads:
-        raise ValueError(
-            f'arch: embed_dims={dims} is not divisible by num_heads={heads}; '
-            'choose a number of heads that divides it'
-        )
+    if missing:
+        raise ValueError(f'arch={arch!r}: missing {", ".join(missing)}')
+    check_heads(arch['embed_dims'], arch.get('num_heads', 1))
     return arch
 
 
 def first_layers(
     settings: dict, depth: int | None
 ) -> tuple[dict, tuple[str, ...]]:
-    """Cut an architecture after some layers.
+    """Truncate an architecture to its first ``depth`` layers.
 
-    Also gives what names of the weights that are left out begin with.
+    Also return the parameter prefixes of the omitted layers.
     """
     if depth is None:
         return settings, ()
@@ -52,9 +47,9 @@ def first_layers(
 
 
 def set_drop_path(model: nn.Module, rate: float | None = None) -> None:
-    """Set all rates of stochastic depth, in place; None: those they are.
+    """Set all stochastic depth rates, in place; None keeps the current rates.
 
-    They become plain floats: mmpretrain's are numpy's, which break
+    The rates become plain floats: mmpretrain's NumPy floats break
     ``torch.compile(fullgraph=True)``.
     """
     for part in model.modules():
@@ -63,43 +58,42 @@ def set_drop_path(model: nn.Module, rate: float | None = None) -> None:
 
 
 class ForeignWeights:
-    """Mixin over mmpretrain's ``BaseBackbone``: it loads releases by name.
+    """Mixin over mmpretrain's ``BaseBackbone``: loads released checkpoints.
 
-    Weights of timm and of other releases are renamed when they are loaded,
-    into the backbone or into its classifier, and weights from a file that
-    are not of this backbone are refused. A backbone has ``embed_dims`` and
-    ``layers``, ``patch_resolution`` (its grid) where it has positions, and
-    calls :meth:`rename_on_load` in its ``__init__``.
+    Parameters from timm and other releases are renamed on load, for the
+    backbone or its classifier. Checkpoints that do not match the backbone are
+    refused. A backbone needs ``embed_dims``, ``layers`` and, if it has
+    positions, ``patch_resolution`` (the patch grid), and calls
+    :meth:`rename_on_load` in its ``__init__``.
     """
 
-    # parameters that weights of others need not have; all else decides what
-    # the model computes
+    # prefixes of parameters that a checkpoint may lack
     may_be_new = ()
-    may_be_left = ()  # what of their weights has no place here on purpose
-    # tokens whose rows of positions, if they have any, come before the patches
+    may_be_left = ()  # prefixes of checkpoint parameters to ignore
+    # tokens with optional rows in ``pos_embed``, before the patches
     may_have_position = ('cls_token', 'dist_token')
-    # for messages: its settings, and why its tokens cannot be reduced
+    # for error messages: shape settings; reason for missing token reduction
     shaped_by = 'arch, img_size and patch_size'
     why_not_reducible = ''
-    # for layer-wise learning rates: what names of parameters before the
-    # layers begin with, and its lists of layers, in their order
+    # for layer-wise learning rates: prefixes of the embedding's parameters,
+    # and the lists of layers in order
     embedding = ('patch_embed.', 'pos_embed', 'cls_token')
-    stacks = ('layers',)
-    frozen_stages = -1  # others have a method ``_freeze_stages``
+    layer_lists = ('layers',)
+    frozen_stages = -1  # a larger number needs ``_freeze_stages``
 
     def rename_on_load(self) -> None:
-        """Take weights by the names of releases from now on."""
+        """Register the load hook that renames parameters."""
         self._register_load_state_dict_pre_hook(self._load_hook)
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """Bring weights into the form of the backbone, in place.
+        """Adapt a state dict to the backbone, in place; here a no-op.
 
         Args:
-            state_dict (dict): Weights by the names of the backbone.
-            prefix (str): What these begin with.
+            state_dict (dict): Weights with the backbone's parameter names.
+            prefix (str): Prefix of these names.
 
         Returns:
-            list[str]: What was changed, in words. Here there is nothing.
+            list[str]: Descriptions of the changes.
         """
         return []
 
@@ -113,45 +107,44 @@ class ForeignWeights:
     def get_layer_depth(
         self, param_name: str, prefix: str = ''
     ) -> tuple[int, int]:
-        """Number the depth of a parameter for layer-wise learning
-        rates.
+        """Return the depth of a parameter, for layer-wise learning rates.
 
         Returns:
-            tuple[int, int]: 0 for the embedding, layers from 1, the last for
-            all else; and the number of depths, as in mmpretrain's
-            ``VisionTransformer``.
+            tuple[int, int]: The depth (0 for the embedding, layers from 1, the
+            last for all other parameters) and the number of depths, as in
+            mmpretrain's ``VisionTransformer``.
         """
-        name = param_name.removeprefix(prefix)
+        param_name = param_name.removeprefix(prefix)
         layers = [
-            f'{stack}.{layer}.'
-            for stack in self.stacks
-            for layer in range(len(getattr(self, stack)))
+            f'{name}.{layer}.'
+            for name in self.layer_lists
+            for layer in range(len(getattr(self, name)))
         ]
         starts = (self.embedding, *layers, '')
-        found = (i for i, start in enumerate(starts) if name.startswith(start))
-        return next(found), len(starts)
+        depths = (i for i, s in enumerate(starts) if param_name.startswith(s))
+        return next(depths), len(starts)
 
     def _load_hook(self, state_dict, prefix, metadata, *_):
         load_into_backbone(self, state_dict, prefix, metadata)
 
     def _prepare_pos_embed(self, *_):
-        """mmpretrain's load hook, in whose place is the one above"""
+        """Replace mmpretrain's load hook, superseded by ``_load_hook``."""
 
     def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        """Load hook that mmpretrain's classifiers put on themselves."""
+        """Load hook that mmpretrain's classifiers register on themselves."""
         load_into_classifier(state_dict, prefix, metadata)
 
 
 def fuse(model: nn.Module) -> nn.Module:
-    """Join, in place, what backbones need not compute apart, for inference.
+    """Merge parallel and affine layers for inference, in place.
 
-    Layers with n branches become plain layers of n x h heads, affine maps of
-    ResMLP become a part of its linear layers. Outputs stay the same up to
-    rounding; names of parameters do not, so that checkpoints of the model no
-    longer fit. What has nothing to join stays as it is.
+    Layers with n branches become plain layers with n x h heads; affine maps
+    are folded into the linear layers of ResMLP. Outputs are equal up to
+    rounding. Parameter names change, so checkpoints no longer fit. Modules
+    without such layers do not change.
 
     Args:
-        model (nn.Module): A classifier, or anything that has backbones in it.
+        model (nn.Module): A classifier, or any module with backbones.
 
     Returns:
         nn.Module: The model.
@@ -162,7 +155,7 @@ def fuse(model: nn.Module) -> nn.Module:
 
 
 def fusible(model: nn.Module) -> list[BaseBackbone]:
-    """Backbones with a method ``fuse``: it replaces modules in place.
+    """Return the backbones in a model with a method ``fuse``.
 
     Args:
         model (nn.Module): See :func:`fuse`.

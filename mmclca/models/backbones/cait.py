@@ -27,8 +27,9 @@ from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .base import settings_of
 from .reducible import Reducible
+from .token_reduction_vit import ViTEmbedding
 
-# by the first part of a name: channels, and layers by the second
+# embedding dimension and available depths
 SIZES = dict(
     xxs=(192, 24, 36),
     xs=(288, 24, 36),
@@ -51,24 +52,25 @@ def _size(embed_dims: int, num_layers: int) -> dict:
 class CaiT(Reducible, BaseBackbone):
     """Class-attention in image transformers.
 
-    Layers of self-attention over the patches, whose heads talk; then layers
-    in which CLS reads the patches, which stay as they are. The patch layers
-    reduce tokens with a reducer that needs no CLS. Releases are loaded by
-    name. The output is a tuple of one: CLS, normalized, (B, C).
+    Patch layers apply talking-heads self-attention to the patches. Then, in
+    class layers, CLS attends to the patches, which do not change any more. The
+    patch layers support reducers without CLS attention. Released checkpoints
+    are renamed on load. The output is a tuple with normalized CLS, (B, C).
 
     Source: Touvron's thesis (2022), sections 3.5 to 3.7; `Going deeper with
     Image Transformers <https://arxiv.org/abs/2103.17239>`_.
 
     Args:
-        arch (str | dict): A size of the paper, 'xxs24' to 'm48' and 'b12', or
-            a dict of ``embed_dims``, ``num_layers`` (patch layers),
+        arch (str | dict): A size in the paper, 'xxs24' to 'm48' and 'b12', or
+            a dict with ``embed_dims``, ``num_layers`` (patch layers),
             ``num_heads`` and ``feedforward_channels``. Defaults to 'xxs24'.
-        img_size (int | tuple): Height and width in pixels. Positions are
+        img_size (int | tuple): Image height and width in pixels. Positions are
             resized for other images. Defaults to 224.
-        patch_size (int | tuple): Defaults to 16.
-        num_class_layers (int, optional): Class layers. Defaults to None: 2,
-            or 0 with ``cls_at``.
-        class_mlp_ratio (float): Hidden channels of their FFN over
+        patch_size (int | tuple): Patch height and width in pixels. Defaults to
+            16.
+        num_class_layers (int, optional): Number of class layers. Defaults to
+            None: 2, or 0 with ``cls_at``.
+        class_mlp_ratio (float): Hidden channels of their FFN, as a multiple of
             ``embed_dims``. Defaults to 4.
         qkv_bias (bool): Whether queries, keys and values have a bias.
             Defaults to True.
@@ -76,35 +78,37 @@ class CaiT(Reducible, BaseBackbone):
             ``dict(type='LN', eps=1e-6)``.
         layer_scale_init_value (float, optional): Initial value of LayerScale
             in all layers; 0: none. Defaults to None, :func:`scale_of_depth`.
-        drop_path_rate (float): Stochastic depth, the same in every patch
-            layer; there is none in class layers. Defaults to 0.
+        drop_path_rate (float): Stochastic depth rate of every patch layer;
+            0 in class layers. Defaults to 0.
         reducer (dict, optional): Config of a :class:`TokenReducer`.
             Defaults to None.
-        reduce_at (Sequence[int] | int): Patch layers, from 0, that reduce.
-            Defaults to ().
+        reduce_at (Sequence[int] | int): Patch layers, from 0, with a
+            reduction. Defaults to ().
         cache (dict, optional): Config of a :class:`CrossLayerCache` with
             ``num_tokens=0``. Defaults to None.
-        in_channels (int): Defaults to 3.
-        talking_heads (bool): Whether the heads of patch layers are mixed.
+        in_channels (int): Image channels. Defaults to 3.
+        talking_heads (bool): Whether to mix the heads of patch layers.
             Defaults to True.
         cls_at (int, optional): Patch layer, from 0, at which CLS joins the
-            patches in self-attention: the study of table 3.13. Defaults to
-            None, after all of them.
+            self-attention: the study in table 3.13. Defaults to None, after
+            all patch layers.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
         init_cfg (dict, optional): Defaults to a :class:`DeiTInit`.
 
     Raises:
-        ValueError: If ``arch`` is not known or lacks a size, heads do not
-            divide the channels, CLS would read nothing, ``cls_at`` is no
-            layer, or the reduction does not go with class attention.
+        ValueError: If ``arch`` is unknown or lacks a size, the number of heads
+            does not divide the channels, CLS would attend to nothing,
+            ``cls_at`` is not a layer, or class attention does not support the
+            reduction.
     """
 
     may_have_position = ()
-    stacks = ('layers', 'class_layers')
+    layer_lists = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and num_class_layers'
     has_cls = True
-    ranks_by_cls = False  # mixed heads have negative weights
+    stride = ViTEmbedding.stride
+    ranks_by_cls = False  # mixed heads can have negative weights
     arch_zoo = {
         f'{name}{depth}': _size(embed_dims, depth)
         for name, (embed_dims, *depths) in SIZES.items()
@@ -137,7 +141,7 @@ class CaiT(Reducible, BaseBackbone):
         dims, num_layers = sizes['embed_dims'], sizes['num_layers']
         if num_class_layers is None:
             num_class_layers = 2 if cls_at is None else 0
-        if cls_at is None:  # else CLS would read nothing
+        if cls_at is None:  # otherwise CLS would attend to nothing
             integer(num_class_layers=num_class_layers)
         else:
             integer(least=0, most=num_layers - 1, cls_at=cls_at)
@@ -182,21 +186,16 @@ class CaiT(Reducible, BaseBackbone):
         self.ln1 = build_norm_layer(norm_cfg, dims)
         self.set_reduction(reducer, reduce_at, cache)
 
-    @property
-    def stride(self) -> tuple[int, ...]:
-        """Height and width of a patch in pixels."""
-        return tuple(self.patch_embed.projection.stride)
-
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""
         x, hw = self.patch_embed(x)
-        # else every layer would copy what the convolution has transposed
+        # otherwise every layer would copy the transposed convolution output
         x = x.contiguous() + resize_pos_embed(
             self.pos_embed, self.patch_resolution, hw, num_extra_tokens=0
         )
         tokens = Tokens(x, num_prefix=0, num_patches=hw[0] * hw[1])
         if self.num_prefix:
-            tokens = self.with_cls(tokens)
+            tokens = self.prepend_cls(tokens)
         if self.cache is not None:
             tokens = self.cache.start(tokens)
         return tokens, hw
@@ -209,55 +208,57 @@ class CaiT(Reducible, BaseBackbone):
         return 'CaiT adds CLS after the layers that reduce tokens'
 
     def before_layer(self, i: int, tokens: Tokens) -> Tokens:
-        """See :class:`Reducible`: CLS may join here."""
+        """See :class:`Reducible`; prepends CLS at ``cls_at``."""
         late = i == self.cls_at and not tokens.num_prefix
-        return self.with_cls(tokens) if late else tokens
+        return self.prepend_cls(tokens) if late else tokens
 
-    def with_cls(self, tokens: Tokens) -> Tokens:
-        """CLS before the patches."""
-        x = torch.cat((self.cls_of(tokens), tokens.x), dim=1)
+    def prepend_cls(self, tokens: Tokens) -> Tokens:
+        """Insert CLS before the patches."""
+        x = torch.cat((self.get_cls(tokens), tokens.x), dim=1)
         return replace(tokens, x=x, num_prefix=1)
 
-    def cls_of(self, tokens: Tokens) -> Tensor:
-        """CLS, (B, 1, C): of the tokens, or as it enters."""
+    def get_cls(self, tokens: Tokens) -> Tensor:
+        """Return CLS (B, 1, C) from the tokens, or its initial value."""
         if tokens.num_prefix:
             return tokens.x[:, :1]
         return self.cls_token.expand(tokens.x.size(0), -1, -1)
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-        """See :class:`Reducible`: CLS after it read the tokens, normalized."""
-        return self.ln1(self.class_layers(*self._read(tokens)))[:, 0]
+        """See :class:`Reducible`; returns CLS after the class layers."""
+        return self.ln1(self.class_layers(*self._cls_and_keys(tokens)))[:, 0]
 
-    def _read(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor | None]:
-        """CLS, what it reads, and the bias of these keys."""
+    def _cls_and_keys(
+        self, tokens: Tokens
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return CLS, the attended tokens and their key bias."""
         key_bias = self.reducer.key_bias(tokens)
         if key_bias is not None:
             key_bias = key_bias[..., tokens.num_prefix :]
-        return self.cls_of(tokens), tokens.body, key_bias
+        return self.get_cls(tokens), tokens.body, key_bias
 
     def class_attention(self, x: Tensor) -> list[Tensor]:
-        """Compute the attention of CLS, (B, H, 1, 1 + N) in each class layer.
+        """Compute the CLS attention of each class layer.
 
         Args:
             x (Tensor): Images (B, 3, H, W).
 
         Returns:
-            list[Tensor]: The weights of CLS itself and of the N tokens that
-            are left, which are the patches where nothing is reduced.
+            list[Tensor]: Weights (B, H, 1, 1 + N) for CLS itself and the N
+            remaining tokens (all patches without a reduction).
         """
         _, tokens = self.forward_tokens(x)
-        return self.class_layers.weights(*self._read(tokens))
+        return self.class_layers.weights(*self._cls_and_keys(tokens))
 
-    def read_by_cls(
+    def last_cls_attention(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
-        """See :class:`Reducible`: of the last class layer, if there is one."""
+        """See :class:`Reducible`; uses the last class layer, if any."""
         if not len(self.class_layers):
-            return super().read_by_cls(images, entered)
+            return super().last_cls_attention(images, entered)
         _, tokens = self.forward_tokens(images)
-        weights = self.class_layers.weights(*self._read(tokens))[-1]
-        own = 1 - tokens.num_prefix  # CLS is none of the tokens
-        return weights[:, :, 0, own:].float().mean(dim=1), tokens
+        weights = self.class_layers.weights(*self._cls_and_keys(tokens))[-1]
+        first = 1 - tokens.num_prefix  # skip CLS unless it is in ``tokens``
+        return weights[:, :, 0, first:].float().mean(dim=1), tokens
 
     def check_reducer(self, reducer: TokenReducer) -> None:
         """See :class:`Reducible`; refuses masking and a late CLS token."""
@@ -275,7 +276,7 @@ class CaiT(Reducible, BaseBackbone):
             )
 
     def check_cla(self) -> None:
-        """See :class:`Reducible`: refused."""
+        """See :class:`Reducible`; always refused."""
         raise ValueError(
             'CLAHead needs CLS from several layers, but CaiT has CLS only '
             'from the last layer; use LinearClsHead'

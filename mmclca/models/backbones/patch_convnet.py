@@ -19,31 +19,27 @@ from mmclca.utils.messages import one_of
 
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
 from ..layers.deit_init import trunc_normal
-from ..stems import build_stem
+from ..stems import SIDE, build_stem
 from .base import ForeignWeights, settings_of
 
-SIDE = 16  # of a patch, in pixels
 CONV_STEM = dict(type='mmclca.ConvStem', norm_cfg=None)
 POOLINGS = ('attention', 'average')
 WIDTHS = dict(s=384, b=768, l=1024)
 DEPTHS = dict(s=(20, 36, 60, 120), b=(36, 60, 120), l=(60, 120))
-NORMS = dict(LN='LN2d', BN='BN', SyncBN='SyncBN')  # of tokens, of maps
+NORMS = dict(LN='LN2d', BN='BN', SyncBN='SyncBN')  # token norm: map norm
 
 
 class ColumnLayer(BaseModule):
-    r"""A residual layer of convolutions that keeps the size of its map.
+    r"""Residual convolution layer at constant resolution.
 
     .. math::
         x' = x + \gamma \, f(\mathrm{norm}(x))
 
-    where f is a convolution of 1 x 1, GELU, a depth-wise one of 3 x 3, GELU,
-    squeeze and excitation with round(C / 4) channels, and a convolution of
-    1 x 1. Source: Touvron's thesis (2022), section 5.2.1; that the one of
-    3 x 3 is depth-wise and what is squeezed are those of the public code.
-    Convolutions keep PyTorch's initialization.
-
-    Raises:
-        ValueError: If the norm is neither LayerNorm nor BatchNorm.
+    where f is a 1 x 1 convolution, GELU, a depth-wise 3 x 3 convolution, GELU,
+    squeeze-and-excitation with round(C / 4) channels, and a 1 x 1 convolution.
+    Source: Touvron's thesis (2022), section 5.2.1; the depth-wise convolution
+    and the squeeze channels follow the public code. Convolutions keep
+    PyTorch's initialization. Only LayerNorm and BatchNorm are supported.
     """
 
     def __init__(
@@ -73,16 +69,16 @@ class ColumnLayer(BaseModule):
             )
         self.gelu = nn.GELU()
         self.drop_path = DropPath(drop_path_rate)
-        self._draw_as_torch_does()
+        self._reset_squeeze_convs()
 
-    def _draw_as_torch_does(self) -> None:
-        """mmcv draws its convolutions otherwise, when built and later."""
+    def _reset_squeeze_convs(self) -> None:
+        """Restore PyTorch's initialization, which mmcv replaces."""
         for squeeze in (self.se.conv1, self.se.conv2):
             squeeze.conv.reset_parameters()
         self.se.is_init = True
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a map (B, C, H, W) to one of the same size."""
+        """Map (B, C, H, W) to the same shape."""
         update = self.gelu(self.conv1(self.norm(x)))
         update = self.se(self.gelu(self.depthwise(update)))
         return x + self.drop_path(self.gamma(self.conv2(update)))
@@ -90,56 +86,56 @@ class ColumnLayer(BaseModule):
 
 @MODELS.register_module()
 class PatchConvNet(ForeignWeights, BaseBackbone):
-    """A convolutional column of one size, pooled by attention.
+    """A convolutional column at constant resolution with attention pooling.
 
     `Augmenting Convolutional networks with attention-based aggregation
     <https://arxiv.org/abs/2112.13692>`_; Touvron's thesis (2022), chapter 5.
-    A convolutional stem, :class:`ColumnLayer` s, and :class:`AttentionPool`,
-    whose one softmax says how much each patch counts. Images may have any
-    size, also other ones than ``img_size``, square or not: those that are no
-    multiple of 16 pixels get as many patches as cover them.
+    A convolutional stem, several :class:`ColumnLayer` and an
+    :class:`AttentionPool`, whose softmax weights show the importance of each
+    patch. Images may have any size and aspect ratio, independent of
+    ``img_size``; n pixels are covered by ceil(n / 16) patches.
 
-    Weights of the release are renamed on load. Weights with one query can be
-    loaded with ``multiclass=K``: each class starts with that query.
+    Released checkpoints are renamed on load. Weights with one query can be
+    loaded with ``multiclass=K``: each class starts with a copy.
 
     Args:
         arch (str | dict): 's20', 's36', 's60', 's120', 'b36', 'b60', 'b120',
             'l60' or 'l120', or ``embed_dims`` and ``num_layers``. Defaults
             to 's60'.
-        img_size (int | tuple[int, int]): Height and width of an image in
-            pixels, which only explicit positions depend on. Defaults to 224.
+        img_size (int | tuple[int, int]): Image height and width in pixels;
+            affects only explicit positions. Defaults to 224.
         multiclass (bool | int): See :class:`AttentionPool`. Defaults to
             False.
-        num_heads (int): Of the pooling. Defaults to 1.
-        class_mlp_ratio (float): Of the pooling. Defaults to 3.
-        qkv_bias (bool): Of the pooling. Defaults to True.
-        norm_cfg (dict): Config of all norms; with BatchNorm, that of the
-            column, the pooling has LayerNorm. Defaults to LayerNorm with eps
-            1e-6.
+        num_heads (int): Heads of the pooling. Defaults to 1.
+        class_mlp_ratio (float): FFN expansion of the pooling. Defaults to 3.
+        qkv_bias (bool): Whether the pooling's queries, keys and values have a
+            bias. Defaults to True.
+        norm_cfg (dict): Config of all norms; BatchNorm applies to the column
+            only, and the pooling uses LayerNorm. Defaults to LayerNorm with
+            eps 1e-6.
         layer_scale_init_value (float, optional): Initial value of every
-            LayerScale; 0: none. Defaults to None: 1e-4 up to 60 layers of
+            LayerScale; 0: none. Defaults to None: 1e-4 up to 60 layers with
             384 channels, otherwise 1e-6, as in the public code.
-        drop_path_rate (float): Rate of stochastic depth of every layer of
-            the column. Defaults to 0.
-        in_channels (int): Channels of an image. Defaults to 3.
-        stem (dict, optional): What makes patches of 16 x 16 pixels; see
-            :class:`TokenReductionViT`. None is one linear layer. Defaults to
-            four convolutions of 3 x 3 with stride 2.
-        pooling (str): 'attention', or 'average' with a norm after it.
-            Defaults to 'attention'.
+        drop_path_rate (float): Stochastic depth rate of every column layer.
+            Defaults to 0.
+        in_channels (int): Image channels. Defaults to 3.
+        stem (dict, optional): Config of a patch embedding with 16 x 16 pixels
+            per patch, see :class:`TokenReductionViT`; None for one linear
+            layer. Defaults to four 3 x 3 convolutions with stride 2.
+        pooling (str): 'attention', or 'average' followed by a norm. Defaults
+            to 'attention'.
         with_pos (bool): Whether patches get learned positions after the
-            stem, resized for images of another size. Defaults to False.
-        frozen_stages (int): Layers of the column, from the first, that are
-            frozen and kept in eval mode, with the stem; -1 or 0: none.
-            Defaults to -1.
+            stem, resized for images with another size. Defaults to False.
+        frozen_stages (int): Number of first column layers to freeze and keep
+            in eval mode, with the stem; -1 or 0: none. Defaults to -1.
         init_cfg (dict, optional): Initialization config. Defaults to None:
-            a truncated normal of standard deviation 0.02 for linear layers
-            and queries, PyTorch's for convolutions.
+            truncated normal with standard deviation 0.02 for linear layers
+            and queries, PyTorch's default for convolutions.
 
     Raises:
-        ValueError: If ``arch`` is not known or lacks a size, if
-            ``multiclass`` is no number of classes or goes with the average,
-            if there is no such ``pooling``, or a stem makes other patches.
+        ValueError: If ``arch`` is unknown or lacks a size, ``multiclass`` is
+            not a number of classes or is combined with 'average', ``pooling``
+            is unknown, or the stem has another patch size.
     """
 
     arch_zoo = {
@@ -149,7 +145,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
     }
     shaped_by = 'arch, multiclass, pooling and stem'
     why_not_reducible = 'its convolutions need the complete grid of patches'
-    stride = (SIDE, SIDE)  # height and width of a patch in pixels
+    stride = (SIDE, SIDE)  # patch height and width in pixels
 
     def __init__(
         self,
@@ -177,7 +173,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         self.frozen_stages = frozen_stages
         self.patch_resolution = tuple(ceil(n / SIDE) for n in self.img_size)
         self.patch_embed = self._build_stem(stem, in_channels)
-        self.pos_embed = self._draw_positions() if with_pos else None
+        self.pos_embed = self._build_positions() if with_pos else None
         scale = layer_scale_init_value
         if scale is None:
             scale = 1e-4 if dims <= 384 and num_layers <= 60 else 1e-6
@@ -202,7 +198,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         self.rename_on_load()
 
     def extract_maps(self, x: Tensor) -> Tensor:
-        """Map images (B, 3, H, W) to what the column makes, (B, C, h, w)."""
+        """Map images (B, 3, H, W) to the column output (B, C, h, w)."""
         x, hw = self.patch_embed(x)
         if self.pos_embed is not None:
             x = x + resize_pos_embed(
@@ -214,13 +210,11 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         return x
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
-        """Map images (B, 3, H, W) to vectors (B, C), or K of them (B, K,
-        C)."""
+        """Map images (B, 3, H, W) to vectors (B, C) or (B, K, C)."""
         return self.pool((self.extract_maps(x),))
 
     def class_attention(self, images: Tensor) -> list[Tensor]:
-        """Compute the weight of each patch for each query of images (B, 3, H,
-        W).
+        """Compute the attention of each query to the patches.
 
         Returns:
             list[Tensor]: See :meth:`AttentionPool.class_attention`.
@@ -228,7 +222,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         return self.pool.class_attention((self.extract_maps(images),))
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """See :class:`ForeignWeights`: one query becomes one a class."""
+        """See :class:`ForeignWeights`; copies one query to each class."""
         return self.pool.adapt_state_dict(state_dict, f'{prefix}pool.')
 
     def _build_stem(self, stem: dict | None, in_channels: int) -> nn.Module:
@@ -238,7 +232,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             in_channels, self.embed_dims, kernel_size=SIDE, stride=SIDE
         )
 
-    def _draw_positions(self) -> nn.Parameter:
+    def _build_positions(self) -> nn.Parameter:
         shape = 1, prod(self.patch_resolution), self.embed_dims
         frozen = self.frozen_stages > 0
         return nn.Parameter(trunc_normal(*shape), requires_grad=not frozen)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The interface of a backbone whose tokens can be reduced."""
+"""The interface of a backbone with token reduction."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -20,54 +20,56 @@ from .base import ForeignWeights
 class Reducible(ForeignWeights):
     """Mixin over mmpretrain's ``BaseBackbone``: the loop over the layers.
 
-    A backbone says what its parts are, :meth:`embed` at least; unless it
-    overrides :meth:`normalize`, :meth:`attention_block` and
-    :meth:`ffn_block`, its layers are those of a ViT: mmpretrain's
-    ``TransformerEncoderLayer``, or modules with the same parts, ``ln1``, ``attn``, ``ln2`` and ``ffn``. It may override
-    :meth:`apply_final_norm` and :meth:`format_tokens`, too. It has ``layers``,
-    ``embed_dims``, ``img_size`` and ``patch_resolution`` (height and width of
-    an image in pixels and in patches), ``num_prefix`` (tokens before the
-    patches, the first of which is CLS, see :class:`Tokens`) and
-    ``out_indices``. It calls :meth:`set_reduction` in
-    its ``__init__``, and overrides :meth:`fuse` where it can; everything else
-    here is not overridden. Pictures, costs, recordings, exports and teachers
-    ask for nothing else, so that they work with any such backbone.
+    A backbone implements :meth:`embed`. It has ``layers``, ``embed_dims``,
+    ``img_size`` and ``patch_resolution`` (image height and width in pixels and
+    in patches), ``num_prefix`` (tokens before the patches, starting with CLS;
+    see :class:`Tokens`) and ``out_indices``. Its ``__init__`` calls
+    :meth:`set_reduction`.
+
+    By default, layers are ViT layers: mmpretrain's ``TransformerEncoderLayer``
+    or modules with the same parts ``ln1``, ``attn``, ``ln2`` and ``ffn``. For
+    other layers, override :meth:`normalize`, :meth:`attention_block` and
+    :meth:`ffn_block`. Optional overrides are :meth:`before_layer`,
+    :meth:`apply_final_norm`, :meth:`format_tokens`, :meth:`fuse` and the
+    checks. Do not override the loop: :meth:`forward_tokens` and
+    :meth:`run_layer`. Pictures, costs, recordings, exports and teachers use
+    only this interface, so they work with any such backbone.
     """
 
     with_cp = False
-    final_norm = False  # whether ``apply_final_norm`` normalizes
-    rel_pos_bias = False  # whether there is a ``position_bias``
+    final_norm = False  # whether ``apply_final_norm`` normalizes tokens
+    rel_pos_bias = False  # True requires a method ``position_bias``
     recorder = None  # see :func:`.recording.recording_copy`
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
-    # reason shown to users when the backbone has no CLS token
+    # reason shown to users when the backbone lacks a CLS token
     why_no_cls = 'with_cls_token=False is not allowed'
 
     @property
     def stride(self) -> tuple[int, ...]:
-        """Height and width of a patch in pixels."""
+        """Patch height and width in pixels."""
         sides = zip(self.img_size, self.patch_resolution, strict=True)
         return tuple(pixels // patches for pixels, patches in sides)
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
-        """Map images (B, 3, H, W) to tokens and the grid of patches.
+        """Map images (B, 3, H, W) to tokens and the patch grid (h, w).
 
-        The tokens are [prefix | patches | registers | CLR]; the CLR tokens
-        come from ``self.cache.start``, where there is a cache.
+        The tokens are [prefix | patches | registers | CLR]. With a cache, the
+        CLR tokens come from ``self.cache.start``.
         """
         raise NotImplementedError
 
     def before_layer(self, i: int, tokens: Tokens) -> Tokens:
-        """Return the input of layer i: the output of the last, or the cache.
+        """Return the input tokens of layer i, by default unchanged.
 
         Args:
             i (int): Index of the layer.
-            tokens (Tokens): What there is so far.
+            tokens (Tokens): Output of the previous layer or the cache.
         """
         return tokens
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """Normalize the tokens (B, N, C) for the attention of a layer."""
+        """Normalize tokens (B, N, C) before the attention of a layer."""
         return layer.ln1(x)
 
     def attention_block(
@@ -77,53 +79,57 @@ class Reducible(ForeignWeights):
         key_bias: Tensor | None,
         softmax: Callable | None,
     ) -> tuple[Tensor, Attended]:
-        """Run the first half of a layer: tokens (B, N, C) after attention.
+        """Run attention with its residual, the first half of a layer.
 
         Args:
             layer (nn.Module): One of ``layers``.
-            tokens (Tokens): What enters; :meth:`normalize` is applied here.
+            tokens (Tokens): Input tokens, not yet normalized.
             key_bias (Tensor, optional): See :meth:`key_bias`.
             softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
+
+        Returns:
+            tuple[Tensor, Attended]: Tokens (B, N, C), and queries, keys and
+            values.
         """
         x = self.normalize(layer, tokens.x)
         update, attended = attend(layer.attn, x, key_bias, softmax)
         return tokens.x + update, attended
 
     def key_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor | None:
-        """Return what is added to the logits of a layer.
+        """Return the bias of the attention logits, or None.
 
-        That of the reducer, (B, 1, 1, N), and of positions, (B, H, N, N);
-        None: nothing.
+        The sum of the reducer's bias (B, 1, 1, N) and the position bias
+        (B, H, N, N).
         """
         bias = self.reducer.key_bias(tokens)
         if not self.rel_pos_bias:
             return bias
-        own = self.position_bias(layer, tokens)
-        return own if bias is None else own + bias
+        position = self.position_bias(layer, tokens)
+        return position if bias is None else position + bias
 
     @property
     def has_cls(self) -> bool:
-        """Whether a CLS token reads the patches, in whatever layers."""
+        """Whether a CLS token attends to the patches in any layer."""
         return bool(self.num_prefix)
 
     @property
     def ranks_by_cls(self) -> bool:
-        """Whether a reducer may rank patches by what CLS reads."""
+        """Whether a reducer can score patches by CLS attention."""
         return bool(self.num_prefix)
 
-    def read_by_cls(
+    def last_cls_attention(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
-        """Compute the attention of the CLS token of the last layer.
+        """Compute the CLS attention of the last layer.
 
         Args:
-            images (Tensor): (B, 3, H, W).
-            entered (Tokens): What the attention of the last of ``layers``
-                sees of them.
+            images (Tensor): Images (B, 3, H, W).
+            entered (Tokens): Attention input of the last layer for these
+                images.
 
         Returns:
             tuple[Tensor, Tokens]: The attention, mean over heads, (B, N), and
-            the tokens that it is paid to.
+            the attended tokens.
         """
         layer = self.layers[-1]
         key_bias = self.key_bias(layer, entered)
@@ -133,7 +139,7 @@ class Reducible(ForeignWeights):
         return attended.cls_attn().float().mean(dim=1), entered
 
     def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """Run the second half of a layer, tokens (B, N, C) to tokens."""
+        """Run the FFN with its residual, the second half of a layer."""
         return layer.ffn(layer.ln2(x), identity=x)
 
     def apply_final_norm(self, x: Tensor) -> Tensor:
@@ -141,20 +147,19 @@ class Reducible(ForeignWeights):
         return x
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-        """Return the output of one of ``out_indices``: CLS, (B, C).
+        """Return the output of a layer in ``out_indices``: CLS, (B, C).
 
         Args:
-            tokens (Tokens): What leaves the layer.
-            hw (tuple[int, int]): Height and width of the grid of patches.
+            tokens (Tokens): Output tokens of the layer.
+            hw (tuple[int, int]): Height and width of the patch grid.
         """
-        # a view would keep the whole sequence in memory
+        # a view would keep all tokens in memory
         return tokens.x[:, 0].clone()
 
     def fuse(self) -> 'Reducible':
-        """Join what is computed side by side, in place, for inference.
+        """Merge parallel layers for inference, in place; here a no-op.
 
-        Nothing but ``layers`` is replaced. Here there is nothing to join.
-        See :func:`fuse`.
+        Replace nothing except ``layers``. See :func:`fuse`.
 
         Returns:
             Reducible: Itself.
@@ -162,15 +167,15 @@ class Reducible(ForeignWeights):
         return self
 
     def check_cla(self) -> None:
-        """Refuse settings with which a CLA head would not read raw CLS.
+        """Refuse settings without raw CLS tokens for a CLA head.
 
         Raises:
-            ValueError: If outputs do not begin with CLS, or are normalized.
+            ValueError: If outputs do not start with CLS, or are normalized.
         """
 
     @property
     def reduces(self) -> bool:
-        """Whether there is a reducer that may reduce."""
+        """Whether the backbone has a token-reduction method."""
         return type(self.reducer) is not TokenReducer
 
     def set_reduction(
@@ -183,19 +188,22 @@ class Reducible(ForeignWeights):
 
         Args:
             reducer (dict, optional): Config of a :class:`TokenReducer`.
-            reduce_at (Sequence[int] | int): Layers, from 0, that reduce.
+            reduce_at (Sequence[int] | int): Layers, from 0, with a reduction.
             cache (dict, optional): Config of a :class:`CrossLayerCache`.
 
         Raises:
-            ValueError: If ``reduce_at`` is not sorted or outside the layers,
-                empty beside a reducer or a cache, if there is no CLS token
-                where one is needed, or the reducer cannot protect CLR tokens.
+            ValueError: If ``reduce_at`` is not ascending, outside the layers,
+                or missing for a reducer or cache; if a required CLS token is
+                missing; if the reducer cannot protect CLR tokens.
         """
         depth = len(self.layers)
         self.reduce_at = ascending('reduce_at', reduce_at, depth)
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
-        sizes = dict(embed_dims=self.embed_dims, num_layers=depth)
-        sizes.update(reduce_at=self.reduce_at)
+        sizes = dict(
+            embed_dims=self.embed_dims,
+            num_layers=depth,
+            reduce_at=self.reduce_at,
+        )
         self.reducer = self._build_reducer(reducer, sizes)
         self.cache = self._build_cache(cache, sizes)
         self.rename_on_load()
@@ -206,8 +214,10 @@ class Reducible(ForeignWeights):
                 f'reducer={reducer["type"]} needs layers, but reduce_at=(); '
                 'set reduce_at, for example to (3, 6, 9)'
             )
-        counts = dict(num_patches=prod(self.patch_resolution))
-        counts.update(num_stages=len(self.reduce_at))
+        counts = dict(
+            num_patches=prod(self.patch_resolution),
+            num_stages=len(self.reduce_at),
+        )
         reducer = MODELS.build(
             reducer or dict(type='mmclca.TokenReducer'),
             default_args=sizes | counts,
@@ -219,8 +229,8 @@ class Reducible(ForeignWeights):
         """Refuse a reducer that the layers do not support.
 
         Raises:
-            ValueError: If it needs CLS attention to rank patches, and the
-                backbone has none.
+            ValueError: If it scores patches by CLS attention, which the
+                backbone lacks.
         """
         if reducer.needs_cls_token and not self.ranks_by_cls:
             raise ValueError(
@@ -254,7 +264,7 @@ class Reducible(ForeignWeights):
         return self.forward_tokens(x)[0]
 
     def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
-        """Run as ``forward``, and return the final tokens with their trace."""
+        """Run ``forward``; also return the final tokens with their trace."""
         tokens, hw = self.embed(x)
         outs, cached, last = [], [], len(self.layers) - 1
         for i, layer in enumerate(self.layers):
@@ -269,7 +279,7 @@ class Reducible(ForeignWeights):
         return tuple(outs), tokens
 
     def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
-        """Run one layer; ``stage`` is None where nothing is reduced."""
+        """Run one layer; ``stage`` is None without a reduction."""
         if self.with_cp and torch.is_grad_enabled():
             return checkpoint(
                 self._run_layer, layer, tokens, stage, use_reentrant=False
@@ -281,33 +291,34 @@ class Reducible(ForeignWeights):
         return tokens.with_x(self.ffn_block(layer, tokens.x))
 
     def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
-        """Run the first half of a layer; free what it made before the FFN."""
+        """Run the first half of a layer, with the reduction.
+
+        A separate method, so that its tensors are freed before the FFN.
+        """
         reducer = self.reducer
         if stage is not None:
             tokens = reducer.before(tokens, stage)
             if reducer.needs_attention:
                 tokens = self._reduce_ahead(layer, tokens, stage)
         softmax = reducer.softmax(tokens)
-        if self.recorder is not None:
-            softmax = self.recorder.observe(tokens, softmax)
         key_bias = self.key_bias(layer, tokens)
         x, attended = self.attention_block(layer, tokens, key_bias, softmax)
-        tokens = tokens.with_x(x)
+        left = tokens.with_x(x)
         if stage is not None:
-            tokens = reducer.between(tokens, attended, stage)
-            if self.recorder is not None:
-                self.recorder.leave(tokens)
-        return tokens
+            left = reducer.between(left, attended, stage)
+        if self.recorder is not None:
+            self.recorder.observe(tokens, attended, softmax, left)
+        return left
 
     def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
-        """Reduce before a layer by what its attention would see."""
+        """Reduce before a layer, by the queries and keys of its attention."""
         with torch.no_grad():
             key_bias = self.key_bias(layer, tokens)
             if type(self).attention_block is not Reducible.attention_block:
                 ahead = self.attention_block(
                     layer, tokens, key_bias, softmax=None
                 )[1]
-            else:  # leaves out what it reads
+            else:  # skip the attention output
                 x = self.normalize(layer, tokens.x)
                 ahead = project_qkv(layer.attn, x, key_bias)
         return self.reducer.ahead(tokens, ahead, stage)
@@ -315,10 +326,10 @@ class Reducible(ForeignWeights):
     def get_layer_depth(
         self, param_name: str, prefix: str = ''
     ) -> tuple[int, int]:
-        """See :class:`ForeignWeights`; a reducer has that of its stages.
+        """See :class:`ForeignWeights`; reducers count as layers.
 
-        A list of modules, one a stage, is as deep as the layers that reduce,
-        other parameters of the reducer as the first of these.
+        A module list with one entry per stage has the depths of the reducing
+        layers; other reducer parameters have the depth of the first one.
         """
         name = param_name.removeprefix(prefix)
         if name.startswith('reducer.'):
@@ -326,7 +337,7 @@ class Reducible(ForeignWeights):
         return super().get_layer_depth(name)
 
     def _stage_of(self, name: str) -> int:
-        """Find the stage of a parameter, as ``reducer.stages.0.x``; or 0."""
+        """Return the stage of a parameter, such as ``reducer.stages.0.x``."""
         _, part, *rest = name.split('.')
         part = getattr(self.reducer, part)
         is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
@@ -335,6 +346,5 @@ class Reducible(ForeignWeights):
 
 
 def reduces(backbone: nn.Module) -> bool:
-    """Return whether a backbone, of any kind, has a reducer that may
-    reduce."""
+    """Return whether any kind of backbone has a token-reduction method."""
     return isinstance(backbone, Reducible) and backbone.reduces

@@ -1,7 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Bias of attention by how patches lie to each other, also when they are
-fewer.
-"""
+"""Relative position bias of attention, compatible with token reduction."""
 
 import torch
 import torch.nn.functional as F
@@ -18,13 +16,13 @@ class RelativePositions:
     """Mixin of :class:`TokenReductionViT`: relative position bias.
 
     As in `BEiT: BERT Pre-Training of Image Transformers
-    <https://arxiv.org/abs/2106.08254>`_, each layer has a table, here of
-    zeros at first, of a number a head for each offset of two patches, and
-    three for CLS as query, as key, and as both, which hold for the whole
-    prefix. A patch keeps its place through reductions; fused and cached
-    tokens and registers have none, and no bias. Tables of another grid are
-    interpolated on load. The bias makes a map of
-    (B, H, N, N), which fused attention takes.
+    <https://arxiv.org/abs/2106.08254>`_, each layer has a table of biases,
+    initially zero: one number per head for each offset between two patches,
+    and three for CLS as query, as key, and as both. The latter apply to the
+    whole prefix. A patch keeps its position through reductions. Fused tokens,
+    cached tokens and registers have no position and no bias. Tables for
+    another grid are interpolated on load. The bias (B, H, N, N) works with
+    fused attention.
     """
 
     def set_relative_positions(self, branches: int) -> None:
@@ -56,7 +54,7 @@ class RelativePositions:
         self.may_be_new = (*self.may_be_new, *tables)
 
     def position_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor:
-        """Look up the bias of each pair of tokens, (B or 1, H, N, N)."""
+        """Return the bias for each pair of tokens, (B or 1, H, N, N)."""
         if tokens.num_patches != len(self.relative_index) - 2:
             raise ValueError(
                 f'rel_pos_bias=True needs images of img_size={self.img_size}'
@@ -68,9 +66,9 @@ class RelativePositions:
 
 
 def patch_places(tokens: Tokens) -> Tensor:
-    """Number the patches that tokens are, from 1, (B or 1, N).
+    """Return the patch number of each token, from 1, (B or 1, N).
 
-    0 for the prefix, and P + 1 for what is no patch of the P.
+    0 denotes the prefix, and P + 1 tokens without a position.
     """
     none = tokens.num_patches + 1
     places = torch.arange(none, device=tokens.x.device)
@@ -79,8 +77,8 @@ def patch_places(tokens: Tokens) -> Tensor:
         if isinstance(record, Kept):
             rows = places.expand(len(record.index), -1)
             places = rows.gather(1, record.index)
-            made = 0 if record.mix is None else record.mix.size(1)
-            places = F.pad(places, (0, made), value=none)
+            mixed = 0 if record.mix is None else record.mix.size(1)
+            places = F.pad(places, (0, mixed), value=none)
         elif isinstance(record, Appended):
             places = F.pad(places, (0, record.num_tokens), value=none)
     return places

@@ -19,7 +19,7 @@ from ..layers.resmlp_layer import (
 from .base import ForeignWeights, settings_of
 
 SIZES = ('embed_dims', 'num_layers')
-# layers that read the patches into a class token, by the ending
+# number of class layers per ending
 CLASS_LAYERS = dict(average=0, class_mlp=2)
 
 
@@ -27,44 +27,43 @@ CLASS_LAYERS = dict(average=0, class_mlp=2)
 class ResMLP(ForeignWeights, BaseBackbone):
     """ResMLP: linear layers across patches alternate with FFNs.
 
-    No attention, no norm, no positions: the patches, whose number is fixed,
-    communicate by a matrix that all channels share. Weights of the public
-    release and of timm are renamed on load; linear layers begin truncated
-    normal, with biases of zero.
+    Without attention, norms and positions, the fixed number of patches
+    communicates through a matrix shared by all channels. Checkpoints from the
+    public release and timm are renamed on load. Linear layers are initialized
+    with a truncated normal and zero biases.
 
     Source: Touvron's thesis (2022), chapter 4; `ResMLP: Feedforward networks
     for image classification with data-efficient training
     <https://arxiv.org/abs/2105.03404>`_.
 
     Args:
-        arch (str | dict): 's12', 's24', 's36', 'b24', or a dict of
+        arch (str | dict): 's12', 's24', 's36', 'b24', or a dict with
             ``embed_dims`` and ``num_layers``. Defaults to 's12'.
-        img_size (int | tuple[int, int]): Height and width of an image in
-            pixels, the only size that it takes. Defaults to 224.
-        patch_size (int | tuple[int, int]): Height and width of a patch in
-            pixels. Defaults to 16.
-        in_channels (int): Channels of an image. Defaults to 3.
-        communication (str): How patches communicate: see
+        img_size (int | tuple[int, int]): Image height and width in pixels;
+            other image sizes are refused. Defaults to 224.
+        patch_size (int | tuple[int, int]): Patch height and width in pixels.
+            Defaults to 16.
+        in_channels (int): Image channels. Defaults to 3.
+        communication (str): Layer across patches, see
             :data:`COMMUNICATIONS`. Defaults to 'linear'.
-        ending (str): 'average' of the patches, or 'class_mlp': a class token
-            begins at zero and reads the patches in two more layers, see
+        ending (str): 'average' over patches, or 'class_mlp': a zero class
+            token aggregates the patches in two more layers, see
             :class:`ClassMLPLayer`. Defaults to 'average'.
-        norm_cfg (dict): Config of what precedes the branches and the ending,
-            :class:`Affine` or LayerNorm. Defaults to
+        norm_cfg (dict): Config of the layer before each branch and the
+            ending, :class:`Affine` or LayerNorm. Defaults to
             ``dict(type='mmclca.Affine')``.
         layer_scale_init_value (float, optional): Initial value of the factors
             after the branches. Defaults to None: 0.1 up to 18 layers, 1e-5 up
             to 24, 1e-6 beyond.
-        with_post_beta (bool): Whether there are shifts there, too, as the
-            equations have it and the released weights do not. Defaults to
-            False.
-        drop_path_rate (float): That of stochastic depth, the same in every
-            layer; 0 in those of the ending. Defaults to 0.0.
+        with_post_beta (bool): Whether the branches end with shifts, too, as in
+            the equations but not in the released weights. Defaults to False.
+        drop_path_rate (float): Stochastic depth rate of every layer; 0 in the
+            ending. Defaults to 0.0.
         init_cfg (dict, optional): As in ``BaseModule``.
 
     Raises:
-        ValueError: If ``arch`` is not known or not of these sizes, or there
-            is no such communication, ending or norm.
+        ValueError: If ``arch`` is unknown or has other sizes, or if
+            ``communication``, ``ending`` or ``norm_cfg`` is unknown.
     """
 
     arch_zoo = dict(
@@ -74,7 +73,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         b24=dict(embed_dims=768, num_layers=24),
     )
     may_be_new = ('class_layers.',)
-    stacks = ('layers', 'class_layers')
+    layer_lists = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and communication'
     why_not_reducible = 'its layers mix all patches of an image, by position'
 
@@ -131,14 +130,18 @@ class ResMLP(ForeignWeights, BaseBackbone):
         self.rename_on_load()
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
-        """Map images (B, 3, H, W) to one vector each, (B, C), in a tuple.
+        """Map images (B, 3, H, W) to a tuple with one vector each, (B, C).
 
         Raises:
-            ValueError: If the images are not of ``img_size``.
+            ValueError: If the images do not have ``img_size``.
         """
-        self._check_size(tuple(x.shape[-2:]))
+        if tuple(x.shape[-2:]) != self.img_size:
+            raise ValueError(
+                f'ResMLP needs images of {self.img_size} px, found '
+                f'{tuple(x.shape[-2:])} px; resize the images'
+            )
         x, _ = self.patch_embed(x)
-        x = x.contiguous()  # else every layer would copy it for its FFN
+        x = x.contiguous()  # otherwise every FFN would copy it
         for layer in self.layers:
             x = layer(x)
         if not self.class_layers:
@@ -149,15 +152,15 @@ class ResMLP(ForeignWeights, BaseBackbone):
         return (self.norm(cls)[:, 0],)
 
     def matrices(self) -> dict[str, list[Tensor]]:
-        """Return the matrices of every layer, in its order.
+        """Return the weight matrices of every layer, in order.
 
         Returns:
-            dict[str, list[Tensor]]: By the letters of the thesis: A across
-            patches is (N, N), a row for each patch that is written, B of the
-            FFN (4C, C), and C of the FFN (C, 4C).
+            dict[str, list[Tensor]]: Named as in the thesis: A (N, N) across
+            patches with one row per output patch, B (4C, C) and C (C, 4C) of
+            the FFN.
 
         Raises:
-            ValueError: If the model has no linear layers across patches.
+            ValueError: If the model lacks linear layers across patches.
         """
         if not isinstance(self.layers[0].mix, PatchLinear):
             raise ValueError(
@@ -171,20 +174,13 @@ class ResMLP(ForeignWeights, BaseBackbone):
         )
 
     def fuse(self) -> 'ResMLP':
-        """Fold affine maps into linear layers, in place, for inference.
+        """Fold affine maps into linear layers for inference, in place.
 
-        See :meth:`ResMLPLayer.fused`; outputs stay the same up to rounding.
-        Nothing but ``layers`` and ``class_layers`` is replaced.
+        See :meth:`ResMLPLayer.fused`. Outputs are equal up to rounding; only
+        ``layers`` and ``class_layers`` are replaced.
         """
         self.layers = ModuleList(layer.fused() for layer in self.layers)
         self.class_layers = ModuleList(
             layer.fused() for layer in self.class_layers
         )
         return self
-
-    def _check_size(self, came: tuple[int, int]) -> None:
-        if came != self.img_size:
-            raise ValueError(
-                f'ResMLP needs images of {self.img_size} px, found {came} px; '
-                'resize the images'
-            )

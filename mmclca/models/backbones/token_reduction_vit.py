@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The vision transformer: what enters its layers, and what leaves them."""
+"""The vision transformer with token reduction: embedding and outputs."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import torch
@@ -23,33 +24,36 @@ from .relative_positions import RelativePositions
 
 
 class ViTEmbedding:
-    """Mixin of :class:`TokenReductionViT`: from images to its tokens.
+    """Mixin of :class:`TokenReductionViT`: from images to tokens.
 
-    They are [prefix | patches | registers | CLR], where the prefix is CLS
-    and, if there is one, the distillation token. Patches have positions, the
-    prefix only if ``with_cls_pos``.
+    The tokens are [prefix | patches | registers | CLR]. The prefix is CLS and
+    optionally the distillation token. Patches have positions; the prefix has
+    them only with ``with_cls_pos``.
     """
 
     def set_embedding(
-        self, dist_token: bool, with_cls_pos: bool, num_registers: int
+        self,
+        dist_token: bool = False,
+        with_cls_pos: bool = True,
+        num_registers: int = 0,
     ) -> None:
-        """Build what mmpretrain's embedding lacks.
+        """Build the parts missing in mmpretrain's embedding.
 
         See :class:`TokenReductionViT`.
         """
         self.dist_token = None
         if dist_token:
-            drawn = trunc_normal(1, 1, self.embed_dims)
-            self.dist_token = self._embedding(drawn)
+            token = trunc_normal(1, 1, self.embed_dims)
+            self.dist_token = self._embedding(token)
         self.with_cls_pos = with_cls_pos
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
         integer(least=0, num_registers=num_registers)
         self.register_tokens = None
-        if num_registers:  # equal ones would get equal gradients
-            drawn = torch.randn(1, num_registers, self.embed_dims)
-            self.register_tokens = self._embedding(1e-6 * drawn)
+        if num_registers:  # equal registers would get equal gradients
+            noise = torch.randn(1, num_registers, self.embed_dims)
+            self.register_tokens = self._embedding(1e-6 * noise)
 
     @property
     def is_distilled(self) -> bool:
@@ -58,14 +62,13 @@ class ViTEmbedding:
 
     @property
     def stride(self) -> tuple[int, int]:
-        """Height and width of a patch in pixels."""
+        """Patch height and width in pixels."""
         if isinstance(self.patch_embed, PatchEmbed):
             return tuple(self.patch_embed.projection.stride)
         return tuple(self.patch_embed.stride)
 
     def _embedding(self, values: Tensor) -> nn.Parameter:
-        """Return a parameter that is frozen with the embedding, with any
-        stage."""
+        """Return a parameter, frozen together with the embedding."""
         return nn.Parameter(values, requires_grad=self.frozen_stages <= 0)
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
@@ -85,7 +88,7 @@ class ViTEmbedding:
         return tokens.with_x(x), hw
 
     def _with_positions(self, x: Tensor, hw: tuple[int, int]) -> Tensor:
-        """Patches (B, P, C) to the prefix and the patches, with positions."""
+        """Map patches (B, P, C) to prefix and patches with positions."""
         pos_embed = resize_pos_embed(
             self.pos_embed,
             self.patch_resolution,
@@ -93,8 +96,10 @@ class ViTEmbedding:
             mode=self.interpolate_mode,
             num_extra_tokens=self.num_prefix * self.with_cls_pos,
         )
-        own = (self.cls_token, self.dist_token)
-        prefix = [t.expand(x.size(0), -1, -1) for t in own if t is not None]
+        learned = (self.cls_token, self.dist_token)
+        prefix = [
+            t.expand(x.size(0), -1, -1) for t in learned if t is not None
+        ]
         if not prefix:
             return x + pos_embed
         if self.with_cls_pos:
@@ -124,8 +129,8 @@ def _joined(*forms):
     return lambda *given: torch.cat([form(*given) for form in forms], dim=-1)
 
 
-# by ``out_type``: of a backbone, its tokens (B, N, C) and the grid (h, w);
-# views of few tokens would keep the whole sequence in memory
+# functions of the backbone, its tokens (B, N, C) and the grid (h, w);
+# clones, because views would keep all tokens in memory
 OUTPUT_FORMS = dict(
     raw=lambda vit, tokens, hw: tokens.x,
     cls_token=_cls,
@@ -144,83 +149,81 @@ OUTPUT_FORMS = dict(
 class TokenReductionViT(
     RelativePositions, ViTEmbedding, Reducible, VisionTransformer
 ):
-    """Vision transformer whose tokens are reduced on the way.
+    """Vision transformer with token reduction.
 
-    mmpretrain's ``VisionTransformer`` with the same parameter names, and equal
-    to it without a reducer and a cache. A reducer makes the sequence shorter
-    in the layers ``reduce_at``; a cache (CLC) puts back what was lost. For
-    the CLA head give ``out_indices=(*reduce_at, -1), final_norm=False``.
+    mmpretrain's ``VisionTransformer`` with the same parameter names and,
+    without a reducer and a cache, the same outputs. A reducer shortens the
+    sequence in the layers ``reduce_at``; a cache (CLC) restores lost
+    information. For the CLA head set ``out_indices=(*reduce_at, -1),
+    final_norm=False``.
 
-    Weights of timm, of other releases and of the CLCA authors are renamed
-    on load; positions are resized as timm does it (bicubic, antialias).
+    Weights from timm, other releases and the CLCA authors are renamed on load;
+    positions are resized as in timm (bicubic, antialias).
 
     Args:
         arch (str | dict): As in ``VisionTransformer``. Defaults to 'base'.
-        img_size (int | tuple): As there. Defaults to 224.
-        patch_size (int | tuple): As there. Defaults to 16.
-        in_channels (int): As there. Defaults to 3.
-        out_indices (Sequence[int] | int): Layers whose output is returned.
-            Defaults to -1, the last.
+        img_size (int | tuple): As in ``VisionTransformer``. Defaults to 224.
+        patch_size (int | tuple): As in ``VisionTransformer``. Defaults to 16.
+        in_channels (int): As in ``VisionTransformer``. Defaults to 3.
+        out_indices (Sequence[int] | int): Layers with an output. Defaults to
+            -1, the last.
         reducer (dict, optional): Config of a :class:`TokenReducer`.
             Defaults to None.
-        reduce_at (Sequence[int] | int): Layers, from 0, that reduce: stage
-            s is ``reduce_at[s]``. Without a reducer the cache recovers
-            there. Defaults to ().
+        reduce_at (Sequence[int] | int): Layers, from 0, with a reduction:
+            stage s is ``reduce_at[s]``. Without a reducer, the cache still
+            recovers there. Defaults to ().
         cache (dict, optional): Config of a :class:`CrossLayerCache`.
             Defaults to None.
-        num_registers (int): Registers of `Vision Transformers Need
-            Registers`, learned tokens without a position. They follow the
-            patches and are to a reducer and the average of the cache what
-            patches are. Defaults to 0.
-        dist_token (bool): Whether the distillation token of `Training
+        num_registers (int): Learned tokens without a position, from `Vision
+            Transformers Need Registers`. They follow the patches; reducers and
+            the cache's average treat them as patches. Defaults to 0.
+        dist_token (bool): Whether the distillation token from `Training
             data-efficient image transformers & distillation through
-            attention` follows CLS, for a :class:`DistilledHead`. No reducer
-            drops it, and none scores by it. Defaults to False.
-        with_cls_pos (bool): Whether CLS, and the distillation token, have a
-            position. False for DeiT III, whose ``pos_embed`` has a row a
-            patch and no more. Defaults to True.
-        stem (dict, optional): Config of what makes tokens of an image, in
-            place of mmpretrain's ``PatchEmbed``: a module from (B, 3, H, W)
+            attention` follows CLS, for a :class:`DistilledHead`. Reducers
+            never drop it and do not score by it. Defaults to False.
+        with_cls_pos (bool): Whether CLS and the distillation token have a
+            position. False for DeiT III, whose ``pos_embed`` has rows for
+            patches only. Defaults to True.
+        stem (dict, optional): Config of a patch embedding that replaces
+            mmpretrain's ``PatchEmbed``: a module from images (B, 3, H, W)
             to tokens (B, N, C) and their grid (h, w), with
-            ``init_out_size``, the grid of ``img_size``, and ``stride``,
-            which must be ``patch_size``. Defaults to None.
-        branches (int): Attentions side by side in a layer, and FFNs after
-            them: see :class:`ParallelLayer`. A reducer sees the heads of all
-            of them. Defaults to 1, a plain layer.
-        drop_path_mode (str): 'linear', the rate of stochastic depth rises
-            from 0 to ``drop_path_rate`` in the last layer, or 'uniform', it
-            is that in every layer. Defaults to 'linear'.
-        depth (int, optional): Layers of ``arch`` to build, from the first:
-            weights of the others are left out on load. Defaults to None,
+            ``init_out_size``, the grid for ``img_size``, and ``stride``,
+            which must equal ``patch_size``. Defaults to None.
+        branches (int): Parallel attentions per layer, followed by as many
+            parallel FFNs: see :class:`ParallelLayer`. A reducer sees the heads
+            of all branches. Defaults to 1, a plain layer.
+        drop_path_mode (str): 'linear': the stochastic depth rate rises from 0
+            to ``drop_path_rate`` in the last layer; 'uniform': it is equal in
+            every layer. Defaults to 'linear'.
+        depth (int, optional): Number of first layers of ``arch`` to build;
+            weights of the other layers are ignored on load. Defaults to None,
             all.
-        rel_pos_bias (bool): Whether attention is biased by how patches lie
-            to each other, see :class:`RelativePositions`. Defaults to
-            False.
+        rel_pos_bias (bool): Whether to add a relative position bias to the
+            attention, see :class:`RelativePositions`. Defaults to False.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
-        **vit: The other arguments of ``VisionTransformer``. With
-            ``out_type='prefix'``, the default beside ``dist_token``, CLS and
-            the distillation token come out, (B, 2, C); with ``'featmap'``
-            the tokens left are put back in the places of the patches that
-            they stand for, zero where none does; with ``'avg_featmap'`` the
-            average covers all tokens after these two, and is normalized;
-            ``'average'`` is the same without a norm, (B, C), ``'std'`` the
-            standard deviation of these tokens by channel, and
-            ``'cls_average'``, ``'cls_std'`` and ``'cls_average_std'`` have
-            CLS before them, (B, 2C) or (B, 3C).
+        **vit: Other arguments of ``VisionTransformer``.
+
+            ``out_type`` has more values. 'prefix', the default with
+            ``dist_token``, returns CLS and the distillation token, (B, 2, C).
+            'average' is the mean over all tokens after the prefix, without a
+            norm, (B, C); 'avg_featmap' normalizes it. 'std' is the standard
+            deviation per channel; 'cls_average', 'cls_std' and
+            'cls_average_std' concatenate it with CLS, (B, 2C) or (B, 3C).
+            'featmap' writes remaining tokens to the positions of their
+            patches, and zeros elsewhere.
+
             ``frozen_stages`` freezes registers and CLR tokens with the
-            embedding and keeps frozen layers in eval mode, the reducer is
+            embedding and keeps frozen layers in eval mode. The reducer is
             always trained.
 
     Raises:
-        ValueError: If ``reduce_at`` is not sorted or outside the layers,
-            empty beside a reducer or a cache, if there is no CLS token where
-            one is needed (``dist_token`` follows it), if ``num_registers`` is
-            no number of tokens, if ``arch`` is not known or lacks a size, if
-            ``depth`` is no number of layers or ``branches`` none of
-            branches, if there is no such ``drop_path_mode``, if patches of
-            the stem are not of ``patch_size``, or if ``rel_pos_bias`` does
-            not go with the reducer or ``branches``.
+        ValueError: If ``reduce_at`` is not ascending, outside the layers, or
+            missing for a reducer or cache; if a required CLS token is missing;
+            if ``arch`` or ``drop_path_mode`` is unknown; if ``num_registers``,
+            ``depth`` or ``branches`` is out of range; if the stem does not
+            match ``patch_size``; if ``rel_pos_bias`` does not support the
+            reducer or ``branches``.
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
@@ -257,7 +260,7 @@ class TokenReductionViT(
             self.num_extra_tokens = 2
             vit = dict(out_type='prefix') | vit
         if isinstance(out_indices, Sequence):
-            out_indices = list(out_indices)  # the parent writes into it
+            out_indices = list(out_indices)  # the parent modifies it
         one_of(('linear', 'uniform'), drop_path_mode=drop_path_mode)
         integer(branches=branches)
         arch, left_out = first_layers(settings_of(arch, self.arch_zoo), depth)
@@ -282,11 +285,24 @@ class TokenReductionViT(
         if rel_pos_bias:
             self.set_relative_positions(branches)
         self.set_embedding(dist_token, with_cls_pos, num_registers)
-        if self.frozen_stages > 0:  # before an optimizer asks
+        if self.frozen_stages > 0:  # before an optimizer is built
             self._freeze_stages()
 
+    @classmethod
+    def from_vit(cls, vit: VisionTransformer) -> 'TokenReductionViT':
+        """Wrap mmpretrain's ViT without reduction; share its parameters."""
+        model = cls.__new__(cls)
+        vars(model).update(vars(vit))
+        model._parameters = dict(vit._parameters)
+        model._modules = dict(vit._modules)
+        model._load_state_dict_pre_hooks = OrderedDict()
+        model.num_prefix = vit.num_extra_tokens
+        model.set_reduction()
+        model.set_embedding()
+        return model
+
     def _check_prefix(self, dist_token: bool) -> None:
-        """Refuse a distillation token or output type that needs CLS."""
+        """Refuse a distillation token or output type without CLS."""
         if self.num_prefix:
             return
         if dist_token:
@@ -301,7 +317,7 @@ class TokenReductionViT(
             )
 
     def fuse(self) -> 'TokenReductionViT':
-        """See :class:`Reducible`: layers with branches become plain ones."""
+        """See :class:`Reducible`; layers with branches become plain layers."""
         self.layers = ModuleList(
             layer.fuse() if isinstance(layer, ParallelLayer) else layer
             for layer in self.layers

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classifiers that learn from contrasts between the images of a batch."""
+"""Classifiers with contrastive losses between the images in a batch."""
 
 import torch
 from mmpretrain.models.classifiers import ImageClassifier
@@ -23,7 +23,7 @@ def _labels(data_samples: list[DataSample]) -> Tensor:
     return torch.cat([sample.gt_label for sample in data_samples])
 
 
-def _refuse_mixing(model: ImageClassifier) -> None:
+def _check_no_mixing(model: ImageClassifier) -> None:
     if vars(model.data_preprocessor).get('batch_augments') is not None:
         raise ValueError(
             f'{type(model).__name__} compares classes, which batch augments '
@@ -33,24 +33,25 @@ def _refuse_mixing(model: ImageClassifier) -> None:
 
 @MODELS.register_module()
 class ContrastiveClassifier(ImageClassifier):
-    """Image classifier with a contrast beside the loss of its head.
+    """Image classifier with a contrastive loss in addition to the head's loss.
 
-    The contrast compares the last output of the backbone, or of the neck,
-    between the images of the batch of one process. In evaluation it is an
+    The loss compares the last output of the backbone or neck between the
+    images in the batch of one process. In evaluation the model is an
     ``ImageClassifier``.
 
     Args:
         *classifier: The first arguments of ``ImageClassifier``.
         contrast (str): 'transfg', see :func:`.losses.transfg_contrast`, or
             'sim_trans', see :func:`.losses.sim_trans_contrast`.
-        margin (float, optional): Of the contrast. Defaults to None, that of
-            its paper: 0.4 and 0.3.
-        contrast_weight (float): Weight of the contrast. Defaults to 1.0.
+        margin (float, optional): Margin of the contrastive loss. Defaults to
+            None, the margin in its paper: 0.4 and 0.3.
+        contrast_weight (float): Weight of the contrastive loss. Defaults to
+            1.0.
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
-        ValueError: If there is no such contrast, or if batch augments
-            (Mixup, CutMix) would mix the classes that it compares.
+        ValueError: If ``contrast`` is unknown, or batch augments (Mixup,
+            CutMix) would mix the compared classes.
     """
 
     def __init__(
@@ -63,13 +64,13 @@ class ContrastiveClassifier(ImageClassifier):
     ):
         one_of(CONTRASTS, contrast=contrast)
         super().__init__(*classifier, **kwargs)
-        _refuse_mixing(self)
+        _check_no_mixing(self)
         self.contrast = CONTRASTS[contrast]
         self.options = {} if margin is None else dict(margin=margin)
         self.contrast_weight = contrast_weight
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the head and of the contrast, by name.
+        """Compute the losses of the head and the contrast, by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).
@@ -77,42 +78,44 @@ class ContrastiveClassifier(ImageClassifier):
         """
         feats = self.extract_feat(inputs)
         losses = self.head.loss(feats, data_samples)
-        found = self.contrast(feats[-1], _labels(data_samples), **self.options)
-        return dict(losses, loss_contrast=self.contrast_weight * found)
+        contrast = self.contrast(
+            feats[-1], _labels(data_samples), **self.options
+        )
+        return dict(losses, loss_contrast=self.contrast_weight * contrast)
 
 
 @MODELS.register_module()
 class CLEViTClassifier(ImageClassifier):
-    """Image classifier that learns from two views of each image.
+    """Image classifier trained on two views of each image.
 
     `CLE-ViT: Contrastive Learning Encoded Transformer for
     Ultra-Fine-Grained Visual Categorization
     <https://doi.org/10.24963/ijcai.2023/504>`_, for any backbone.
-    The views come side by side from :class:`ShuffledView`; in evaluation
-    there is one, and this is an ``ImageClassifier``. Features are the last
-    output of the backbone, or of the neck. The ``loss`` of the head is not
-    asked.
+    :class:`ShuffledView` provides the views in one image; evaluation uses one
+    view, as in ``ImageClassifier``. Features are the last output of the
+    backbone or neck. The head's ``loss`` is not used.
 
     Args:
         *classifier: The first arguments of ``ImageClassifier``.
-        contrast (str): 'released', the loss of the public code, see
-            :func:`.losses.cle_vit_loss`; or 'triplet', that of the paper, see
-            :func:`.losses.cle_vit_triplet`, with another image of the batch,
-            drawn at random. Defaults to 'released'.
-        origin_weight (float): Weight of the cross entropy of the plain view.
+        contrast (str): 'released', the loss in the public code, see
+            :func:`.losses.cle_vit_loss`; or 'triplet', the loss in the paper,
+            see :func:`.losses.cle_vit_triplet`, with a random other image from
+            the batch. Defaults to 'released'.
+        origin_weight (float): Weight of the plain view's cross-entropy.
             Defaults to 1.0.
-        swap_weight (float): Of the shuffled view. Defaults to 1.0.
-        contrast_weight (float): Of the contrast. Defaults to 1.0.
-        margin (float): Of the triplet. Defaults to 1.0.
-        label_smoothing (float): Of both cross entropies, 0.1 in the public
-            code. Defaults to 0.0.
+        swap_weight (float): Weight of the shuffled view's cross-entropy.
+            Defaults to 1.0.
+        contrast_weight (float): Weight of the contrastive loss. Defaults to
+            1.0.
+        margin (float): Margin of the triplet loss. Defaults to 1.0.
+        label_smoothing (float): Label smoothing in both cross-entropies,
+            0.1 in the public code. Defaults to 0.0.
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
-        ValueError: If there is no such contrast, or if batch augments
-            (Mixup, CutMix) would mix the classes; in training, if images are
-            square or of an odd width, which two views side by side are not,
-            or if there is no other image for a triplet.
+        ValueError: If ``contrast`` is unknown, or batch augments (Mixup,
+            CutMix) would mix the compared classes; in training, if the image
+            width is not twice the height, or a triplet lacks another image.
     """
 
     def __init__(
@@ -128,7 +131,7 @@ class CLEViTClassifier(ImageClassifier):
     ):
         one_of(('released', 'triplet'), contrast=contrast)
         super().__init__(*classifier, **kwargs)
-        _refuse_mixing(self)
+        _check_no_mixing(self)
         self.contrast = contrast
         released = contrast_weight * (contrast == 'released')
         self.options = origin_weight, swap_weight, released, label_smoothing
@@ -136,7 +139,7 @@ class CLEViTClassifier(ImageClassifier):
         self.margin = margin
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses by name.
+        """Compute the losses by name.
 
         Args:
             inputs (Tensor): Two views side by side, (B, 3, H, 2W).
@@ -162,7 +165,7 @@ class CLEViTClassifier(ImageClassifier):
             raise ValueError(
                 'a triplet needs two images per batch; set drop_last=True'
             )
-        own = torch.arange(B, device=features.device)
-        negative = (own + torch.randint_like(own, 1, B)) % B
-        found = cle_vit_triplet(features, negative, self.margin)
-        return self.contrast_weight * found
+        index = torch.arange(B, device=features.device)
+        negative = (index + torch.randint_like(index, 1, B)) % B
+        triplet = cle_vit_triplet(features, negative, self.margin)
+        return self.contrast_weight * triplet

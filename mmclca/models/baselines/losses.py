@@ -1,19 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the baselines learn from beside the cross entropy, as functions.
+"""Contrastive losses of the baselines.
 
-Shapes: features are (B, D), or of two views (2B, D), all of the first view
-before those of the second; labels (B,) are those of the images.
+Shapes: features are (B, D), or (2B, D) for two views with all first views
+before all second views; labels (B,) belong to the images.
 """
-
-from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 
-def _compared(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Compare all with all: cosines, and which are of the same class."""
+def _pairwise(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return cosine similarities and same-class masks of all pairs."""
     unit = F.normalize(features, dim=-1)
     labels = labels.repeat(len(features) // len(labels))
     return unit @ unit.T, labels[:, None] == labels
@@ -22,40 +20,29 @@ def _compared(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 def transfg_contrast(
     features: Tensor, labels: Tensor, margin: float = 0.4
 ) -> Tensor:
-    """Pull images of a class together, push others below a cosine.
+    """Contrastive loss of `TransFG`: increase similarity within a class.
 
-    As in `TransFG`: the sum over all pairs, an image with itself among them,
-    divided by their number.
-
-    Args:
-        features (Tensor): (B, D) or (2B, D).
-        labels (Tensor): (B,).
-        margin (float): Cosine up to which two classes may be alike. Defaults
-            to 0.4.
+    Similarities between classes are penalized above ``margin``. The mean
+    covers all pairs, including each image with itself.
     """
-    cosine, same = _compared(features, labels)
+    cosine, same = _pairwise(features, labels)
     return torch.where(same, 1 - cosine, (cosine - margin).relu()).mean()
 
 
 def sim_trans_contrast(
     features: Tensor, labels: Tensor, margin: float = 0.3
 ) -> Tensor:
-    """Pull images of a class together, push others by an adaptive margin.
+    """Contrastive loss of `SIM-Trans`, with an adaptive margin.
 
-    As in `SIM-Trans`: another class counts while its dissimilarity, (1 -
-    cosine) / 2, is no more than the margin above the mean of that within the
-    class of the image, which is 0 where it is alone in the batch.
-
-    Args:
-        features (Tensor): (B, D) or (2B, D).
-        labels (Tensor): (B,).
-        margin (float): Added to that mean. Defaults to 0.3.
+    Images from different classes are penalized if their dissimilarity,
+    (1 - cosine) / 2, is at most the image's mean within-class dissimilarity
+    plus ``margin``. This mean is 0 for a class with one image in the batch.
     """
-    cosine, same = _compared(features, labels)
+    cosine, same = _pairwise(features, labels)
     unlike = (1 - cosine) / 2
     others = same & ~torch.eye(len(same), dtype=bool, device=same.device)
-    own = (unlike * others).sum(1) / (others.sum(1) + 1e-6)
-    counts = margin + own[:, None] - unlike >= 0
+    within = (unlike * others).sum(1) / (others.sum(1) + 1e-6)
+    counts = margin + within[:, None] - unlike >= 0
     pairs = torch.where(same, 1 - cosine, (1 + cosine) * counts)
     return pairs.mean()
 
@@ -69,19 +56,11 @@ def cle_vit_loss(
     contrast: float,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Sum the loss of CLE-ViT's public code.
+    """Loss of CLE-ViT's public code.
 
-    The cross entropy of both views, and :func:`transfg_contrast` over both.
-
-    Args:
-        logits (Tensor): Class scores of two views, (2B, K).
-        features (Tensor): (2B, D).
-        labels (Tensor): (B,).
-        origin (float): Weight of the cross entropy of the first view.
-        swap (float): Of the second, shuffled one.
-        contrast (float): Of the contrast.
-        label_smoothing (float): Of both cross entropies, 0.1 in the public
-            code. Defaults to 0.0.
+    The cross-entropies of both views (logits (2B, K)), weighted by ``origin``
+    and ``swap``, and :func:`transfg_contrast` over both, weighted by
+    ``contrast``.
     """
     first, second = (
         F.cross_entropy(view, labels, label_smoothing=label_smoothing)
@@ -94,54 +73,13 @@ def cle_vit_loss(
 def cle_vit_triplet(
     features: Tensor, negative: Tensor, margin: float = 1.0
 ) -> Tensor:
-    """Pull the views of an image together, push another image away.
+    """Triplet loss of the `CLE-ViT` paper, absent in its public code.
 
-    As in `CLE-ViT`: Euclidean distances of features of unit length. The
-    public code does not compute it.
-
-    Args:
-        features (Tensor): (2B, D).
-        negative (Tensor): For each image another one, of whose first view the
-            distance is taken, (B,).
-        margin (float): How much farther that is to be. Defaults to 1.0.
+    The normalized features of both views should be closer, by ``margin`` in
+    Euclidean distance, than the first view and that of image ``negative``
+    (B,).
     """
     anchor, positive = F.normalize(features, dim=-1).chunk(2)
     near = (anchor - positive).norm(dim=-1)
     far = (anchor - anchor[negative]).norm(dim=-1)
     return (near - far + margin).relu().mean()
-
-
-def shuffle_parts(
-    image: Tensor,
-    parts: int | tuple[int, int],
-    permutation: Sequence[int] | Tensor,
-) -> Tensor:
-    """Cut an image into equal parts and permute them.
-
-    Args:
-        image (Tensor): (C, H, W).
-        parts (int | tuple[int, int]): Parts per side, or columns and rows.
-        permutation (Sequence[int] | Tensor): Part i of the new image is part
-            ``permutation[i]`` of the old one, row by row.
-
-    Raises:
-        ValueError: If the sides are not divisible, or ``permutation`` is not
-            a permutation.
-    """
-    columns, rows = (parts, parts) if isinstance(parts, int) else parts
-    height, width = image.shape[-2:]
-    if rows < 1 or columns < 1 or height % rows or width % columns:
-        raise ValueError(
-            f'parts={parts!r} does not divide the image of {height} x {width} '
-            'px (height x width)'
-        )
-    order = torch.as_tensor(permutation, device=image.device)
-    if sorted(order.tolist()) != [*range(rows * columns)]:
-        raise ValueError(
-            f'permutation={order.tolist()} must contain each of 0 to '
-            f'{rows * columns - 1} once'
-        )
-    cut = image.unflatten(-1, (columns, -1)).unflatten(-3, (rows, -1))
-    cut = cut.permute(1, 3, 0, 2, 4).flatten(0, 1)[order]
-    cut = cut.unflatten(0, (rows, columns)).permute(2, 0, 3, 1, 4)
-    return cut.reshape(image.shape)

@@ -11,39 +11,39 @@ from mmcv.transforms import BaseTransform
 from mmengine.dataset import Compose
 from mmpretrain.datasets.transforms import RandomErasing
 from mmpretrain.models.utils import to_2tuple
+from torch import Tensor
 
 from mmclca.registry import TRANSFORMS
-
-from .losses import shuffle_parts
 
 
 @TRANSFORMS.register_module()
 class ShuffledView(BaseTransform):
-    """Puts a shuffled view of an image beside a plain one, in one image.
+    """Add a shuffled view next to the plain view of an image.
 
-    Both are augmented by the same transforms, drawn anew; a rectangle of the
-    second is erased, then it is cut into parts, which change places. `CLE-ViT:
-    Contrastive Learning Encoded Transformer for Ultra-Fine-Grained Visual
-    Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
-    :class:`CLEViTClassifier` takes the views, left and right, apart again.
+    The same random transforms produce both views. In the second view a
+    rectangle is erased, and the image is cut into parts, which are permuted.
+    `CLE-ViT: Contrastive Learning Encoded Transformer for Ultra-Fine-Grained
+    Visual Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
+    :class:`CLEViTClassifier` separates the views, left and right.
 
-    **Required and modified keys:** what ``transforms`` need, and img.
+    **Required and modified keys:** img, and the keys that ``transforms`` need.
 
     Args:
-        transforms (list[dict]): Augmentations; images leave them in one size.
-        parts (int | tuple[int, int]): Parts a side, or columns and rows.
+        transforms (list[dict]): Augmentations with a constant output size.
+        parts (int | tuple[int, int]): Parts per side, or columns and rows.
             Defaults to 2, as in all public recipes.
-        min_area_ratio (float): Least part that is erased. Defaults to 0.15.
-        max_area_ratio (float): Largest part. Defaults to 0.45.
-        aspect_range (Sequence[float]): Height over width of the rectangle.
-            Defaults to (0.3, 3.3).
-        fill_color (Sequence[float]): What it is filled with, in the order of
-            the image's channels. Defaults to ImageNet's mean as BGR, which is
-            0 once images are normalized.
+        min_area_ratio (float): Minimum erased fraction of the image area.
+            Defaults to 0.15.
+        max_area_ratio (float): Maximum erased fraction. Defaults to 0.45.
+        aspect_range (Sequence[float]): Range of height / width for the
+            rectangle. Defaults to (0.3, 3.3).
+        fill_color (Sequence[float]): Fill color in the channel order of the
+            image. Defaults to ImageNet's mean as BGR, which normalization maps
+            to 0.
 
     Raises:
-        ValueError: In a pipeline, if the image cannot be cut into parts of
-            one size.
+        ValueError: In a pipeline, if the image size is not divisible into
+            equal parts.
     """
 
     def __init__(
@@ -78,3 +78,32 @@ class ShuffledView(BaseTransform):
         order = np.random.permutation(prod(self.parts))
         image = shuffle_parts(image, self.parts, order)
         return image.permute(1, 2, 0).numpy()
+
+
+def shuffle_parts(
+    image: Tensor,
+    parts: int | tuple[int, int],
+    permutation: Sequence[int] | Tensor,
+) -> Tensor:
+    """Cut an image (C, H, W) into equal parts and permute them.
+
+    ``parts`` is a number per side, or columns and rows. Part i in the new
+    image is part ``permutation[i]`` in the old one, row by row.
+    """
+    columns, rows = (parts, parts) if isinstance(parts, int) else parts
+    height, width = image.shape[-2:]
+    if rows < 1 or columns < 1 or height % rows or width % columns:
+        raise ValueError(
+            f'parts={parts!r} does not divide the image of {height} x {width} '
+            'px (height x width)'
+        )
+    order = torch.as_tensor(permutation, device=image.device)
+    if sorted(order.tolist()) != [*range(rows * columns)]:
+        raise ValueError(
+            f'permutation={order.tolist()} must contain each of 0 to '
+            f'{rows * columns - 1} once'
+        )
+    cut = image.unflatten(-1, (columns, -1)).unflatten(-3, (rows, -1))
+    cut = cut.permute(1, 3, 0, 2, 4).flatten(0, 1)[order]
+    cut = cut.unflatten(0, (rows, columns)).permute(2, 0, 3, 1, 4)
+    return cut.reshape(image.shape)

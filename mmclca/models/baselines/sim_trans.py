@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""SIM-Trans: where the patches that CLS reads lie to each other."""
+"""SIM-Trans: spatial structure of the patches with high CLS attention."""
 
 from math import isqrt
 
@@ -9,27 +9,21 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from ..heads.layer_heads import SizedHead
+from ..heads import Head
 from ..reduction.attention import Attended
 from .vit import BaselineViT
 
-SLOPE = 0.2  # of LeakyReLU
-HIDDEN = 512  # channels of the graph convolution
+SLOPE = 0.2  # negative slope of LeakyReLU
+HIDDEN = 512  # hidden channels of the graph convolutions
 
 
 def structure(attn: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the graph of patches that CLS reads more than the mean.
+    """Compute the graph of patches with CLS attention above the mean.
 
-    Distance and angle are those from the patch that CLS reads most, the
-    anchor; others than these patches get zeros.
-
-    Args:
-        attn (Tensor): What CLS pays the patches, (B, H, n).
-        side (int): Side of their grid.
-
-    Returns:
-        tuple[Tensor, Tensor, Tensor]: Distance and angle, (B, n, 2); weights
-        g (B, n), of which g g^T is the adjacency; anchors, (B,).
+    ``attn`` (B, H, n) is the attention from CLS to a square grid with ``side``
+    patches per row. Returns distance and angle to the anchor, the patch with
+    the highest attention, (B, n, 2), zero for other patches; weights g (B, n),
+    where g g^T is the adjacency matrix; and anchors (B,).
     """
     total = attn.sum(dim=1, keepdim=True)
     mask = (total > total.mean(dim=-1, keepdim=True)).to(attn)
@@ -45,56 +39,51 @@ def structure(attn: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class StructureGCN(nn.Module):
-    """Two graph convolutions, of whose outputs that of the anchor is read.
+    """Two graph convolutions; the output is the anchor's feature.
 
-    The adjacency is g g^T, of rank one: it is never made.
-
-    Args:
-        embed_dims (int): Channels C of a token.
-        drop_rate (float): Dropout in training.
+    The adjacency matrix g g^T has rank one and is never computed.
     """
 
     def __init__(self, embed_dims: int, drop_rate: float):
         super().__init__()
-        self.gc1 = _weight(2, HIDDEN)
-        self.gc2 = _weight(HIDDEN, embed_dims)
+        self.gc1 = _uniform(2, HIDDEN)
+        self.gc2 = _uniform(HIDDEN, embed_dims)
         self.drop = nn.Dropout(drop_rate)
 
     def forward(self, attn: Tensor, side: int) -> Tensor:
-        """Attention of CLS to patches, (B, H, n), to its update (B, 1, C)."""
+        """Map CLS attention to patches, (B, H, n), to an update (B, 1, C)."""
         nodes, weights, anchor = structure(attn, side)
         row = weights.unsqueeze(1)
         hidden = row.mT @ ((row @ nodes) @ self.gc1)  # (B, n, HIDDEN)
         hidden = self.drop(F.leaky_relu(hidden, SLOPE)).relu()
         summed = (row @ self.drop(hidden)) @ self.gc2
-        own = row.gather(2, anchor[:, None, None])
-        return self.drop(F.leaky_relu(own * summed, SLOPE))
+        weight = row.gather(2, anchor[:, None, None])
+        return self.drop(F.leaky_relu(weight * summed, SLOPE))
 
 
-def _weight(*shape: int) -> nn.Parameter:
-    """Draw within 1 / sqrt(outputs), as the public code does."""
+def _uniform(*shape: int) -> nn.Parameter:
+    """Sample uniformly within 1 / sqrt(outputs), as in the public code."""
     return nn.Parameter((2 * torch.rand(shape) - 1) / shape[1] ** 0.5)
 
 
 @MODELS.register_module()
 class SIMTrans(BaselineViT):
-    """SIM-Trans: CLS learns how the patches that it reads lie.
+    """SIM-Trans: CLS learns the spatial structure of attended patches.
 
     `SIM-Trans: Structure Information Modeling Transformer for Fine-grained
     Visual Categorization <https://arxiv.org/abs/2208.14607>`_. In the last
-    three layers CLS gets an update from :class:`StructureGCN`; all three are
-    returned, normalized, for a :class:`SIMTransHead`. Unlike in the public
-    code, nothing is dropped in evaluation, and there are no parameters that
-    no output depends on. Its contrast is that of
-    :class:`ContrastiveClassifier`.
+    three layers, :class:`StructureGCN` updates CLS; all three normalized CLS
+    tokens are returned, for a :class:`SIMTransHead`. Unlike the public code,
+    it applies no dropout in evaluation and omits unused parameters. For its
+    contrastive loss use :class:`ContrastiveClassifier`.
 
     Args:
-        **vit: The arguments of :class:`BaselineViT`; ``drop_rate`` is that
-            of the graph convolutions, too.
+        **vit: Arguments of :class:`BaselineViT`; ``drop_rate`` also applies to
+            the graph convolutions.
 
     Raises:
-        ValueError: See :class:`BaselineViT`; if the grid of patches is no
-            square, or there are fewer than three layers.
+        ValueError: See :class:`BaselineViT`; if the patch grid is not square,
+            or the model has fewer than three layers.
     """
 
     min_layers = 3
@@ -115,7 +104,7 @@ class SIMTrans(BaselineViT):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Map images (B, 3, H, W) to CLS of the last three layers, (B, C)."""
-        x, feats = self.start(x), []
+        x, feats = self.embed_tokens(x), []
         layers = [*self.layers, *self.last_layers]
         for left, layer in zip(range(len(layers), 0, -1), layers, strict=True):
             x, attended = self.run_layer(layer, x)
@@ -131,19 +120,19 @@ class SIMTrans(BaselineViT):
 
 
 @MODELS.register_module()
-class SIMTransHead(SizedHead):
-    """Two linear layers over CLS of three layers, for :class:`SIMTrans`.
+class SIMTransHead(Head):
+    """Two linear layers over three CLS tokens, for :class:`SIMTrans`.
 
     BatchNorm, linear layer, BatchNorm, ELU and linear layer, as in the public
-    code. In training a batch needs two images or more.
+    code. In training, a batch needs at least two images.
 
     Args:
         num_classes (int): Number of classes.
-        in_channels (int): Channels C of a CLS token, ``embed_dims`` of the
+        in_channels (int): Channels C of a CLS token, ``embed_dims`` in the
             backbone.
         **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's own
-            start.
+            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's default
+            initialization applies.
 
     Raises:
         ValueError: If a size is not a positive integer.
@@ -151,19 +140,19 @@ class SIMTransHead(SizedHead):
 
     def __init__(self, num_classes: int, in_channels: int, **head):
         super().__init__(num_classes, in_channels, **head)
-        joined, made = 3 * in_channels, 1024
+        joined, hidden = 3 * in_channels, 1024
         self.layers = nn.Sequential(
             nn.BatchNorm1d(joined),
-            nn.Linear(joined, made),
-            nn.BatchNorm1d(made),
+            nn.Linear(joined, hidden),
+            nn.BatchNorm1d(hidden),
             nn.ELU(),
-            nn.Linear(made, num_classes),
+            nn.Linear(hidden, num_classes),
         )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Three CLS tokens (B, C) to features (B, 1024)."""
+        """Map three CLS tokens (B, C) to features (B, 1024)."""
         return self.layers[:-1](torch.cat(feats, dim=-1))
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Three CLS tokens (B, C) to class scores (B, num_classes)."""
+        """Map three CLS tokens (B, C) to class scores (B, num_classes)."""
         return self.layers[-1](self.pre_logits(feats))

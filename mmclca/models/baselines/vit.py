@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What TransFG, FFVT and SIM-Trans have in common."""
+"""Base class of TransFG, FFVT and SIM-Trans."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from ..backbones import ForeignWeights, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
 from ..reduction.attention import Attended, attend
 
-# of ``VisionTransformer``; others would change nothing here
+# options of ``VisionTransformer`` that have an effect here
 OPTIONS = (
     *('in_channels', 'drop_rate', 'drop_path_rate', 'qkv_bias', 'norm_cfg'),
     *('interpolate_mode', 'layer_scale_init_value', 'pre_norm', 'init_cfg'),
@@ -25,27 +25,27 @@ OPTIONS = (
 
 
 class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
-    """Base of vision transformers whose last block is one of its own.
+    """Base of vision transformers with a special last block.
 
-    It is no part of ``layers`` but ``last_layers[0]``, and its input is not
-    normalized before. Weights of the public codes, of timm and of other
-    releases are renamed on load.
+    The last block is ``last_layers[0]`` and not in ``layers``; no norm
+    precedes it. Weights from the public codes, timm and other releases are
+    renamed on load.
 
     Args:
-        arch (str | dict): Name of an architecture of ``VisionTransformer``,
-            or a dict of ``embed_dims``, ``num_layers``, ``num_heads`` and
+        arch (str | dict): Name of an architecture in ``VisionTransformer``,
+            or a dict with ``embed_dims``, ``num_layers``, ``num_heads`` and
             ``feedforward_channels``; the last block counts as a layer.
             Defaults to 'base'.
-        img_size (int | tuple[int, int]): Height and width of an image in
-            pixels. Defaults to 224.
-        patch_size (int | tuple[int, int]): Those of a patch. Defaults to 16.
-        stride (int | tuple[int, int], optional): Distance of patches in
-            pixels; they overlap where it is less than ``patch_size``.
+        img_size (int | tuple[int, int]): Image height and width in pixels.
+            Defaults to 224.
+        patch_size (int | tuple[int, int]): Patch height and width in pixels.
+            Defaults to 16.
+        stride (int | tuple[int, int], optional): Distance between patches in
+            pixels; patches overlap if it is less than ``patch_size``.
             Defaults to None, ``patch_size``.
-        last_block (str): What the last block begins with where the weights
-            are those of a plain vision transformer: 'new', as it is drawn,
-            like the public codes; 'pretrained', as the last one of these
-            weights. Defaults to 'new'.
+        last_block (str): Initial last block when plain ViT weights are loaded:
+            'new' for random initialization, as in the public codes;
+            'pretrained' for their last block. Defaults to 'new'.
         **vit: ``in_channels``, ``drop_rate`` (after the embedding and in
             FFNs; 0.1 in the public codes), ``drop_path_rate``, ``qkv_bias``,
             ``norm_cfg``, ``interpolate_mode``, ``layer_scale_init_value``,
@@ -53,16 +53,15 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
             ``num_layers - 2``) of ``VisionTransformer``.
 
     Raises:
-        ValueError: If ``arch`` is not known, or has too few layers for a last
-            block; if there is no such ``last_block`` or option, a size or
-            ``frozen_stages`` is none, or the grid of patches is not one that
-            the method goes with.
+        ValueError: If ``arch``, ``last_block`` or an option is unknown, the
+            model has too few layers, a size or ``frozen_stages`` is out of
+            range, or the method does not support the patch grid.
     """
 
-    # an embedding of CLS and patches alone
+    # the embedding contains CLS and patches only
     num_prefix, with_cls_pos = 1, True
     dist_token = register_tokens = cache = None
-    stacks = ('layers', 'last_layers')
+    layer_lists = ('layers', 'last_layers')
     min_layers = 2
 
     def __init__(
@@ -93,20 +92,20 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
             layer.attn.proj_drop.p = 0.0  # as in the public codes
         self.last_layers = ModuleList([self.layers.pop(-1)])
         self.last_block = last_block
-        # what it begins with in a plain vision transformer
+        # parameter prefix of the last block in a plain vision transformer
         self.plain_name = f'layers.{len(self.layers)}.'
         self.check_grid(*self.patch_resolution)
         self.rename_on_load()
 
     def check_grid(self, height: int, width: int) -> None:
-        """Refuse a grid of fewer patches than ``num_parts``."""
+        """Refuse a grid with fewer patches than ``num_parts``."""
         if height * width < self.num_parts:
             raise ValueError(
                 f'{type(self).__name__} selects {self.num_parts} parts of '
                 f'only {height} x {width} patches; use larger images'
             )
 
-    def start(self, x: Tensor) -> Tensor:
+    def embed_tokens(self, x: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to CLS and patches, (B, N, C)."""
         tokens, hw = self.embed(x)
         self.check_grid(*hw)
@@ -115,44 +114,38 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
     def run_layer(
         self, layer: nn.Module, x: Tensor, softmax: Callable | None = None
     ) -> tuple[Tensor, Attended]:
-        """Run a layer on tokens (B, N, C); also gives what it attended to.
-
-        Args:
-            layer (nn.Module): One of ``layers`` or ``last_layers``.
-            x (Tensor): The tokens.
-            softmax (Callable, optional): See :func:`.attention.attend`.
-        """
+        """Run a layer on tokens (B, N, C); also return its ``Attended``."""
         update, attended = attend(layer.attn, layer.ln1(x), softmax=softmax)
         x = x + update
         return layer.ffn(layer.ln2(x), identity=x), attended
 
-    def read_last(self, *tokens: Tensor) -> tuple[Tensor]:
-        """Run the last block on tokens (B, N, C), joined, to CLS (B, C)."""
+    def run_last_block(self, *tokens: Tensor) -> tuple[Tensor]:
+        """Run the last block on joined tokens; return its normalized CLS."""
         x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
         return (self.ln1(x[:, 0]),)
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """See :class:`ForeignWeights`: the last block of plain ViT weights.
+        """See :class:`ForeignWeights`; handles the last block of plain ViTs.
 
-        If the weights lack the selection block, it may be new, and the last
-        plain block may be unused.
+        If the checkpoint lacks ``last_layers``, the last block may be new, and
+        the checkpoint's last plain block may be unused.
         """
-        own, last = 'last_layers.0.', self.plain_name
-        owned, found, layers = (
+        block, last = 'last_layers.0.', self.plain_name
+        has_block, last_keys, has_layers = (
             [key for key in state_dict if key.startswith(prefix + start)]
-            for start in (own, last, 'layers.')
+            for start in (block, last, 'layers.')
         )
-        if layers and not (owned or found):
+        if has_layers and not (has_block or last_keys):
             raise CheckpointError(
-                f'the weights lack the last block ({own} or {last}); set '
+                f'the weights lack the last block ({block} or {last}); set '
                 'num_layers to the depth of their model'
             )
-        is_new = self.last_block == 'new' and not owned
-        others = {*self.may_be_new} - {own}
-        self.may_be_new = (*others, *[own] * is_new)
+        is_new = self.last_block == 'new' and not has_block
+        others = {*self.may_be_new} - {block}
+        self.may_be_new = (*others, *[block] * is_new)
         self.may_be_left = (last,) * is_new
-        if self.last_block == 'pretrained' and not owned:
-            for key in found:
-                new = prefix + own + key.removeprefix(prefix + last)
+        if self.last_block == 'pretrained' and not has_block:
+            for key in last_keys:
+                new = prefix + block + key.removeprefix(prefix + last)
                 state_dict[new] = state_dict.pop(key)
         return []

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Where students, teachers and others agree: decisions and tokens."""
+"""Compare the predictions of models, and the two class tokens of a model."""
 
 from collections.abc import Iterable
 
@@ -13,37 +13,40 @@ from ..heads import DistilledHead
 from ..heads.token_heads import FUSIONS
 from ..recording import layer_outputs
 
-READ = dict(cls='CLS', dist='distillation token', logits='both')
+OUTPUTS = dict(cls='CLS', dist='distillation token', logits='both')
 
 
 @torch.no_grad()
 def decisions(
     name: str, model: BaseClassifier, images: Iterable[Tensor]
 ) -> dict[str, Tensor]:
-    """Name the class of each image, by each classifier of a model.
+    """Predict image classes with each classifier of a model.
 
     Args:
-        name (str): What the model is called.
+        name (str): Name of the model in the output.
         model (BaseClassifier): Any classifier, in eval mode.
         images (Iterable[Tensor]): Batches (B, 3, H, W).
 
     Returns:
-        dict[str, Tensor]: Labels (N,): one row, or those of CLS, the
-        distillation token and both.
+        dict[str, Tensor]: Labels (N,) by name: one entry, or one each for CLS,
+        the distillation token and both.
     """
     if not isinstance(dict(model.named_children()).get('head'), DistilledHead):
         return {name: torch.cat([model(x).argmax(1) for x in images])}
-    pairs = [model.head.both(model.extract_feat(x)) for x in images]
+    pairs = [model.head.token_scores(model.extract_feat(x)) for x in images]
     return {
         f'{name}, {read}': torch.cat([FUSIONS[k](*p).argmax(1) for p in pairs])
-        for k, read in READ.items()
+        for k, read in OUTPUTS.items()
     }
 
 
 def disagreement(labels: Iterable[Tensor]) -> Tensor:
-    """Compute the share of images that each two decide otherwise, (M, M).
+    """Return the share of images with different labels per pair, (M, M).
 
     Touvron's thesis (2022), Table 3.4.
+
+    Args:
+        labels (Iterable[Tensor]): Predicted labels (N,) of M classifiers.
     """
     rows = torch.stack([*labels])
     return (rows[:, None] != rows).double().mean(dim=-1)
@@ -51,21 +54,21 @@ def disagreement(labels: Iterable[Tensor]) -> Tensor:
 
 @torch.no_grad()
 def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
-    """Compute the cosine of CLS and the distillation token, layer by layer.
+    """Compute the cosine similarity of CLS and distillation token per layer.
 
-    Touvron's thesis (2022), section 3.3.2: 0.06 before the first layer of
-    its DeiT, 0.93 after the last.
+    Touvron's thesis (2022), section 3.3.2: 0.06 before the first layer of its
+    DeiT, 0.93 after the last.
 
     Args:
         model (nn.Module): A classifier whose backbone has both tokens.
         images (Iterable[Tensor]): Batches (B, 3, H, W).
 
     Returns:
-        Tensor: (L + 1,), before the first layer and after each, means over
-        images.
+        Tensor: (L + 1,), before the first layer and after each one, averaged
+        over images.
 
     Raises:
-        ValueError: If the backbone has no distillation token.
+        ValueError: If the backbone lacks a distillation token.
     """
     if not (
         isinstance(model.backbone, Reducible) and model.backbone.is_distilled

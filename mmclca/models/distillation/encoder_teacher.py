@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A frozen encoder without a head, whose layers a student learns from."""
+"""A frozen encoder without head as a teacher of layers."""
 
 from collections.abc import Sequence
 
@@ -10,34 +10,33 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
-from .layers import LayerFeatures, follow
+from .layers import LayerFeatures, record_layers
 from .teacher import Teacher
 
 MASKED, WHOLE = 'mmclca.SegmentedMAEViT', 'mmclca.TokenReductionViT'
 ENCODERS = ('MAEViT', 'VisionTransformer', MASKED, WHOLE)
-# of a teacher's own training
-OTHERS = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
+# settings of the encoder that only matter in its own training
+TRAINING_ONLY = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
 
 
 class EncoderTeacher(Teacher):
-    """A :class:`Teacher` that is an encoder, as pre-training leaves it.
+    """:class:`Teacher` that is a pre-trained encoder without a head.
 
-    It sees the images of the student as they are, and of them what the
-    student sees: all patches, or those that are visible.
+    It gets the student's images unchanged, and the patches visible to the
+    student: all of them, or the unmasked ones.
 
     Args:
-        backbone (str | dict): Config of a plain vision transformer or the
-            encoder of a masked autoencoder, or the name of a config of
-            mmpretrain that has one. Images have the size of the student's.
-        checkpoint (str): Path or address of its trained weights.
-        loss (dict | Sequence[dict]): Config of
-            :class:`AttentionDistillation` or :class:`HiddenDistillation`, or
-            several.
-        student (nn.Module): Backbone of the student.
+        backbone (str | dict): Config of a plain vision transformer or of the
+            encoder of a masked autoencoder, or the name of an mmpretrain
+            config with such a backbone. The image size is the student's.
+        checkpoint (str): Path or URL of the trained weights.
+        loss (dict | Sequence[dict]): One or more configs of
+            :class:`AttentionDistillation` or :class:`HiddenDistillation`.
+        student (nn.Module): Student backbone.
 
     Raises:
-        ValueError: If the config is none of these, if its patches are of
-            another size than the student's, or a loss does not fit both.
+        ValueError: If the encoder is not supported, its patch size differs
+            from the student's, or a loss does not fit both backbones.
     """
 
     compares_layers = True
@@ -64,39 +63,39 @@ class EncoderTeacher(Teacher):
             one.fit(student, built)
 
     def match_names(self, names: Sequence[str] | None) -> None:
-        """Nothing to match: an encoder names no classes."""
+        """Do nothing, as classes do not matter to an encoder."""
 
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         return MODELS.build(config)
 
-    def _check_answer(self, *_) -> None:
-        """Nothing to check: the student's images have its size."""
+    def _check_output(self, *_) -> None:
+        """Do nothing, as the encoder is built for the student's image size."""
 
     def _losses(
         self, inputs: Tensor, student, ours: LayerFeatures
     ) -> list[dict]:
-        """Compare with what the student made of images, ``ours``."""
+        """Compare the student layers, ``ours``, with the encoder's."""
         with torch.no_grad():
-            theirs = self.look(inputs, ours.ids_shuffle)
+            theirs = self.encode(inputs, ours.ids_shuffle)
         return [loss(ours, theirs) for loss in student.distill]
 
-    def look(
+    def encode(
         self, inputs: Tensor, ids_shuffle: Tensor | None
     ) -> LayerFeatures:
-        """Run the encoder on what the student sees of images."""
-        model = self.like(inputs)
+        """Run the encoder on the patches visible to the student."""
+        model = self.model_for(inputs)
         if ids_shuffle is None:
-            return follow(model, inputs)
+            return record_layers(model, inputs)
         return model.backbone.encode(inputs, ids_shuffle)
 
 
 def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
-    """Build the config of a teacher for the student's inputs."""
+    """Build the encoder config for the student's inputs."""
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
     kind = backbone.get('type') if isinstance(backbone, dict) else backbone
     one_of(ENCODERS, **{'type of the teacher': kind})
-    settings = {k: v for k, v in backbone.items() if k not in OTHERS}
+    settings = {k: v for k, v in backbone.items() if k not in TRAINING_ONLY}
     settings.update(type=WHOLE, img_size=student.img_size)
     if hasattr(student, 'mask_ratio'):
         settings.update(type=MASKED, mask_ratio=student.mask_ratio)

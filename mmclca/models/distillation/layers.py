@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a student learns from the layers of a teacher: attention and tokens.
+"""Distillation losses on teacher layers: attention and tokens.
 
-Shapes: B images, N tokens that both see, H_s and H_t heads and D_s and D_t
-channels of student and teacher.
+Shapes: B images, N tokens visible to both networks, H_s and H_t heads and D_s
+and D_t channels of student and teacher.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from ..reduction.attention import logits_of, project_qkv
 
 @dataclass
 class LayerFeatures:
-    """Hold what a vision transformer makes of images, layer by layer.
+    """Inputs of all layers of a vision transformer for a batch.
 
-    Attention stays fused: what is asked for is computed anew.
+    Attention stays fused; queries and keys are recomputed on demand.
 
     Args:
-        backbone (nn.Module): It has ``layers`` and ``normalize``.
-        inputs (list[Tensor]): Tokens that enter each layer, (B, N, C).
-        output (Tensor): Those that leave the last one, normalized where the
-            backbone does that.
-        ids_shuffle (Tensor, optional): Order of the patches of each image,
-            (B, P), of which the tokens are the first. Defaults to None, they
-            are all.
+        backbone (nn.Module): Backbone with ``layers`` and ``normalize``.
+        inputs (list[Tensor]): Input tokens of each layer, (B, N, C).
+        output (Tensor): Output of the last layer, after the final norm if the
+            backbone has one.
+        ids_shuffle (Tensor, optional): Patch order per image, (B, P); the
+            tokens are the first patches. Defaults to None, all patches are
+            tokens.
     """
 
     backbone: nn.Module
@@ -47,22 +47,21 @@ class LayerFeatures:
         return cls(backbone, [layer.entered.x for layer in seen], output)
 
     def hidden(self, place: int) -> Tensor:
-        """Return the tokens that the attention of a layer reads, from 0; of
-        the place after the last layer those that leave it."""
+        """Return the attention input of a layer, from 0, or the output."""
         if place == len(self.backbone.layers):
             return self.output
         layer = self.backbone.layers[place]
         return self.backbone.normalize(layer, self.inputs[place])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Compute those of a layer, counted from 1, (B, H, N, C / H)."""
+        """Compute queries and keys (B, H, N, C / H) of a layer, from 1."""
         attn = self.backbone.layers[layer - 1].attn
         attended = project_qkv(attn, self.hidden(layer - 1))
         return attended.q, attended.k
 
 
-def follow(model: nn.Module, images: Tensor) -> LayerFeatures:
-    """Run a classifier on images and record what enters its layers."""
+def record_layers(model: nn.Module, images: Tensor) -> LayerFeatures:
+    """Run a classifier on images and record the inputs of its layers."""
     backbone = recording_copy(model).backbone
     _, tokens = backbone.forward_tokens(images)
     return LayerFeatures.recorded(backbone, tokens.x)
@@ -75,20 +74,19 @@ def attention_distillation(
     teacher_k: Tensor,
     adapter: Tensor | None = None,
 ) -> Tensor:
-    """Compare the attention of a student and a teacher in one layer.
+    """Mean squared difference of attention logits in one layer.
 
-    The mean squared difference of the logits before the softmax, each head
-    of the teacher with a linear mix of the student's. `A Closer Look at
-    Self-Supervised Lightweight Vision Transformers
-    <https://arxiv.org/abs/2205.14443>`_, section 5, equation 3.
+    Logits are compared before the softmax, each teacher head with a linear mix
+    of student heads. `A Closer Look at Self-Supervised Lightweight Vision
+    Transformers <https://arxiv.org/abs/2205.14443>`_, section 5, equation 3.
 
     Args:
         student_q (Tensor): Queries (B, H_s, N, D).
-        student_k (Tensor): Keys, likewise.
-        teacher_q (Tensor): Queries (B, H_t, N, D), of any D.
-        teacher_k (Tensor): Keys, likewise.
-        adapter (Tensor, optional): The mix, (H_t, H_s). Defaults to None,
-            head by head.
+        student_k (Tensor): Keys (B, H_s, N, D).
+        teacher_q (Tensor): Queries (B, H_t, N, D), for any D.
+        teacher_k (Tensor): Keys (B, H_t, N, D).
+        adapter (Tensor, optional): Weights of the mix, (H_t, H_s). Defaults to
+            None: heads are compared one by one.
     """
     pairs = (student_q, student_k), (teacher_q, teacher_k)
     ours, theirs = (logits_of(q, k) for q, k in pairs)
@@ -98,26 +96,27 @@ def attention_distillation(
 
 
 class LayerDistillation(nn.Module):
-    """Base of losses that compare layers of equal number.
+    """Base class for losses between layers with the same index.
 
-    A subclass has ``size_of`` a backbone, what its adapters map, ``build``
-    of an adapter from one size to another, and ``compare`` of a layer.
+    A subclass defines ``size_of`` (a backbone's dimension that must match),
+    ``build`` (an adapter between two sizes) and ``compare`` (the loss of one
+    layer).
 
     Args:
-        layers (Sequence[int]): Which.
-        adapter (bool): Whether what the student has is mapped to the
-            teacher's size by a linear map a layer, without a bias, which is
-            trained with the student, for equal sizes too. Defaults to True.
-        weight (float): Weight of the loss. Defaults to 1.
+        layers (Sequence[int]): Layer indices.
+        adapter (bool): Whether a linear map per layer, without bias, adapts
+            the student to the teacher's size; it is trained with the student,
+            even for equal sizes. Defaults to True.
+        weight (float): Loss weight. Defaults to 1.
 
     Raises:
-        ValueError: If there is no layer, one twice or one that is no number
-            of a layer, or the weight is negative; see also :meth:`fit`.
+        ValueError: If the layers are empty, repeated or invalid, or the weight
+            is negative; see also :meth:`fit`.
     """
 
     compares_tokens = False
-    first = 1  # the lowest number of a layer
-    measured = ''  # what must be equal without adapters
+    first = 1  # lowest layer index
+    measured = ''  # name of the dimension that must match
 
     def __init__(
         self, layers: Sequence[int], adapter: bool = True, weight: float = 1.0
@@ -156,7 +155,7 @@ class LayerDistillation(nn.Module):
     def forward(
         self, ours: LayerFeatures, theirs: LayerFeatures
     ) -> dict[str, Tensor]:
-        """Add up the losses of all layers, by one name."""
+        """Sum the losses of all layers under one name."""
         found = [self.compare(one, ours, theirs) for one in self.layers]
         kind = type(self).__name__.removesuffix('Distillation').lower()
         name = '_'.join(map(str, ('loss_distill', kind, *self.layers)))
@@ -165,16 +164,15 @@ class LayerDistillation(nn.Module):
 
 @MODELS.register_module()
 class AttentionDistillation(LayerDistillation):
-    """Difference of the attention in some layers; see
-    :func:`attention_distillation`.
+    """Difference of attention logits, see :func:`attention_distillation`.
 
     Args:
-        layers (Sequence[int]): Numbers of layers, from 1; the losses are
-            added. The paper takes the last one alone.
-        adapter (bool): Whether each head of the teacher is compared with a
-            learned mix of the student's, a 1 x 1 convolution over heads.
-            Defaults to True; otherwise there must be equally many.
-        weight (float): Weight of the loss. Defaults to 1.
+        layers (Sequence[int]): Layer indices, from 1; the losses are added.
+            The paper uses only the last layer.
+        adapter (bool): Whether each teacher head is compared with a learned
+            mix of student heads, a 1 x 1 convolution over heads. Defaults to
+            True; otherwise the numbers of heads must be equal.
+        weight (float): Loss weight. Defaults to 1.
 
     Raises:
         ValueError: See :class:`LayerDistillation`.
@@ -200,19 +198,18 @@ class AttentionDistillation(LayerDistillation):
 
 @MODELS.register_module()
 class HiddenDistillation(LayerDistillation):
-    """Difference of the tokens, CLS among them, that layers read.
+    """Mean squared difference of the input tokens of layers, CLS included.
 
-    The mean squared difference. An option of the public code of `A Closer
-    Look at Self-Supervised Lightweight Vision Transformers
-    <https://arxiv.org/abs/2205.14443>`_.
+    An option of the public code of `A Closer Look at Self-Supervised
+    Lightweight Vision Transformers <https://arxiv.org/abs/2205.14443>`_.
 
     Args:
-        layers (Sequence[int]): Layers from 0, whose first norm gives the
-            tokens; the number of layers stands for what leaves the last
-            one, after the final norm. The losses are added.
-        adapter (bool): Whether the student's tokens are mapped by a learned
-            linear map. Defaults to True; otherwise widths must be equal.
-        weight (float): Weight of the loss. Defaults to 1.
+        layers (Sequence[int]): Layer indices, from 0, compared after the first
+            norm; the number of layers stands for the last output, after the
+            final norm. The losses are added.
+        adapter (bool): Whether a learned linear map adapts the student's
+            tokens. Defaults to True; otherwise the channels must be equal.
+        weight (float): Loss weight. Defaults to 1.
 
     Raises:
         ValueError: See :class:`LayerDistillation`.

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a student learns from a teacher: losses to choose from.
+"""Distillation losses on class scores and final tokens.
 
-A loss maps a :class:`Compared` to losses by name. ``compares_tokens`` says
-whether it reads the last tokens of both, or class scores alone.
+A loss maps a :class:`Compared` to losses by name. ``compares_tokens`` tells
+whether it needs the final tokens of both models.
 """
 
 from dataclasses import dataclass
@@ -18,18 +18,19 @@ from ..reduction.tokens import Tokens
 
 @dataclass
 class Compared:
-    """Hold what a student and its teacher make of a batch.
+    """Outputs of a student and its teacher for a batch.
 
     Args:
-        backbone (nn.Module): Of the student.
-        teacher_scores (Tensor): Class scores of the teacher, (B, K).
-        teacher_patches (Tensor, optional): Its last patches (B, P, C), after
-            a LayerNorm.
-        base_loss (Tensor): Loss of the labels, of ``scores``.
-        scores (Tensor): Class scores of the student (B, K), of CLS where it
+        backbone (nn.Module): Student backbone.
+        teacher_scores (Tensor): Class scores from the teacher, (B, K).
+        teacher_patches (Tensor, optional): Final teacher patch tokens (B, P,
+            C), after a LayerNorm.
+        base_loss (Tensor): Loss of ``scores`` on the labels.
+        scores (Tensor): Class scores from the student (B, K), from CLS if it
             has a distillation token.
-        dist_scores (Tensor, optional): Those of its distillation token.
-        tokens (Tokens, optional): Its last tokens.
+        dist_scores (Tensor, optional): Class scores from its distillation
+            token.
+        tokens (Tokens, optional): Final student tokens.
     """
 
     backbone: nn.Module
@@ -42,7 +43,7 @@ class Compared:
 
 
 def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
-    """Compute the cross entropy with the class that a teacher names."""
+    """Compute the cross-entropy with the class predicted by the teacher."""
     return F.cross_entropy(scores, teacher_scores.argmax(dim=1))
 
 
@@ -72,24 +73,24 @@ def deit_distillation(
     tau: float = 1.0,
     reduction: str = 'mean',
 ) -> Tensor:
-    """Compute the loss of DeiT: (1 - alpha) base_loss + alpha teacher's term.
+    """Compute DeiT's loss: (1 - alpha) base_loss + alpha teacher term.
 
     Touvron's thesis (2022), equations 3.2 and 3.3.
 
     Args:
-        cls_score (Tensor): Scores (B, K) of CLS, or the one output.
-        dist_score (Tensor, optional): Those of the distillation token, which
-            learn from the teacher. None: ``cls_score`` does.
-        teacher_score (Tensor): Scores of the teacher, (B, K).
-        base_loss (Tensor): Loss of ``cls_score`` by the labels.
-        kind (str): See :class:`DeiTDistillation`; 'none' gives
+        cls_score (Tensor): Scores (B, K) of CLS, or of a single output.
+        dist_score (Tensor, optional): Scores of the distillation token, which
+            learn from the teacher. None: ``cls_score`` learns from it.
+        teacher_score (Tensor): Teacher scores, (B, K).
+        base_loss (Tensor): Loss of ``cls_score`` on the labels.
+        kind (str): See :class:`DeiTDistillation`; 'none' returns
             ``base_loss``.
-        alpha (float): See there.
-        tau (float): See there.
-        reduction (str): See there.
+        alpha (float): See :class:`DeiTDistillation`.
+        tau (float): See :class:`DeiTDistillation`.
+        reduction (str): See :class:`DeiTDistillation`.
 
     Raises:
-        ValueError: If a setting is none of these.
+        ValueError: If a setting is not allowed.
     """
     if kind == 'none':
         return base_loss
@@ -101,29 +102,28 @@ def deit_distillation(
 
 @MODELS.register_module()
 class DeiTDistillation(nn.Module):
-    """Distillation of DeiT, of a distillation token or of one output.
+    """Distillation of DeiT, with a distillation token or a single output.
 
     `Training data-efficient image transformers & distillation through
     attention`, section 4; Touvron's thesis (2022), equations 3.2 and 3.3. The
-    distillation token learns from the teacher and CLS from the labels; a
-    model with one output (CaiT, ResMLP, PatchConvNet) learns from both. The
-    logged ``loss`` and ``loss_distill`` have their weights, 1 - alpha and
-    alpha, and the training minimizes their sum.
+    distillation token learns from the teacher and CLS from the labels; a model
+    with one output (CaiT, ResMLP, PatchConvNet) learns from both. The logged
+    ``loss`` and ``loss_distill`` include their weights, 1 - alpha and alpha;
+    training minimizes the sum.
 
     Args:
-        kind (str): 'hard', the cross entropy with the class that the teacher
-            names, or 'soft', the divergence from its softened scores.
+        kind (str): 'hard', the cross-entropy with the class predicted by the
+            teacher, or 'soft', the divergence from its softened scores.
             Defaults to 'hard'.
-        alpha (float): Weight of the teacher, 0 to 1. Defaults to 0.5.
-        tau (float): Temperature by which 'soft' divides all scores.
-            Defaults to 1.
-        reduction (str): By what 'soft' divides the sum over the batch:
-            'mean' by images times classes, as DeiT's code does; 'batchmean'
-            by images, the mean that the equation means, K times larger.
-            Defaults to 'mean'.
+        alpha (float): Teacher weight, 0 to 1. Defaults to 0.5.
+        tau (float): Temperature that divides all scores if 'soft'. Defaults to
+            1.
+        reduction (str): Divisor of the sum over the batch if 'soft': 'mean',
+            images times classes, as in DeiT's code; 'batchmean', images, as in
+            the equation, K times larger. Defaults to 'mean'.
 
     Raises:
-        ValueError: If a setting is none of these.
+        ValueError: If a setting is not allowed.
     """
 
     compares_tokens = False
@@ -144,7 +144,7 @@ class DeiTDistillation(nn.Module):
         self.term, self.options = TERMS[kind], (tau, reduction)
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
-        """Share the loss between the labels and the teacher."""
+        """Return the weighted losses on labels and teacher."""
         one = seen.dist_scores is None
         student = seen.scores if one else seen.dist_scores
         term = self.term(student, seen.teacher_scores, *self.options)
@@ -156,14 +156,14 @@ class DeiTDistillation(nn.Module):
 
 @MODELS.register_module()
 class LogitDistillation(nn.Module):
-    """Divergence of the class scores from a teacher's, beside other losses.
+    """Divergence of the class scores from a teacher's, added to other losses.
 
     `Distilling the Knowledge in a Neural Network`, section 2; `DynamicViT`,
-    section 3.4, equation 14. A mean over images.
+    section 3.4, equation 14. It is averaged over images.
 
     Args:
-        weight (float): Weight of the loss. Defaults to 0.5.
-        tau (float): Temperature by which scores are divided. Defaults to 1.
+        weight (float): Loss weight. Defaults to 0.5.
+        tau (float): Temperature that divides the scores. Defaults to 1.
 
     Raises:
         ValueError: If the weight is negative, or ``tau`` is below 0.001.
@@ -186,13 +186,13 @@ class LogitDistillation(nn.Module):
 
 @MODELS.register_module()
 class TokenDistillation(nn.Module):
-    """Distance of the last tokens from the patches of a teacher.
+    """Difference of the final tokens from the patch tokens of a teacher.
 
-    `DynamicViT`, section 3.4, equation 13, for every reducer: see
+    `DynamicViT`, section 3.4, equation 13, extended to every reducer: see
     :meth:`TokenReducer.token_loss`.
 
     Args:
-        weight (float): Weight of the loss. Defaults to 0.5.
+        weight (float): Loss weight. Defaults to 0.5.
 
     Raises:
         ValueError: If the weight is negative.
@@ -215,5 +215,5 @@ class TokenDistillation(nn.Module):
 
 
 def standardize(x: Tensor) -> Tensor:
-    """LayerNorm without parameters: a CLA backbone has no final one."""
+    """Apply a LayerNorm without parameters, as CLA lacks a final norm."""
     return F.layer_norm(x, x.shape[-1:])

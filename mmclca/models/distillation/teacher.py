@@ -1,14 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A frozen teacher: its files, and how it sees the images of a student."""
+"""A frozen classifier as a teacher: its config, weights and outputs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
 import torch
-import torch.nn.functional as F
 from mmengine.config import Config
-from mmengine.logging import MMLogger
 from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
@@ -22,47 +20,43 @@ from mmclca.utils.messages import integer, not_one_of
 from mmclca.utils.random_state import same_random_state
 
 from ..recording import as_reducible
-from ..reduction.attention import at_least_float32
 from .layers import LayerDistillation
 from .losses import Compared, standardize
-
-CHANNELS = (1, 3, 1, 1)
+from .teacher_images import convert_images, image_size_of, rescaling
 
 
 class Teacher:
-    """A frozen classifier that a student learns from.
+    """Frozen classifier that a student learns from.
 
-    It is no module: it has no part in the parameters, the state dict, the
-    optimizer and the modes of the student, and copies of the student share
-    it. It follows the images of the student: their device, their type, and
-    autocast. It sees what the student sees, normalized as its own
-    ``data_preprocessor`` says and resized to the ``img_size`` of its
-    backbone, or to the size that timm gives one, where it has one.
+    It is not a module: it does not appear in the parameters, state dict,
+    optimizer and modes of the student, and copies of the student share it. It
+    follows the device, dtype and autocast of the student's images. The images
+    are normalized by its ``data_preprocessor`` and resized to the ``img_size``
+    of its backbone, or to the size stored by timm, if any.
 
-    Its files are not asked for before :meth:`prepare`, which a training calls
-    before its first iteration; its weights are read when the first batch
-    needs them.
+    The files are first read by :meth:`prepare`, before the first training
+    iteration; the weights are copied to memory with the first batch.
 
     Args:
-        model (str | dict, optional): Config of a classifier, of mmpretrain,
-            of timm (``TimmClassifier``, ``TIMMBackbone``) or of ours; or the
-            path of a config file that has it as ``model``. None: the one in
-            the checkpoint.
-        checkpoint (str): Path or address of its trained weights, or a folder
-            that ``mmclca fit`` wrote; for a ``TIMMBackbone`` also by timm's
-            names, as ``timm://NAME`` has.
-        loss (dict | Sequence[dict]): Config of :class:`DeiTDistillation`,
-            :class:`LogitDistillation` or :class:`TokenDistillation`, or
-            several.
-        img_size (int, optional): Side of the images that it sees. Defaults
-            to None: that of its backbone, or else what the student sees.
+        model (str | dict, optional): Classifier config of mmpretrain, timm
+            (``TimmClassifier``, ``TIMMBackbone``) or mmclca; or path of a
+            config file with such a ``model``. None: the config in the
+            checkpoint.
+        checkpoint (str): Path or URL of the trained weights, or a folder
+            written by ``mmclca fit``; for a ``TIMMBackbone`` also weights with
+            timm's names, such as ``timm://NAME``.
+        loss (dict | Sequence[dict]): One or more configs of
+            :class:`DeiTDistillation`, :class:`LogitDistillation` or
+            :class:`TokenDistillation`.
+        img_size (int, optional): Input size of the teacher in pixels. Defaults
+            to None: the size of its backbone, or else of the student's images.
 
     Raises:
-        ValueError: If a loss or the size is not allowed, if there is no loss,
-            or two of one kind.
+        ValueError: If a loss or the size is not allowed, no loss is given, or
+            two have one type.
     """
 
-    compares_layers = False  # what an encoder is asked for
+    compares_layers = False  # True for encoders
 
     def __init__(
         self,
@@ -88,25 +82,25 @@ class Teacher:
         self.is_read = False
 
     def prepare(self, student: nn.Module) -> None:
-        """Build and check the teacher, unless that is done.
+        """Build and check the teacher, unless already done.
 
         Args:
             student (DistilledClassifier): The student.
 
         Raises:
-            ValueError: If the teacher is unknown, no classifier, or does not
-                fit the student; if its weights cannot be opened, or are not
-                all of it.
+            ValueError: If the teacher is unknown, not a classifier or does not
+                fit the student; or if its weights cannot be read or are
+                incomplete.
         """
         if self.model is not None:
             return
-        with _one_line(self.config):
+        with _one_line_errors(self.config):
             config = self.config
             if isinstance(config, str):
                 config = _classifier_in(Config.fromfile(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
-            with same_random_state():  # a run with it is one without it
+            with same_random_state():  # building draws random numbers
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = load_copy(model, weights)
@@ -114,10 +108,10 @@ class Teacher:
         self.model = model.eval().requires_grad_(False)
 
     def match_names(self, names: Sequence[str] | None) -> None:
-        """Sort the teacher's classes in the order of the student's.
+        """Reorder the teacher's classes to match the student's.
 
         Args:
-            names (Sequence[str], optional): Classes of the training images.
+            names (Sequence[str], optional): Training classes.
 
         Raises:
             ValueError: If the teacher lacks one of the classes.
@@ -136,17 +130,17 @@ class Teacher:
         model = MODELS.build(config)
         if not isinstance(model, BaseClassifier):
             raise ValueError(f'{type(model).__name__} is not a classifier')
-        self.rescale = _rescaling(student, model)
-        # tokens are compared patch by patch, on the images of the student
-        own = None if self.compares_tokens else _size_of(model)
+        self.rescale = rescaling(student, model)
+        # token losses need equal patches, so images are not resized
+        own = None if self.compares_tokens else image_size_of(model)
         self.size = self.img_size or own
         if self.compares_tokens:
             _check_tokens(model, student)
-        self._check_answer(model, student, _size_of(student))
+        self._check_output(model, student, image_size_of(student))
         return model
 
-    def _check_answer(self, model, student: nn.Module, size) -> None:
-        """Check the image size and number of classes without data.
+    def _check_output(self, model, student: nn.Module, size) -> None:
+        """Check image size and number of classes without data.
 
         The size is unknown before the first batch if the student accepts any.
         """
@@ -173,21 +167,21 @@ class Teacher:
             )
 
     def _read(self) -> None:
-        """Copy the parameters, still parts of a file, to memory."""
+        """Copy the memory-mapped parameters of the file to memory."""
         refuse_broken(self.model, f'teacher: {self.checkpoint}')
         self.model, self.is_read = deepcopy(self.model), True
 
     def __deepcopy__(self, memo) -> 'Teacher':
         return self
 
-    def teach(self, inputs: Tensor, student: nn.Module, **answers) -> dict:
-        """Compute the losses by name.
+    def teach(self, inputs: Tensor, student: nn.Module, **outputs) -> dict:
+        """Compute the distillation losses by name.
 
         Args:
-            inputs (Tensor): Images (B, 3, H, W), as the student sees them.
+            inputs (Tensor): Images (B, 3, H, W), as passed to the student.
             student (DistilledClassifier): The student.
-            **answers: What it makes of them: see :class:`Compared`, or
-                :class:`LayerFeatures`, as ``ours``.
+            **outputs: Outputs of the student: see :class:`Compared`; or
+                ``ours``, a :class:`LayerFeatures`.
 
         Raises:
             ValueError: See :meth:`prepare`; with the first batch, if weights
@@ -195,21 +189,21 @@ class Teacher:
         """
         self.prepare(student)
         if not self.is_read:
-            with _one_line(self.config):
-                self._check_answer(self.model, student, inputs.shape[2:])
+            with _one_line_errors(self.config):
+                self._check_output(self.model, student, inputs.shape[2:])
             self._read()
-        found = self._losses(inputs, student, **answers)
+        found = self._losses(inputs, student, **outputs)
         return {name: loss for one in found for name, loss in one.items()}
 
-    def _losses(self, inputs: Tensor, student, **answers) -> list[dict]:
-        theirs = self.answer(inputs, answers['tokens'])
-        seen = Compared(student.backbone, *theirs, **answers)
+    def _losses(self, inputs: Tensor, student, **outputs) -> list[dict]:
+        theirs = self.outputs_for(inputs, outputs['tokens'])
+        seen = Compared(student.backbone, *theirs, **outputs)
         return [loss(seen) for loss in self.losses]
 
     @torch.no_grad()
-    def answer(self, inputs: Tensor, tokens=None):
-        """Class scores; with tokens, the last patches (B, P, C) too."""
-        model, x = self.like(inputs), self.view(inputs)
+    def outputs_for(self, inputs: Tensor, tokens=None):
+        """Return class scores, and patch tokens (B, P, C) for token losses."""
+        model, x = self.model_for(inputs), self.convert(inputs)
         order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:
             return model(x)[:, order], None
@@ -220,31 +214,23 @@ class Teacher:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches
 
-    def like(self, inputs: Tensor) -> nn.Module:
-        """Return the model on the device of images, in their type, rounded
-        once from the weights as they were read."""
+    def model_for(self, inputs: Tensor) -> nn.Module:
+        """Return the model with the device and dtype of the images.
+
+        The original weights are kept, so that they are rounded only once.
+        """
         if next(self.model.parameters()).dtype != inputs.dtype:
             self.kept = self.kept or deepcopy(self.model.state_dict())
             self.model.to(inputs.dtype).load_state_dict(self.kept)
         return self.model.to(inputs)
 
-    def view(self, inputs: Tensor) -> Tensor:
-        """Images of the student, normalized and sized for the teacher."""
-        x = inputs
-        if self.rescale is not None:
-            flip, scale, shift = self.rescale
-            x = x.flip(1) if flip else x
-            x = x * scale.to(x) + shift.to(x)
-        size = to_2tuple(self.size) if self.size else x.shape[2:]
-        if x.shape[2:] != size:
-            x = F.interpolate(
-                at_least_float32(x), size, mode='bicubic', antialias=True
-            )
-        return x.to(inputs)
+    def convert(self, inputs: Tensor) -> Tensor:
+        """Normalize and resize student images for the teacher."""
+        return convert_images(inputs, self.rescale, self.size)
 
 
 def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
-    """Refuse losses that this kind of teacher does not support."""
+    """Raise if a loss does not suit the teacher or two have one type."""
     for loss in losses:
         if isinstance(loss, LayerDistillation) != of_layers:
             raise ValueError(
@@ -260,7 +246,7 @@ def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
 
 
 def _check_tokens(model: nn.Module, student: nn.Module) -> None:
-    """Refuse a teacher whose tokens do not match the student's."""
+    """Raise if the tokens of the teacher do not match the student's."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:
         raise ValueError(
@@ -278,42 +264,8 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
         )
 
 
-def _size_of(model: nn.Module):
-    """Return for images of what size a classifier is built, None for any.
-
-    A backbone of timm says it in the part that cuts patches.
-    """
-    backbone = dict(model.named_children()).get('backbone', model)
-    sized = (one for one in backbone.modules() if hasattr(one, 'img_size'))
-    return next((one.img_size for one in sized), None)
-
-
-def _rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
-    """Return the conversion of normalized images for the teacher.
-
-    Returns whether to flip the channels, and a scale and shift per channel;
-    None if both normalize equally, or only one defines a normalization.
-    """
-    ours, theirs = (m.data_preprocessor for m in (student, teacher))
-    if not (ours._enable_normalize and theirs._enable_normalize):
-        if ours._enable_normalize or theirs._enable_normalize:
-            MMLogger.get_current_instance().warning(
-                'teacher: only one of teacher and student defines a '
-                'normalization; both get the images of the student'
-            )
-        return None
-    flip = ours.to_rgb != theirs.to_rgb
-    mean, std = (x.double().expand(3, 1, 1) for x in (ours.mean, ours.std))
-    if flip:
-        mean, std = mean.flip(0), std.flip(0)
-    scale = (std / theirs.std).view(CHANNELS)
-    shift = ((mean - theirs.mean) / theirs.std).view(CHANNELS)
-    alike = not flip and (scale == 1).all() and (shift == 0).all()
-    return None if alike else (flip, scale, shift)
-
-
 def _by_own_names(model: nn.Module, weights: dict) -> dict:
-    """Rename weights of timm for mmpretrain's wrapper of its backbones."""
+    """Rename weights of timm for mmpretrain's ``TIMMBackbone``."""
     backbones = [m for m in model.children() if isinstance(m, TIMMBackbone)]
     if not backbones or any(key.startswith('backbone.') for key in weights):
         return weights
@@ -328,7 +280,7 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
 
 
 @contextmanager
-def _one_line(config: str | dict | None) -> Iterator[None]:
+def _one_line_errors(config: str | dict | None) -> Iterator[None]:
     """Raise errors of the teacher's config as one line."""
     try:
         yield

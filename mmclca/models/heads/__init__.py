@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .layer_heads import (
-    CLAHead,
-    LayerFusionHead,
-    SizedHead,
-    check_channels,
+from .base import (
+    Head,
+    check_head,
+    has_class_loss,
     last_linear,
     set_last_linear,
 )
+from .layer_heads import CLAHead, LayerFusionHead
 from .nearest_heads import (
     NearestFusionHead,
     NearestHead,
@@ -18,18 +18,18 @@ from .nearest_heads import (
     rebuild_head,
     with_nearest,
 )
-from .token_heads import DistilledHead, PerClassHead, has_class_loss
+from .token_heads import DistilledHead, PerClassHead
 
 __all__ = [
     'CLAHead',
     'DistilledHead',
+    'Head',
     'LayerFusionHead',
     'NearestFusionHead',
     'NearestHead',
     'NearestLinearHead',
     'PerClassHead',
-    'SizedHead',
-    'check_channels',
+    'check_head',
     'drop_references',
     'has_class_loss',
     'keep_references',

@@ -1,115 +1,49 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Heads that read several layers, and the last layer of any head."""
+"""Heads that read several layers."""
 
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from mmpretrain.models.heads import (
-    ClsHead,
-    LinearClsHead,
-    VisionTransformerClsHead,
-)
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
-
-def check_channels(backbone: nn.Module, head: nn.Module) -> None:
-    """Refuse a head for features of another dimension.
-
-    Raises:
-        ValueError: If ``in_channels`` is not ``embed_dims`` of the backbone.
-    """
-    if head.in_channels != backbone.embed_dims:
-        raise ValueError(
-            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
-            f'match the backbone; set in_channels={backbone.embed_dims}'
-        )
-
-
-class SizedHead(ClsHead):
-    """Base of heads: their sizes are checked, the rest is mmpretrain's.
-
-    Args:
-        num_classes (int): Number of classes.
-        in_channels (int): Channels C of what the last layer reads.
-        topk (int | Sequence[int]): For which k accuracy is measured.
-            Defaults to (1,).
-        **head: ``loss``, ``cal_acc`` and ``init_cfg`` of mmpretrain's
-            ``ClsHead``.
-
-    Raises:
-        ValueError: If a size is no integer above 0.
-    """
-
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        topk: int | Sequence[int] = (1,),
-        **head,
-    ):
-        topk = (topk,) if isinstance(topk, int) else topk
-        super().__init__(topk=topk, **head)
-        integer(num_classes=num_classes, in_channels=in_channels)
-        self.num_classes = num_classes
-        self.in_channels = in_channels
-
-    def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """Refuse a :class:`Reducible` backbone that does not fit.
-
-        Args:
-            backbone (nn.Module): The backbone.
-            with_neck (bool): Whether a neck is between the two.
-
-        Raises:
-            ValueError: If the outputs of the backbone are others.
-        """
-        check_channels(backbone, self)
-
-    def check_layers(self, backbone: nn.Module) -> None:
-        """Refuse a backbone with another number of output layers."""
-        depth = len(backbone.layers)
-        num_layers = sum(i in backbone.out_indices for i in range(depth))
-        if self.num_layers != num_layers:
-            raise ValueError(
-                f'{type(self).__name__}(num_layers={self.num_layers}) does '
-                'not match the backbone, whose '
-                f'out_indices={tuple(backbone.out_indices)} selects '
-                f'{num_layers} of layers 0 to {depth - 1}'
-            )
+from .base import Head
 
 
 @MODELS.register_module()
-class CLAHead(SizedHead):
+class CLAHead(Head):
     """Cross-layer aggregation (CLA) head.
 
     BatchNorm, a depth-wise convolution over the layers, BatchNorm, GELU and a
-    point-wise convolution turn the CLS tokens of G layers into class scores.
+    point-wise convolution map the CLS tokens of G layers to class scores.
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
-    Image Recognition`, section III-B, equations 1 and 2. The CLS tokens come
-    without the final LayerNorm: the backbone has ``final_norm=False``, which
-    :class:`TokenReductionClassifier` checks.
+    Image Recognition`, section III-B, equations 1 and 2. The CLS tokens are
+    not normalized: :class:`TokenReductionClassifier` requires
+    ``final_norm=False`` of the backbone.
 
-    The BatchNorm statistics cover the batch of one process. On several GPUs
-    ``sync_bn='torch'`` in the config makes them cover all of it.
+    The BatchNorm statistics cover the batch of one process. On several GPUs,
+    set ``sync_bn='torch'`` in the config to cover the whole batch.
 
     Args:
         num_classes (int): Number of classes.
         in_channels (int): Channels C of a CLS token.
-        num_layers (int): Layers G that the head reads, the length of the
-            backbone's ``out_indices``.
-        multiplier (int): Channels that the depth-wise convolution makes of
-            each one (the paper's DWG). Defaults to 2.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's own
-            start.
+        num_layers (int): Input layers G, the length of the backbone's
+            ``out_indices``.
+        multiplier (int): Output channels of the depth-wise convolution per
+            input channel (DWG in the paper). Defaults to 2.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
+            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's default
+            initialization is used.
 
     Raises:
         ValueError: If a size is not a positive integer.
     """
+
+    last_layer = 'layers.4'
+    accepts_dist_token = True
 
     def __init__(
         self,
@@ -123,8 +57,8 @@ class CLAHead(SizedHead):
         integer(num_layers=num_layers, multiplier=multiplier)
         self.num_layers = num_layers
         made = multiplier * in_channels
-        # the kernel covers all layers; one layer too many is an error after
-        # it, where a stride would pass over it
+        # the kernel covers all layers: an extra layer raises an error, while a
+        # stride would skip it
         depth_wise = nn.Conv1d(
             in_channels, made, num_layers, groups=in_channels
         )
@@ -137,50 +71,52 @@ class CLAHead(SizedHead):
         )
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`."""
+        """See :class:`Head`."""
         self.check_layers(backbone)
         super().check(backbone, with_neck)
         backbone.check_cla()
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """G CLS tokens (B, C) to aggregated features (B, multiplier * C).
+        """Aggregate G CLS tokens (B, C) to features (B, multiplier * C).
 
-        Of tokens (B, 2, C) the first is CLS, the other is not read.
+        From tokens (B, 2, C) it uses CLS and ignores the distillation token.
         """
         first = [feat.unsqueeze(1).flatten(1, -2)[:, 0] for feat in feats]
         return self.layers[:-1](torch.stack(first, dim=-1)).flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """G CLS tokens (B, C) to class scores (B, num_classes)."""
+        """Map G CLS tokens (B, C) to class scores (B, num_classes)."""
         return self.layers[-1](self.pre_logits(feats).unsqueeze(-1)).flatten(1)
 
 
 @MODELS.register_module()
-class LayerFusionHead(SizedHead):
+class LayerFusionHead(Head):
     """Linear classifier over the outputs of several layers.
 
-    Each output is normalized (a LayerNorm without parameters), so that no
-    layer outweighs the others, all are concatenated, and one linear layer
-    turns them into class scores. It starts at zero, to be fitted to the
-    training images in closed form by ``mmclca.apis.Probe`` or, before a
-    training, by ``mmclca.ProbeInitHook``.
+    Each output is normalized by a LayerNorm without parameters, so that all
+    layers have the same weight. A linear layer maps their concatenation to
+    class scores. It starts at zero and is fitted to the training images in
+    closed form, by ``mmclca.apis.Probe`` or, before training, by
+    ``mmclca.ProbeInitHook``.
 
     Args:
         num_classes (int): Number of classes.
-        in_channels (int | Sequence[int]): Channels C of what is normalized
-            together; a list, one a layer, where layers differ.
-        num_layers (int): Layers G that the head reads, the length of the
-            backbone's ``out_indices``.
-        num_parts (int): Vectors of C channels side by side in an output,
-            each normalized by itself: 3 for ``out_type='cls_average_std'``
-            of the backbone. Defaults to 1.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+        in_channels (int | Sequence[int]): Channels C of a normalized vector; a
+            list, one entry per layer, if layers differ.
+        num_layers (int): Input layers G, the length of the backbone's
+            ``out_indices``.
+        num_parts (int): Concatenated vectors of C channels per output, each
+            normalized separately: 3 for ``out_type='cls_average_std'`` of the
+            backbone. Defaults to 1.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
             mmpretrain's ``ClsHead``.
 
     Raises:
-        ValueError: If a size is not a positive integer, or ``in_channels``
-            lists another number of layers.
+        ValueError: If a size is not a positive integer, or the length of
+            ``in_channels`` differs from ``num_layers``.
     """
+
+    last_layer = 'fc'
 
     def __init__(
         self,
@@ -209,19 +145,19 @@ class LayerFusionHead(SizedHead):
         nn.init.zeros_(self.fc.bias)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`."""
+        """See :class:`Head`."""
         self.check_layers(backbone)
         super().check(backbone, with_neck)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Outputs of G layers to one normalized feature an image.
+        """Normalize and concatenate the outputs of G layers.
 
         Args:
-            feats (tuple[Tensor]): Of each layer vectors (B, num_parts * C),
-                or a map (B, C, H, W), of which the average is taken.
+            feats (tuple[Tensor]): Per layer, vectors (B, num_parts * C), or a
+                feature map (B, C, H, W), which is averaged.
 
         Returns:
-            Tensor: (B, D), D the sum of all channels.
+            Tensor: (B, D), where D is the sum of all channels.
         """
         return torch.cat([self._normalized(feat) for feat in feats], dim=-1)
 
@@ -232,60 +168,5 @@ class LayerFusionHead(SizedHead):
         return F.layer_norm(parts, parts.shape[-1:]).flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Outputs of G layers to class scores (B, num_classes)."""
+        """Map the outputs of G layers to class scores (B, num_classes)."""
         return self.fc(self.pre_logits(feats))
-
-
-# heads whose last module makes scores of ``pre_logits``
-# name of the last layer by type of head; DistilledHead has two of them
-LAST = {
-    CLAHead: 'layers.4',
-    LayerFusionHead: 'fc',
-    LinearClsHead: 'fc',
-    VisionTransformerClsHead: 'layers.head',
-}
-
-
-def last_linear(head: nn.Module) -> nn.Module:
-    """Return the layer that maps ``head.pre_logits`` to class scores.
-
-    Args:
-        head (nn.Module): Head of a classifier.
-
-    Returns:
-        nn.Linear | nn.Conv1d: Its ``weight`` is (classes, D), or (classes,
-        D, 1) for a point-wise convolution, its ``bias`` (classes,).
-
-    Raises:
-        ValueError: If the type of the head is not supported.
-    """
-    for kind, name in LAST.items():
-        if isinstance(head, kind):
-            return head.get_submodule(name)
-    known = ', '.join(kind.__name__ for kind in LAST)
-    raise ValueError(
-        f'cannot fit the last layer of {type(head).__name__} in closed form; '
-        f'use one of {known}'
-    )
-
-
-@torch.no_grad()
-def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
-    """Copy a fitted classifier to the last layer of a head.
-
-    Args:
-        head (nn.Module): Head of a classifier, changed in place.
-        weight (Tensor): (classes, D).
-        bias (Tensor): (classes,).
-
-    Raises:
-        ValueError: See :func:`last_linear`, or if the shapes differ.
-    """
-    layer = last_linear(head)
-    if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
-        raise ValueError(
-            f'a classifier of shape {tuple(weight.shape)} (classes, features) '
-            f'does not match the last layer, {tuple(layer.weight.shape[:2])}'
-        )
-    layer.weight.copy_(weight.reshape(layer.weight.shape))
-    layer.bias.copy_(bias)

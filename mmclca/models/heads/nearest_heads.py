@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Heads that keep features of the training images, to tell strangers."""
+"""Heads that store training features to detect unknown classes."""
 
 from collections.abc import Sequence
 
@@ -12,28 +12,32 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
-from .layer_heads import LayerFusionHead, last_linear
+from .base import last_linear
+from .layer_heads import LayerFusionHead
 
 
 def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:
-    """Return the cosine to the nearest reference (N, D), of unit length, of
-    each feature (B, D): (B,)."""
+    """Return the cosine similarity to the nearest reference, (B,).
+
+    Args:
+        references (Tensor): Unit-length features, (N, D).
+        features (Tensor): Features (B, D).
+    """
     unit = F.normalize(features, dim=-1)
-    # in this order the 8-bit quantization of ONNX leaves the product alone
+    # with the references first, 8-bit quantization by ONNX skips the product
     return (references @ unit.T).amax(dim=0)
 
 
 def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
-    """Compare images with others.
+    """Compute the cosine similarity to the nearest other image, per split.
 
     Args:
-        features (Tensor): Of N images, (N, D).
-        splits (Sequence[tuple]): S times positions of some images, and of
-            those that are compared with them.
+        features (Tensor): Features of N images, (N, D).
+        splits (Sequence[tuple]): S pairs of image indices: references, and the
+            images compared with them.
 
     Returns:
-        Tensor: The cosine to the nearest (S, N), NaN for those that are not
-        compared.
+        Tensor: Similarities (S, N), NaN for images that are not compared.
     """
     unit = F.normalize(features, dim=1)
     found = torch.full((len(splits), len(unit)), torch.nan)
@@ -43,16 +47,16 @@ def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
 
 
 class NearestHead(nn.Module):
-    """Base of heads with references: features of the training images.
+    """Mixin for heads that store reference features of training images.
 
-    Class scores are those of the head that it is mixed into.
+    It does not change the class scores.
 
     Args:
         num_references (int): Training images N.
-        **head: Settings of that head.
+        **head: Arguments of the other base class.
 
     Raises:
-        ValueError: If the number is no integer above 0.
+        ValueError: If the number is not a positive integer.
     """
 
     def __init__(self, *, num_references: int, **head):
@@ -63,34 +67,31 @@ class NearestHead(nn.Module):
         self.register_buffer('references', references)
 
     def nearest(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """What the head reads to the cosine of what its last layer reads to
-        the nearest reference, (B,)."""
+        """Return the cosine similarity to the nearest reference, (B,)."""
         return nearest_cosine(self.references, self.pre_logits(feats))
 
 
 @MODELS.register_module()
 class NearestFusionHead(NearestHead, LayerFusionHead):
-    """:class:`LayerFusionHead` that also tells how near images are to those
-    of the training, by :meth:`NearestHead.nearest`.
+    """:class:`LayerFusionHead` with references, see :class:`NearestHead`.
 
     Args:
         num_references (int): Training images.
-        **head: Settings of :class:`LayerFusionHead`.
+        **head: Arguments of :class:`LayerFusionHead`.
     """
 
 
 @MODELS.register_module()
 class NearestLinearHead(NearestHead, LinearClsHead):
-    """mmpretrain's ``LinearClsHead`` that also tells how near images are to
-    those of the training, by :meth:`NearestHead.nearest`.
+    """``LinearClsHead`` with references, see :class:`NearestHead`.
 
     Args:
         num_references (int): Training images.
-        **head: Settings of ``LinearClsHead``.
+        **head: Arguments of ``LinearClsHead``.
     """
 
 
-# of what can be mixed with what
+# type with references by type without
 NEAREST_HEADS = {
     'LinearClsHead': 'mmclca.NearestLinearHead',
     'mmclca.LayerFusionHead': 'mmclca.NearestFusionHead',
@@ -99,15 +100,15 @@ NEAREST_HEADS = {
 
 @torch.no_grad()
 def keep_references(model: BaseModel, features: Tensor) -> None:
-    """Have the head of a model, and its config, keep features.
+    """Store reference features in the head of a model and update its config.
 
     Args:
         model (BaseModel): A classifier with its ``_config``.
-        features (Tensor): What the last layer reads of the training images,
-            (N, D).
+        features (Tensor): Input features of the last layer for all training
+            images, (N, D).
 
     Raises:
-        ValueError: If that is not known of the head.
+        ValueError: If the head lacks a variant with references.
     """
     head = model._config.model.head
     one_of(NEAREST_HEADS, head=head.type)
@@ -118,7 +119,7 @@ def keep_references(model: BaseModel, features: Tensor) -> None:
 
 
 def drop_references(model: BaseModel) -> None:
-    """Undo :func:`keep_references`, if the head has any."""
+    """Undo :func:`keep_references`, if the head stores references."""
     if isinstance(model.head, NearestHead):
         head = model._config.model.head
         (head.type,) = (x for x, y in NEAREST_HEADS.items() if y == head.type)
@@ -127,7 +128,7 @@ def drop_references(model: BaseModel) -> None:
 
 
 def rebuild_head(model: BaseModel, new: Sequence[str] = ()) -> None:
-    """Build the head of the config; weights stay but for some new ones."""
+    """Rebuild the head from the config and keep weights not listed as new."""
     kept, device = model.head.state_dict(), next(model.parameters()).device
     model.head = MODELS.build(model._config.model.head).to(device).eval()
     kept = {name: kept[name] for name in kept if name not in new}
@@ -135,20 +136,19 @@ def rebuild_head(model: BaseModel, new: Sequence[str] = ()) -> None:
 
 
 class WithNearest(nn.Module):
-    """A classifier whose head keeps references, to class scores and
-    ``nearest``."""
+    """Return class scores and similarity to the nearest reference."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
         self.model = model
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Images (B, 3, H, W) to (B, classes) and (B,)."""
+        """Map images (B, 3, H, W) to (B, classes) and (B,)."""
         feats, head = self.model.extract_feat(images), self.model.head
         return head(feats), head.nearest(feats)
 
 
 def with_nearest(model: nn.Module) -> nn.Module:
-    """Return a model that also gives ``nearest``, where its head has it."""
+    """Return a model that also outputs ``nearest`` if its head can."""
     has = any(isinstance(part, NearestHead) for part in model.modules())
     return WithNearest(model) if has else model

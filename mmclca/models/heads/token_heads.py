@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Heads that read several tokens of the last output."""
+"""Heads over several tokens of the last layer."""
 
 from math import log
 
 import torch
 from mmengine.logging import MMLogger
-from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -13,16 +12,16 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
 from ..layers.deit_init import TRUNC_NORMAL, trunc_normal
-from .layer_heads import SizedHead
+from .base import Head
 
 
 def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:
-    """Scores whose softmax is the mean of both, also where that is tiny."""
+    """Return the logarithm of the mean softmax, accurate for tiny values."""
     both = torch.stack((cls, dist)).log_softmax(dim=-1)
     return both.logsumexp(dim=0) - log(2)
 
 
-# what is made of the scores (B, K) of CLS and of the distillation token
+# fusions of the scores (B, K) of CLS and the distillation token
 FUSIONS = dict(
     logits=lambda cls, dist: (cls + dist) / 2,
     softmax=_log_mean_softmax,
@@ -32,35 +31,36 @@ FUSIONS = dict(
 
 
 @MODELS.register_module()
-class DistilledHead(SizedHead):
-    """Two linear classifiers, of CLS and of the distillation token.
+class DistilledHead(Head):
+    """Two linear classifiers, for CLS and for the distillation token.
 
     `Training data-efficient image transformers & distillation through
-    attention`, section 3.2. In training mode both outputs come out, since
-    each has a loss of its own: without a teacher, that of the labels, and
-    the loss is the mean of the two. In eval mode they are fused. Parameters
-    have the names of mmpretrain's ``DeiTClsHead``.
+    attention`, section 3.2. In training mode, ``forward`` returns both scores,
+    since each has its loss; without a teacher, the loss is the mean of both
+    losses on the labels. In eval mode, the scores are fused. Parameters are
+    named as in mmpretrain's ``DeiTClsHead``.
 
-    That a backbone gives these two tokens is checked by
-    :class:`TokenReductionClassifier` when it is built, not by a plain
-    ``ImageClassifier``, and not by the head.
+    :class:`TokenReductionClassifier` checks that the backbone returns both
+    tokens; a plain ``ImageClassifier`` does not.
 
     Args:
         num_classes (int): Number of classes K.
         in_channels (int): Channels C of a token.
-        fusion (str): What comes out in eval mode: 'logits', the mean of the
-            scores, as the released weights are used; 'softmax', the mean of
-            their softmax (the paper's late fusion), as its logarithm, whose
-            softmax it is; 'cls' or 'dist', the scores of one token. Defaults
-            to 'logits'.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+        fusion (str): Output in eval mode: 'logits', the mean score, as used
+            for the released weights; 'softmax', the logarithm of the mean
+            softmax (late fusion in the paper); 'cls' or 'dist', the scores of
+            one token. Defaults to 'logits'.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
             mmpretrain's ``ClsHead``. ``init_cfg`` defaults to
             ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
 
     Raises:
         ValueError: If a size is not a positive integer, or ``fusion`` is
-            none of the above.
+            unknown.
     """
+
+    accepts_dist_token = True
+    has_class_loss = True
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class DistilledHead(SizedHead):
             self.layers[name] = nn.Linear(in_channels, num_classes)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`."""
+        """See :class:`Head`."""
         super().check(backbone, with_neck)
         if not (backbone.is_distilled and backbone.out_type == 'prefix'):
             raise ValueError(
@@ -88,23 +88,22 @@ class DistilledHead(SizedHead):
             )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Return the two tokens (B, 2, C) of the last output, as one (B,
-        2C)."""
+        """Concatenate the tokens (B, 2, C) of the last output, (B, 2C)."""
         return feats[-1].flatten(1)
 
-    def both(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        """Scores (B, K) of CLS and of the distillation token."""
+    def token_scores(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Return class scores (B, K) of CLS and the distillation token."""
         cls_token, dist_token = self.pre_logits(feats).chunk(2, dim=1)
         return self.layers.head(cls_token), self.layers.head_dist(dist_token)
 
     def forward(
         self, feats: tuple[Tensor, ...]
     ) -> tuple[Tensor, Tensor] | Tensor:
-        """Outputs of the backbone, the last (B, 2, C), to scores (B, K).
+        """Map outputs of the backbone, the last (B, 2, C), to scores (B, K).
 
-        Those of both tokens in training mode, fused ones in eval mode.
+        Returns a pair in training mode, and fused scores in eval mode.
         """
-        scores = self.both(feats)
+        scores = self.token_scores(feats)
         return scores if self.training else FUSIONS[self.fusion](*scores)
 
     def loss(
@@ -113,42 +112,36 @@ class DistilledHead(SizedHead):
         data_samples: list[DataSample],
         **kwargs,
     ) -> dict[str, Tensor]:
-        """Mean of the losses of both outputs, in either mode.
+        """Return the mean loss of both outputs, in either mode.
 
-        Accuracies are those of CLS. See ``ClsHead.loss``.
+        Accuracies are measured on CLS. See ``ClsHead.loss``.
         """
         cls, dist = (
             self._get_loss(scores, data_samples, **kwargs)
-            for scores in self.both(feats)
+            for scores in self.token_scores(feats)
         )
         return dict(cls, loss=(cls['loss'] + dist['loss']) / 2)
 
 
-def has_class_loss(kind: type) -> bool:
-    """Return whether heads of this class compute a loss of class scores."""
-    known = ClsHead.loss, DistilledHead.loss
-    return issubclass(kind, ClsHead) and kind.loss in known
-
-
 @MODELS.register_module()
-class PerClassHead(SizedHead):
-    """A linear score of each class from a vector of its own.
+class PerClassHead(Head):
+    """Linear classifier with one feature vector per class.
 
-    For one query a class: ``PatchConvNet(multiclass=...)``, or the neck
-    :class:`AttentionPool`. Touvron's thesis (2022), section 5.2.1. Weights of
-    a ``LinearClsHead`` can be loaded: each class takes over its row.
+    For one query per class: ``PatchConvNet(multiclass=...)``, or the neck
+    :class:`AttentionPool`. Touvron's thesis (2022), section 5.2.1. It also
+    loads ``LinearClsHead`` weights, one row per class.
 
     Args:
-        num_classes (int): Number of classes K, ``multiclass`` of what is
-            before the head.
+        num_classes (int): Number of classes K, equal to ``multiclass`` of the
+            pooling.
         in_channels (int): Channels C of a vector.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, a truncated
-            normal of standard deviation 0.02, biases of zero.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
+            mmpretrain's ``ClsHead``. Without ``init_cfg``, weights start from
+            a truncated normal of standard deviation 0.02, biases from zero.
 
     Raises:
         ValueError: If a size is not a positive integer; in ``forward``, if
-            the vectors are not one a class.
+            there is not one vector per class.
     """
 
     def __init__(self, num_classes: int, in_channels: int, **head):
@@ -158,7 +151,7 @@ class PerClassHead(SizedHead):
         self._register_load_state_dict_pre_hook(self._load_hook)
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
-        """See :class:`SizedHead`; the neck has the channels."""
+        """Raise without a neck; the neck may change the channels."""
         if not with_neck:
             raise ValueError(
                 'PerClassHead needs one vector per class; use the neck '
@@ -178,12 +171,12 @@ class PerClassHead(SizedHead):
         return x
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """Vectors (B, K, C) to class scores (B, K)."""
+        """Map vectors (B, K, C) to class scores (B, K)."""
         x = self.pre_logits(feats) * self.weight
         return x.sum(dim=-1) + self.bias
 
     def _load_hook(self, state_dict, prefix, *_):
-        """Load the rows of a linear head with the same number of classes."""
+        """Load weights from a linear head of equal size."""
         own = dict(weight=self.weight, bias=self.bias)
         for name, parameter in own.items():
             row = state_dict.get(f'{prefix}fc.{name}')

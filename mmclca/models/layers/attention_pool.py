@@ -14,26 +14,27 @@ LAYER_NORM = dict(type='LN', eps=1e-6)
 
 @MODELS.register_module()
 class AttentionPool(BaseModule):
-    """A learned query that reads a map, in place of the average over it.
+    """Pool a feature map with a learned query instead of the average.
 
-    One layer of class attention with one softmax over the places of the map,
-    so that its row says how much each place counts; an FFN and a norm follow.
+    One layer of class attention with one softmax over all positions, whose
+    weights show the importance of each position; then an FFN and a norm.
     ``Augmenting Convolutional networks with attention-based aggregation``,
-    section 3; Touvron's thesis (2022), section 5.2.1. As a ``neck`` it goes
-    on any convolutional network of mmpretrain.
+    section 3; Touvron's thesis (2022), section 5.2.1. As a ``neck`` it works
+    with any convolutional network in mmpretrain.
 
-    With one query a class each class has a map of its own, for a
-    :class:`PerClassHead`. Weights with one query can be loaded: each class
-    then starts with that one.
+    With one query per class, each class has its own attention map, for a
+    :class:`PerClassHead`. When weights with one query are loaded, each class
+    starts with a copy.
 
     Args:
-        in_channels (int): Channels C of a map.
-        num_heads (int): Heads. The thesis has one, so that there is one
-            weight a place. Defaults to 1.
-        multiclass (bool | int): Number of classes K for one query a class,
-            which reads the places only; False for one query, which also
-            reads itself, as in the public code. Defaults to False.
-        mlp_ratio (float): Hidden channels of the FFN, by C. Defaults to 3.
+        in_channels (int): Channels C of the map.
+        num_heads (int): Number of heads. Defaults to 1 as in the thesis, for
+            one weight per position.
+        multiclass (bool | int): Number of classes K for one query per class,
+            which attends to the positions only; False for one query, which
+            also attends to itself, as in the public code. Defaults to False.
+        mlp_ratio (float): Hidden channels of the FFN, as a multiple of C.
+            Defaults to 3.
         qkv_bias (bool): Whether queries, keys and values have a bias.
             Defaults to True.
         norm_cfg (dict): Config of the norms. Defaults to LayerNorm with eps
@@ -41,12 +42,12 @@ class AttentionPool(BaseModule):
         layer_scale_init_value (float): Initial value of LayerScale; 0: none.
             Defaults to 1e-4.
         init_cfg (dict, optional): Initialization config. Defaults to a
-            truncated normal of standard deviation 0.02 for linear layers, as
-            the queries are drawn.
+            truncated normal with standard deviation 0.02 for linear layers,
+            the distribution of the initial queries.
 
     Raises:
-        ValueError: If ``multiclass`` is no number of classes, or the channels
-            do not divide into the heads.
+        ValueError: If ``multiclass`` is not a number of classes, or the number
+            of heads does not divide the channels.
     """
 
     def __init__(
@@ -73,20 +74,20 @@ class AttentionPool(BaseModule):
         self._register_load_state_dict_pre_hook(self._load_hook)
 
     def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Maps (B, C, H, W), each to one vector (B, C) or K of (B, K, C)."""
+        """Map each (B, C, H, W) to (B, C), or (B, K, C) for K classes."""
         return tuple(self._pool(one) for one in maps)
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
-        """Compute the weight of each place of the last map for each query.
+        """Compute the attention of each query to positions in the last map.
 
         Args:
             maps (tuple[Tensor]): Maps (B, C, H, W).
 
         Returns:
-            list[Tensor]: One (B, heads, 1, 1 + HW), the query's own first,
-            or (B, heads, K, HW) with one query a class.
+            list[Tensor]: One tensor (B, heads, 1, 1 + HW), starting with the
+            query itself, or (B, heads, K, HW) with one query per class.
         """
-        return [self.layer.weights(*self._read(maps[-1]))]
+        return [self.layer.weights(*self._queries_and_places(maps[-1]))]
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """Copy the single query of a state dict to each class, in place.
@@ -110,11 +111,11 @@ class AttentionPool(BaseModule):
         self.adapt_state_dict(state_dict, prefix)
 
     def _pool(self, x: Tensor) -> Tensor:
-        x = self.ln(self.layer(*self._read(x)))
+        x = self.ln(self.layer(*self._queries_and_places(x)))
         return x if self.multiclass else x[:, 0]
 
-    def _read(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries (B, K, C) and places (B, HW, C)."""
+    def _queries_and_places(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries (B, K, C) and positions (B, HW, C)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
             raise ValueError(
                 f'AttentionPool needs maps (B, {self.in_channels}, H, W), '
@@ -124,9 +125,9 @@ class AttentionPool(BaseModule):
 
 
 class AveragePool(BaseModule):
-    """The average over a map, and a norm.
+    """Average over a map, followed by a norm.
 
-    What :class:`AttentionPool` is compared with in the thesis, section 5.3.
+    The baseline for :class:`AttentionPool` in the thesis, section 5.3.
     """
 
     def __init__(self, in_channels: int, norm_cfg: dict):
@@ -134,13 +135,13 @@ class AveragePool(BaseModule):
         self.ln = build_norm_layer(norm_cfg, in_channels)
 
     def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Maps (B, C, H, W), each to one vector (B, C)."""
+        """Map each (B, C, H, W) to one vector (B, C)."""
         return tuple(self.ln(one.mean(dim=(2, 3))) for one in maps)
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
-        """Return None: each place counts the same."""
+        """Return an empty list: all positions have equal weights."""
         return []
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """There is no query: nothing to do."""
+        """Return an empty list: the pooling has a norm only."""
         return []

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Class attention: few queries read the patches, which stay as they are."""
+"""Class attention: few queries attend to patches, which do not change."""
 
 import torch
 from mmcv.cnn.bricks.transformer import FFN
@@ -8,26 +8,31 @@ from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from mmclca.utils.messages import integer
+
 from ..reduction.attention import logits_of
 
 
+def check_heads(embed_dims: int, num_heads: int) -> None:
+    """Refuse a number of heads that does not divide the channels."""
+    integer(num_heads=num_heads)
+    if embed_dims % num_heads:
+        raise ValueError(
+            f'embed_dims={embed_dims} is not divisible by '
+            f'num_heads={num_heads}; use a divisor'
+        )
+
+
 class ClassAttention(nn.Module):
-    """Attention of K queries to N keys, O(KN).
+    """Attention from K queries to N keys, O(KN).
 
-    Source: Touvron's thesis (2022), section 3.6; with one query it is the
-    row of CLS in an ordinary self-attention with the same weights.
-
-    Raises:
-        ValueError: If the channels do not divide into the heads.
+    Source: Touvron's thesis (2022), section 3.6. With one query it equals the
+    CLS row of self-attention with the same weights.
     """
 
     def __init__(self, embed_dims: int, num_heads: int, qkv_bias: bool = True):
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(
-                f'embed_dims={embed_dims} is not divisible by '
-                f'num_heads={num_heads}; use a divisor'
-            )
+        check_heads(embed_dims, num_heads)
         self.num_heads = num_heads
         self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
         self.k = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
@@ -37,43 +42,36 @@ class ClassAttention(nn.Module):
     def forward(
         self, queries: Tensor, keys: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """Return the sums of values that the queries read.
+        """Attend from queries (B, K, C) to keys (B, N, C), both normalized.
 
-        Args:
-            queries (Tensor): Normalized, (B, K, C).
-            keys (Tensor): Normalized; the values come from them too,
-                (B, N, C).
-            key_bias (Tensor, optional): Added to the logits of each key,
-                (B, 1, 1, N).
-
-        Returns:
-            Tensor: (B, K, C).
+        The values come from the keys, too. ``key_bias`` (B, 1, 1, N) is added
+        to the logits of each key. Returns (B, K, C).
         """
         q, k, v = self.q(queries), self.k(keys), self.v(keys)
-        q, k, v = (self._heads(x) for x in (q, k, v))
+        q, k, v = (self._split_heads(x) for x in (q, k, v))
         x = scaled_dot_product_attention(q, k, v, attn_mask=key_bias)
         return self.proj(x.transpose(1, 2).flatten(2))
 
     def weights(
         self, queries: Tensor, keys: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """Compute the weight of each key for each query, (B, H, K, N).
-
-        See :meth:`forward`; the rows sum to 1.
-        """
-        q, k = self._heads(self.q(queries)), self._heads(self.k(keys))
+        """Compute the attention weights (B, H, K, N); rows sum to 1."""
+        q, k = (
+            self._split_heads(self.q(queries)),
+            self._split_heads(self.k(keys)),
+        )
         return logits_of(q, k, key_bias).softmax(dim=-1)
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """(B, N, C) to (B, H, N, D)."""
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """Map (B, N, C) to (B, H, N, D)."""
         return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
 
 
 class ClassLayer(nn.Module):
     """Class attention and an FFN, both for the class tokens only.
 
-    Source: Touvron's thesis (2022), section 3.6. No stochastic depth, as in
-    the public code.
+    Source: Touvron's thesis (2022), section 3.6. As in the public code, it has
+    no stochastic depth.
     """
 
     def __init__(
@@ -104,34 +102,26 @@ class ClassLayer(nn.Module):
     def forward(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """Return the class tokens after they read the patches.
+        """Update class tokens (B, K, C) by attention to patches (B, N, C).
 
-        Args:
-            cls (Tensor): Class tokens, (B, K, C).
-            patches (Tensor): (B, N, C); they are not changed.
-            key_bias (Tensor, optional): Added to the logits of each patch,
-                (B, 1, 1, N); class tokens have none.
-
-        Returns:
-            Tensor: (B, K, C).
+        ``key_bias`` (B, 1, 1, N) is added to the logits of patches only.
         """
-        update = self.attn(*self._read(cls, patches, key_bias))
+        update = self.attn(*self._queries_and_keys(cls, patches, key_bias))
         cls = cls + self.gamma1(update)
         return self.ffn(self.ln2(cls), identity=cls)
 
     def weights(self, *tokens) -> Tensor:
-        """Compute the weight of each key for each class token.
+        """Compute the attention of the class tokens.
 
-        Returns:
-            Tensor: (B, H, K, K + N), the class tokens first where they are
-            among the keys, else (B, H, K, N).
+        The shape is (B, H, K, K + N), class tokens first, if they are keys,
+        and (B, H, K, N) otherwise.
         """
-        return self.attn.weights(*self._read(*tokens))
+        return self.attn.weights(*self._queries_and_keys(*tokens))
 
-    def _read(
+    def _queries_and_keys(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Queries, keys and their bias."""
+        """Return queries, keys and key bias."""
         num_cls = cls.size(1)
         keys = self.ln1(torch.cat((cls, patches), dim=1))
         queries = keys[:, :num_cls]
@@ -143,17 +133,16 @@ class ClassLayer(nn.Module):
 
 
 class ClassLayers(ModuleList):
-    """Class layers in turn, of patches that none of them changes."""
+    """A sequence of class layers over the same patches."""
 
     def forward(self, cls: Tensor, *patches: Tensor | None) -> Tensor:
-        """Return the class tokens after all layers; see
-        :class:`ClassLayer`."""
+        """Update the class tokens in all layers; see :class:`ClassLayer`."""
         for layer in self:
             cls = layer(cls, *patches)
         return cls
 
     def weights(self, cls: Tensor, *patches: Tensor | None) -> list[Tensor]:
-        """Return those of each layer; see :meth:`ClassLayer.weights`."""
+        """Return each layer's attention; see :meth:`ClassLayer.weights`."""
         weights = []
         for layer in self:
             weights.append(layer.weights(cls, *patches))

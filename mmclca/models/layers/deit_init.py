@@ -14,12 +14,12 @@ TRUNC_NORMAL = dict(type='TruncNormal', layer='Linear', std=0.02)
 
 
 def trunc_normal(*shape: int) -> Tensor:
-    """Sample the initial values of tokens, positions or class weights."""
+    """Return initial values for tokens, positions or class weights."""
     return nn.init.trunc_normal_(torch.zeros(shape), std=0.02)
 
 
 def scale_of_depth(num_layers: int) -> float:
-    """Return the initial LayerScale of a network of so many layers.
+    """Return the initial LayerScale for a number of layers.
 
     Source: Touvron's thesis (2022), chapters 3 and 4, for CaiT and ResMLP.
     """
@@ -33,19 +33,19 @@ TOKENS = ('cls_token', 'dist_token')
 
 @WEIGHT_INITIALIZERS.register_module()
 class DeiTInit:
-    """Initial weights of DeiT, Three things and DeiT III.
+    """Initialization of DeiT, Three things and DeiT III.
 
-    ``init_cfg=dict(type='mmclca.DeiTInit')`` of a ViT: truncated normal,
-    standard deviation 0.02, for the linear layers of attention and FFN, with
-    biases of zero, and for the CLS and distillation tokens; the same for the
-    talking heads and class layers of a :class:`CaiT`. Positions are drawn so
-    by mmpretrain; convolutions, norms and LayerScale stay as built, and so do
-    reducers and caches.
+    ``init_cfg=dict(type='mmclca.DeiTInit')`` in a ViT initializes linear
+    layers in attention and FFN, CLS and the distillation token with a
+    truncated normal, standard deviation 0.02, and biases with zero. In
+    :class:`CaiT` this includes talking heads and class layers. mmpretrain
+    initializes positions in the same way. Convolutions, norms, LayerScale,
+    reducers and caches keep their values.
 
-    mmpretrain alone leaves CLS at zero, attention as PyTorch draws it, and
-    draws the FFN by Xavier after any ``init_cfg`` of the model.
+    Without it, mmpretrain leaves CLS at zero and attention at PyTorch's
+    default, and applies Xavier to the FFN after any ``init_cfg`` of the model.
 
-    Source: Touvron's thesis (2022), chapter 3; the deviation is that of
+    Source: Touvron's thesis (2022), chapter 3; the standard deviation is from
     DeiT's public code.
 
     Args:
@@ -56,16 +56,16 @@ class DeiTInit:
         self.std = std
 
     def __call__(self, module: nn.Module) -> None:
-        """Draw the weights of a backbone or a classifier, in place."""
+        """Initialize a backbone or classifier, in place."""
         for part in module.modules():
             if isinstance(part, TransformerEncoderLayer | ClassLayer):
-                part.apply(self._draw_linear)
-                part.is_init = True  # else it draws its FFN after this
+                part.apply(self._init_linear)
+                part.is_init = True  # otherwise it overwrites its FFN
         for name, parameter in module.named_parameters():
             if name.rpartition('.')[-1] in TOKENS:
                 nn.init.trunc_normal_(parameter, std=self.std)
 
-    def _draw_linear(self, part: nn.Module) -> None:
+    def _init_linear(self, part: nn.Module) -> None:
         if isinstance(part, nn.Linear):
             nn.init.trunc_normal_(part.weight, std=self.std)
             if part.bias is not None:  # qkv_bias=False

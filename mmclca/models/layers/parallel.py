@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""n layers side by side, as one of n x h heads and n times the FFN width."""
+"""Layers with n parallel branches, equal to n x h heads and an n-fold FFN."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -19,7 +19,7 @@ from .resmlp_layer import split_affine
 
 
 class Half(NamedTuple):
-    """The linear layers of one half of a layer, attention or FFN."""
+    """Linear layers in the attention or FFN half of a layer."""
 
     norm: nn.LayerNorm
     first: nn.Linear
@@ -29,13 +29,11 @@ class Half(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """Weights of both linear layers of n halves, after a norm without affine.
+    """Weights of n halves after a norm without affine map.
 
-    Args:
-        weight (Tensor): Of the first one, (n O, C).
-        bias (Tensor): Of the first one, (n O,).
-        last_weight (Tensor): Of the last one, (C, n I).
-        last_bias (Tensor): Of the last one, a row a branch, (n, C).
+    ``weight`` (n O, C) and ``bias`` (n O,) belong to the first linear layer,
+    ``last_weight`` (C, n I) and ``last_bias``, one row per branch (n, C), to
+    the last.
     """
 
     weight: Tensor
@@ -45,23 +43,23 @@ class Folded(NamedTuple):
 
 
 def attention_half(layer: TransformerEncoderLayer) -> Half:
-    """Norm and linear layers of the attention of a layer."""
+    """Norm and linear layers of a layer's attention."""
     attn = layer.attn
     return Half(layer.ln1, attn.qkv, attn.proj, attn.gamma1, parts=3)
 
 
 def ffn_half(layer: TransformerEncoderLayer) -> Half:
-    """Norm and linear layers of the FFN of a layer."""
+    """Norm and linear layers of a layer's FFN."""
     ffn = layer.ffn
     return Half(layer.ln2, ffn.layers[0][0], ffn.layers[1], ffn.gamma2, 1)
 
 
 def fold(halves: Sequence[Half]) -> Folded:
-    """Join halves that read the same tokens and whose outputs are summed.
+    """Join halves with the same input and summed outputs.
 
-    The affine of each norm goes into the first linear layer, LayerScale into
-    the last one; gradients flow through. Of the first outputs come all
-    queries, then all keys, then all values, those of a branch together.
+    The affine map of each norm is folded into the first linear layer and
+    LayerScale into the last one; gradients flow through. The first outputs are
+    ordered as all queries, all keys, all values, grouped by branch.
     """
     weights = [half.first.weight * half.norm.weight for half in halves]
     biases = [
@@ -79,35 +77,12 @@ def fold(halves: Sequence[Half]) -> Folded:
 
 
 def _side_by_side(rows: Sequence[Tensor], parts: int) -> Tensor:
-    """Return rows (O, ...) of n branches as (n O, ...), part by part."""
+    """Interleave rows (O, ...) of n branches to (n O, ...), part by part."""
     split = [one.unflatten(0, (parts, -1)) for one in rows]
     return torch.cat(split, dim=1).flatten(0, 1)
 
 
-@torch.no_grad()
-def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
-    """Return the plain layer that n parallel layers are.
-
-    Returns:
-        TransformerEncoderLayer: A layer of n x h heads with n times the
-        hidden channels, without LayerScale and with norms that have no
-        affine.
-    """
-    layer = deepcopy(branches[0])
-    layer.ln1, _, _ = split_affine(layer.ln1)
-    layer.ln2, _, _ = split_affine(layer.ln2)
-    attn, ffn = layer.attn, layer.ffn
-    attn.qkv, attn.proj = _linear_layers(map(attention_half, branches))
-    attn.num_heads *= len(branches)
-    attn.embed_dims *= len(branches)  # what all heads have together
-    attn.gamma1 = nn.Identity()
-    ffn.layers[0][0], ffn.layers[1] = _linear_layers(map(ffn_half, branches))
-    ffn.feedforward_channels *= len(branches)
-    ffn.gamma2 = nn.Identity()
-    return layer
-
-
-def _linear_layers(halves) -> tuple[nn.Linear, nn.Linear]:
+def _fused(halves) -> tuple[nn.Linear, nn.Linear]:
     weight, bias, last_weight, last_bias = fold(list(halves))
     return _linear(weight, bias), _linear(last_weight, last_bias.sum(dim=0))
 
@@ -119,7 +94,7 @@ def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
 
 
 class ParallelLayer(BaseModule):
-    r"""A transformer layer of n attentions and then n FFNs side by side.
+    r"""A transformer layer with n parallel attentions, then n parallel FFNs.
 
     `Three things everyone should know about Vision Transformers`, section
     3.2:
@@ -128,87 +103,84 @@ class ParallelLayer(BaseModule):
         x' &= x + \sum_b \gamma_b \, \mathrm{MHSA}_b(\mathrm{LN}_b(x)) \\
         x'' &= x' + \sum_b \gamma'_b \, \mathrm{FFN}_b(\mathrm{LN}'_b(x'))
 
-    Each branch is a layer of mmpretrain with its own norms and LayerScale.
-    It offers what :class:`TokenReductionViT` uses of such a layer: ``ln1``,
-    ``attn`` (of n x h heads), ``ln2`` and ``ffn``. In training all branches
-    go through one matrix product a linear layer, with weights that
-    :func:`fold` joins anew in each pass; stochastic depth drops each branch
-    of each sample on its own. In evaluation, where a small batch would not
-    pay for that, they run in turn; :meth:`fuse` joins them for good.
+    Each branch is an mmpretrain layer with its own norms and LayerScale. The
+    class offers the interface that :class:`TokenReductionViT` needs: ``ln1``,
+    ``attn`` (with n x h heads), ``ln2`` and ``ffn``.
 
-    In training the parameters are read past their modules: hooks, LoRA or
-    FSDP wrappers on linear layers of the branches have no effect there.
+    In training, all branches share one matrix product per linear layer, whose
+    weights :func:`fold` joins in each pass; stochastic depth drops each branch
+    of each sample independently. Parameters are read directly: hooks, LoRA or
+    FSDP wrappers on linear layers in the branches have no effect. In
+    evaluation, the branches run sequentially, because joining would be slower
+    for small batches; :meth:`fuse` joins them permanently.
 
-    Args:
-        layer (TransformerEncoderLayer): The first branch. The others are
-            like it, with linear layers drawn anew.
-        branches (int): Their number, n.
-
-    Raises:
-        ValueError: If the layer has dropout, norms that are no LayerNorm, or
-            an FFN that is not of two linear layers.
+    Raises ValueError if the layer has dropout, norms other than LayerNorm, or
+    an FFN without exactly two linear layers.
     """
 
     def __init__(self, layer: TransformerEncoderLayer, branches: int):
         super().__init__()
         _check(layer)
-        more = [_drawn_anew(layer) for _ in range(branches - 1)]
+        more = [_reinitialized_copy(layer) for _ in range(branches - 1)]
         self.branches = ModuleList([layer, *more])
-        self.train(layer.training)  # not that of a frozen one
+        self.train(layer.training)  # copies may come from a frozen layer
 
+    @torch.no_grad()
     def fuse(self) -> nn.Module:
-        """Return the plain layer with the same outputs in evaluation; a
-        copy."""
-        return fused(self.branches)
+        """Return a plain copy with equal outputs in evaluation.
+
+        It has n x h heads, n times the hidden channels, no LayerScale, and
+        norms without affine map.
+        """
+        layer = deepcopy(self.branches[0])
+        layer.ln1, _, _ = split_affine(layer.ln1)
+        layer.ln2, _, _ = split_affine(layer.ln2)
+        attn, ffn = layer.attn, layer.ffn
+        number = len(self.branches)
+        attn.qkv, attn.proj = _fused(map(attention_half, self.branches))
+        attn.num_heads *= number
+        attn.embed_dims *= number  # total over all heads
+        attn.gamma1 = nn.Identity()
+        ffn.layers[0][0], ffn.layers[1] = _fused(map(ffn_half, self.branches))
+        ffn.feedforward_channels *= number
+        ffn.gamma2 = nn.Identity()
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) to tokens, where nothing is reduced."""
+        """Map tokens (B, N, C) to tokens, without a reduction."""
         x = x + attend(self.attn, self.ln1(x))[0]
         return self.ffn(self.ln2(x), identity=x)
 
     def ln1(self, x: Tensor) -> Tensor:
-        """Normalize as all norms before the attentions do.
-
-        Args:
-            x (Tensor): Tokens (B, N, C).
-
-        Returns:
-            Tensor: Normalized tokens (B, N, C), without the affine of a
-            branch.
-        """
-        return _bare_norm(self.branches[0].ln1, x)
+        """Normalize tokens (B, N, C) without any branch's affine map."""
+        return _normalize_only(self.branches[0].ln1, x)
 
     def ln2(self, x: Tensor) -> Tensor:
-        """Return the tokens as they are: norms are a part of :meth:`ffn`."""
+        """Return the tokens unchanged: :meth:`ffn` contains the norms."""
         return x
 
     @property
     def attn(self) -> 'BranchAttention | JoinedAttention':
-        """The attention of all branches, as :func:`attend` takes it."""
+        """Attention over all branches, an input for :func:`attend`."""
         kind = JoinedAttention if self.training else BranchAttention
         return kind(self.branches)
 
     def ffn(self, x: Tensor, identity: Tensor) -> Tensor:
-        """Return the sum of the FFNs, each with its norm.
-
-        Args:
-            x (Tensor): Tokens (B, N, C).
-            identity (Tensor): Tokens (B, N, C) that it is added to.
-        """
+        """Add the outputs of all FFNs, norms included, to ``identity``."""
         if not self.training:
             for layer in self.branches:
                 identity = layer.ffn(layer.ln2(x), identity=identity)
             return identity
         first = self.branches[0]
         folded = fold([ffn_half(layer) for layer in self.branches])
-        x = F.linear(_bare_norm(first.ln2, x), folded.weight, folded.bias)
+        x = F.linear(_normalize_only(first.ln2, x), folded.weight, folded.bias)
         x = first.ffn.layers[0][1](x)
         drop_prob = first.ffn.dropout_layer.drop_prob
-        return identity + _last(x, folded, drop_prob)
+        return identity + _last_linear(x, folded, drop_prob)
 
 
 class BranchAttention(SideBySide):
-    """The attentions of parallel branches."""
+    """Attentions of parallel branches, run sequentially."""
 
     def __init__(self, branches: Sequence[TransformerEncoderLayer]):
         self.branches = branches
@@ -216,7 +188,7 @@ class BranchAttention(SideBySide):
     def each(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
         """See :class:`SideBySide`."""
         for layer in self.branches:
-            yield layer.attn, _affine(layer.ln1, x)
+            yield layer.attn, _apply_affine(layer.ln1, x)
 
     def joined(self) -> 'JoinedAttention':
         """See :class:`SideBySide`."""
@@ -224,7 +196,7 @@ class BranchAttention(SideBySide):
 
 
 class JoinedAttention:
-    """The same as one attention of n x h heads: a product a linear layer."""
+    """Attentions of parallel branches as one attention with n x h heads."""
 
     proj_drop = gamma1 = out_drop = nn.Identity()
 
@@ -238,42 +210,36 @@ class JoinedAttention:
         self.folded = fold([attention_half(layer) for layer in branches])
 
     def qkv(self, x: Tensor) -> Tensor:
-        """Normalized tokens (B, N, C) to (B, N, 3nC)."""
+        """Map normalized tokens (B, N, C) to (B, N, 3nC)."""
         return F.linear(x, self.folded.weight, self.folded.bias)
 
     def proj(self, x: Tensor) -> Tensor:
-        """Values of all heads (B, N, nC) to the update (B, N, C)."""
-        return _last(x, self.folded, self.drop_prob)
+        """Map values from all heads (B, N, nC) to the update (B, N, C)."""
+        return _last_linear(x, self.folded, self.drop_prob)
 
 
-def _bare_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """Return a norm of the same eps without its affine map."""
+def _normalize_only(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    """Apply a norm without its affine map."""
     return F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
 
 
-def _affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """Return the rest of a norm, the affine of a branch."""
+def _apply_affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    """Apply only the affine map of a norm."""
     return torch.addcmul(norm.bias, x, norm.weight)
 
 
-def _last(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
-    """Last linear layer of all branches, with stochastic depth of each one.
-
-    Args:
-        x (Tensor): What enters it, (B, N, n I).
-        folded (Folded): Weights of the n branches.
-        drop_prob (float): See :func:`kept_branches`.
-    """
+def _last_linear(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
+    """Apply the last linear layers to (B, N, n I), with stochastic depth."""
     weight, bias = folded.last_weight, folded.last_bias
     if not drop_prob:
         return F.linear(x, weight, bias.sum(dim=0))
     kept = kept_branches(x, len(bias), drop_prob)
     x = x.unflatten(-1, (len(bias), -1)) * kept[:, None, :, None]
     x = F.linear(x.flatten(2), weight) + (kept @ bias)[:, None]
-    return x / (1 - drop_prob or 1)  # where none is kept, all are 0
+    return x / (1 - drop_prob or 1)  # avoid 0 / 0 if all are dropped
 
 
-def _drawn_anew(layer: TransformerEncoderLayer) -> TransformerEncoderLayer:
+def _reinitialized_copy(layer: nn.Module) -> nn.Module:
     layer = deepcopy(layer)
     for module in layer.modules():
         if isinstance(module, nn.Linear):
@@ -296,15 +262,9 @@ def _check(layer: TransformerEncoderLayer) -> None:
 
 
 def kept_branches(x: Tensor, branches: int, drop_prob: float) -> Tensor:
-    """Draw the branches of samples that stochastic depth keeps.
+    """Sample the branches kept by stochastic depth: 1 or 0, (B, n).
 
-    Args:
-        x (Tensor): Has the number of samples B, type and device.
-        branches (int): Number of branches, n.
-        drop_prob (float): Probability that a branch of a sample is dropped,
-            independent of all others.
-
-    Returns:
-        Tensor: 1 or 0, (B, n).
+    ``x`` provides batch size, dtype and device; each branch of each sample is
+    dropped independently.
     """
     return x.new_empty(x.size(0), branches).bernoulli_(1 - drop_prob)

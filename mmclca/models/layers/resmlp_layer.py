@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Layers of ResMLP: affine maps, communication of patches, FFNs."""
+"""Layers of ResMLP: affine maps, communication across patches, FFNs."""
 
 from copy import deepcopy
 from math import prod
@@ -16,19 +16,19 @@ from mmclca.registry import MODELS
 
 @MODELS.register_module()
 class Affine(nn.Module):
-    r"""A factor and a shift a channel, :math:`\alpha \odot x + \beta`.
+    r"""A factor and a shift per channel, :math:`\alpha \odot x + \beta`.
 
-    What ResMLP has in place of a norm: nothing is taken from a batch or from
-    tokens. It goes where mmpretrain takes a ``norm_cfg``, of tokens.
+    ResMLP's replacement for norms: it uses no statistics of batches or tokens.
+    Available as a ``norm_cfg`` for tokens.
 
     Source: Touvron's thesis (2022), equation 4.1.
 
     Args:
         num_features (int): Channels, C.
-        eps (float): Not used; mmpretrain builds every norm with one.
-            Defaults to 0.0.
-        alpha (float): Initial value of the factors. Defaults to 1.0, with
-            which it gives what it takes.
+        eps (float): Unused; mmpretrain passes it to every norm. Defaults to
+            0.0.
+        alpha (float): Initial value of the factors. Defaults to 1.0, the
+            identity.
     """
 
     def __init__(
@@ -39,16 +39,14 @@ class Affine(nn.Module):
         self.beta = nn.Parameter(torch.zeros(num_features))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., C) to the same shape."""
+        """Map (..., C) to the same shape."""
         return torch.addcmul(self.beta, x, self.alpha)
 
 
 def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
-    """Split a norm or a scale into itself without its affine map, and that.
+    """Split a norm or scale into a parameter-free module, factors and shifts.
 
-    Returns:
-        tuple[nn.Module, Tensor, Tensor]: A module without parameters, and
-        the factors and shifts of what follows it, (C,).
+    Factors and shifts, (C,), apply after the module.
     """
     if isinstance(part, Affine):
         return nn.Identity(), part.alpha, part.beta
@@ -60,14 +58,13 @@ def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
 
 
 class PatchLinear(nn.Linear):
-    """A linear layer from N to M patches, the same for all channels.
+    """A linear layer from N to M patches, shared by all channels.
 
-    One product an image: nothing is transposed, neither here nor in what
-    follows.
+    One batched product, without transposing tokens.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) to tokens (B, M, C)."""
+        """Map tokens (B, N, C) to (B, M, C)."""
         weight = self.weight.expand(x.size(0), -1, -1)
         return torch.baddbmm(self.bias[:, None], weight, x)
 
@@ -82,19 +79,19 @@ class PatchMLP(FFN):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) to tokens (B, N, C)."""
+        """Map tokens (B, N, C) to tokens (B, N, C)."""
         return super().forward(x.mT).mT
 
 
 class GridConvs(nn.Sequential):
-    """Convolutions over the grid of patches."""
+    """Convolutions over the patch grid."""
 
     def __init__(self, grid: tuple[int, int], *convs: nn.Conv2d):
         super().__init__(*convs)
         self.grid = grid
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) to tokens (B, N, C)."""
+        """Map tokens (B, N, C) to tokens (B, N, C)."""
         x = x.mT.unflatten(2, self.grid)
         return super().forward(x).flatten(2).mT
 
@@ -103,8 +100,8 @@ def _conv(channels: int, groups: int = 1) -> nn.Conv2d:
     return nn.Conv2d(channels, channels, 3, padding=1, groups=groups)
 
 
-# how the patches communicate, tokens (B, N, C) to tokens, by channels and
-# grid: Touvron's thesis (2022), section 4.2 and its ablation of ResMLP
+# layers across patches, tokens (B, N, C) to tokens, for channels and grid:
+# Touvron's thesis (2022), section 4.2 and its ablation of ResMLP
 COMMUNICATIONS = dict(
     linear=lambda dims, grid: PatchLinear(prod(grid), prod(grid)),
     none=lambda dims, grid: nn.Identity(),
@@ -118,23 +115,20 @@ COMMUNICATIONS = dict(
 
 
 class FoldedMixing(nn.Module):
-    r"""A linear layer across patches with the affine maps around it.
+    r"""A linear layer across patches, with the surrounding affine maps folded.
 
-    The factors of a channel commute with the layer, which all channels share,
-    but cannot be a part of it; what is left of the shifts is one for a patch
-    and a channel:
+    The channel factors commute with the layer, which all channels share, but
+    cannot be merged into its weights. The shifts reduce to one value per patch
+    and channel:
 
     .. math::
         \gamma \odot (A (\alpha \odot x + \beta) + a) + \beta' =
         \gamma \odot \alpha \odot A x +
         \gamma \odot (A \beta + a) + \beta'
 
-    Args:
-        mix (PatchLinear): :math:`A`, (M, N), and :math:`a`, (M,).
-        before (tuple[Tensor, Tensor]): :math:`\alpha` and :math:`\beta`,
-            (C,).
-        after (tuple[Tensor, Tensor]): :math:`\gamma` and :math:`\beta'`,
-            (C,).
+    ``mix`` holds :math:`A` (M, N) and :math:`a` (M,), ``before``
+    :math:`\alpha` and :math:`\beta` (C,), and ``after`` :math:`\gamma` and
+    :math:`\beta'` (C,).
     """
 
     def __init__(
@@ -151,35 +145,21 @@ class FoldedMixing(nn.Module):
         self.weight = mix.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) to tokens (B, M, C)."""
+        """Map tokens (B, N, C) to (B, M, C)."""
         mixed = self.weight.expand(x.size(0), -1, -1).bmm(x)
         return torch.addcmul(self.shift, mixed, self.scale)
 
 
 class ResMLPLayer(BaseModule):
-    r"""Communication of patches, then an FFN, each with a residual.
+    r"""Communication across patches, then an FFN, each with a residual.
 
     .. math::
         d &= x + \gamma_1 \odot A \, \mathrm{Aff}_1(x) \\
         y &= d + \gamma_2 \odot C \, \mathrm{GELU}(B \, \mathrm{Aff}_2(d))
 
-    Source: Touvron's thesis (2022), equations 4.2 and 4.3; of the affine maps
-    after the branches there are only the factors, as the counts there say.
-
-    Args:
-        embed_dims (int): Channels C; 4C in the FFN.
-        mix (nn.Module): What lets patches communicate, tokens (B, N, C) to
-            tokens (B, N, C).
-        norm_cfg (dict): Config of what precedes each branch, :class:`Affine`
-            or LayerNorm.
-        layer_scale_init_value (float): Initial value of the factors after
-            the branches.
-        drop_path_rate (float): That of stochastic depth. Defaults to 0.0.
-        with_post_beta (bool): Whether there are shifts after the branches,
-            too. Defaults to False.
-
-    Raises:
-        ValueError: If the norm is neither of these.
+    Source: Touvron's thesis (2022), equations 4.2 and 4.3. The affine maps
+    after the branches have factors only, in agreement with the thesis'
+    parameter counts; ``with_post_beta`` adds the shifts.
     """
 
     def __init__(
@@ -207,29 +187,28 @@ class ResMLPLayer(BaseModule):
             act_cfg=dict(type='GELU'),
             dropout_layer=dict(type='DropPath', drop_prob=drop_path_rate),
         )
-        self.ffn.gamma2 = gamma2  # FFN alone has none where it is zero
+        self.ffn.gamma2 = gamma2  # FFN builds none for a zero value
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, C) to tokens (B, N, C)."""
-        return self.feed(x + self.communicate(x))
+        """Map tokens (B, N, C) to tokens (B, N, C)."""
+        return self.ffn_block(x + self.mix_patches(x))
 
-    def communicate(self, x: Tensor) -> Tensor:
-        """Compute the first branch, across patches: tokens to tokens."""
+    def mix_patches(self, x: Tensor) -> Tensor:
+        """Compute the update of the first branch, across patches."""
         return self.drop_path(self.gamma1(self.mix(self.norm1(x))))
 
-    def feed(self, x: Tensor) -> Tensor:
-        """Second half, of single tokens (B, N, C)."""
+    def ffn_block(self, x: Tensor) -> Tensor:
+        """Run the second branch with its residual, token by token."""
         return self.ffn(self.norm2(x), identity=x)
 
     @torch.no_grad()
     def fused(self) -> 'ResMLPLayer':
-        """Return the same layer with its affine maps in the linear layers; a
-        copy.
+        """Return a copy with the affine maps folded into linear layers.
 
-        Those of the FFN are gone, and those around a linear layer across
-        patches become a factor a channel and a shift a patch and channel,
-        see :class:`FoldedMixing`. Around other communication they stay:
-        GELU, or the border of a convolution, comes in between.
+        The FFN absorbs its affine maps. Around a linear layer across patches,
+        they become a factor per channel and a shift per patch and channel, see
+        :class:`FoldedMixing`. Around other communication they remain, because
+        GELU or the border of a convolution intervenes.
         """
         layer = deepcopy(self)
         if isinstance(layer.ffn.gamma2, nn.Identity):  # fused before
@@ -245,25 +224,24 @@ class ResMLPLayer(BaseModule):
 
 
 class ClassMLPLayer(ResMLPLayer):
-    """A class token reads the patches, which stay as they are.
+    """A class token aggregates patches, which do not change.
 
     CaiT's class attention with a linear layer, from class token and patches
-    to the class token, in the place of attention.
+    to the class token, instead of attention.
 
     Source: Touvron's thesis (2022), section 4.2.
     """
 
     def forward(self, cls: Tensor, patches: Tensor) -> Tensor:
-        """Return the class token (B, 1, C) after it read patches (B, N, C)."""
+        """Update the class token (B, 1, C) from patches (B, N, C)."""
         x = torch.cat((cls, patches), dim=1)
-        return self.feed(cls + self.communicate(x))
+        return self.ffn_block(cls + self.mix_patches(x))
 
 
 def build_affine(norm_cfg: dict, channels: int) -> nn.Module:
-    """Build a norm whose affine map can be folded.
+    """Build a norm with an affine map that can be folded.
 
-    Raises:
-        ValueError: If the norm is neither :class:`Affine` nor LayerNorm.
+    Only :class:`Affine` and LayerNorm are supported.
     """
     norm = build_norm_layer(norm_cfg, channels)
     if not isinstance(norm, Affine | nn.LayerNorm):
@@ -275,7 +253,7 @@ def build_affine(norm_cfg: dict, channels: int) -> nn.Module:
 
 
 def fold_into(ffn: FFN, alpha: Tensor, beta: Tensor) -> None:
-    """Fold the factors and shifts before an FFN, and its scale, in place."""
+    """Fold the affine map before an FFN, and its LayerScale, in place."""
     first, last = ffn.layers[0][0], ffn.layers[1]
     _, gamma, shift = split_affine(ffn.gamma2)
     first.bias += first.weight @ beta

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Talking heads: attention whose heads are mixed around the softmax."""
+"""Talking heads: attention with heads mixed before and after the softmax."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from mmpretrain.models.backbones.vision_transformer import (
@@ -12,25 +13,19 @@ from torch import Tensor, nn
 
 from ..reduction.attention import Attended, MixedHeads, attend, logits_of
 
-# queries at a time: the maps of 577 tokens then take less than an FFN
+# queries per chunk: maps for 577 tokens then need less memory than an FFN
 CHUNK_SIZE = 128
 
 
 class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
-    """mmpretrain's attention with linear maps over the heads.
+    """mmpretrain's attention with linear maps across the heads.
 
-    Logits of all heads are mixed before the softmax, weights after it, so
-    that rows of weights need not sum to 1. Without autograd no more than the
-    maps of ``CHUNK_SIZE`` queries are in memory.
+    Logits are mixed across heads before the softmax and weights after it, so
+    rows need not sum to 1. Without autograd, memory holds the maps of
+    ``CHUNK_SIZE`` queries at most.
 
     Source: Touvron's thesis (2022), section 3.7, after `Talking-Heads
     Attention`.
-
-    Args:
-        *sizes (int): ``embed_dims`` and ``num_heads``.
-        drop_path_rate (float): Rate of stochastic depth. Defaults to 0.
-        **attention: ``qkv_bias`` and ``layer_scale_init_value`` of
-            ``MultiheadAttention``.
     """
 
     def __init__(self, *sizes: int, drop_path_rate: float = 0.0, **attention):
@@ -40,14 +35,14 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
         self.mix_weights = nn.Linear(self.num_heads, self.num_heads)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalized tokens (B, N, C) to the update of the residual."""
+        """Map normalized tokens (B, N, C) to the residual update."""
         return attend(self, x)[0]
 
     def attended(
         self, q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None
     ) -> Attended:
         """See :class:`MixedHeads`."""
-        return AttendedTalking(self, q, k, v, key_bias)
+        return AttendedTalking(q, k, v, key_bias, attn=self)
 
     def read(self, attended: Attended) -> Tensor:
         """See :class:`MixedHeads`."""
@@ -56,34 +51,18 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
         return torch.cat(parts, dim=2)
 
 
+@dataclass
 class AttendedTalking(Attended):
-    """Queries, keys and values of talking heads.
+    """Queries, keys and values of talking heads; ``attn`` mixes the heads."""
 
-    Args:
-        attn (TalkingHeadsAttention): Mixes the heads.
-        q (Tensor): Queries (B, H, N, D).
-        k (Tensor): Keys (B, H, N, D).
-        v (Tensor): Values (B, H, N, D).
-        key_bias (Tensor, optional): Added to the mixed logits, (B, 1, 1, N).
-    """
-
-    def __init__(
-        self,
-        attn: TalkingHeadsAttention,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_bias: Tensor | None,
-    ):
-        super().__init__(q, k, v, key_bias)
-        self.attn = attn
+    attn: TalkingHeadsAttention = field(kw_only=True)
 
     def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
-        """See :class:`Attended`: those after the second mixing.
+        """Compute the weights after the second mixing; see :class:`Attended`.
 
-        The bias of keys is between the two, and what the second adds to all
-        weights it adds as often as a key counts: a token that is two patches
-        is read as these two, and one of weight 0 is not read.
+        The key bias is added between both mixings. The second mixing's own
+        bias is multiplied by the token size: a token merged from two patches
+        acts like these two, and a token with weight 0 is ignored.
         """
         logits, counts = logits_of(q, self.k), None
         logits = _mix(self.attn.mix_logits, logits)
@@ -96,16 +75,11 @@ class AttendedTalking(Attended):
 def _mix(
     linear: nn.Linear, maps: Tensor, counts: Tensor | None = None
 ) -> Tensor:
-    """Mix the heads of maps (B, H, n, N) linearly; places stay.
+    """Mix the heads of maps (B, H, n, N) linearly, position by position.
 
-    ``linear`` itself would have the heads last, which takes copies and twice
-    the time of all attention.
-
-    Args:
-        linear (nn.Linear): From H heads to as many.
-        maps (Tensor): Logits or weights.
-        counts (Tensor, optional): How often its bias is added to each key,
-            (B, 1, 1, N). Defaults to None, once.
+    Applying ``linear`` directly needs the heads last: copies, and twice the
+    time of the whole attention. ``counts`` (B, 1, 1, N) multiplies the bias
+    for each key.
     """
     weight = linear.weight.expand(maps.size(0), -1, -1)
     if counts is None:
@@ -116,7 +90,7 @@ def _mix(
 
 
 class TalkingHeadsLayer(TransformerEncoderLayer):
-    """mmpretrain's layer of a vision transformer, with talking heads."""
+    """mmpretrain's vision transformer layer with talking heads."""
 
     def __init__(self, embed_dims: int, num_heads: int, **layer):
         super().__init__(embed_dims, num_heads, **layer)

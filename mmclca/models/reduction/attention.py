@@ -14,14 +14,14 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 @dataclass
 class Attended:
-    """Queries, keys and values of the attention of a layer.
+    """Queries, keys and values of an attention layer.
 
     Args:
         q (Tensor): Queries (B, H, N, D).
         k (Tensor): Keys (B, H, N, D).
         v (Tensor): Values (B, H, N, D).
-        key_bias (Tensor, optional): Added to the logits, (B, 1, 1, N), or a
-            row a query, (B, H, N, N).
+        key_bias (Tensor, optional): Added to the logits, (B, 1, 1, N), or one
+            row per query, (B, H, N, N).
     """
 
     q: Tensor
@@ -30,32 +30,32 @@ class Attended:
     key_bias: Tensor | None = None
 
     def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
-        """Compute with what weights some queries read, (B, H, n, N).
+        """Compute the attention weights of some queries, (B, H, n, N).
 
         Args:
-            q (Tensor): Those queries, (B, H, n, D): the first ones, unless
-                all have the same bias.
+            q (Tensor): Queries (B, H, n, D): the first n, unless all have the
+                same bias.
             softmax (Callable, optional): See :func:`attend`.
         """
         bias = self.key_bias
-        if bias is not None:  # where rows differ, they are all or CLS's
+        if bias is not None:  # row n belongs to query n
             bias = bias[..., : q.size(2), :]
         logits = logits_of(q, self.k, bias)
         return logits.softmax(-1) if softmax is None else softmax(logits)
 
     def cls_attn(self) -> Tensor:
-        """Compute the attention of CLS to all tokens, (B, H, N).
+        """Compute the attention from CLS to all tokens, (B, H, N).
 
-        One row, O(N): the N x N map is never made. Dropout of the attention
-        weights is left out, so that a selection depends on the image only.
+        Only one row of the N x N map is computed, in O(N). Attention dropout
+        is omitted, so that a selection depends only on the image.
         """
         return self.weights(self.q[:, :, :1])[:, :, 0]
 
     def received(self, chunk_size: int = 128) -> Tensor:
-        """Sum the attention that each token gets from all, (B, N).
+        """Sum the attention that each token receives from all tokens, (B, N).
 
-        The column sums of the whole map, over heads and queries, in O(N)
-        memory: a few queries at a time.
+        These are the column sums of the attention map over heads and queries,
+        in O(N) memory, as queries are processed in chunks.
         """
         total = self.k.new_zeros(self.k.size(0), self.k.size(2))
         for q in self.q.split(chunk_size, dim=2):
@@ -64,9 +64,9 @@ class Attended:
 
 
 class AttendedInTurn(Attended):
-    """Those of attentions side by side, as if of one with all heads.
+    """Queries, keys and values of parallel attentions as one with all heads.
 
-    Joined where it is asked for, which is once in few layers.
+    They are concatenated on demand, since few layers need them.
     """
 
     def __init__(self, parts: Sequence[Attended]):
@@ -87,17 +87,17 @@ class AttendedInTurn(Attended):
 
 
 class SideBySide:
-    """Base of parallel attentions, which :func:`attend` runs in turn.
+    """Base for parallel attentions, which :func:`attend` runs one by one.
 
-    To join their results would take time. They are joined only if the logits
-    of all heads are needed. A subclass defines ``each(x)``, which yields each
+    This is faster than joining them. They are joined only if the logits of all
+    heads are needed. A subclass defines ``each(x)``, which yields each
     attention with its input from tokens (B, N, C), and ``joined()``, one
-    attention with all heads and the same update.
+    attention with all heads and the same output.
     """
 
 
 class MixedHeads:
-    """Base of attention with mixed heads, which no fused kernel computes.
+    """Base for attention that mixes heads, which fused kernels do not support.
 
     A subclass defines ``attended(q, k, v, key_bias)``, an :class:`Attended`
     with the weights of mixed heads, and ``read(attended)``, the weighted
@@ -106,7 +106,7 @@ class MixedHeads:
 
 
 def logits_of(q: Tensor, k: Tensor, key_bias: Tensor | None = None) -> Tensor:
-    """Compute the logits (B, H, M, N) of queries and keys."""
+    """Compute the logits (B, H, M, N) for queries and keys."""
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
 
@@ -129,21 +129,20 @@ def attend(
     key_bias: Tensor | None = None,
     softmax: Callable | None = None,
 ) -> tuple[Tensor, Attended]:
-    """Run mmpretrain's ``MultiheadAttention.forward``, opened.
+    """Run mmpretrain's ``MultiheadAttention`` and return its q, k and v, too.
 
     Args:
-        attn (MultiheadAttention | SideBySide | MixedHeads): The attention of
-            a layer.
+        attn (MultiheadAttention | SideBySide | MixedHeads): Attention of a
+            layer.
         x (Tensor): Normalized tokens (B, N, C).
-        key_bias (Tensor, optional): Added to the logits of each key,
-            (B, 1, 1, N), or of each pair, (B, H, N, N); attention stays
-            fused.
-        softmax (Callable, optional): Turns logits (B, H, N, N) into weights
-            in place of the softmax; attention is not fused then.
+        key_bias (Tensor, optional): Added to the logits of each key, (B, 1, 1,
+            N), or of each pair, (B, H, N, N); attention stays fused.
+        softmax (Callable, optional): Maps logits (B, H, N, N) to weights
+            replacing the softmax; attention is not fused then.
 
     Returns:
         tuple[Tensor, Attended]: The update of the residual stream, (B, N, C),
-        and what the attention saw.
+        and queries, keys and values.
     """
     if isinstance(attn, SideBySide):
         if softmax is None:
@@ -168,14 +167,15 @@ def attend(
 
 
 def masked_softmax(logits: Tensor, decision: Tensor, eps: float = 1e-6):
-    """Take the softmax over the tokens kept; each also attends to itself.
+    """Apply a softmax over the kept tokens and the token itself.
 
-    `DynamicViT`, section 3.3, equations 10 and 11; ``eps`` keeps gradients.
+    `DynamicViT`, section 3.3, equations 10 and 11.
 
     Args:
-        logits (Tensor): (B, H, N, N).
-        decision (Tensor): 1 for a token kept, 0 for one dropped, (B, N).
-        eps (float): Mass that is spread over all tokens. Defaults to 1e-6.
+        logits (Tensor): Attention logits (B, H, N, N).
+        decision (Tensor): 1 for a kept token, 0 for a dropped one, (B, N).
+        eps (float): Weight spread over all tokens, for their gradients.
+            Defaults to 1e-6.
     """
     N = logits.size(-1)
     itself = torch.eye(N, device=logits.device, dtype=logits.dtype)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Clustering of tokens, batched, without gradients."""
+"""Batched clustering of tokens, without gradients."""
 
 import torch
 from torch import Tensor
@@ -8,10 +8,10 @@ from .attention import at_least_float32
 
 
 def distances(x: Tensor) -> Tensor:
-    """Measure distances between all tokens (B, N, C) of an image, (B, N, N).
+    """Compute distances between the tokens (B, N, C) of an image, (B, N, N).
 
-    Exactly symmetric and 0 to itself, which rounding is not: else tokens
-    that are alike would be told apart by the size of the batch.
+    Rounding is removed: the matrix is symmetric with a diagonal of 0.
+    Otherwise equal tokens would differ depending on the batch size.
     """
     x = at_least_float32(x)
     distance = torch.cdist(x, x)
@@ -22,20 +22,20 @@ def distances(x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
-    """Cluster by peaks of density among nearest neighbors (DPC-KNN).
+    """Cluster by density peaks over nearest neighbors (DPC-KNN).
 
-    Du, Ding and Jia, 2016, as TCFormer uses it: centers are far from any
-    denser token, and the others go to the nearest center.
+    Du, Ding and Jia, 2016, as in TCFormer: centers are far from any denser
+    token, and other tokens join the nearest center.
 
     Args:
         y (Tensor): Tokens (B, N, C).
-        num_clusters (int): Clusters to make.
-        num_neighbors (int): Neighbors that the density looks at, the token
-            itself among them.
-        noise (float): Largest random number that breaks ties of density.
+        num_clusters (int): Clusters.
+        num_neighbors (int): Neighbors that define the density, the token
+            itself included.
+        noise (float): Largest random number added to break ties of density.
 
     Returns:
-        Tensor: The cluster of each token, (B, N).
+        Tensor: Cluster per token, (B, N).
     """
     distance = distances(y) / y.size(-1) ** 0.5
     nearest = distance.topk(num_neighbors, dim=-1, largest=False).values
@@ -54,7 +54,7 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
 
 @torch.no_grad()
 def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
-    """Find K medoids of tokens (B, N, C), from those of largest weight."""
+    """Find K medoids of tokens (B, N, C), starting from large weights."""
     distance = distances(x)
     medoids = weight.topk(num, dim=1).indices
     for _ in range(iterations):
@@ -64,15 +64,10 @@ def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
 
 
 def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
-    """Find the cluster of each token, that of the nearest medoid.
+    """Return the cluster per token, (B, N), by the nearest medoid.
 
-    Args:
-        distance (Tensor): Distances between tokens, (B, N, N).
-        medoids (Tensor): Positions of the medoids, (B, K).
-
-    Returns:
-        Tensor: Clusters (B, N). A medoid is in its own, even where another
-        one is equal to it, so that no cluster is empty.
+    A medoid stays in its cluster even if another one is equal, so that no
+    cluster is empty.
     """
     index = medoids.unsqueeze(-1).expand(-1, -1, distance.size(2))
     label = distance.gather(1, index).argmin(dim=1)
@@ -81,17 +76,7 @@ def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
 
 
 def _update(distance: Tensor, weight: Tensor, label: Tensor, num: int):
-    """Find the medoids, in each cluster the token nearest to all others.
-
-    Args:
-        distance (Tensor): Distances between tokens, (B, N, N).
-        weight (Tensor): Weight of each token in the sums, (B, N).
-        label (Tensor): The cluster of each token, (B, N).
-        num (int): Clusters K.
-
-    Returns:
-        Tensor: Positions (B, K).
-    """
+    """Return the tokens (B, K) with the least summed distance per cluster."""
     together = label.unsqueeze(1) == label.unsqueeze(2)
     cost = (distance * together * weight.unsqueeze(2)).sum(dim=1)  # (B, N)
     least = cost.new_full((cost.size(0), num), torch.inf)

@@ -14,45 +14,43 @@ from .tokens import Tokens
 
 @MODELS.register_module()
 class CrossLayerCache(BaseModule):
-    """Cross-layer cache (CLC): puts back what a reduction throws away.
+    """Cross-layer cache (CLC): restores information lost in a reduction.
 
-    After each layer the average of the patch tokens and the CLR tokens are
-    cached. After each reduction, and once before the last layer, what has
-    been cached is appended to the sequence and the cache is emptied.
-    `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
-    Image Recognition`, section III-C.
+    After each layer, the average of the patch tokens and the CLR tokens are
+    cached. After each reduction, and once before the last layer, the cached
+    tokens are appended to the sequence and the cache is emptied. `Cross-Layer
+    Cache Aggregation for Token Reduction in Ultra-Fine-Grained Image
+    Recognition`, section III-C.
 
-    After the first recovery "the CLR tokens" are the last ``num_tokens`` of
-    the sequence.
+    After the first recovery, "the CLR tokens" are the last ``num_tokens``
+    tokens of the sequence.
 
     Args:
-        num_tokens (int): Cross-layer register (CLR) tokens, learned, at the
-            end of the sequence. Defaults to 1.
-        with_gap (bool): Whether to cache the average of the tokens.
+        num_tokens (int): Learned cross-layer register (CLR) tokens at the end
+            of the sequence. Defaults to 1.
+        with_gap (bool): Whether to cache the token average. Defaults to True.
+        recover_at_last (bool): Whether to recover before the last layer, too.
             Defaults to True.
-        recover_at_last (bool): Whether to recover before the last layer too.
-            Defaults to True.
-        pool_cls (bool): Whether the average covers the prefix, CLS.
-            Defaults to False.
-        pool_clr (bool): Whether the average covers the CLR tokens in the
+        pool_cls (bool): Whether the average includes the prefix, CLS. Defaults
+            to False.
+        pool_clr (bool): Whether the average includes the CLR tokens in the
             layers before the first reduction. Defaults to False.
-        clr_at_cls (bool): Whether CLR tokens start at the position of CLS
-            too, where loaded weights have one, instead of near none as in
-            the authors' code. What that changes is told in
-            docs/results/leaf40.md. Defaults to False.
-        protect_clr (bool): Whether a reduction always keeps the CLR tokens,
-            in place of the worst that it would keep else: with :class:`TopK`
-            and :class:`EViT`. Defaults to False, as in the authors' code,
-            where they are dropped as any token.
-        embed_dims (int): Channels C; the backbone fills it in.
-        num_layers (int): Layers of the backbone, which fills it in.
-        reduce_at (Sequence[int]): Layers with a reduction; the backbone
-            fills it in.
+        clr_at_cls (bool): Whether CLR tokens start at the position embedding
+            of CLS, if loaded weights have one, and not close to zero as in the
+            authors' code. docs/results/leaf40.md compares both. Defaults to
+            False.
+        protect_clr (bool): Whether a reduction always keeps the CLR tokens, in
+            place of the lowest-scoring kept tokens; for :class:`TopK` and
+            :class:`EViT`. Defaults to False, as in the authors' code, which
+            may drop them.
+        embed_dims (int): Channels C; set by the backbone.
+        num_layers (int): Backbone layers; set by the backbone.
+        reduce_at (Sequence[int]): Layers with a reduction; set by the
+            backbone.
         init_cfg (dict, optional): Initialization config.
 
     Raises:
-        ValueError: If nothing would be cached, or there is no layer to
-            recover after.
+        ValueError: If there is nothing to cache, or no reduction.
     """
 
     def __init__(
@@ -96,23 +94,23 @@ class CrossLayerCache(BaseModule):
         clr = tokens.x[:, :0]
         if self.num_tokens:
             clr = (self.clr + self.clr_pos).expand(tokens.x.size(0), -1, -1)
-        tokens = tokens.append(clr)  # even of none, the trace tells of it
-        return self._noted(tokens, num_pooled)
+        tokens = tokens.append(clr)  # even 0 tokens, to mark the trace
+        return self._with_counts(tokens, num_pooled)
 
-    def _noted(self, tokens: Tokens, num_pooled: int) -> Tokens:
-        """Note what the average covers and what is protected."""
+    def _with_counts(self, tokens: Tokens, num_pooled: int) -> Tokens:
+        """Set the number of pooled and protected tokens."""
         return replace(
             tokens, num_pooled=num_pooled, num_protected=self.num_protected
         )
 
     def forward(self, layer: int, tokens: Tokens, cached: list) -> Tokens:
-        """Recover what is due after ``layer``, then cache its output.
+        """Recover after ``layer`` if due, then cache its output.
 
         Args:
-            layer (int): Index of the layer that made the tokens.
+            layer (int): Layer index of the tokens.
             tokens (Tokens): Output of the layer.
-            cached (list[Tensor]): Entries since the last recovery, local to
-                one forward pass; changed in place.
+            cached (list[Tensor]): Entries since the last recovery in this
+                forward pass; changed in place.
         """
         if layer in self.recover_at:
             tokens = self.recover(tokens, cached)
@@ -121,21 +119,21 @@ class CrossLayerCache(BaseModule):
         return tokens
 
     def recover(self, tokens: Tokens, cached: list) -> Tokens:
-        """Append the entries in the order of their layers; empty the list."""
+        """Append the cached entries in layer order, and empty the list."""
         num_pooled = tokens.x.size(1)
         if cached:
             tokens = tokens.append(torch.cat(cached, dim=1))
         cached.clear()
-        return self._noted(tokens, num_pooled)
+        return self._with_counts(tokens, num_pooled)
 
     def entry(self, tokens: Tokens) -> list[Tensor]:
-        """List what a layer leaves in the cache: average, then CLR tokens."""
+        """Return the cache entry of a layer: average, then CLR tokens."""
         entry = []
         if self.with_gap:
             first = 0 if self.pool_cls else tokens.num_prefix
             entry.append(tokens.average(first, tokens.num_pooled))
         if self.num_tokens:
-            # never the prefix, where few tokens may be left; a view would keep
-            # the whole sequence in memory
+            # slice the body, as the prefix is not cached; clone, as a view
+            # would keep the whole sequence in memory
             entry.append(tokens.body[:, -self.num_tokens :].clone())
         return entry

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Agglomerative clustering of tokens, all images in step, without gradients.
+"""Agglomerative clustering of tokens, batched, without gradients.
 
-A tree says which token each one is joined to and at what distance; it is cut
-where as many clusters are left as are asked for.
+A tree stores the parent of each token and the distance of the join. Cutting
+the tree gives the requested number of clusters.
 """
 
 from functools import partial
@@ -14,42 +14,37 @@ from .attention import at_least_float32
 
 LINKAGES = ('average', 'complete', 'single')
 FAR = 16.0  # more than any cosine distance
-FEW = 64  # clusters of which those that are gone may stay
+FEW = 64  # removed clusters are dropped only above this size
 
 
 @torch.no_grad()
 def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
-    """Cluster tokens by cosine distance, joining the nearest clusters first.
+    """Cluster unit-length tokens (B, N, D) by cosine distance, nearest first.
 
-    Args:
-        metric (Tensor): Tokens of unit length, (B, N, D).
-        num_clusters (int): Clusters to make, at most N.
-        linkage (str): Distance of two clusters: 'average' or the largest
-            ('complete') or smallest ('single') of all pairs of their tokens.
-
-    Returns:
-        Tensor: The cluster of each token, (B, N), numbered by first members.
+    The distance between two clusters is the 'average', largest ('complete') or
+    smallest ('single') one between their tokens. Returns the cluster per
+    token, (B, N), numbered by first members.
     """
     metric = at_least_float32(metric)
     distance = 1 - metric @ metric.transpose(1, 2)
-    distance = _symmetric(distance.nan_to_num(2.0))  # of broken weights
+    distance = _symmetric(distance.nan_to_num(2.0))  # NaN weights
     if linkage == 'single':
         return _cut(num_clusters, *_spanning_tree(distance))
     return _cut(num_clusters, *_tree(distance, num_clusters, linkage))
 
 
 def _symmetric(distance: Tensor) -> Tensor:
-    """Make distances (B, L, L) exactly symmetric, which rounding is not."""
+    """Remove rounding: make (B, L, L) symmetric, with a far diagonal."""
     distance = torch.maximum(distance, distance.transpose(1, 2))
     itself = torch.eye(distance.size(1), device=distance.device)
     return torch.maximum(distance, FAR * itself)
 
 
 def _tree(distance: Tensor, num_clusters: int, linkage: str):
-    """Join all pairs of clusters that are nearest to each other, in rounds.
+    """Join all mutually nearest clusters, in rounds.
 
-    With these linkages no join makes clusters nearer to others, so that the
-    order of joins does not matter.
+    With these linkages, no join brings clusters closer to others, so the order
+    of the joins does not matter.
     """
     B, N, _ = distance.shape
     first = torch.arange(N, device=distance.device).repeat(B, 1)
@@ -68,7 +63,7 @@ def _tree(distance: Tensor, num_clusters: int, linkage: str):
 
 
 def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
-    """Tell whether a join to come may be one of the lowest."""
+    """Return whether a later join may be among the lowest ones."""
     sure = others[-1] < near.amin(dim=1, keepdim=True)
     return (sure.sum(dim=1) < num_joins).any()
 
@@ -76,28 +71,19 @@ def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
 def _join(
     distance, near, partner, first, size, gone, parent, height, linkage: str
 ):
-    """Do one round of joins.
+    """Join all mutually nearest clusters once and return the new state.
 
-    Args:
-        distance (Tensor): Distances between clusters, (B, L, L).
-        near (Tensor): The least distance of each, (B, L).
-        partner (Tensor): The one it is to, (B, L).
-        first (Tensor): The first token of each, (B, L).
-        size (Tensor): Tokens in each, (B, L).
-        gone (Tensor): Whether there is no cluster in that place, (B, L).
-        parent (Tensor): The token that each one is joined to, (B, N).
-        height (Tensor): At what distance, (B, N).
-        linkage (str): 'average' or 'complete'.
-
-    Returns:
-        tuple[Tensor]: The same after it, with fewer places L where images
-        have fewer clusters; in a compiled model all stay.
+    The state per cluster, (B, L), is the distance ``near`` to its ``partner``,
+    its ``first`` token, its ``size`` and whether it is ``gone``, joined to
+    another one; ``distance`` is (B, L, L). The tree has a ``parent`` and a
+    ``height`` per token, (B, N). L shrinks with the clusters, except in a
+    compiled model.
     """
     place = torch.arange(near.size(1), device=near.device)
     mutual = partner.gather(1, partner) == place
     other = torch.where(mutual, partner, place)
     dies = other < place
-    token = first.where(dies, 0)  # which is never joined to another
+    token = first.where(dies, 0)  # token 0 is always a root
     parent = parent.scatter(1, token, first.gather(1, other).where(dies, 0))
     height = height.scatter(1, token, near.where(dies, FAR))
     joined = size.gather(1, other).where(other > place, 0)
@@ -108,7 +94,7 @@ def _join(
         stay = stay[:, : int((~gone).sum(dim=1).max())]
         kept = (other, share, first, size, gone)
         other, share, first, size, gone = (x.gather(1, stay) for x in kept)
-    for _ in range(2):  # rows and, as it is symmetric, columns
+    for _ in range(2):  # rows, then columns by symmetry
         rows = _rows(distance, stay), _rows(distance, other)
         if linkage == 'average':
             distance = torch.lerp(*rows, share.unsqueeze(-1))
@@ -118,12 +104,12 @@ def _join(
     distance = torch.maximum(distance, FAR * gone.unsqueeze(2))
     distance = _symmetric(distance)
     nearest = distance.min(dim=-1)
-    # a loop of torch does not hand on what it has got
+    # torch.while_loop cannot return its inputs
     return distance, *nearest, first.clone(), size, gone, parent, height
 
 
 def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
-    """Take the rows at ``index`` (B, M) of (B, L, K); None: all."""
+    """Return the rows at ``index`` (B, M) of (B, L, K), or all for None."""
     if index is None:
         return distance
     B, L, K = distance.shape
@@ -133,11 +119,11 @@ def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
 
 
 def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Join each component to its nearest one, until there is one (Boruvka).
+    """Join each component to its nearest one until one is left (Boruvka).
 
-    Among equal ones it is the one of the lowest label, and only if that is
-    lower or has something nearer, so that there are no circles. Gives parents,
-    heights and the rounds in which they were joined.
+    Ties go to the lowest label, and only if it is lower or has a nearer
+    neighbor, which prevents cycles. Returns parents, heights and the round of
+    each join.
     """
     B, N, _ = distance.shape
     token = torch.arange(N, device=distance.device)
@@ -162,16 +148,16 @@ def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _roots(parent: Tensor) -> Tensor:
-    """Follow the parents (B, N) of all tokens to the end."""
+    """Follow the parents (B, N) of all tokens to the roots."""
     for _ in range((parent.size(1) - 1).bit_length()):
         parent = parent.gather(1, parent)
     return parent
 
 
 def _cut(num_clusters: int, parent, height, rounds=None) -> Tensor:
-    """Keep the lowest joins of a tree, so that so many clusters are left.
+    """Apply the lowest joins of a tree until ``num_clusters`` remain.
 
-    Of equal ones those of earlier ``rounds``, on which later ones build.
+    Ties go to earlier ``rounds``, on which later ones depend.
     """
     N = parent.size(1)
     token = torch.arange(N, device=parent.device).expand_as(parent)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tokens dropped and merged as in DiffRate, and numbers that are learned."""
+"""Pruning and merging of DiffRate, with fixed or learned counts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,21 +11,16 @@ from torch import Tensor, nn
 from .tokens import Tokens
 from .trace import Merged, ranks, sum_into
 
-TINY = 1e-6  # above 0 in half precision, too
+TINY = 1e-6  # nonzero in half precision
 
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
-    """Give ``hard`` the gradient of ``soft``."""
+    """Return ``hard`` with the gradient of ``soft``."""
     return hard + (soft - soft.detach())
 
 
 class Rate(nn.Module):
-    """A learned number of patches that a step keeps.
-
-    Args:
-        num_patches (int): Patches P.
-        granularity (int): The candidates are P, P - granularity, ...
-    """
+    """Learned number of patches to keep: P, P - granularity, and so on."""
 
     def __init__(self, num_patches: int, granularity: int = 1):
         super().__init__()
@@ -34,12 +29,12 @@ class Rate(nn.Module):
         self.logits = nn.Parameter(torch.zeros(len(candidates)))
 
     def forward(self) -> Tensor:
-        """Return the count, a whole number that has a gradient."""
+        """Return the count, an integer-valued tensor with a gradient."""
         expected = (self.logits.softmax(0) * self.candidates).sum()
         return straight_through(expected.detach().ceil(), expected)
 
     def mask(self) -> Tensor:
-        """Mask the ranks that are not kept, (P,), with a gradient."""
+        """Return 1 for kept ranks, else 0, with a gradient, (P,)."""
         rank = torch.arange(int(self.candidates[0]), device=self.logits.device)
         kept = self.candidates > rank.unsqueeze(1)  # (P, candidates)
         chance = (kept * self.logits.softmax(0)).sum(dim=1)
@@ -47,7 +42,7 @@ class Rate(nn.Module):
 
 
 class Rates(nn.Module):
-    """The two steps of a stage: what pruning leaves, and merging."""
+    """Learned stage counts, after pruning and after merging."""
 
     def __init__(self, num_patches: int, granularity: int = 1):
         super().__init__()
@@ -56,9 +51,9 @@ class Rates(nn.Module):
 
 
 def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
-    """Count the tokens that pruning and merging keep after these stages.
+    """Return the token counts after pruning and after merging.
 
-    As with given counts, they do not increase from stage to stage.
+    Like given counts, they do not increase from stage to stage.
     """
     if torch.compiler.is_exporting():
         raise ValueError(
@@ -70,13 +65,10 @@ def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
 
 
 def gmacs(reducer) -> Tensor:
-    """Count 1e9 multiply-accumulates of the layers, with a gradient.
+    """Compute the GMACs of the layers, with a gradient.
 
-    That of the tokens left goes to both steps of a stage alike, whichever
-    keeps fewer, and not to the stages before. FFNs have 4 C channels.
-
-    Args:
-        reducer (TokenReducer): Its ``stages`` are :class:`Rates`.
+    The gradient reaches both counts of a stage equally, whichever is smaller,
+    but not earlier stages. FFNs have 4 C hidden channels.
     """
     stage_of = dict(zip(reducer.reduce_at, reducer.stages, strict=True))
     C, left = reducer.embed_dims, 1 + reducer.num_patches
@@ -95,22 +87,19 @@ def gmacs(reducer) -> Tensor:
 def prune_and_merge(
     tokens: Tokens, score: Tensor, num_kept: int, num_left: int, clamp: bool
 ) -> Tokens:
-    """Drop the worst tokens, and merge the worst of the others into the best.
+    """Drop the lowest-scoring tokens, then merge the next ones into the best.
 
-    Args:
-        tokens (Tokens): Those after the prefix are reduced.
-        score (Tensor): By which these are ordered, (B, M).
-        num_kept (int): How many are not dropped.
-        num_left (int): How many of them others are merged into.
-        clamp (bool): Whether negative similarities count as 0 in sizes.
+    ``score`` (B, M) ranks the body. ``num_kept`` tokens remain after pruning,
+    ``num_left`` after merging. With ``clamp``, negative similarities count as
+    0 in sizes.
     """
     with torch.no_grad():
         rank, x = ranks(score), tokens.body
         order = rank.argsort(dim=1)
         index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
         y = F.normalize(x.gather(1, index), dim=-1, eps=TINY)
-        alike = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
-        best, partner = alike.max(dim=-1)
+        similarity = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
+        best, partner = similarity.max(dim=-1)
         best = (best.clamp(min=0) if clamp else best).to(x)
         merged = order[:, num_left:num_kept]
         kept = rank < num_kept
@@ -120,21 +109,20 @@ def prune_and_merge(
         share = F.pad(kept.to(x), prefix, value=1.0)
         size = tokens.weights * F.pad(grown, prefix, value=1.0)
     reduced = tokens.merge_body(target, num_left, size=size, share=share)
-    # without clamp a size may fall below 0, which has no logarithm
+    # without clamp, a size may be negative and has no logarithm
     return replace(reduced, weight=reduced.weight.clamp(min=TINY))
 
 
 def decision(tokens: Tokens) -> Tensor:
-    """Tell tokens that are left, 1, from masked ones, 0, (B, N).
+    """Return 1 for kept and 0 for masked tokens, with gradients, (B, N).
 
-    ``weight`` is the size of what is left, 0 of what is not. The answer has
-    gradients.
+    ``weight`` is the size of a kept token, and 0 for a masked one.
     """
     return tokens.weights / sizes(tokens)
 
 
 def sizes(tokens: Tokens) -> Tensor:
-    """Return the sizes of the tokens, (B, N), 1 where they are masked."""
+    """Return token sizes, (B, N), 1 for masked ones."""
     weight = tokens.weights.detach()
     return weight.where(weight > 0, 1.0)
 
@@ -142,19 +130,16 @@ def sizes(tokens: Tokens) -> Tensor:
 def mask_and_merge(
     tokens: Tokens, score: Tensor, rates: Rates, last: int, clamp: bool
 ) -> Tokens:
-    """Drop and merge tokens as in training, where all stay in their places.
+    """Mask and merge tokens in training; the sequence keeps its length.
 
-    Args:
-        tokens (Tokens): Of which some may be masked.
-        score (Tensor): By which those after the prefix are ordered, (B, M).
-        rates (Rates): Those of the stage.
-        last (int): Patches that are left.
-        clamp (bool): Whether negative similarities count as 0 in sizes.
+    ``score`` (B, M) ranks the body, in which tokens may be masked, and
+    ``last`` patches are left by the previous stage. With ``clamp``, negative
+    similarities count as 0 in sizes.
     """
     start, P = tokens.num_prefix, len(rates.prune.mask())
     kept, size = (f(tokens)[:, start:] for f in (decision, sizes))
     rank = ranks(score.masked_fill(kept <= 0, -1.0))
-    extra = score.size(1) - P  # cached ones come on top of the counts
+    extra = score.size(1) - P  # counts exclude cached tokens
     left, x = last, tokens.body
     if int(rates.prune()) < left:
         left = int(rates.prune())
@@ -170,26 +155,23 @@ def mask_and_merge(
 
 
 def _mask(rate: Rate, rank: Tensor, left: int) -> Tensor:
-    """Mask what a rate drops of the tokens that are left, (B, M).
+    """Mask the tokens that a rate drops, (B, M).
 
-    The gradient of tokens that were masked before stays as it was.
+    Tokens that were masked before get no new gradient.
     """
     return rate.mask()[rank.clamp(min=0)].where(rank < left, 1.0)
 
 
 def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
-    """Average some tokens into others; all stay where they are.
+    """Average tokens ``gone`` (B, M) into the most similar ones of ``into``.
 
-    Args:
-        x (Tensor): (B, M, C).
-        size (Tensor): (B, M).
-        into (Tensor): Tokens that others may be merged into, (B, M).
-        gone (Tensor): Those that are merged, (B, M).
-        clamp (bool): See :func:`mask_and_merge`.
+    Returns tokens (B, M, C), all in their places, and sizes (B, M).
     """
     y = F.normalize(x.detach(), dim=-1, eps=TINY)
-    alike = y @ y.transpose(1, 2)
-    best, partner = alike.masked_fill(~into[:, None], -torch.inf).max(dim=-1)
+    similarity = y @ y.transpose(1, 2)
+    best, partner = similarity.masked_fill(~into[:, None], -torch.inf).max(
+        dim=-1
+    )
     own = torch.arange(x.size(1), device=x.device)
     target = torch.where(gone, partner, own)
     merged = Merged.average(target, torch.ones_like(size), x.size(1))

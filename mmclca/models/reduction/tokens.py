@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The token sequence of a vision transformer and what travels with it.
+"""The token sequence of a vision transformer and its state.
 
 Shapes in this package: B batch, N tokens, C channels, H heads, D head
-channels, K kept, M made, P patches, G groups (layers that CLA reads).
+channels, K kept, M new tokens, P patches, G layers read by CLA.
 """
 
 from dataclasses import dataclass, field, replace
@@ -27,24 +27,23 @@ from .trace import (
 class Tokens:
     """The sequence [prefix | patches | registers | cached].
 
-    Every method returns a new one.
+    Every method returns a new instance.
 
     Args:
         x (Tensor): The tokens, (B, N, C).
-        num_prefix (int): Tokens before the patches, which no reducer drops:
-            1, CLS; 2, CLS and the distillation token; 0, none. Defaults
-            to 1.
-        weight (Tensor, optional): How much a token counts as a key, (B, N).
-            None: all alike. 0: not at all, in averages neither.
+        num_prefix (int): Tokens before the patches, which no reducer drops: 0;
+            1 for CLS; 2 for CLS and the distillation token. Defaults to 1.
+        weight (Tensor, optional): Weight of each token as a key, (B, N). None:
+            equal weights. 0: ignored, in averages too.
         num_cached (int): Tokens at the end that came from the cache, CLR
             tokens included.
         num_protected (int): Tokens at the end that the next reduction keeps.
-        num_pooled (int): Tokens that the average of the cache covers: the
-            length right after the last reduction.
+        num_pooled (int): Tokens in the average of the cache: the length after
+            the last reduction.
         num_patches (int): Patches P of the image, before any reduction.
-        trace (list): What was done to the sequence so far, one small record
-            of :mod:`mmclca.models.reduction.trace` a step. ``record.apply``
-            carries any rows of tokens through that step.
+        trace (list): One record of :mod:`mmclca.models.reduction.trace` per
+            step so far. ``record.apply`` applies the step to rows of numbers,
+            one row per token.
     """
 
     x: Tensor
@@ -63,31 +62,31 @@ class Tokens:
 
     @property
     def patch_weights(self) -> Tensor:
-        """Weights (B, N, P) of the patches in each token, float32."""
+        """Weights of the patches in each token, (B, N, P), float32."""
         return patch_weights(
             self.trace, self.x.size(0), self.num_patches, self.num_prefix
         )
 
     @property
     def with_cache(self) -> bool:
-        """Whether a cache takes part, if with an average only."""
+        """Whether there is a cache, even without CLR tokens."""
         return any(appended.cached for appended in self.appended)
 
     @property
     def appended(self) -> list[Appended]:
-        """The records of tokens put at the end so far."""
+        """Records of all tokens appended so far."""
         return [r for r in self.trace if isinstance(r, Appended)]
 
     @property
     def weights(self) -> Tensor:
-        """``weight``, or ones where all tokens count alike, (B, N)."""
+        """``weight``, or ones if it is None, (B, N)."""
         if self.weight is None:
             return self.x.new_ones(self.x.shape[:2])
         return self.weight
 
     @property
     def log_weight(self) -> Tensor | None:
-        """``weight`` as a bias of keys, (B, 1, 1, N); None: all alike."""
+        """``weight`` as a bias of keys, (B, 1, 1, N), or None."""
         return (
             None if self.weight is None else self.weight.log()[:, None, None]
         )
@@ -97,12 +96,12 @@ class Tokens:
         return replace(self, x=x)
 
     def with_body(self, y: Tensor) -> 'Tokens':
-        """Replace the tokens after the prefix by as many others."""
+        """Replace the features of the tokens after the prefix."""
         x = torch.cat((self.x[:, : self.num_prefix], y), dim=1)
         return self.with_x(x)
 
     def reduce(self, record) -> 'Tokens':
-        """Apply a reduction, a record with an ``apply``, to everything."""
+        """Apply a reduction, a record with ``apply``, to all fields."""
         weight = self.weight
         if weight is not None:
             weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
@@ -122,8 +121,18 @@ class Tokens:
         return self.reduce(Kept(index))
 
     def keep(self, index: Tensor) -> 'Tokens':
-        """Keep the prefix, and of the body the tokens at ``index``, (B, K)."""
+        """Keep the prefix and the body tokens at ``index``, (B, K)."""
         return self.gather(after_prefix(index, self.num_prefix))
+
+    def mix_body(self, mix: Tensor) -> 'Tokens':
+        """Replace the body by weighted sums of its tokens.
+
+        Args:
+            mix (Tensor): Weights of M sums, (B, M, N - num_prefix).
+        """
+        none = mix.new_zeros((len(mix), 0), dtype=torch.long)
+        index = after_prefix(none, self.num_prefix)
+        return self.reduce(Kept(index, F.pad(mix, (self.num_prefix, 0))))
 
     def merge(
         self,
@@ -132,16 +141,15 @@ class Tokens:
         size: Tensor | None = None,
         share: Tensor | None = None,
     ) -> 'Tokens':
-        """Average the tokens of one target, and add up their sizes.
+        """Average the tokens with the same target, and sum their sizes.
 
         Args:
-            target (Tensor): The new token that each one goes into, (B, N).
+            target (Tensor): New token per old token, (B, N).
             num_tokens (int): New tokens.
-            size (Tensor, optional): How many patches each stands for,
-                (B, N), 0 for one that is dropped. Defaults to None,
-                ``weights``.
-            share (Tensor, optional): Weights of the averages, (B, N).
-                Defaults to None, ``size``.
+            size (Tensor, optional): Patches per token, (B, N), 0 for a dropped
+                token. Defaults to None, ``weights``.
+            share (Tensor, optional): Averaging weights, (B, N). Defaults to
+                None, ``size``.
         """
         size = self.weights if size is None else size
         share = size if share is None else share
@@ -150,18 +158,18 @@ class Tokens:
         return replace(merged, weight=size)
 
     def merge_body(self, target: Tensor, num_tokens: int, **weights):
-        """Merge only tokens after the prefix, by ``target`` (B, N - it)."""
+        """Merge tokens after the prefix, by ``target`` (B, N - num_prefix)."""
         whole = after_prefix(target, self.num_prefix)
         return self.merge(whole, self.num_prefix + num_tokens, **weights)
 
     def unchanged(self) -> 'Tokens':
-        """Note a stage in which there is nothing to reduce."""
+        """Record a stage without any token to reduce."""
         return replace(self, trace=[*self.trace, Unchanged()])
 
     def average(self, start: int, end: int | None = None) -> Tensor:
-        """Average the tokens from ``start`` to ``end`` that count, (B, 1, C).
+        """Average the tokens from ``start`` to ``end``, (B, 1, C).
 
-        Padding, and tokens that are masked in training, do not.
+        Padding and tokens masked in training are ignored.
         """
         x = self.x[:, start:end]
         if self.weight is None:
@@ -171,21 +179,21 @@ class Tokens:
         return (x * counts).sum(dim=1, keepdim=True) / total
 
     def deviation(self, start: int) -> Tensor:
-        """Compute the standard deviation of those tokens, (B, 1, C)."""
+        """Compute the standard deviation from ``start`` on, (B, 1, C)."""
         centred = self.x - self.average(start)
         variance = self.with_x(centred.square()).average(start)
-        # a root has no gradient at 0, where one token is left
+        # the square root has no gradient at 0, the variance of one token
         return variance.clamp(min=1e-7).sqrt()
 
     def mask(self, decision: Tensor) -> 'Tokens':
-        """Attend only to tokens whose ``decision``, (B, N), is 1."""
+        """Attend only to tokens with a ``decision`` (B, N) of 1."""
         trace = [*self.trace, Masked(decision)]
         return replace(self, weight=decision, trace=trace)
 
     def append(
         self, x: Tensor, weight: float = 1.0, cached: bool = True
     ) -> 'Tokens':
-        """Put M tokens, (B, M, C), at the end, as cached ones or others."""
+        """Append M tokens (B, M, C), cached or not."""
         num_new = x.size(1)
         weights = self.weight
         if weights is not None or weight != 1:
@@ -200,13 +208,13 @@ class Tokens:
         )
 
 
-def from_start(tokens: Tokens) -> Tensor:
-    """Tell tokens of the body that were there before the first stage.
+def initial_tokens(tokens: Tokens) -> Tensor:
+    """Return 1 for body tokens from before the first stage, else 0.
 
-    1 for these, 0 for those that the cache put back; (B, N - num_prefix).
+    Tokens recovered from the cache are 0; (B, N - num_prefix).
     """
     kinds = {appended.cached for appended in tokens.appended}
-    first = tokens.trace[: len(kinds)]  # registers, CLR tokens
+    first = tokens.trace[: len(kinds)]  # registers and CLR tokens
     num_tokens = tokens.num_patches + sum(r.num_tokens for r in first)
     num_tokens += tokens.num_prefix
     rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
@@ -216,14 +224,13 @@ def from_start(tokens: Tokens) -> Tensor:
 
 
 def featmap(tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-    """Put tokens in the places of their patches, (B, C, h, w).
+    """Arrange tokens at their patch positions, (B, C, h, w).
 
     Args:
-        tokens (Tokens): What is left; a patch that no token stands for is
-            zero.
-        hw (tuple[int, int]): Height and width of the grid of patches.
+        tokens (Tokens): Remaining tokens; patches without a token are zero.
+        hw (tuple[int, int]): Height and width of the patch grid.
     """
-    # (B, P, N), float32: in float16 small ones vanish
+    # (B, P, N) in float32, as float16 would lose small weights
     weights = tokens.patch_weights.transpose(1, 2)
     patches = F.normalize(weights, p=1, dim=-1).to(tokens.x) @ tokens.x
     return patches.transpose(1, 2).unflatten(2, hw)

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Records of what was done to a sequence of tokens: ``Tokens.trace``.
+"""Records of the steps applied to a token sequence: ``Tokens.trace``.
 
-Each carries rows of numbers that belong to tokens over to the tokens that it
-made of them. Shapes as in ``tokens.py``.
+``apply`` applies a step to rows of numbers, one row per token. Shapes as in
+``tokens.py``.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from torch import Tensor
 
 
 def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
-    """Index the prefix, and tokens of the body.
+    """Return the positions of the prefix and of some body tokens.
 
     Args:
-        index (Tensor): Tokens of the body, counted from its first, (B, K).
-        num_prefix (int): Tokens of the prefix.
+        index (Tensor): Body tokens, counted from the first one, (B, K).
+        num_prefix (int): Prefix tokens.
 
     Returns:
-        Tensor: Index into the whole sequence, (B, num_prefix + K).
+        Tensor: Positions in the sequence, (B, num_prefix + K).
     """
     prefix = torch.arange(num_prefix, device=index.device)
     prefix = prefix.expand(index.size(0), -1)
@@ -29,26 +29,19 @@ def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
 
 @dataclass
 class Kept:
-    """Reduction that keeps some tokens and may fuse others into new ones.
+    """Reduction that keeps some tokens and may append weighted sums.
 
     Args:
-        index (Tensor): The tokens kept, in their new order, (B, K).
-        mix (Tensor, optional): Weights with which each of M made tokens,
-            which follow the kept ones, sums the old tokens, (B, M, N).
+        index (Tensor): Kept tokens, in their new order, (B, K).
+        mix (Tensor, optional): Weights of M new tokens, which follow the kept
+            ones, over the old tokens, (B, M, N).
     """
 
     index: Tensor
     mix: Tensor | None = None
 
-    @classmethod
-    def prefix_and(cls, mix: Tensor, num_prefix: int) -> 'Kept':
-        """Keep the prefix, and make M mixtures of the body, (B, M, N - it)."""
-        none = torch.zeros_like(mix[:, 0, :0], dtype=torch.long)
-        index = after_prefix(none, num_prefix)
-        return cls(index, F.pad(mix, (num_prefix, 0)))
-
     def apply(self, rows: Tensor) -> Tensor:
-        """Carry rows of tokens, (B, N, ...), over to (B, K + M, ...)."""
+        """Map rows (B, N, ...) of old tokens to (B, K + M, ...)."""
         index = self.index.unsqueeze(-1).expand(-1, -1, rows.size(-1))
         kept = rows.gather(1, index)
         if self.mix is None:
@@ -58,11 +51,11 @@ class Kept:
 
 @dataclass
 class Merged:
-    """Reduction that sums groups of old tokens into new ones.
+    """Reduction that sums groups of old tokens to new ones.
 
     Args:
-        target (Tensor): The new token that each old one goes into, (B, N).
-        share (Tensor): With what weight it goes there, (B, N).
+        target (Tensor): New token per old token, (B, N).
+        share (Tensor): Weight per old token in its new one, (B, N).
         num_tokens (int): New tokens M.
     """
 
@@ -74,11 +67,11 @@ class Merged:
     def average(
         cls, target: Tensor, weight: Tensor, num_tokens: int, eps: float = 0.0
     ) -> 'Merged':
-        """Average with weights: a share is weight / (sum of a group + eps).
+        """Average with weights: a share is weight / (sum per group + eps).
 
         Args:
-            target (Tensor): As for the class, (B, N).
-            weight (Tensor): Weight of each old token, (B, N).
+            target (Tensor): New token per old token, (B, N).
+            weight (Tensor): Weight per old token, (B, N).
             num_tokens (int): New tokens M.
             eps (float): Added to the sums. Defaults to 0.
         """
@@ -87,7 +80,7 @@ class Merged:
         return cls(target, share, num_tokens)
 
     def within(self, num_before: int, num_after: int) -> 'Merged':
-        """Extend it by tokens around those merged that stay as they are."""
+        """Extend the record by unchanged tokens before and after."""
         start, end = num_before, num_before + self.num_tokens
         device = self.target.device
         before = torch.arange(start, device=device)
@@ -99,57 +92,57 @@ class Merged:
         return Merged(target, share, end + num_after)
 
     def apply(self, rows: Tensor) -> Tensor:
-        """Carry rows of tokens, (B, N, ...), over to (B, M, ...)."""
+        """Map rows (B, N, ...) of old tokens to (B, M, ...)."""
         rows = rows * self.share.unsqueeze(-1).to(rows.dtype)
         return sum_into(self.target, rows, self.num_tokens)
 
 
 def ranks(score: Tensor) -> Tensor:
-    """Rank scores (B, N) from 0, the highest, the first of equal ones."""
+    """Rank scores (B, N) in descending order from 0; ties keep their order."""
     order = score.argsort(dim=1, descending=True, stable=True)
     place = torch.arange(score.size(1), device=score.device).expand_as(order)
     return torch.zeros_like(order).scatter(1, order, place)
 
 
 def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
-    """Sum the rows (B, N, C) that share a ``target`` (B, N): (B, M, C)."""
+    """Sum rows (B, N, C) with the same ``target`` (B, N), (B, M, C)."""
     sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
     return sums.scatter_add(1, target.unsqueeze(-1).expand_as(rows), rows)
 
 
 @dataclass
 class Masked:
-    """Reduction in training only: the tokens stay, some are not attended to.
+    """Reduction in training: tokens stay, but some are not attended to.
 
     Args:
-        decision (Tensor): 1 for a token kept, 0 for one dropped, (B, N).
+        decision (Tensor): 1 for a kept token, 0 for a dropped one, (B, N).
     """
 
     decision: Tensor
 
     def apply(self, rows: Tensor) -> Tensor:
-        """Carry rows of tokens, (B, N, ...), over: those dropped are zero."""
+        """Set the rows of dropped tokens to zero, (B, N, ...)."""
         return rows * self.decision.unsqueeze(-1).to(rows.dtype)
 
 
 @dataclass
 class Unchanged:
-    """Stage of a reduction that found nothing to reduce."""
+    """Stage of a reduction without any token to reduce."""
 
     def apply(self, rows: Tensor) -> Tensor:
-        """Return the rows as they are."""
+        """Return the rows unchanged."""
         return rows
 
 
 @dataclass
 class Appended:
-    """Tokens put at the end, which stand for no patch."""
+    """Tokens appended to the sequence, which belong to no patch."""
 
     num_tokens: int
     cached: bool = True
 
     def apply(self, rows: Tensor) -> Tensor:
-        """Carry rows of tokens, (B, N, ...), over to (B, N + M, ...)."""
+        """Append rows of zeros: (B, N, ...) to (B, N + M, ...)."""
         new = rows.new_zeros(rows.size(0), self.num_tokens, rows.size(2))
         return torch.cat((rows, new), dim=1)
 
@@ -157,11 +150,11 @@ class Appended:
 def patch_weights(
     trace: list, batch_size: int, num_patches: int, num_prefix: int = 1
 ) -> Tensor:
-    """Compute which patches each token stands for, with what weight.
+    """Compute the weight of each patch in each token.
 
     Returns:
-        Tensor: Weights (B, N, P), float32. The prefix, registers and cached
-        tokens stand for no patch: their rows are zero.
+        Tensor: Weights (B, N, P), float32. Rows of the prefix, registers and
+        cached tokens are zero.
     """
     fields = (value for record in trace for value in vars(record).values())
     device = next((f.device for f in fields if isinstance(f, Tensor)), None)

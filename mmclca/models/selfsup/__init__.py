@@ -1,14 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .beit import StemBEiTViT
-from .distilled_mae import DistilledMAE
-from .encoder import SegmentedMAEViT
+from .encoder import SegmentedMAEViT, StemBEiTViT
 from .grafit_model import Grafit
-from .mae_decoder import CheckedMAEDecoder
+from .mae import CheckedMAEDecoder, DistilledMAE
 from .masking import fixed_masks
 from .mirl import MIRL, MIRLHead
 from .mirl_decoders import MIRLDecoders
-from .moco_v3 import moco_v3_loss
-from .views import ViewsDataPreprocessor
+from .views import ViewsDataPreprocessor, moco_v3_loss
 
 __all__ = [
     'CheckedMAEDecoder',

@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The encoder of masked autoencoders."""
+"""Encoders of masked autoencoders and of BEiT."""
 
 import re
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import BaseModule
-from mmpretrain.models.selfsup import MAEViT
+from mmpretrain.models.selfsup import BEiTPretrainViT, MAEViT
 from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -20,49 +20,49 @@ from ..stems import build_stem
 from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
-# parameters of a classifier's head, in the files of all
-OF_CLASSES = re.compile(r'([a-z]+\.)*(ifa_)?head(_dist)?\.(?!predictor)')
+# parameters of the head in a classifier's checkpoint
+HEAD_KEY = re.compile(r'([a-z]+\.)*(ifa_)?head(_dist)?\.(?!predictor)')
 
 
 @MODELS.register_module()
 class SegmentedMAEViT(ForeignWeights, MAEViT):
-    """mmpretrain's ``MAEViT``, cut into segments of as many layers each.
+    """mmpretrain's ``MAEViT``, divided into segments of equal depth.
 
-    In the place of ``MAEViT`` in ``MAE`` it computes the same. Beyond that
-    its shuffles can be given (:func:`fixed_masks`), tokens between layers
-    come out (:meth:`encode`, :meth:`segments`), its stem may be any that
-    commutes with masking, and releases are renamed on load. For the masking
-    see `Masked Autoencoders Are Scalable Vision Learners
-    <https://arxiv.org/abs/2111.06377>`_, for the segments `Masked Image
-    Residual Learning for Scaling Deeper Vision Transformers
+    It gives the same results as ``MAEViT`` in ``MAE``. In addition, masks can
+    be fixed (:func:`fixed_masks`), intermediate tokens are returned
+    (:meth:`encode`, :meth:`segments`), the stem can be any that commutes with
+    masking, and released weights are renamed on load. Masking: `Masked
+    Autoencoders Are Scalable Vision Learners
+    <https://arxiv.org/abs/2111.06377>`_; segments: `Masked Image Residual
+    Learning for Scaling Deeper Vision Transformers
     <https://arxiv.org/abs/2309.14136>`_, section 3.1.
 
     Args:
         arch (str | dict): As in ``VisionTransformer``. Defaults to 'base'.
-        img_size (int): Side of an image in pixels. Defaults to 224.
-        patch_size (int): Side of a patch in pixels. Defaults to 16.
-        mask_ratio (float): Share of the patches that is masked, between 0
-            and 1. Defaults to 0.75.
-        norm_cfg (dict): Config of the norms. Defaults to LayerNorm with an
-            eps of 1e-6.
+        img_size (int): Image size in pixels. Defaults to 224.
+        patch_size (int): Patch size in pixels. Defaults to 16.
+        mask_ratio (float): Share of masked patches, between 0 and 1. Defaults
+            to 0.75.
+        norm_cfg (dict): Config of the norms. Defaults to LayerNorm with an eps
+            of 1e-6.
         num_segments (int): 1, or an even divisor of the number of layers.
             Defaults to 1.
-        stem (dict, optional): Config of a stem with a method ``visible``, as
-            :class:`HMLPStem`, which is run on the visible patches alone.
+        stem (dict, optional): Config of a stem with a method ``visible``, such
+            as :class:`HMLPStem`, which is applied to the visible patches only.
             Defaults to None, mmpretrain's ``PatchEmbed``.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
-        **vit: Other arguments of ``MAEViT``.
+        **vit: Further arguments of ``MAEViT``.
 
     Raises:
-        ValueError: If ``arch`` is not known, if ``mask_ratio`` leaves no
-            patch visible or masks none, if ``num_segments`` is neither 1 nor
-            an even divisor, or if the patches of the stem overlap; when a
-            file is loaded, if it is a classifier's.
+        ValueError: If ``arch`` is unknown, ``mask_ratio`` masks all patches or
+            none, ``num_segments`` is neither 1 nor an even divisor, or the
+            patches of the stem overlap; on load, if the file is a
+            classifier's.
     """
 
-    fixed_shuffle = None  # see fixed_masks
-    # as other vision transformers have them
+    fixed_shuffle = None  # set by fixed_masks
+    # shared with the other vision transformers
     stride, normalize = ViTEmbedding.stride, Reducible.normalize
 
     def __init__(
@@ -99,15 +99,16 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         return built
 
     def init_weights(self) -> None:
-        """Initialize as ``MAEViT``, but once; stems initialize themselves.
+        """Initialize as ``MAEViT`` does, but only once.
 
-        The file of an ``init_cfg`` comes last.
+        Stems initialize themselves. The file of an ``init_cfg`` is loaded
+        last.
         """
-        if not self.is_init:  # what was loaded since then stays
-            self._draw()
+        if not self.is_init:  # keep weights loaded since
+            self._init_parameters()
         BaseModule.init_weights(self)
 
-    def _draw(self) -> None:
+    def _init_parameters(self) -> None:
         positions = build_2d_sincos_position_embedding(
             self.patch_resolution, self.embed_dims, cls_token=True
         )
@@ -118,19 +119,22 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         nn.init.normal_(self.cls_token, std=0.02)
 
     def forward(self, x: Tensor, mask: bool | None = True):
-        """See ``MAEViT``; without a mask, plain features of all patches."""
+        """Encode visible patches, or return plain features without a mask.
+
+        See ``MAEViT``.
+        """
         if not mask:
             return super().forward(x, mask=None)
         seen = self.encode(x)
-        return seen.left, seen.mask, seen.ids_restore
+        return seen.output, seen.mask, seen.ids_restore
 
     def encode(self, x: Tensor, ids_shuffle: Tensor | None = None) -> Encoded:
-        """Run the layers on the visible patches of images.
+        """Apply the layers to the visible patches of images.
 
         Args:
             x (Tensor): Images (B, 3, H, W).
             ids_shuffle (Tensor, optional): See :class:`Encoded`. Defaults to
-                None: drawn, or as :func:`fixed_masks` says.
+                None: random, or as set by :func:`fixed_masks`.
         """
         if ids_shuffle is None:
             ids_shuffle = self.draw_shuffle(x)
@@ -140,14 +144,14 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         return Encoded(self, inputs, self.ln1(inputs[-1]), ids_shuffle)
 
     def draw_shuffle(self, x: Tensor) -> Tensor:
-        """Draw the order of the patches of images, or take the fixed one."""
+        """Return a random order of the patches per image, or the fixed one."""
         if self.fixed_shuffle is not None:
             return self.fixed_shuffle.to(x.device)
         noise = torch.rand(x.size(0), self.num_patches, device=x.device)
         return noise.argsort(dim=1)
 
     def embed_visible(self, x: Tensor, ids_keep: Tensor) -> Tensor:
-        """Map images to CLS and the patches ``ids_keep``, (B, 1 + V, C)."""
+        """Embed images as CLS and the patches ``ids_keep``, (B, 1 + V, C)."""
         if isinstance(self.patch_embed, PatchEmbed):
             index = ids_keep.unsqueeze(-1).expand(-1, -1, self.embed_dims)
             patches = self.patch_embed(x)[0].gather(1, index)
@@ -163,8 +167,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         return layer(x)
 
     def segments(self, seen: Encoded) -> list[Tensor]:
-        """Return z_0 to z_G, what enters the first segment and leaves
-        each."""
+        """Return z_0 to z_G: the input of the segments and their outputs."""
         return seen.inputs[:: self.num_layers // self.num_segments]
 
     def _load_hook(self, state_dict, prefix, metadata, *_):
@@ -184,9 +187,35 @@ def _num_segments(num_layers: int, num_segments: int) -> int:
 
 
 def _refuse_classifier(source) -> None:
-    heads = [key for key in source.keys if OF_CLASSES.match(key)]
+    heads = [key for key in source.keys if HEAD_KEY.match(key)]
     if heads:
         raise ValueError(
             f'{source.name} contains a classifier ({heads[0]}); use a '
             'pre-training checkpoint, such as a release of MAE or MIRL'
         )
+
+
+@MODELS.register_module()
+class StemBEiTViT(BEiTPretrainViT):
+    """mmpretrain's ``BEiTPretrainViT`` with another stem.
+
+    The mask token replaces the stem output of masked patches. `Three things
+    everyone should know about Vision Transformers
+    <https://arxiv.org/abs/2203.09795>`_, section 5.
+
+    Args:
+        stem (dict): Config of a stem, as in :class:`TokenReductionViT`.
+        patch_size (int): Patch size in pixels. Defaults to 16.
+        **beit: Further arguments of ``BEiTPretrainViT``.
+
+    Raises:
+        ValueError: If the stem has another patch size.
+    """
+
+    def __init__(self, stem: dict, patch_size: int = 16, **beit):
+        super().__init__(patch_size=patch_size, **beit)
+        self.patch_embed = build_stem(self, stem, patch_size)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None):
+        """Return features as the parent does, plain ones without a mask."""
+        return super().forward(x, mask)

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Grafit: coarse labels are learned so that fine classes separate.
+"""Grafit: coarse labels as supervision for fine-grained features.
 
 Touvron's thesis (2022), chapter 2; `Grafit: Learning fine-grained image
-representations with coarse labels <https://arxiv.org/abs/2011.12982>`_. The
-losses and scores are functions of embeddings, which they normalize.
+representations with coarse labels <https://arxiv.org/abs/2011.12982>`_. All
+losses and scores normalize their embeddings.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from ..retrievers import cosine_similarity, nearest_votes
 
 RANKINGS = ('cosine', 'conditional', 'oracle')
 REDUCTIONS = ('mean', 'counted', 'none')
-LEAST = 1e-6  # probability of a coarse class, of which log-odds are taken
+MIN_PROBABILITY = 1e-6  # smallest class probability in log-odds
 
 
 def knn_loss(
@@ -29,19 +29,19 @@ def knn_loss(
     sigma: float = 0.05,
     reduction: str = 'mean',
 ) -> Tensor:
-    """Compute how little the neighbours of images are of their class.
+    """Nearest-neighbor loss: negative log share of same-class neighbors.
 
-    Equations 2.2 and 2.3 of the thesis, against the rows of a bank without
-    the image's own. An image alone in its class adds 0.
+    Equations 2.2 and 2.3 of the thesis, over the rows of a bank without the
+    image itself. An image without another one of its class adds 0.
 
     Args:
-        embedding (Tensor): Of the batch (B, D), in which there are gradients.
+        embedding (Tensor): Embeddings of the batch (B, D), with gradients.
         bank (Tensor): Embeddings of all training images (N, D).
-        index (Tensor): Rows of the batch in the bank (B,).
+        index (Tensor): Bank rows for the batch (B,).
         labels (Tensor): Coarse classes of the bank (N,).
         sigma (float): Temperature. Defaults to 0.05.
-        reduction (str): 'mean' over the batch, 'counted' over the images that
-            are not alone, or 'none'. Defaults to 'mean'.
+        reduction (str): 'mean' over the batch, 'counted' over images with
+            another one of their class, or 'none'. Defaults to 'mean'.
 
     Returns:
         Tensor: The loss, (B,) for 'none'.
@@ -66,12 +66,12 @@ def knn_loss(
 
 
 def is_alone(index: Tensor, labels: Tensor) -> Tensor:
-    """Tell which rows (B,) of a bank have a class (N,) of their own."""
+    """Return whether rows (B,) of a bank are the only ones of their class."""
     return (labels == labels[index][:, None]).sum(dim=1) == 1
 
 
 def check_index(index: Tensor, rows: int) -> None:
-    """Refuse rows that a bank does not have."""
+    """Raise if an index is not a row of the bank."""
     outside = index[(index < 0) | (index >= rows)].tolist()
     if outside:
         raise ValueError(
@@ -81,22 +81,21 @@ def check_index(index: Tensor, rows: int) -> None:
 
 
 def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
-    """Compute how little views of an image predict each other.
+    """Instance loss: negative mean cosine similarity between views.
 
-    Equation 2.1 of the thesis: minus the mean cosine over ordered pairs of
-    different views, and over the batch.
+    Equation 2.1 of the thesis, averaged over ordered pairs of different views
+    and over the batch.
 
     Args:
-        online (Sequence[Tensor]): What the predictor makes of V views, each
-            (B, D).
-        target (Sequence[Tensor]): What the target network makes of them; no
-            gradients go there.
+        online (Sequence[Tensor]): Predictor outputs for V views, (B, D) each.
+        target (Sequence[Tensor]): Target-network outputs for V views, without
+            gradients.
 
     Returns:
         Tensor: The loss, in -1 to 1.
 
     Raises:
-        ValueError: If there is one view.
+        ValueError: If there is only one view.
     """
     views = len(online)
     integer(least=2, views=views)
@@ -107,22 +106,18 @@ def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
     return -pairs.mean() / (views * (views - 1))
 
 
-def update_bank(
-    bank: Tensor, embedding: Tensor, index: Tensor, renormalise: bool = True
-) -> Tensor:
-    """Move rows of a bank halfway to new embeddings.
+def update_bank(bank: Tensor, embedding: Tensor, index: Tensor) -> Tensor:
+    """Move rows of a bank halfway to new embeddings, and normalize them.
 
-    Thesis, section 2.3; normalized again as in SNCA.
+    Thesis, section 2.3; the second normalization is that of SNCA.
 
     Args:
-        bank (Tensor): (N, D).
-        embedding (Tensor): (B, D).
-        index (Tensor): Rows (B,).
-        renormalise (bool): Whether the new rows get unit length. Defaults to
-            True.
+        bank (Tensor): Embeddings (N, D).
+        embedding (Tensor): New embeddings (B, D).
+        index (Tensor): Rows to update (B,).
 
     Returns:
-        Tensor: The new bank (N, D), of unit rows but for those.
+        Tensor: The new bank (N, D), with unit-length rows.
 
     Raises:
         ValueError: If an index is outside.
@@ -130,7 +125,7 @@ def update_bank(
     check_index(index, len(bank))
     bank = F.normalize(bank, dim=1)
     rows = (bank[index] + F.normalize(embedding.to(bank), dim=1)) / 2
-    bank[index] = F.normalize(rows, dim=1) if renormalise else rows
+    bank[index] = F.normalize(rows, dim=1)
     return bank
 
 
@@ -142,23 +137,23 @@ def knn_scores(
     sigma: float,
     num_classes: int,
 ) -> Tensor:
-    """Classify images by the vote of their k nearest rows of a bank.
+    """Classify images by the votes of their k nearest rows of a bank.
 
     Equation 2.6 of the thesis.
 
     Args:
         queries (Tensor): Embeddings (Q, D).
-        bank (Tensor): (N, D).
-        labels (Tensor): Classes of the bank (N,), of any level.
-        k (int): How many vote.
-        sigma (float): Temperature of their cosines.
+        bank (Tensor): Embeddings (N, D).
+        labels (Tensor): Classes of the bank (N,), coarse or fine.
+        k (int): Voting neighbors.
+        sigma (float): Temperature for their cosine similarities.
         num_classes (int): Number of classes.
 
     Returns:
-        Tensor: (Q, num_classes), each row with a sum of 1.
+        Tensor: Scores (Q, num_classes); each row sums to 1.
 
     Raises:
-        ValueError: If k is no integer of 1 to N.
+        ValueError: If k is not an integer from 1 to N.
     """
     integer(k=k, most=len(bank))
     similarity = cosine_similarity(queries, bank)
@@ -173,19 +168,19 @@ def ranking_scores(
     sigma: float = 0.05,
     query_coarse: Tensor | None = None,
 ) -> Tensor:
-    """Score a gallery for category-level retrieval: higher is earlier.
+    """Score a gallery for category-level retrieval; higher ranks first.
 
     Args:
         queries (Tensor): Embeddings (Q, D).
-        gallery (Tensor): (N, D).
-        gallery_coarse (Tensor): Coarse classes of the gallery (N,).
+        gallery (Tensor): Embeddings (N, D).
+        gallery_coarse (Tensor): Coarse gallery classes (N,).
         ranking (str): See :func:`ranked_similarity`.
-        sigma (float): Temperature of the vote. Defaults to 0.05.
-        query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
-            for 'oracle'. Defaults to None.
+        sigma (float): Temperature for the vote. Defaults to 0.05.
+        query_coarse (Tensor, optional): Coarse query classes (Q,), for
+            'oracle'. Defaults to None.
 
     Returns:
-        Tensor: (Q, N).
+        Tensor: Scores (Q, N).
 
     Raises:
         ValueError: See :func:`ranked_similarity`.
@@ -197,20 +192,20 @@ def ranking_scores(
 def ranked_similarity(
     similarity, gallery_coarse, ranking, sigma=0.05, query_coarse=None
 ) -> Tensor:
-    """Compute ranking scores from cosines; minus infinity is kept.
+    """Compute ranking scores from cosine similarities, keeping -inf.
 
     Args:
-        similarity (Tensor): (Q, N).
-        gallery_coarse (Tensor): Coarse classes of the gallery (N,).
-        ranking (str): 'cosine'; 'conditional', plus the log-odds of the
-            coarse class by a vote of the whole gallery (equation 2.5 of the
-            thesis); 'oracle', the coarse class of the query first.
-        sigma (float): Temperature of the vote. Defaults to 0.05.
-        query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
-            for 'oracle'. Defaults to None.
+        similarity (Tensor): Cosine similarities (Q, N).
+        gallery_coarse (Tensor): Coarse gallery classes (N,).
+        ranking (str): 'cosine'; 'conditional', which adds the log-odds of the
+            coarse class in a vote of the whole gallery (equation 2.5 of the
+            thesis); 'oracle', which ranks the coarse class of the query first.
+        sigma (float): Temperature for the vote. Defaults to 0.05.
+        query_coarse (Tensor, optional): Coarse query classes (Q,), for
+            'oracle'. Defaults to None.
 
     Raises:
-        ValueError: If the ranking is unknown, or 'oracle' without
+        ValueError: If the ranking is unknown, or 'oracle' lacks a
             ``query_coarse``.
     """
     one_of(RANKINGS, ranking=ranking)
@@ -219,7 +214,7 @@ def ranked_similarity(
     if ranking == 'conditional':
         number = int(gallery_coarse.max()) + 1
         how = gallery_coarse, number, None, sigma
-        odds = nearest_votes(similarity, *how).logit(eps=LEAST)
+        odds = nearest_votes(similarity, *how).logit(eps=MIN_PROBABILITY)
         return odds[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
         raise ValueError(
@@ -227,5 +222,6 @@ def ranked_similarity(
             "query_coarse=, or ranking='conditional'"
         )
     other = query_coarse[:, None] != gallery_coarse
-    # two sort keys: cosines span 2, and small numbers lose no digits
+    # sort by coarse class, then by cosine: cosines span only 2, and a small
+    # offset loses no digits
     return similarity - 2.5 * other

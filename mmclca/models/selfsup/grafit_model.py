@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The model of Grafit: networks, projector, predictor and memory bank."""
+"""Grafit as a model: backbone, projector, predictor and memory bank."""
 
 import torch
 import torch.nn.functional as F
@@ -20,25 +20,25 @@ PROJECTORS = dict(mlp=256, fc=128)  # channels of the embedding
 
 
 class Projector(nn.Sequential):
-    """A neck that turns the last output of a backbone into an embedding.
+    """Neck that maps the last output of a backbone to an embedding.
 
-    Feature maps are averaged over places, of tokens the first is taken.
+    Feature maps are averaged; the first of several tokens is used.
     """
 
     def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor]:
-        """(B, ...) to (B, D)."""
-        return (super().forward(one_feature(feats[-1])),)
+        """Map outputs (B, ...) to an embedding (B, D)."""
+        return (super().forward(pool_features(feats[-1])),)
 
 
-def one_feature(x: Tensor) -> Tensor:
-    """One feature an image (B, C), of a map, of tokens or of itself."""
+def pool_features(x: Tensor) -> Tensor:
+    """Return one feature per image (B, C) from a map, tokens or a vector."""
     if x.dim() == 4:
         return x.mean(dim=(2, 3))
     return x[:, 0] if x.dim() == 3 else x
 
 
 def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
-    """Linear, norm, ReLU, linear, as in BYOL."""
+    """Build an MLP as in BYOL: linear, norm, ReLU, linear."""
     return nn.Sequential(
         nn.Linear(in_channels, hidden),
         build_norm_layer(norm_cfg, hidden),
@@ -49,23 +49,19 @@ def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
 
 @torch.no_grad()
 def channels_of(backbone: nn.Module) -> int:
-    """Find how many channels a backbone gives, by a black image."""
+    """Find a backbone's output channels with a black image."""
     shape = to_2tuple(vars(backbone).get('img_size', 64))
     backbone.eval()
-    channels = one_feature(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
+    channels = pool_features(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
     backbone.train()
     return channels
 
 
 class BankHead(ClsHead):
-    """Classify embeddings by the nearest rows of a bank, which it keeps.
+    """Classify embeddings by the nearest rows of a memory bank.
 
-    Args:
-        num_images (int): Rows of the bank.
-        channels (int): Channels of an embedding.
-        num_classes (int): Coarse classes.
-        k (int): How many vote; all, where there are fewer.
-        sigma (float): Temperature.
+    The bank has ``num_images`` rows of ``channels``. Of these, ``k`` vote with
+    temperature ``sigma``, or all if there are fewer.
     """
 
     def __init__(self, num_images, channels, num_classes, k, sigma):
@@ -79,10 +75,9 @@ class BankHead(ClsHead):
         self.register_buffer('labels', labels)
 
     def start(self, labels: Tensor) -> None:
-        """Begin a bank of random rows, alike in all processes.
+        """Fill the bank with random rows, equal in all processes.
 
-        Args:
-            labels (Tensor): Coarse classes of the training images (N,).
+        ``labels`` (N,) are the coarse training classes.
         """
         chance = torch.Generator().manual_seed(0)
         rows = torch.rand(len(labels), self.bank.shape[1], generator=chance)
@@ -94,11 +89,11 @@ class BankHead(ClsHead):
         """Update the rows of the batches of all processes."""
         index = torch.cat(all_gather(index))
         embedding = torch.cat(all_gather(embedding.detach()))
-        # a new one: the loss needs the old one for its gradient
+        # not in place: the gradient of the loss needs the old bank
         self.bank = grafit.update_bank(self.bank, embedding, index)
 
     def forward(self, feats: tuple[Tensor]) -> Tensor:
-        """Embeddings to logarithms of class scores (B, num_classes)."""
+        """Map embeddings to log class scores (B, num_classes)."""
         embedding, k = self.pre_logits(feats), min(self.k, len(self.bank))
         settings = k, self.sigma, self.num_classes
         scores = grafit.knn_scores(
@@ -109,43 +104,42 @@ class BankHead(ClsHead):
 
 @MODELS.register_module()
 class Grafit(ImageClassifier):
-    """Learns coarse classes so that fine ones separate.
+    """Classifier trained on coarse labels to separate fine classes.
 
-    The kNN loss of the first view, over a memory bank of all training
-    images, plus the instance loss between views. In evaluation it is a
-    classifier by the k nearest rows of the bank. It takes
-    ``mmclca.ViewsDataPreprocessor`` and ``mmclca.BankHook``, which sizes the
-    bank and fills it before tests.
+    The kNN loss of the first view, over a memory bank of all training images,
+    plus the instance loss between views. In evaluation, the k nearest rows of
+    the bank vote. Training needs ``mmclca.ViewsDataPreprocessor`` and
+    ``mmclca.BankHook``, which sizes the bank and fills it before tests.
 
-    Without the instance loss there are no predictor and no target network:
-    SNCA with ``projector='fc'``, SNCA+ with 'mlp'.
+    Without the instance loss, there are no predictor and target network: this
+    is SNCA with ``projector='fc'`` and SNCA+ with 'mlp'.
 
     Args:
-        backbone (dict): Config of any backbone that gives feature maps or
-            CLS, with a reducer or without.
-        projector (str): 'mlp' or 'fc', one linear layer. Defaults to 'mlp'.
-        num_views (int): Views of an image. Defaults to 4.
-        sigma (float): Temperature of the kNN loss and of the vote.
-            Defaults to 0.05.
-        instance_weight (float): Weight of the instance loss. Defaults to 1.
-        reduction (str): Of the kNN loss: 'mean' or 'counted'. Defaults to
-            'mean'.
-        out_channels (int, optional): Of an embedding. Defaults to None: 256
+        backbone (dict): Config of any backbone that returns feature maps or
+            CLS, with or without a reducer.
+        projector (str): 'mlp', or 'fc' for one linear layer. Defaults to
+            'mlp'.
+        num_views (int): Views per image. Defaults to 4.
+        sigma (float): Temperature for the kNN loss and the vote. Defaults to
+            0.05.
+        instance_weight (float): Instance loss weight. Defaults to 1.
+        reduction (str): Reduction of the kNN loss: 'mean' or 'counted'.
+            Defaults to 'mean'.
+        out_channels (int, optional): Embedding channels. Defaults to None: 256
             for 'mlp', 128 for 'fc'.
-        hidden (int): Channels within MLPs. Defaults to 4096.
-        momentum (float): Share of the target network that is kept at first,
-            rising to 1 by a cosine. Defaults to 0.996.
-        norm_cfg (dict): Norm within MLPs. Defaults to dict(type='BN1d').
+        hidden (int): Hidden channels of the MLPs. Defaults to 4096.
+        momentum (float): Initial momentum of the target network, rising to 1
+            by a cosine schedule. Defaults to 0.996.
+        norm_cfg (dict): Norm of the MLPs. Defaults to dict(type='BN1d').
         num_classes (int): Coarse classes. Defaults to 1000.
-        num_images (int): Rows of the bank, which ``BankHook`` sets.
-            Defaults to 0.
-        k (int): How many rows vote. Defaults to 20.
-        **kwargs: ``pretrained``, ``data_preprocessor`` and ``init_cfg`` of
+        num_images (int): Bank rows, set by ``BankHook``. Defaults to 0.
+        k (int): Voting neighbors. Defaults to 20.
+        **kwargs: ``pretrained``, ``data_preprocessor`` and ``init_cfg`` for
             ``ImageClassifier``.
 
     Raises:
-        ValueError: If the projector or the reduction is unknown, or there is
-            an instance loss and one view.
+        ValueError: If the projector or the reduction is unknown, or the
+            instance loss has only one view.
     """
 
     def __init__(
@@ -189,20 +183,20 @@ class Grafit(ImageClassifier):
 
     @property
     def online(self) -> nn.ModuleDict:
-        """The networks that the target network follows."""
+        """Backbone and neck, which the target network follows."""
         return nn.ModuleDict(dict(backbone=self.backbone, neck=self.neck))
 
     def loss(
         self, inputs: list[Tensor] | Tensor, data_samples: list[DataSample]
     ) -> dict:
-        """Losses by name; updates the bank.
+        """Compute the losses by name, and update the bank.
 
         ``alone`` counts the images without another one of their class.
 
         Args:
             inputs (list[Tensor] | Tensor): V views (B, 3, H, W), or one.
-            data_samples (list[DataSample]): ``sample_idx`` of each is its row
-                in the bank.
+            data_samples (list[DataSample]): ``sample_idx`` is the row of an
+                image in the bank.
         """
         views = inputs if isinstance(inputs, list) else [inputs]
         if len(views) != self.num_views:
@@ -235,10 +229,9 @@ class Grafit(ImageClassifier):
 
 
 def embed(networks: nn.Module, images: Tensor) -> tuple[Tensor, dict]:
-    """Embed images (B, 3, H, W) with a ``backbone`` and a ``neck``.
+    """Embed images (B, 3, H, W) with a ``backbone`` and a ``neck``, (B, D).
 
-    Returns:
-        tuple[Tensor, dict]: (B, D), and the losses of a reducer.
+    Also returns the losses of the reducer.
     """
     backbone = networks.backbone
     if not isinstance(backbone, Reducible):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which patches a masked autoencoder sees, and what it makes of them."""
+"""Visible patches of masked autoencoders and the encoded tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,28 +12,27 @@ from ..distillation.layers import LayerFeatures
 
 
 class Encoded(LayerFeatures):
-    """Hold what an encoder makes of the visible patches of images.
+    """Encoder tokens of the visible patches of images.
 
-    ``inputs`` are CLS and visible patches, with positions, before the first
-    layer and after each, (B, 1 + V, C); ``ids_shuffle`` the patches of an
-    image in the order in which they were drawn, (B, N): the first V are
-    visible.
+    ``inputs`` are CLS and the visible patches, with positions, before the
+    first layer and after each one, (B, 1 + V, C). ``ids_shuffle`` is the
+    random order of the patches of each image, (B, N); the first V are visible.
     """
 
     @property
     def ids_restore(self) -> Tensor:
-        """Place of each patch in ``ids_shuffle``, (B, N)."""
+        """Patch positions in ``ids_shuffle``, (B, N)."""
         return self.ids_shuffle.argsort(dim=1)
 
     @property
     def mask(self) -> Tensor:
-        """1 for a patch that is masked, else 0, (B, N)."""
+        """1 for a masked patch, else 0, (B, N)."""
         num_visible = self.inputs[0].size(1) - 1
         return (self.ids_restore >= num_visible).float()
 
 
 def count_visible(num_patches: int, mask_ratio: float) -> int:
-    """Count the patches that are not masked; ValueError if none, or all."""
+    """Count the visible patches; raise ValueError if all or none are."""
     number(mask_ratio=mask_ratio)
     num_visible = int(num_patches * (1 - mask_ratio))
     if not 0 < num_visible < num_patches:
@@ -46,12 +45,12 @@ def count_visible(num_patches: int, mask_ratio: float) -> int:
 
 @contextmanager
 def fixed_masks(model: nn.Module, ids_shuffle: Tensor) -> Iterator[None]:
-    """Have all encoders of a model mask the same patches, in a ``with``.
+    """Make all encoders of a model mask the same patches, in a ``with`` block.
 
-    A teacher sees what its student sees, so that this reaches it, too.
+    The teacher uses the mask of its student.
 
     Args:
-        model (nn.Module): A model of pre-training.
+        model (nn.Module): Model for pre-training.
         ids_shuffle (Tensor): See :class:`Encoded`, (B, N).
     """
     encoders = [m for m in model.modules() if hasattr(m, 'fixed_shuffle')]

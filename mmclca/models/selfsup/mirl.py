@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""MIRL: what its decoders learn, and the model that joins the parts."""
+"""MIRL: targets and losses of its decoders, and the model."""
 
 import torch
 import torch.nn.functional as F
@@ -11,15 +11,14 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number, one_of
 
 PIXELS = dict(type='PixelReconstructionLoss', criterion='L2')
-MOST = 63  # side of a filter, whose response is found on 64 x 64
+MAX_SIZE = 63  # largest filter; its response is computed on a grid of 64 x 64
 MODES = ('residual', 'multi_decoder', 'coarse2fine', 'fine2coarse')
 
 
 def laplacian_of_gaussian(sigma: float, size: int) -> Tensor:
-    """Return a Laplacian of Gaussian, (size, size), that keeps fine detail.
+    """Return a high-pass filter (size, size), a Laplacian of Gaussian.
 
-    With a positive centre, a sum of zero, and the largest response of any
-    frequency 1.
+    Its center is positive, its sum zero and its largest frequency response 1.
     """
     at = torch.arange(size) - (size - 1) / 2
     scaled = (at[:, None] ** 2 + at**2) / (2 * sigma**2)
@@ -30,29 +29,29 @@ def laplacian_of_gaussian(sigma: float, size: int) -> Tensor:
 
 @MODELS.register_module()
 class MIRLHead(MAEPretrainHead):
-    """Losses of MIRL's decoders, on pixels normalized patch by patch.
+    """Losses of MIRL's decoders on pixels normalized per patch.
 
     `Masked Image Residual Learning for Scaling Deeper Vision Transformers
     <https://arxiv.org/abs/2309.14136>`_, section 3.1, equations 6 and 7: the
-    prediction of segment g, the main part, and that of segment G - g + 1,
-    the residual, are added. Section 4.2 compares it with the other modes. All
-    losses are divided by their number, so that they add up to their mean.
+    predictions of segment g (main part) and segment G - g + 1 (residual) are
+    added. Section 4.2 compares the other modes. Each loss is divided by the
+    number of losses, so that the total is their mean.
 
     Args:
-        mode (str): 'residual', a loss a pair of segments; 'multi_decoder',
-            each decoder predicts the whole target; 'coarse2fine', the
-            shallow half predicts the coarse part of the image and the deep
-            half the fine part, which add up to the target; 'fine2coarse',
-            the other way round. Defaults to 'residual'.
+        mode (str): 'residual', one loss per pair of segments; 'multi_decoder',
+            each decoder predicts the whole target; 'coarse2fine', the shallow
+            half predicts the coarse part of the image and the deep half the
+            fine part, which add up to the target; 'fine2coarse', the reverse.
+            Defaults to 'residual'.
         sigma (float): Standard deviation in pixels of the Laplacian of
-            Gaussian that finds the fine part. The paper does not say it.
+            Gaussian that extracts the fine part; not given in the paper.
             Defaults to 1.
-        size (int): Side of that filter in pixels, odd, 3 to 63. Likewise.
-            Defaults to 7.
-        patch_size (int): Side of a patch in pixels; ``MIRL`` fills it in.
+        size (int): Size of this filter in pixels, odd, 3 to 63; not given in
+            the paper. Defaults to 7.
+        patch_size (int): Patch size in pixels; set by ``MIRL``.
 
     Raises:
-        ValueError: If there is no such mode, or no such filter.
+        ValueError: If the mode or the filter is not allowed.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class MIRLHead(MAEPretrainHead):
     ):
         one_of(MODES, mode=mode)
         number(least=0.1, sigma=sigma)
-        integer(least=3, most=MOST, size=size)
+        integer(least=3, most=MAX_SIZE, size=size)
         if size % 2 == 0:
             raise ValueError(f'size={size} must be odd, such as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)
@@ -76,12 +75,13 @@ class MIRLHead(MAEPretrainHead):
     def loss(
         self, preds: list[Tensor], images: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
-        """Compute the losses by name; they add up to the total.
+        """Compute the losses by name, which add up to the total.
 
         Args:
-            preds (list[Tensor]): A prediction a segment, (B, N, P * P * 3).
-            images (Tensor): (B, 3, H, W).
-            mask (Tensor): 1 for a patch that is masked, (B, N).
+            preds (list[Tensor]): One prediction per segment, (B, N, P * P *
+                3).
+            images (Tensor): Images (B, 3, H, W).
+            mask (Tensor): 1 for a masked patch, (B, N).
         """
         parts = self.parts(preds, images)
         kind = 'pair' if self.mode == 'residual' else 'decoder'
@@ -93,7 +93,7 @@ class MIRLHead(MAEPretrainHead):
     def parts(
         self, preds: list[Tensor], images: Tensor
     ) -> list[tuple[Tensor, Tensor]]:
-        """Give what is predicted, and its target, both (B, N, P * P * 3)."""
+        """Return pairs of prediction and target, both (B, N, P * P * 3)."""
         halves = [self.construct_target(images)] * 2
         if self.mode == 'residual':
             preds = add_residuals(preds)
@@ -106,7 +106,7 @@ class MIRLHead(MAEPretrainHead):
         return [(p, halves[i >= half]) for i, p in enumerate(preds)]
 
     def fine_part(self, images: Tensor) -> Tensor:
-        """Filter images; scaled as their patches are, (B, N, P * P * 3)."""
+        """Filter images and scale them as their patches, (B, N, P * P * 3)."""
         kernel = self.log.to(images).expand(images.size(1), 1, -1, -1)
         padding = (self.log.size(0) // 2,) * 4
         padded = F.pad(images, padding, mode='reflect')
@@ -116,7 +116,7 @@ class MIRLHead(MAEPretrainHead):
 
 
 def add_residuals(preds: list[Tensor]) -> list[Tensor]:
-    """Add each deep prediction to its shallow one; of one, itself."""
+    """Add each deep prediction to its shallow one; keep a single one."""
     pairs = range(len(preds) // 2)
     return [preds[i] + preds[-1 - i] for i in pairs] or preds
 
@@ -126,19 +126,18 @@ class MIRL(MAE):
     """Masked image residual learning.
 
     `Masked Image Residual Learning for Scaling Deeper Vision Transformers
-    <https://arxiv.org/abs/2309.14136>`_. Of one segment, without DID and
-    weight normalization, it is ``MAE``.
+    <https://arxiv.org/abs/2309.14136>`_. With one segment, and without DID and
+    weight normalization, it equals ``MAE``.
 
     Args:
         backbone (dict): Config of a :class:`SegmentedMAEViT`.
-        neck (dict): Config of :class:`MIRLDecoders`; the encoder is filled
-            in.
-        head (dict): Config of a :class:`MIRLHead`; its patches are.
-        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` of
+        neck (dict): Config of :class:`MIRLDecoders`, without the encoder.
+        head (dict): Config of a :class:`MIRLHead`, without the patch size.
+        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` for
             ``MAE``.
 
     Raises:
-        ValueError: If bands are to be predicted by a single segment.
+        ValueError: If a mode with coarse and fine parts has only one segment.
     """
 
     def __init__(self, backbone: dict, neck: dict, head: dict, **kwargs):
@@ -159,12 +158,13 @@ class MIRL(MAE):
         Args:
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample], optional): Not used.
+            **kwargs: Not used.
         """
         preds, mask = self.predict_pixels(inputs)
         return self.head.loss(preds, inputs, mask)
 
     def predict_pixels(self, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return what the decoders make of images, and the mask."""
+        """Return the predictions of the decoders, and the mask."""
         seen = self.backbone.encode(inputs)
-        segments = [*self.backbone.segments(seen)[:-1], seen.left]
+        segments = [*self.backbone.segments(seen)[:-1], seen.output]
         return self.neck(segments, seen.ids_restore), seen.mask

@@ -6,7 +6,7 @@ from PIL import Image
 
 @pytest.fixture
 def paint(tmp_path):
-    """Writes a picture that is drawn by its number, as large as wanted."""
+    """Function to write a random image, seeded by its number."""
 
     def write(name, number, size=(40, 30), **options):
         path = tmp_path / name

@@ -9,7 +9,7 @@ ROWS = dict(file=['a.jpg', 'b.jpg'], sort=['rose', 'ash'])
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads the cells of a text."""
+    """Function to read cells from a text."""
 
     def read(text, encoding='utf-8', **kwargs):
         table = tmp_path / 'table.csv'
@@ -34,25 +34,24 @@ def read(tmp_path):
         ('cp1251', 'Клён дуб'),
     ],
 )
-def test_read_cells_recognizes_encoding_by_content(read, encoding, names):
+def test_encoding_is_detected_by_content(read, encoding, names):
     names = names.split()
     rows = ''.join(f'{i}.jpg,{name}\n' for i, name in enumerate(names))
     cells, notes = read(f'file,class\n{rows}', encoding)
     assert cells['class'] == names and 'UTF-8' in notes[0]
 
 
-ENCODINGS = ['utf-16', 'utf-16-le', 'utf-16-be', 'iso2022_jp']
-
-
-@pytest.mark.parametrize('encoding', ENCODINGS)
-def test_read_cells_gives_no_note_if_encoding_is_certain(read, encoding):
+@pytest.mark.parametrize(
+    'encoding', ['utf-16', 'utf-16-le', 'utf-16-be', 'iso2022_jp']
+)
+def test_note_is_omitted_if_encoding_is_certain(read, encoding):
     cells, notes = read('file,class\na.jpg,桜\n', encoding)
     assert cells == dict(file=['a.jpg'], **{'class': ['桜']})
     assert notes == []
 
 
-def test_read_cells_recognizes_encoding_by_file_names(read):
-    text = 'file,class\n벚꽃.jpg,튤립\n'  # looks like GBK
+def test_encoding_is_detected_by_file_names(read):
+    text = 'file,class\n벚꽃.jpg,튤립\n'  # resembles GBK
     cells, _ = read(text, 'euc_kr')
     assert cells['file'] != ['벚꽃.jpg']
     cells, _ = read(text, 'euc_kr', known=['벚꽃.jpg'])
@@ -70,34 +69,29 @@ def test_read_cells_recognizes_encoding_by_file_names(read):
         '\n\nfile\tsort\ra.jpg\trose\rb.jpg\tash\r',
     ],
 )
-def test_read_cells_reads_rows_of_any_program(read, text):
+def test_rows_of_any_program_are_read(read, text):
     assert read(text) == (ROWS, [])
 
 
-def test_read_cells_chooses_separator_by_all_lines(read):
+def test_separator_is_selected_by_all_lines(read):
     cells, _ = read('file;sort\na.jpg;red, rose\nb.jpg;pale, ash\n')
     assert cells['sort'] == ['red, rose', 'pale, ash']
 
 
-def test_read_cells_fills_up_rows_if_short(read):
+def test_short_rows_are_padded(read):
     cells, _ = read('file,sort,note\na.jpg,rose\nb.jpg,ash,x\n')
     assert cells == dict(ROWS, note=['', 'x'])
 
 
 @pytest.mark.parametrize('cells', ['a.jpg,rose,red', 'a.jpg,' + 140_000 * 'x'])
-def test_read_cells_names_line_if_row_is_refused(read, cells):
+def test_error_names_line_if_row_is_refused(read, cells):
     with pytest.raises(ValueError, match='line 3'):
         read(f'file,sort\nb.jpg,ash\n{cells}\n')
 
 
-def test_read_cells_passes_over_empty_rows_of_sheets(tmp_path):
+def test_empty_rows_of_a_sheet_are_skipped(tmp_path):
     pytest.importorskip('openpyxl')
-    rows = [
-        ('file', 'sort'),
-        (None, None),
-        ('a.jpg', 'rose'),
-        ('b.jpg', 'ash'),
-    ]
-    sheet = pd.DataFrame(rows)
+    rows = 'file sort', ' ', 'a.jpg rose', 'b.jpg ash'
+    sheet = pd.DataFrame([row.split(' ') for row in rows]).replace('', None)
     sheet.to_excel(tmp_path / 'a.xlsx', index=False, header=False)
     assert read_cells(tmp_path / 'a.xlsx') == (ROWS, [])

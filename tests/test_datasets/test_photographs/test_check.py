@@ -12,59 +12,58 @@ from mmclca.datasets.photographs import check_photographs, read_photographs
 
 @pytest.fixture
 def check(tmp_path):
-    """Checks what is in the folder of the test."""
+    """Function to check the photos in the test's folder."""
 
-    return lambda: check_photographs(read_photographs(tmp_path))
+    def check(**options):
+        return check_photographs(read_photographs(tmp_path, **options))
+
+    return check
 
 
 def used(checked, root):
-    rows = zip(
-        checked.photographs.paths, checked.photographs.labels, strict=True
-    )
-    classes = checked.photographs.classes
-    return [(p.removeprefix(f'{root}/'), classes[n]) for p, n in rows]
+    found = checked.photographs
+    pairs = zip(found.paths, found.names, strict=True)
+    return [(os.path.relpath(path, root), name) for path, name in pairs]
 
 
-def test_nothing_to_say(check, paint):
+def test_check_reports_nothing_if_all_photos_are_usable(check, paint):
     for number in range(6):
         paint(f'{number % 2}/{number}.jpg', number)
     checked = check()
     assert checked.lines() == [] and len(checked.photographs) == 6
 
 
-def test_unread_is_left_out(check, paint, tmp_path):
-    for number, name in enumerate(
-        ('a/1.png', 'a/2.jpg', 'b/3.png', 'b/4.png')
-    ):
+def test_check_skips_unreadable_files(check, paint, tmp_path):
+    names = ('a/1.png', 'a/2.jpg', 'b/3.png', 'b/4.png')
+    for number, name in enumerate(names):
         paint(name, number)
     (tmp_path / 'a/0.png').write_bytes(b'')
     (tmp_path / 'b/5.heic').write_bytes(b'\0\0\0 ftypheic\0\0\0\0mif1')
     cut = (tmp_path / 'b/3.png').read_bytes()
     (tmp_path / 'b/6.png').write_bytes(cut[:-400])
     damaged = bytearray(cut)
-    damaged[len(cut) // 2] ^= 0xFF  # whole by its first and last bytes
+    damaged[len(cut) // 2] ^= 0xFF  # first and last bytes are intact
     (tmp_path / 'b/7.png').write_bytes(damaged)
     heights = Image.fromarray(np.zeros((9, 9), np.float32))
     heights.save(tmp_path / 'b/8.tif')
     checked = check()
-    reasons = {
-        path.removeprefix(f'{tmp_path}/'): reason
-        for path, reason in checked.unread.items()
+    terms = {
+        'a/0.png': 'empty file',
+        'b/5.heic': 'pip install "mmclca[heic]"',
+        'b/6.png': 'OSError',
+        'b/7.png': '',
+        'b/8.tif': 'mode F',
     }
-    assert list(reasons) == [
-        *('a/0.png', 'b/5.heic', 'b/6.png', 'b/7.png', 'b/8.tif')
-    ]
-    assert 'mode F' in reasons['b/8.tif']
-    assert reasons['a/0.png'] == 'empty file'
-    assert 'pip install "mmclca[heic]"' in reasons['b/5.heic']
-    assert 'OSError' in reasons['b/6.png']
+    reasons = dict(zip(terms, checked.unread.values(), strict=True))
+    assert list(checked.unread) == [str(tmp_path / name) for name in terms]
+    assert all(term in reasons[name] for name, term in terms.items())
     assert len(checked.photographs) == 4
     (line,) = checked.lines()
     assert '5 unreadable (a/0.png: empty file; b/5.heic' in line
     assert line.endswith(' and 2 more)')
 
 
-def test_the_same_bytes_in_one_class(check, paint, tmp_path):
+def test_check_skips_file_if_bytes_repeat(check, paint, tmp_path):
     for number in range(4):
         paint(f'{number % 2}/{number}.jpg', number)
     shutil.copy(tmp_path / '0/0.jpg', tmp_path / '0/copy.jpg')
@@ -76,22 +75,22 @@ def test_the_same_bytes_in_one_class(check, paint, tmp_path):
 
 
 @pytest.mark.parametrize('first', ['.png', '.jpg'])
-@pytest.mark.parametrize('ending', ['.png', '.bmp', '.tif', '.webp'])
-def test_the_same_pixels_in_another_format(
-    check, paint, tmp_path, first, ending
+@pytest.mark.parametrize('suffix', ['.png', '.bmp', '.tif', '.webp'])
+def test_check_skips_file_if_pixels_repeat_in_another_format(
+    check, paint, tmp_path, first, suffix
 ):
     path = paint(f'a/0{first}', 0, size=(400, 300))
-    other = tmp_path / f'a/1{ending}'
+    other = tmp_path / f'a/1{suffix}'
     with Image.open(path) as image:
-        image.save(other, comment='saved anew', lossless=True)
+        image.save(other, comment='saved again', lossless=True)
     for number in (2, 3):
         paint(f'b/{number}.png', number, size=(200, 150))
     same = path.read_bytes() == other.read_bytes()
-    assert same == (first == ending == '.png')
+    assert same == (first == suffix == '.png')
     assert check().doubled == [(str(other), str(path))]
 
 
-def test_the_same_pixels_without_exif_data(check, paint):
+def test_check_skips_file_if_only_exif_data_differ(check, paint):
     exif = Image.Exif()
     exif[0x010F] = 'a camera'
     first, other = paint('a/0.jpg', 0, exif=exif), paint('a/1.jpg', 0)
@@ -100,7 +99,7 @@ def test_the_same_pixels_without_exif_data(check, paint):
     assert check().doubled == [(str(other), str(first))]
 
 
-def test_a_picture_that_is_almost_the_same_is_another_one(check, paint):
+def test_check_keeps_file_if_one_pixel_differs(check, paint):
     path = paint('a/0.png', 0)
     with Image.open(path) as image:
         image.putpixel((3, 3), (0, 0, 0))
@@ -109,7 +108,18 @@ def test_a_picture_that_is_almost_the_same_is_another_one(check, paint):
     assert check().doubled == []
 
 
-def test_a_picture_in_two_classes_is_used_in_none(check, paint, tmp_path):
+def test_check_compares_16_bit_scans(check, tmp_path):
+    noise = np.random.default_rng(0).integers(9999, 65535, (5, 30, 40))
+    for number, scan in enumerate(noise.astype(np.uint16)):
+        path = tmp_path / f'{number % 2}/{number}.tif'
+        path.parent.mkdir(exist_ok=True)
+        cv2.imwrite(str(path), scan)
+    cv2.imwrite(str(tmp_path / '0/copy.png'), scan)
+    copy = str(tmp_path / '0/copy.png'), str(tmp_path / '0/4.tif')
+    assert check().doubled == [copy]
+
+
+def test_check_skips_all_copies_if_classes_differ(check, paint, tmp_path):
     for name, number in (('a/0', 0), ('a/1', 1), ('b/2', 2), ('b/3', 0)):
         paint(f'{name}.png', number)
     shutil.copy(tmp_path / 'a/0.png', tmp_path / 'a/4.png')
@@ -123,9 +133,7 @@ def test_a_picture_in_two_classes_is_used_in_none(check, paint, tmp_path):
     assert '(a; b)' in single
 
 
-def test_a_picture_in_train_and_test_is_kept_for_the_test(
-    check, paint, tmp_path
-):
+def test_check_keeps_the_copy_in_test_if_splits_differ(check, paint, tmp_path):
     for split, first in dict(train=0, val=10, test=20).items():
         for number in range(4):
             paint(f'{split}/{number % 2}/{number}.png', first + number)
@@ -142,36 +150,31 @@ def test_a_picture_in_train_and_test_is_kept_for_the_test(
     assert checked.photographs.splits.count('test') == 5
 
 
-def test_a_class_of_which_nothing_is_left(check, paint, tmp_path):
+def test_check_skips_class_if_it_has_no_training_photos(
+    check, paint, tmp_path
+):
     for name, number in dict(rose=0, tulip=1, fern=2).items():
         paint(f'train/{name}/0.png', number)
         paint(f'test/{name}/1.png', number + 10)
     (tmp_path / 'train/rose/0.png').write_bytes(b'no image')
     checked = check()
-    assert checked.photographs.classes == ['fern', 'tulip']
+    assert checked.photographs.classes == checked.single == ['fern', 'tulip']
     assert checked.photographs.labels == [0, 1, 0, 1]
-    assert [name for _, name in used(checked, tmp_path)] == [
-        'fern',
-        'tulip',
-        'fern',
-        'tulip',
-    ]
     assert checked.untrained == dict(rose=1)
-    assert checked.single == ['fern', 'tulip']
     assert '(rose, 1 in val' in checked.lines()[1]
 
 
-def test_groups_in_train_and_test(paint, tmp_path):
+def test_check_reports_groups_in_train_and_test(check, paint):
     names = ('train/a/p1', 'train/b/p2', 'test/a/p1', 'test/b/p3', 'val/b/p2')
     for number, name in enumerate(names):
         paint(f'{name}.png', number)
-    checked = check_photographs(read_photographs(tmp_path, groups='p[0-9]'))
+    checked = check(groups='p[0-9]')
     assert checked.split_groups == ['p1', 'p2']
     assert '(p1; p2)' in checked.lines()[0]
     assert len(checked.photographs) == 5
 
 
-def test_names_that_are_almost_the_same(check, paint):
+def test_check_reports_class_names_if_they_look_the_same(check, paint):
     for number, name in enumerate(['Red oak', 'red  Oak', 'ash', 'RedOak']):
         paint(f'{name}/0.png', number)
         paint(f'{name}/1.png', number + 10)
@@ -179,59 +182,62 @@ def test_names_that_are_almost_the_same(check, paint):
     assert 'Red oak = RedOak = red Oak' in line
 
 
-def test_paths_that_cannot_be_written_to_a_list(check, paint, tmp_path):
+def test_check_skips_path_if_it_cannot_be_listed(check, paint, tmp_path):
     for number, name in enumerate(('a/0', 'a/1', 'b/2', 'b/3', 'b/4\n5')):
         paint(f'{name}.png', number)
     umlaut = os.fsdecode(os.fsencode(tmp_path) + b'/b/5\xe4.png')
     os.rename(paint('b/5.png', 5), umlaut)
     checked = check()
-    assert list(checked.unread.values()) == [
-        'file name has a line break; rename it',
-        'file name is not UTF-8; rename it',
-    ]
+    line_break, encoding = checked.unread.values()
+    assert 'line break' in line_break and 'UTF-8' in encoding
     assert 'b/5\ufffd.png: file name' in checked.lines()[0]
     checked.lines()[0].encode()
 
 
-def test_16_bit_scans(check, tmp_path):
-    """All of them look white to Pillow."""
-    noise = np.random.default_rng(0).integers(9999, 65535, (5, 30, 40))
-    for number, scan in enumerate(noise.astype(np.uint16)):
-        path = tmp_path / f'{number % 2}/{number}.tif'
-        path.parent.mkdir(exist_ok=True)
-        cv2.imwrite(str(path), scan)
-    cv2.imwrite(str(tmp_path / '0/copy.png'), scan)
-    copy = str(tmp_path / '0/copy.png'), str(tmp_path / '0/4.tif')
-    assert check().doubled == [copy]
-
-
-def test_less_than_two_classes_are_left(check, paint, tmp_path):
+def test_check_refuses_photos_if_fewer_than_two_classes_remain(
+    check, paint, tmp_path
+):
     paint('rose/0.png', 0)
     (tmp_path / 'tulip').mkdir()
     (tmp_path / 'tulip/1.png').write_bytes(b'no image')
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match='found 1 of 2') as error:
         check()
-    assert 'found 1 of 2' in str(error.value)
     assert '1 unreadable (tulip/1.png' in str(error.value)
 
 
-def test_left_out_files_are_told_by_kind(check, paint, tmp_path):
-    paint('rose/0.png', 0)
-    paint('rose/1.png', 1)
-    paint('tulip/2.png', 2)
+def test_check_reports_unused_files_by_kind(check, paint, tmp_path):
+    for number, name in enumerate(('rose/0', 'rose/1', 'tulip/2')):
+        paint(f'{name}.png', number)
+        paint(f'rose/@eaDir/{number}.png/thumbnail.png', number)
     for number in range(5):
         (tmp_path / f'tulip/{number}.cr2').touch()
     (tmp_path / 'loose.jpg').touch()
-    assert check().lines()[:2] == [
-        'Skipped: 1 file not in a class folder (loose.jpg)',
-        'Skipped: 5 files ending in .cr2 (tulip/0.cr2; tulip/1.cr2; '
-        'tulip/2.cr2 and 2 more)',
-    ]
+    loose, raw, system, _ = check().lines()
+    assert loose == 'Skipped: 1 file not in a class folder (loose.jpg)'
+    assert '5 files ending in .cr2' in raw and raw.endswith(' and 2 more)')
+    assert 'Skipped: 1 system' in system and '(rose/@eaDir' in system
 
 
-def test_check_counts_skipped_folders(check, paint):
-    for number, name in enumerate('abcd'):
-        paint(f'{name}/{number}.png', number)
-        paint(f'{name}/@eaDir/{number}.png/thumbnail.png', number)
-    line = check().lines()[0]
-    assert 'Skipped: 4 system' in line and '(a/@eaDir' in line
+@pytest.mark.parametrize(
+    'counts, single',
+    [
+        (dict(ash=300, oak=3, yew=1), ['yew']),
+        ({f'class {i:04d}': 1 for i in range(400)}, None),
+    ],
+)
+def test_check_accepts_uneven_and_many_classes(
+    check, tmp_path, counts, single
+):
+    noise = np.random.default_rng(0)
+    for name, count in counts.items():
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            image = noise.integers(0, 255, (8, 8, 3)).astype(np.uint8)
+            Image.fromarray(image).save(tmp_path / name / f'{number}.png')
+    checked = check(groups='^ash|[0-9]+')
+    assert checked.photographs.counts() == counts
+    assert checked.single == (single or list(counts))
+    (line,) = checked.lines()
+    assert line.endswith('(yew)' if single else ' and 397 more)')
+    if single:
+        assert checked.photographs.groups[299:] == ['ash', *'0120']

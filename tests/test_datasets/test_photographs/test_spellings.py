@@ -8,7 +8,7 @@ from mmclca.datasets.photographs.spellings import clean, look
     'name',
     ['Mo\u0308hre', ' Möhre', 'Möhre\xa0', '\ufeffMöhre', 'Mö\xadh\u200bre'],
 )
-def test_clean_joins_names_if_only_programs_tell_them_apart(name):
+def test_clean_normalizes_invisible_differences(name):
     assert clean(name) == 'Möhre'
 
 
@@ -27,7 +27,7 @@ def test_clean_keeps_joiners_and_case():
         ("O'Hara", 'O’Hara'),
     ],
 )
-def test_look_is_same_if_names_look_alike(names):
+def test_look_is_equal_if_names_look_the_same(names):
     assert len({*map(look, names)}) == 1
 
 

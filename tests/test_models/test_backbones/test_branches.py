@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A ViT whose layers have branches, with reducers, in training and as one."""
+"""ViTs with parallel branches: cost, reducers, fusing, freezing."""
 
 import pytest
 import torch
@@ -8,10 +8,8 @@ from small_models import CACHE, REDUCERS, build, classifier, images, vit
 from mmclca.evaluation.cost import count_config
 from mmclca.registry import MODELS
 
-SCALED = dict(layer_scale_init_value=0.1)
 
-
-def test_parameters_and_cost_are_those_of_a_sequence():
+def test_parameters_and_cost_equal_sequential_layers():
     costs = [
         count_config(classifier(vit(layers, branches=branches)))
         for layers, branches in ((6, 1), (3, 2), (2, 3))
@@ -20,10 +18,14 @@ def test_parameters_and_cost_are_those_of_a_sequence():
 
 
 @pytest.mark.parametrize('name', REDUCERS)
-def test_a_reducer_sees_all_heads_and_fusing_changes_nothing(name):
-    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
-    config = vit(3, reducer=reducer, reduce_at=(0, 1), cache=CACHE, **SCALED)
-    backbone = build(dict(config, branches=2)).double().eval()
+def test_reducer_sees_heads_of_all_branches_before_and_after_fusing(name):
+    reduction = dict(
+        reducer=dict(type=f'mmclca.{name}', keep_rate=0.5),
+        reduce_at=(0, 1),
+        cache=CACHE,
+    )
+    config = vit(3, branches=2, layer_scale_init_value=0.1, **reduction)
+    backbone = build(config).double().eval()
     x, heads = images().double(), []
     between = backbone.reducer.between
 
@@ -41,13 +43,13 @@ def test_a_reducer_sees_all_heads_and_fusing_changes_nothing(name):
     torch.testing.assert_close(again.patch_weights, reduced.patch_weights)
 
 
-def test_decay_and_freezing_go_by_layers():
+def test_layer_depth_and_freezing_treat_branches_as_one_layer():
     backbone = MODELS.build(vit(3, branches=2, frozen_stages=1))
     depths = {
-        backbone.get_layer_depth(f'layers.1.branches.{branch}.ln2.weight')
-        for branch in (0, 1)
+        backbone.get_layer_depth(f'layers.1.{name}ln2.weight')
+        for name in ('', 'branches.0.', 'branches.1.')
     }
-    assert depths == {backbone.get_layer_depth('layers.1.ln2.weight')}
+    assert len(depths) == 1
     for _ in range(2):
         first, second = backbone.layers[:2]
         assert not any(p.requires_grad for p in first.parameters())
@@ -56,19 +58,18 @@ def test_decay_and_freezing_go_by_layers():
         backbone.train()
 
 
-def test_mixed_precision():
-    backbone, x = build(vit(2, branches=2)), images()
-    for mode in (True, False):
-        (right,) = backbone.train(mode)(x)
-        with torch.autocast('cpu', torch.bfloat16):
-            (made,) = backbone(x)
-        assert 0 < (made - right).abs().max() < 0.1 * right.abs().max()
+@pytest.mark.parametrize('train', [True, False])
+def test_mixed_precision_is_close(train):
+    backbone, x = build(vit(2, branches=2)).train(train), images()
+    (expected,) = backbone(x)
+    with torch.autocast('cpu', torch.bfloat16):
+        (out,) = backbone(x)
+    assert 0 < (out - expected).abs().max() < 0.1 * expected.abs().max()
 
 
-def test_dropout_of_attention_weights_acts_in_training_only():
+@pytest.mark.parametrize('train', [True, False])
+def test_attention_dropout_applies_in_training_only(train):
     cfgs = dict(attn_drop_rate=0.5)
-    backbone, x = build(vit(2, branches=2, layer_cfgs=cfgs)), images()
-    for mode in (True, False):
-        backbone.train(mode)
-        same = torch.equal(backbone(x)[0], backbone(x)[0])
-        assert same == (not mode)
+    backbone = build(vit(2, branches=2, layer_cfgs=cfgs)).train(train)
+    x = images()
+    assert torch.equal(backbone(x)[0], backbone(x)[0]) == (not train)

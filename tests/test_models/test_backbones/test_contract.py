@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Every backbone goes through every tool, and two of the tests' own."""
+"""Every registered backbone, and two toy backbones, work with every tool."""
 
 import json
 
@@ -9,7 +9,15 @@ from mmengine.config import Config
 from mmengine.runner import CheckpointLoader
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.selfsup import BEiTPretrainViT, MAEViT
-from small_models import REDUCERS, arch, images, vit
+from small_models import (
+    CACHE,
+    PATCH_CONVNET,
+    REDUCERS,
+    RESMLP,
+    arch,
+    images,
+    vit,
+)
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 
 from mmclca.apis import TokenReductionInferencer
@@ -24,68 +32,50 @@ TOOLS = ROOT / 'tools'
 REDUCTION = dict(
     reducer=dict(type='mmclca.EViT', keep_rate=0.5),
     reduce_at=(1,),
-    cache=dict(type='mmclca.CrossLayerCache'),
+    cache=CACHE,
 )
-BASELINE = dict(arch=arch(3, 24), img_size=32, patch_size=8)
-BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
+SMALL = dict(arch=arch(3, 24), img_size=32, patch_size=8)
+VIT = dict(vit(3, **REDUCTION), arch=arch(3, 24))
+BACKBONES = dict(  # with 24 channels, for images with 32 x 32 pixels
     reducible=dict(REDUCTION, type='mmclca.ToyReducible'),
-    vit=dict(vit(3, **REDUCTION), arch=arch(3, 24)),
-    hmlp=dict(
-        vit(3, patch_size=16, stem=dict(type='mmclca.HMLPStem'), **REDUCTION),
-        arch=arch(3, 24),
-    ),
-    distilled=dict(
-        vit(3, dist_token=True, branches=2, **REDUCTION), arch=arch(3, 24)
-    ),
+    vit=VIT,
+    hmlp=dict(VIT, patch_size=16, stem=dict(type='mmclca.HMLPStem')),
+    distilled=dict(VIT, dist_token=True, branches=2),
     cait=dict(
+        SMALL,
         type='mmclca.CaiT',
-        arch=arch(3, 24),
-        img_size=32,
-        patch_size=8,
         num_class_layers=1,
         reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
         reduce_at=(1,),
-        cache=dict(type='mmclca.CrossLayerCache', num_tokens=0),
+        cache=dict(CACHE, num_tokens=0),
     ),
-    resmlp=dict(
-        type='mmclca.ResMLP',
-        arch=dict(embed_dims=24, num_layers=2),
-        img_size=32,
-        patch_size=8,
-    ),
-    patchconvnet=dict(
-        type='mmclca.PatchConvNet',
-        arch=dict(embed_dims=24, num_layers=2),
-        img_size=32,
-    ),
-    transfg=dict(BASELINE, type='mmclca.TransFG', stride=6),
-    ffvt=dict(BASELINE, type='mmclca.FFVT', num_tokens=3),
-    sim_trans=dict(BASELINE, type='mmclca.SIMTrans'),
+    resmlp=RESMLP,
+    patchconvnet=dict(PATCH_CONVNET, arch=dict(embed_dims=24, num_layers=2)),
+    transfg=dict(SMALL, type='mmclca.TransFG', stride=6),
+    ffvt=dict(SMALL, type='mmclca.FFVT', num_tokens=3),
+    sim_trans=dict(SMALL, type='mmclca.SIMTrans'),
     plain=dict(type='mmclca.ToyPlain'),
 )
 HEADS = dict(distilled='mmclca.DistilledHead', sim_trans='mmclca.SIMTransHead')
-TOKENS = dict(  # entering the layers
-    # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
+# tokens entering each layer: prefix, 16 patches and CLR; then prefix, kept,
+# fused; then two restored; empty for other backbones
+TOKENS = dict.fromkeys(BACKBONES, []) | dict(
     reducible=[19, 12, 14],
     vit=[18, 11, 13],
     hmlp=[6, 5, 7],
     distilled=[19, 12, 14],
     cait=[16, 8, 9],
-    resmlp=[],
-    **dict.fromkeys(['patchconvnet', 'transfg', 'ffvt', 'sim_trans'], []),
-    plain=[],
 )
 
 
 @pytest.fixture(scope='module', params=BACKBONES)
 def run(request, tmp_path_factory):
-    """Kind, folder, config and checkpoint of a backbone that was trained."""
+    """Kind, folder, config and checkpoint of a trained backbone."""
     folder = tmp_path_factory.mktemp(request.param)
     config = write_run(folder)
     cfg = Config.fromfile(config)
     cfg.model.backbone = BACKBONES[request.param]
-    own = cfg.model.head.type
-    cfg.model.head.type = HEADS.get(request.param, own)
+    cfg.model.head.type = HEADS.get(request.param, cfg.model.head.type)
     cfg.custom_imports = dict(imports='toy_backbones')
     cfg.dump(config)
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +86,7 @@ def run(request, tmp_path_factory):
     return request.param, folder, config, str(checkpoint)
 
 
-def test_it_learns_all_of_its_parameters(run):
+def test_training_changes_every_parameter(run):
     _, _, config, checkpoint = run
     model = MODELS.build(Config.fromfile(config).model)
     start = {name: p.clone() for name, p in model.named_parameters()}
@@ -107,7 +97,7 @@ def test_it_learns_all_of_its_parameters(run):
         assert not torch.equal(param, start[name]), name
 
 
-def test_costs(run, monkeypatch, capsys):
+def test_get_flops_counts_macs_and_tokens(run, monkeypatch, capsys):
     kind, _, config, _ = run
     tool = TOOLS / 'analysis_tools/get_flops.py'
     run_tool(monkeypatch, tool, config, '--shape', 32, '--json')
@@ -116,24 +106,20 @@ def test_costs(run, monkeypatch, capsys):
     assert cost['tokens'] == TOKENS[kind]
 
 
-def test_predictions(run, monkeypatch):
+def test_predict_writes_classes_and_tokens(run, monkeypatch):
     kind, folder, config, checkpoint = run
     out = folder / 'out.json'
-    tokens = ['--tokens'] if TOKENS[kind] else []
-    run_tool(
-        monkeypatch,
-        TOOLS / 'predict.py',
-        *(checkpoint, folder / 'data', '--config', config),
-        *('--out', out, *tokens),
-    )
+    words = [checkpoint, folder / 'data', '--config', config, '--out', out]
+    words += ['--tokens'] * bool(TOKENS[kind])
+    run_tool(monkeypatch, TOOLS / 'predict.py', *words)
     results = json.loads(out.read_text())
     assert len(results) == 16 and all(r['classes'] for r in results)
-    assert all('tokens' in r for r in results) == bool(tokens)
+    assert all('tokens' in r for r in results) == bool(TOKENS[kind])
 
 
 @pytest.mark.slow  # test_tools/test_export.py exports a ViT
 @pytest.mark.parametrize('kind', ['onnx', 'pt2'])
-def test_export(run, kind, monkeypatch, capsys):
+def test_export_writes_verified_model(run, kind, monkeypatch, capsys):
     _, folder, config, checkpoint = run
     out = folder / f'model.{kind}'
     tool = TOOLS / 'deployment/export.py'
@@ -142,21 +128,17 @@ def test_export(run, kind, monkeypatch, capsys):
     assert out.exists() and 'PyTorch within' in capsys.readouterr().out
 
 
-def test_activation_map(run, monkeypatch, capsys):
+def test_vis_cam_draws_if_backbone_is_reducible(run, monkeypatch):
     kind, folder, config, checkpoint = run
     out = folder / 'cam.png'
-    tool = load_tool(
-        monkeypatch,
-        TOOLS / 'visualization/vis_cam.py',
-        *(config, checkpoint, folder / 'data/oak/0.png'),
-        *('--save-path', out),
-    )
-    code = exit_code(tool['main'])
+    words = config, checkpoint, folder / 'data/oak/0.png', '--save-path', out
+    tool = load_tool(monkeypatch, TOOLS / 'visualization/vis_cam.py', *words)
     drawn = bool(TOKENS[kind])
+    code = exit_code(tool['main'])
     assert (code, out.exists()) == ((0, True) if drawn else (2, False))
 
 
-def test_the_page(run):
+def test_page_offers_variants_if_backbone_is_reducible(run):
     kind, folder, config, checkpoint = run
     inferencer = TokenReductionInferencer(config, checkpoint)
     if not TOKENS[kind]:
@@ -171,19 +153,18 @@ def test_the_page(run):
 
 
 @pytest.mark.parametrize('run', ['cait'], indirect=True)
-def test_where_cls_comes_late_no_layer_has_it(run):
+def test_cls_features_and_rollout_are_refused_if_layers_lack_cls(run):
     _, _, config, _ = run
     model = MODELS.build(Config.fromfile(config).model).eval()
-    with pytest.raises(ValueError, match="feature='cls': CaiT adds CLS"):
+    with pytest.raises(ValueError, match="feature='cls'"):
         gram_matrices(model, [])
-    with pytest.raises(ValueError, match='needs CLS: CaiT'):
+    with pytest.raises(ValueError, match='rollout'):
         rollout(model, images())
 
 
 @pytest.mark.parametrize('name', REDUCERS)
 @pytest.mark.parametrize('kind', ['reducible', 'distilled'])
-def test_no_reducer_drops_a_token_before_the_patches(name, kind):
-    """Two; their rows stay first and are mixed with nothing."""
+def test_reducer_keeps_prefix_of_two_tokens_first_and_unmixed(name, kind):
     reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
     config = dict(BACKBONES[kind], reducer=reducer, reduce_at=(0, 1))
     backbone = MODELS.build(dict(config, cache=None)).eval()
@@ -198,24 +179,18 @@ def test_no_reducer_drops_a_token_before_the_patches(name, kind):
     assert not tokens.patch_weights[:, :2].any()
 
 
-ENCODERS = MAEViT, BEiTPretrainViT
-
-
-def test_every_registered_backbone_is_among_them():
-    """But encoders of pre-training, whose weights others load."""
+def test_backbones_include_every_registered_one():
+    encoders = MAEViT, BEiTPretrainViT  # only for pre-training
     registered = {
         f'mmclca.{name}'
         for name, kind in MODELS.module_dict.items()
-        if issubclass(kind, BaseBackbone) and not issubclass(kind, ENCODERS)
+        if issubclass(kind, BaseBackbone) and not issubclass(kind, encoders)
     }
     assert registered == {config['type'] for config in BACKBONES.values()}
 
 
-def test_none_overrides_the_loop():
-    for kind in filter(is_reducible, MODELS.module_dict.values()):
-        for part in ('forward', 'forward_tokens', 'run_layer', 'reduces'):
-            assert getattr(kind, part) is getattr(Reducible, part), kind
-
-
-def is_reducible(kind):
-    return issubclass(kind, Reducible)
+def test_reducible_backbones_do_not_override_the_loop():
+    for kind in MODELS.module_dict.values():
+        if issubclass(kind, Reducible):
+            for part in ('forward', 'forward_tokens', 'run_layer', 'reduces'):
+                assert getattr(kind, part) is getattr(Reducible, part), kind

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Depths of parameters, by which learning rates decay."""
+"""Layer depths of parameters, for layer-wise learning rates."""
 
 import pytest
 from mmpretrain.models.backbones import VisionTransformer
@@ -23,7 +23,7 @@ CONFIGS = dict(
         type='mmclca.PatchConvNet', arch=ONE_LAYER, with_pos=True
     ),
 )
-DEPTHS = dict(  # some parameters, a row a depth
+DEPTHS = dict(  # some parameters per depth
     vit=[
         'cls_token dist_token pos_embed patch_embed.projection.weight '
         'cache.clr cache.clr_pos pre_norm.weight register_tokens',
@@ -58,7 +58,7 @@ DEPTHS = dict(  # some parameters, a row a depth
 
 
 @pytest.mark.parametrize('kind', CONFIGS)
-def test_depths(kind):
+def test_layer_depth_of_parameters(kind):
     model, parts = MODELS.build(CONFIGS[kind]), DEPTHS[kind]
     names = dict(model.named_parameters()).keys()
     for depth, some in enumerate(parts):
@@ -71,7 +71,7 @@ def test_depths(kind):
     assert found == (last, last + 1)
 
 
-def test_those_of_mmpretrains_parameters_are_mmpretrains():
+def test_layer_depths_equal_mmpretrain():
     ours, theirs = MODELS.build(vit(4)), VisionTransformer(arch(4), 32, 8)
     for name in theirs.state_dict():
         depth = theirs.get_layer_depth(f'backbone.{name}', 'backbone.')

@@ -1,18 +1,30 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Stems in place of mmpretrain's, and CLS without a position."""
+"""Embedding: stems, positions, distillation token and registers."""
 
 import pytest
 import torch
-from small_models import arch, build, images, vit
+from small_models import (
+    CACHE,
+    REDUCE_AT,
+    REDUCERS,
+    arch,
+    build,
+    classifier,
+    gradients,
+    images,
+    token_counts,
+    vit,
+)
 from torch import nn
 
-from mmclca.models import TokenReductionViT
+from mmclca.models.recording import survivor_maps
+from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 
 
 @MODELS.register_module()
 class ToyStem(nn.Module):
-    """What mmpretrain's PatchEmbed does, in another form."""
+    """mmpretrain's PatchEmbed with other parameter names."""
 
     def __init__(self, img_size, patch_size, in_channels, embed_dims, side=8):
         super().__init__()
@@ -26,7 +38,7 @@ class ToyStem(nn.Module):
 
 
 @pytest.mark.parametrize('size', [32, 48])
-def test_a_stem_takes_the_place_of_the_patch_embedding(size):
+def test_stem_replaces_patch_embedding(size):
     plain = build(vit(2)).double().eval()
     other = MODELS.build(vit(2, stem=dict(type='mmclca.ToyStem'))).double()
     state = plain.state_dict()
@@ -39,20 +51,11 @@ def test_a_stem_takes_the_place_of_the_patch_embedding(size):
     assert other.stride == plain.stride == (8, 8)
 
 
-def without_cls_pos(**options):
-    return TokenReductionViT(
-        arch(2), 32, 8, with_cls_pos=False, **options
-    ).double()
-
-
 @pytest.mark.parametrize('size', [32, 48])
-def test_cls_without_a_position_is_cls_with_one_of_zeros(size):
-    bare = without_cls_pos().eval()
+def test_cls_without_position_equals_zero_position(size):
+    bare = build(vit(2, with_cls_pos=False)).double().eval()
     assert bare.pos_embed.shape == (1, 16, 16)
-    with torch.no_grad():
-        bare.pos_embed.normal_()
-        bare.cls_token.normal_()
-    zero = TokenReductionViT(arch(2), 32, 8).double().eval()
+    zero = MODELS.build(vit(2)).double().eval()
     row = torch.zeros(1, 1, 16, dtype=torch.float64)
     state = bare.state_dict()
     state['pos_embed'] = torch.cat((row, state['pos_embed']), dim=1)
@@ -61,22 +64,10 @@ def test_cls_without_a_position_is_cls_with_one_of_zeros(size):
     torch.testing.assert_close(bare(x)[0], zero(x)[0], rtol=0, atol=1e-12)
 
 
-def test_its_own_weights_fit_another_size():
-    here = without_cls_pos()
-    there = TokenReductionViT(arch(2), 48, 8, with_cls_pos=False)
-    there.load_state_dict(here.state_dict())
-    assert there.pos_embed.shape == (1, 36, 16)
-
-
-def test_it_is_frozen_with_the_embedding():
-    frozen = without_cls_pos(frozen_stages=1)
-    assert not frozen.pos_embed.requires_grad
-    assert without_cls_pos().pos_embed.requires_grad
-
-
 @pytest.mark.parametrize(
     'config',
     [
+        vit(1, with_cls_pos=False),
         dict(type='mmclca.CaiT', arch=arch(1), patch_size=8),
         dict(
             type='mmclca.PatchConvNet',
@@ -91,3 +82,137 @@ def test_positions_are_resized_on_load_and_for_other_images(config):
     assert larger.pos_embed.shape[1] == 4 * model.pos_embed.shape[1]
     x = images(1, 64)
     torch.testing.assert_close(larger(x), model(x), atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize(
+    'options, name',
+    [
+        (dict(with_cls_pos=False), 'pos_embed'),
+        (dict(dist_token=True), 'dist_token'),
+        (dict(num_registers=2), 'register_tokens'),
+    ],
+)
+def test_frozen_stages_freeze_added_embeddings(options, name):
+    frozen = MODELS.build(vit(2, frozen_stages=1, **options)).train()
+    assert not frozen.get_parameter(name).requires_grad
+    assert MODELS.build(vit(2, **options)).get_parameter(name).requires_grad
+
+
+def test_initial_distillation_token_and_registers():
+    wide = dict(vit(dist_token=True), arch='deit-small', depth=1)
+    token = MODELS.build(wide).dist_token
+    assert 0.016 < token.std() < 0.022
+    assert token.abs().max() < 0.1  # truncated at 2, not at 2 sigma
+    registers = MODELS.build(vit(num_registers=4)).register_tokens[0]
+    assert 0 < registers.abs().max() < 1e-4
+    assert len({tuple(row.tolist()) for row in registers}) == 4
+
+
+@pytest.mark.parametrize('with_cls_pos', [True, False])
+def test_order_of_tokens(with_cls_pos):
+    backbone = build(
+        vit(
+            dist_token=True,
+            with_cls_pos=with_cls_pos,
+            num_registers=2,
+            reduce_at=REDUCE_AT,
+            cache=CACHE,
+        )
+    ).eval()
+    assert backbone.num_prefix == 2 and backbone.is_distilled
+    assert backbone.pos_embed.shape[1] == 16 + 2 * with_cls_pos
+    x = images()
+    tokens, hw = backbone.embed(x)
+    assert (tokens.num_prefix, tokens.num_patches, hw) == (2, 16, (4, 4))
+    pos = backbone.pos_embed if with_cls_pos else torch.zeros(1, 2, 16)
+    prefix = torch.cat((backbone.cls_token, backbone.dist_token), dim=1)
+    clr = backbone.cache.clr + backbone.cache.clr_pos
+    parts = (
+        (prefix + pos[:, :2]).expand(2, -1, -1),
+        backbone.patch_embed(x)[0] + backbone.pos_embed[:, -16:],
+        backbone.register_tokens.expand(2, -1, -1),
+        clr.expand(2, -1, -1),
+    )
+    assert torch.equal(tokens.x, torch.cat(parts, dim=1))
+
+
+@torch.no_grad()
+def test_out_types_with_distillation_token():
+    backbone = build(vit(dist_token=True, final_norm=False)).eval()
+    assert backbone.out_type == 'prefix'
+    x, outs = images(), {}
+    joined = 'cls_average', 'cls_std', 'cls_average_std'
+    for out_type in ('prefix', 'cls_token', 'raw', 'average', 'std', *joined):
+        backbone.out_type = out_type
+        (outs[out_type],) = backbone(x)
+    cls, body = outs['raw'][:, 0], outs['raw'][:, 2:]
+    assert torch.equal(outs['prefix'], outs['raw'][:, :2])
+    assert torch.equal(outs['cls_token'], cls)
+    assert torch.equal(outs['average'], body.mean(dim=1))
+    std = body.std(dim=1, correction=0)
+    torch.testing.assert_close(outs['std'], std)
+    for name in joined:
+        parts = [outs[part] for part in name.split('_')[1:]]
+        assert torch.equal(outs[name], torch.cat((cls, *parts), dim=1))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('reducer', ['TopK', 'EViT', 'ATS'])
+def test_distillation_token_does_not_score_patches(reducer):
+    settings = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
+    backbone = build(vit(dist_token=True, reducer=settings, reduce_at=(0,)))
+    x = images()
+
+    def kept():
+        return backbone.eval().forward_tokens(x)[1].patch_weights.amax(1) == 1
+
+    before = kept()
+    backbone.dist_token.normal_(std=10)
+    assert torch.equal(kept(), before)
+    backbone.cls_token.normal_(std=10)
+    assert not torch.equal(kept(), before)
+
+
+@pytest.mark.parametrize('reducer', REDUCERS)
+def test_reducer_handles_registers(reducer):
+    options = dict(
+        reducer=dict(type=f'mmclca.{reducer}', keep_rate=0.5),
+        reduce_at=(1, 2, 3),
+        cache=CACHE,
+    )
+    model = build(classifier(vit(5, num_registers=3, **options))).eval()
+    x = images()
+    counts = token_counts(model.backbone, x)
+    plain = token_counts(build(vit(5, **options)).eval(), x)
+    assert counts[0][0] == plain[0][0] + 3
+    added = [new[1] - old[1] for new, old in zip(counts, plain, strict=True)]
+    assert all(0 <= more <= 3 for more in added)
+    assert torch.isfinite(model(x)).all()
+    model.train()(x).square().sum().backward()
+    assert gradients(model)['backbone.register_tokens'].any()
+
+
+def test_featmap_excludes_registers():
+    x = images()
+    options = dict(num_registers=4, final_norm=False)
+    backbone = build(vit(out_type='raw', **options)).eval()
+    assert backbone(x)[0].shape == (2, 17 + 4, 16)
+    featmap = build(vit(out_type='featmap', **options)).eval()
+    featmap.load_state_dict(backbone.state_dict())
+    patches = backbone(x)[0][:, 1:17].transpose(1, 2).unflatten(2, (4, 4))
+    assert torch.allclose(featmap(x)[0], patches, atol=1e-6)
+
+
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_registers_have_no_patch_weights(cache):
+    reducer = dict(type='mmclca.TopK', keep_rate=0.5)
+    reduction = dict(reducer=reducer, reduce_at=REDUCE_AT, cache=cache)
+    backbone = build(vit(num_registers=2, **reduction)).eval()
+    _, tokens = backbone.forward_tokens(images())
+    weights = patch_weights(tokens.trace, 2, 16)
+    assert weights.shape[:2] == tokens.x.shape[:2]
+    assert set(weights.unique().tolist()) <= {0.0, 1.0}
+    assert (weights.sum(dim=1) <= 1).all()
+    assert len(survivor_maps(tokens, (4, 4))) == 3  # one per reduction
+    start = patch_weights(tokens.trace[: 1 + (cache is not None)], 2, 16)
+    assert not start[:, 17:].any() and start[:, 1:17].sum() == 32

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Without reducer and cache the backbone is mmpretrain's, bit for bit."""
+"""Without reducer and cache, equal to mmpretrain's ViT bit for bit."""
 
 from copy import deepcopy
 from inspect import signature
@@ -46,7 +46,7 @@ def options(request):
 
 
 def pair(options):
-    """Both models, built, initialized and moved from the same seed."""
+    """Both models, built, initialized and perturbed with the same seed."""
     models = []
     for kind in (TokenReductionViT, VisionTransformer):
         torch.manual_seed(1)
@@ -59,8 +59,7 @@ def pair(options):
     return models
 
 
-def answer(model, x):
-    """Features of some images and the gradients that they cause."""
+def features_and_gradients(model, x):
     model.zero_grad()
     x = x.clone().requires_grad_()
     torch.manual_seed(2)
@@ -75,14 +74,14 @@ def equal(one, other):
     return one.dtype == other.dtype and torch.equal(one, other)
 
 
-def test_the_variants_use_every_argument():
+def test_variants_cover_every_argument():
     arguments = set(signature(VisionTransformer.__init__).parameters)
     used = {'arch'}.union(*VARIANTS.values())
     assert arguments - {'self'} == used
 
 
 @pytest.mark.parametrize('train', [False, True])
-def test_parameters_features_and_gradients_are_the_same(options, train):
+def test_parameters_features_and_gradients_are_equal(options, train):
     ours, theirs = pair(options)
     assert [*ours.state_dict()] == [*theirs.state_dict()]
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
@@ -93,20 +92,28 @@ def test_parameters_features_and_gradients_are_the_same(options, train):
     channels = options.get('in_channels', 3)
     for size in ((32, 32), (30, 51)):
         x = images(2, *size)[:, :channels]
-        for one, other in zip(answer(ours, x), answer(theirs, x), strict=True):
+        for one, other in zip(
+            features_and_gradients(ours, x),
+            features_and_gradients(theirs, x),
+            strict=True,
+        ):
             assert equal(one, other)
 
 
 @pytest.mark.parametrize('dtype', [torch.float64, torch.bfloat16])
-def test_other_dtypes_are_the_same(dtype):
+def test_features_and_gradients_are_equal_for_dtype(dtype):
     options = dict(DROP, arch=arch(num_layers=4), img_size=32, patch_size=8)
     ours, theirs = (model.to(dtype) for model in pair(options))
     x = images(2, 40, 24).to(dtype)
-    for one, other in zip(answer(ours, x), answer(theirs, x), strict=True):
+    for one, other in zip(
+        features_and_gradients(ours, x),
+        features_and_gradients(theirs, x),
+        strict=True,
+    ):
         assert equal(one, other)
 
 
-def test_names_of_architectures_and_first_arguments_are_the_same():
+def test_positional_arguments_and_arch_zoo_are_equal():
     torch.manual_seed(1)
     ours = TokenReductionViT('deit-tiny', 48, 16, 1, [3, -1]).eval()
     torch.manual_seed(1)

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""PatchConvNet: its counts, any image size, start, freezing, ablations."""
+"""PatchConvNet: counts, image sizes, norms, freezing."""
 
 import pytest
 import torch
-from small_models import images
+from small_models import build, images
 from torch import nn
 
 from mmclca.evaluation.cost import count_config
@@ -18,55 +18,37 @@ def backbone(arch=SMALL, img_size=32, **options):
     return dict(type='mmclca.PatchConvNet', **settings)
 
 
-def classifier(num_classes=5, head='LinearClsHead', **options):
-    config = backbone(**options)
-    dims = config['arch']['embed_dims']
-    sizes = dict(num_classes=num_classes, in_channels=dims)
-    return dict(
-        type='ImageClassifier', backbone=config, head=dict(type=head, **sizes)
-    )
-
-
 def built(**options):
-    """A backbone every parameter of which matters, in eval mode."""
-    model = MODELS.build(backbone(**options))
-    for parameter in model.parameters():
-        parameter.data.add_(0.2 * torch.randn_like(parameter))
-    return model.eval()
+    """A backbone with perturbed parameters, in eval mode."""
+    return build(backbone(**options)).eval()
 
 
 def counted(**options):
     """Parameters and multiply-accumulates at 224 pixels."""
-    cost = count_config(classifier(1000, img_size=224, **options))
+    config = backbone(img_size=224, **options)
+    sizes = dict(num_classes=1000, in_channels=config['arch']['embed_dims'])
+    head = dict(type='LinearClsHead', **sizes)
+    model = dict(type='ImageClassifier', backbone=config, head=head)
+    cost = count_config(model)
     return cost.params, cost.flops
 
 
-def test_what_ablations_leave_out():
+def test_parameters_and_macs_of_ablations():
     d, N = 384, 196
     arch = dict(embed_dims=d, num_layers=1)
     params, macs = counted(arch=arch)
     conv_stem = 27 * d // 8 + 189 * d * d // 32
     stem_macs = 224**2 * (27 * d + 27 * d**2 // 16) // 32
-    found = {
-        name: tuple(
-            there - here
-            for there, here in zip(
-                counted(arch=arch, **options), (params, macs), strict=True
-            )
-        )
-        for name, options in dict(
-            linear=dict(stem=None),
-            batch_norm=dict(norm_cfg=BN),
-            average=dict(pooling='average'),
-            position=dict(with_pos=True),
-        ).items()
-    }
-    assert found['linear'] == (769 * d - conv_stem, N * 768 * d - stem_macs)
-    assert found['batch_norm'] == (0, 0)
     pool = (10 * d * d + 14 * d) + d
     pool_macs = 2 * (N + 1) * d * d + 8 * d * d + 2 * (N + 1) * d
-    assert found['average'] == (-pool, -pool_macs - (N + 2) * d)
-    assert found['position'] == (N * d, 0)
+    for options, more_params, more_macs in (
+        (dict(stem=None), 769 * d - conv_stem, N * 768 * d - stem_macs),
+        (dict(norm_cfg=BN), 0, 0),
+        (dict(pooling='average'), -pool, -pool_macs - (N + 2) * d),
+        (dict(with_pos=True), N * d, 0),
+    ):
+        expected = params + more_params, macs + more_macs
+        assert counted(arch=arch, **options) == expected, options
 
 
 @pytest.mark.parametrize(
@@ -74,8 +56,7 @@ def test_what_ablations_leave_out():
     [((32, 32), (2, 2)), ((105, 40), (7, 3)), ((72, 33), (5, 3))],
     ids=str,
 )
-def test_any_image_size(size, grid):
-    """One model for all; as many patches as cover the image."""
+def test_patches_cover_images_of_any_size(size, grid):
     model = built()
     with torch.no_grad():
         x = images(2, *size)
@@ -93,35 +74,14 @@ def test_any_image_size(size, grid):
     assert shapes[0] == shapes[1]
 
 
-def test_weights_from_scratch():
-    """Normal linear layers and query; convolutions as torch draws them."""
-    model = MODELS.build(backbone(dict(embed_dims=128, num_layers=1)))
-    model.init_weights()
-    linear = [m for m in model.modules() if isinstance(m, nn.Linear)]
-    assert len(linear) == 6
-    for layer in linear:
-        assert layer.weight.std().item() == pytest.approx(0.02, rel=0.05)
-        assert not layer.bias.any()
-    query = model.pool.cls_token.std().item()
-    assert query == pytest.approx(0.02, rel=0.2)
-    convs = [m for m in model.modules() if isinstance(m, nn.Conv2d)]
-    assert len(convs) == 4 + 5
-    for conv in convs:  # uniform within 1 / sqrt(inputs)
-        bound = conv.weight[0].numel() ** -0.5
-        assert 0.9 * bound < conv.weight.abs().max() <= bound
-        assert conv.weight.mean().abs() < 0.1 * bound
-    assert all(conv.bias.any() for conv in convs[4:])
-
-
-def test_batch_norm_in_the_column_only():
+def test_batch_norm_applies_to_column_only():
     model = built(norm_cfg=BN)
     kinds = {type(m) for m in model.modules() if 'Norm' in type(m).__name__}
     assert kinds == {nn.BatchNorm2d, nn.LayerNorm}
     assert model.pool.ln.eps == 1e-6
 
 
-def test_frozen_stages():
-    """Stem and column as they are, statistics too; the pooling learns."""
+def test_frozen_stages_keep_pooling_trainable():
     model = MODELS.build(
         backbone(frozen_stages=2, norm_cfg=BN, with_pos=True)
     ).train()

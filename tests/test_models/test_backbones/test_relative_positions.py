@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Relative position bias, as in BEiT and through reductions."""
+"""Relative position bias: as in BEiT, and after reductions."""
 
 import pytest
 import torch
@@ -10,6 +10,7 @@ from mmclca.models.backbones.relative_positions import TABLE
 from mmclca.registry import MODELS
 
 PLACED = ('ATS', 'DynamicViT', 'EViT', 'TopK')
+UNPLACED = sorted({*REDUCERS} - {*PLACED, 'TokenReducer'})
 
 
 def biased(reducer=None, cache=None, num_layers=3, **options):
@@ -21,10 +22,7 @@ def biased(reducer=None, cache=None, num_layers=3, **options):
 
 
 def pair_bias(table, places, side=4):
-    """The bias of each two tokens, (H, N, N), one by one.
-
-    A place is a row and a column of a patch, 'cls' or None.
-    """
+    """The bias (H, N, N) for places: (row, column), 'cls' or None."""
     width = 2 * side - 1
     found = torch.zeros(len(places), len(places), table.size(1)).to(table)
     for i, query in enumerate(places):
@@ -41,8 +39,7 @@ def pair_bias(table, places, side=4):
     return found.permute(2, 0, 1)
 
 
-def test_it_is_beits():
-    """The same layers with the same tables, tokens for tokens."""
+def test_outputs_equal_beit():
     own = build(biased(out_type='raw')).double().eval()
     theirs = MODELS.build(
         dict(
@@ -67,8 +64,7 @@ def test_it_is_beits():
 
 @pytest.mark.parametrize('name', PLACED)
 @pytest.mark.parametrize('cache', (None, CACHE))
-def test_tokens_keep_their_places(name, cache):
-    """What the bias adds is that of the patches kept, zero for others."""
+def test_bias_follows_kept_patches_and_is_zero_otherwise(name, cache):
     model = build(biased(name, cache)).double().eval()
     seen, key_bias = [], model.key_bias
 
@@ -92,8 +88,7 @@ def test_tokens_keep_their_places(name, cache):
     torch.testing.assert_close(bias, expected.expand_as(bias))
 
 
-def test_training_and_scores_of_cls():
-    """Tables are trained, and the score of patches has their bias."""
+def test_tables_get_gradients_and_act_on_cls_attention():
     model = build(biased('DynamicViT')).train()
     outs, _ = model.forward_tokens(images())
     outs[-1].square().sum().backward()
@@ -109,7 +104,7 @@ def test_training_and_scores_of_cls():
     torch.testing.assert_close(attended.cls_attn(), whole[:, :, 0])
 
 
-def test_it_starts_from_weights_without_it(tmp_path):
+def test_weights_without_tables_load(tmp_path):
     plain = build(vit(3))
     path = str(tmp_path / 'plain.pth')
     torch.save(plain.state_dict(), path)
@@ -120,8 +115,7 @@ def test_it_starts_from_weights_without_it(tmp_path):
 
 
 @pytest.mark.parametrize('side', (16, 56))
-def test_tables_of_another_grid_are_interpolated(tmp_path, side):
-    """What tells rows still does; that of CLS stays."""
+def test_tables_for_another_grid_are_interpolated(tmp_path, side):
     model = build(biased(img_size=32))
     table = model.layers[1].attn.get_parameter(TABLE)
     rows = torch.arange(-3.0, 4).repeat_interleave(7)
@@ -141,15 +135,17 @@ def test_tables_of_another_grid_are_interpolated(tmp_path, side):
 
 
 @pytest.mark.parametrize(
-    'name', sorted({*REDUCERS} - {*PLACED, 'TokenReducer'})
+    'options, term',
+    [
+        *((dict(reducer=n), n) for n in UNPLACED),
+        (dict(branches=2), 'branches=2'),
+    ],
 )
-def test_reducers_without_places_are_refused(name):
-    with pytest.raises(ValueError, match=f'does not support {name};'):
-        MODELS.build(biased(name))
+def test_bias_refuses_reducers_without_places_and_branches(options, term):
+    with pytest.raises(ValueError, match=term):
+        MODELS.build(biased(**options))
 
 
-def test_branches_and_other_sizes_are_refused():
-    with pytest.raises(ValueError, match='branches=2'):
-        MODELS.build(biased(branches=2))
-    with pytest.raises(ValueError, match='needs images of img_size'):
+def test_bias_refuses_images_of_another_size():
+    with pytest.raises(ValueError, match='img_size'):
         build(biased())(images(height=64))

@@ -1,24 +1,28 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""ResMLP: counts, start values, what is exact, what is refused."""
+"""ResMLP: counts, communication, fusing, image sizes."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
-from mmcv.cnn.bricks import DropPath
+from mmpretrain.models.utils import LayerScale
 from torch import nn
 
 from mmclca.engine.testing import FuseHook, UnfuseHook
 from mmclca.evaluation.cost import count
 from mmclca.models import ResMLP, fuse
-from mmclca.models.layers.resmlp_layer import COMMUNICATIONS
+from mmclca.models.layers.resmlp_layer import (
+    COMMUNICATIONS,
+    Affine,
+    split_affine,
+)
 from mmclca.registry import MODELS
 
 LN = dict(type='LN', eps=1e-6)
 
 
 def small(**settings):
-    """Of 16 channels, 3 layers and a grid of 4 x 3 patches."""
+    """16 channels, 3 layers and 4 x 3 patches."""
     arch = dict(embed_dims=16, num_layers=3)
     return ResMLP(arch, img_size=(16, 12), patch_size=4, **settings)
 
@@ -28,18 +32,9 @@ def images():
     return torch.randn(2, 3, 16, 12)
 
 
-def drawn(**settings):
-    """A small one in float64 whose parameters are far from their start."""
-    model = small(**settings).double().eval()
-    torch.manual_seed(1)
-    for param in model.parameters():
-        nn.init.normal_(param, std=0.3)
-    return model
-
-
 @pytest.mark.parametrize(
     ('settings', 'params', 'gmacs'),
-    [  # of S12, as the thesis' rounded figures imply
+    [  # S12, consistent with the rounded figures in the thesis
         (dict(ending='class_mlp'), 17_719_012, 3.013),
         (dict(norm_cfg=LN), 15_350_872, 3.010),
         (dict(with_post_beta=True), 15_350_872 + 12 * 2 * 384, 3.012),
@@ -50,7 +45,7 @@ def drawn(**settings):
         (dict(communication='separable'), 16_707_688, 3.188),
     ],
 )
-def test_counts_of_the_variants(settings, params, gmacs):
+def test_parameters_and_gmacs_of_variants(settings, params, gmacs):
     head = dict(type='LinearClsHead', num_classes=1000, in_channels=384)
     backbone = dict(type='mmclca.ResMLP', **settings)
     with torch.device('meta'):
@@ -63,45 +58,16 @@ def test_counts_of_the_variants(settings, params, gmacs):
 
 
 @pytest.mark.parametrize('kind', COMMUNICATIONS)
-def test_without_factors_a_layer_gives_what_it_takes_to_the_bit(kind):
+def test_layer_is_identity_if_factors_are_zero(kind):
     (layer, *_) = small(communication=kind, layer_scale_init_value=0.0).layers
     x = torch.randn(2, 12, 16)
     assert torch.equal(layer(x), x)
 
 
-def test_linear_layers_begin_truncated_normal():
-    model = ResMLP(
-        dict(embed_dims=32, num_layers=2),
-        img_size=96,
-        communication='mlp',
-        ending='class_mlp',
-    )
-    convolution = model.patch_embed.projection.weight.clone()
-    model.init_weights()
-    assert torch.equal(model.patch_embed.projection.weight, convolution)
-    linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
-    assert len(linears) == 2 * 4 + 2 * 3
-    for linear in linears:
-        assert not linear.bias.any()
-        if linear.weight.numel() > 1000:
-            assert linear.weight.std().item() == pytest.approx(0.02, rel=0.1)
-    for norm in (model.norm, model.layers[0].norm1):
-        assert (norm.alpha == 1).all() and not norm.beta.any()
-
-
-def test_stochastic_depth_is_uniform_and_spares_the_ending():
-    model = small(drop_path_rate=0.2, ending='class_mlp')
-    rates = [
-        [m.drop_prob for m in layers.modules() if isinstance(m, DropPath)]
-        for layers in (model.layers, model.class_layers)
-    ]
-    assert rates == [3 * 2 * [0.2], 2 * 2 * [0.0]]
-
-
-def test_the_grid_that_convolutions_see():
+def test_convolution_mixes_neighbors_in_grid():
     mix = small(communication='depthwise').double().layers[0].mix
     nn.init.zeros_(mix[0].bias)
-    mix[0].weight.data.zero_()[:, :, 1, 0] = 1.0  # the neighbour to the left
+    mix[0].weight.data.zero_()[:, :, 1, 0] = 1.0  # the left neighbor
     x = torch.randn(2, 12, 16).double()
     grid, moved = x.view(2, 4, 3, 16), mix(x).view(2, 4, 3, 16)
     assert torch.equal(moved[:, :, 1:], grid[:, :, :-1])
@@ -116,8 +82,10 @@ def test_the_grid_that_convolutions_see():
         dict(with_post_beta=True),
     ],
 )
-def test_fused_it_answers_the_same(settings):
-    model = drawn(ending='class_mlp', **settings)
+def test_fuse_keeps_outputs(settings):
+    model = small(ending='class_mlp', **settings).double().eval()
+    for param in model.parameters():
+        nn.init.normal_(param, std=0.3)
     holder = nn.ModuleDict(dict(model=model))
     with torch.no_grad():
         (before,) = model(images().double())
@@ -132,13 +100,12 @@ def test_fused_it_answers_the_same(settings):
 
 
 @pytest.mark.parametrize('size', [(16, 16), (20, 12), (15, 12)])
-def test_images_of_another_size_are_refused_in_one_line(size):
-    with pytest.raises(ValueError, match=r'\(16, 12\) px') as error:
+def test_forward_refuses_other_image_sizes(size):
+    with pytest.raises(ValueError, match=r'\(16, 12\) px'):
         small()(torch.zeros(1, 3, *size))
-    assert str(size) in str(error.value) and '\n' not in str(error.value)
 
 
-def test_what_a_test_fuses_is_as_it_was_after_it():
+def test_unfuse_hook_restores_modules():
     model = small(ending='class_mlp')
     runner, modules = SimpleNamespace(model=model), [*model.modules()]
     hook = FuseHook()
@@ -146,3 +113,14 @@ def test_what_a_test_fuses_is_as_it_was_after_it():
     assert not hasattr(model.class_layers[1].gamma1, 'weight')
     UnfuseHook(hook).after_test_epoch(runner)
     assert [*model.modules()] == modules
+
+
+@pytest.mark.parametrize('kind', [Affine, LayerScale, nn.LayerNorm])
+def test_split_affine_keeps_the_function(kind):
+    part = kind(8).double()
+    for param in part.parameters():
+        nn.init.normal_(param)
+    x = torch.randn(2, 5, 8).double()
+    bare, alpha, beta = split_affine(part)
+    assert not [*bare.parameters()]
+    torch.testing.assert_close(bare(x) * alpha + beta, part(x))

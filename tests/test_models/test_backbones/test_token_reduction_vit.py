@@ -13,7 +13,7 @@ from mmclca.registry import MODELS
 EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 
 
-def test_configs_are_left_as_they_are():
+def test_build_does_not_change_config():
     config = vit(reducer=dict(EVIT), reduce_at=[3, 6], cache=dict(CACHE))
     config['out_indices'] = indices = [3, -1]
     assert MODELS.build(config).out_indices == [3, 11]
@@ -23,7 +23,7 @@ def test_configs_are_left_as_they_are():
 
 
 @pytest.mark.parametrize('frozen', [1, 2, 4])
-def test_frozen_stages(frozen):
+def test_frozen_stages_keep_reducer_trainable(frozen):
     config = vit(
         4,
         frozen_stages=frozen,
@@ -52,7 +52,7 @@ def test_frozen_stages(frozen):
 
 @pytest.mark.parametrize('size', [(56, 24), (30, 51)], ids=str)
 @pytest.mark.parametrize('out_type', ['cls_token', 'featmap', 'avg_featmap'])
-def test_unbalanced_inputs(size, out_type):
+def test_rectangular_images(size, out_type):
     config = vit(
         reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE, out_type=out_type
     )
@@ -64,7 +64,7 @@ def test_unbalanced_inputs(size, out_type):
     assert out.isfinite().all()
 
 
-def test_stages_are_counted_over_the_layers_that_reduce():
+def test_reducer_hooks_get_stage_of_reducing_layers():
     seen = []
 
     class Spy(TokenReducer):
@@ -87,8 +87,7 @@ def test_stages_are_counted_over_the_layers_that_reduce():
     ]
 
 
-def test_both_halves_of_a_layer_see_the_reduced_tokens():
-    """After ``between`` only the FFN, after ``before`` the attention too."""
+def test_before_precedes_attention_and_between_precedes_ffn():
     model = build(vit(1, reducer=dict(type=Halve), reduce_at=(0,)))
     layer, reducer = model.layers[0], model.reducer
     tokens, _ = model.embed(images())
@@ -108,7 +107,7 @@ def test_both_halves_of_a_layer_see_the_reduced_tokens():
     assert torch.equal(ours, layer.ffn(layer.ln2(x), identity=x))
 
 
-def test_key_bias_and_softmax_act_in_every_layer():
+def test_key_bias_and_softmax_apply_in_every_layer():
     models = [
         build(vit(4, reducer=dict(type=kind), reduce_at=(2,))).double().eval()
         for kind in (Mask, MaskBySoftmax, TokenReducer)
@@ -126,7 +125,7 @@ def test_key_bias_and_softmax_act_in_every_layer():
     assert (models[2](hidden)[0] - plain).abs().max() > 1e-3
 
 
-def test_no_state_of_a_pass_is_left_on_the_modules():
+def test_forward_leaves_no_state_on_modules():
     config = vit(reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE)
     model = build(config)
     before = [
@@ -139,7 +138,7 @@ def test_no_state_of_a_pass_is_left_on_the_modules():
 
 
 def scatter(tokens, patches, hw):
-    """A map of zeros with tokens (B, K, C) put on some patches."""
+    """Write tokens (B, K, C) to patches of a zero map."""
     featmap = torch.zeros(tokens.size(0), tokens.size(2), hw[0] * hw[1])
     for token, patch_index in zip(tokens.unbind(1), patches, strict=True):
         featmap[:, :, patch_index] = token
@@ -147,7 +146,7 @@ def scatter(tokens, patches, hw):
 
 
 @pytest.mark.parametrize('cache', [None, CACHE])
-def test_featmap_puts_kept_tokens_back_in_their_places(cache):
+def test_featmap_restores_positions_of_kept_tokens(cache):
     config = vit(
         4,
         reducer=dict(type=Halve),
@@ -169,7 +168,7 @@ def test_featmap_puts_kept_tokens_back_in_their_places(cache):
         )
 
 
-def test_featmap_puts_the_fused_token_where_its_patches_were():
+def test_featmap_repeats_fused_token_at_its_patches():
     config = vit(
         1,
         img_size=(8, 32),

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses of the baselines against loops over pairs, and what is refused."""
+"""Losses of the baselines against loops over pairs."""
 
 import pytest
 import torch
@@ -7,10 +7,10 @@ import torch
 from mmclca.models.baselines.losses import (
     cle_vit_loss,
     cle_vit_triplet,
-    shuffle_parts,
     sim_trans_contrast,
     transfg_contrast,
 )
+from mmclca.models.baselines.shuffled_view import shuffle_parts
 
 LABELS = torch.tensor([2, 0, 2, 1, 0, 0, 3])
 FEATURES = torch.randn(
@@ -23,7 +23,7 @@ def cosine(a, b):
 
 
 def pairs(features, labels):
-    """Cosine of each pair, whether of one class, and of one image."""
+    """Cosine, same class and same image for each pair."""
     return [
         [(cosine(a, b), y == z, i == j) for j, (b, z) in enumerate(rows)]
         for rows in [list(zip(features, labels.tolist(), strict=True))]
@@ -57,7 +57,7 @@ SLOW = [(transfg_contrast, slow_transfg), (sim_trans_contrast, slow_sim_trans)]
 
 @pytest.mark.parametrize('margin', [0.1, 0.45])
 @pytest.mark.parametrize(('loss', 'slow'), SLOW)
-def test_contrasts(loss, slow, margin):
+def test_contrast_equals_loop_over_pairs(loss, slow, margin):
     found = loss(FEATURES, LABELS, margin)
     assert found.item() == pytest.approx(slow(FEATURES, LABELS, margin))
     views = torch.cat((FEATURES, FEATURES.flip(1)))
@@ -66,13 +66,13 @@ def test_contrasts(loss, slow, margin):
 
 
 @pytest.mark.parametrize('loss', [transfg_contrast, sim_trans_contrast])
-def test_contrasts_of_one_image_and_of_zeros_are_finite(loss):
+def test_contrast_gradient_is_finite_for_one_zero_image(loss):
     features = torch.zeros(1, 4, requires_grad=True)
     loss(features, torch.tensor([0])).backward()
     assert features.grad.isfinite().all()
 
 
-def test_label_smoothing_of_cle_vit():
+def test_cle_vit_loss_smooths_labels():
     labels, logp = LABELS[:3], FEATURES[:6].log_softmax(dim=-1)
     own = logp[torch.arange(6), labels.repeat(2)]
     terms = -0.8 * own - 0.2 * logp.mean(dim=-1)
@@ -81,7 +81,7 @@ def test_label_smoothing_of_cle_vit():
     torch.testing.assert_close(found, expected)
 
 
-def test_triplet_of_cle_vit():
+def test_cle_vit_triplet_equals_loop():
     negative, unit = [2, 0, 1], [x / x.norm() for x in FEATURES[:6]]
     terms = [
         max(
@@ -94,7 +94,7 @@ def test_triplet_of_cle_vit():
     assert found.item() == pytest.approx(float(sum(terms)) / 3)
 
 
-def test_parts_of_columns_and_rows():
+def test_shuffle_parts_permutes_columns_and_rows():
     image = torch.arange(2 * 4 * 6).reshape(2, 4, 6)
     shuffled = shuffle_parts(image, (3, 2), [5, 1, 2, 3, 4, 0])
     assert torch.equal(shuffled[:, :2, :2], image[:, 2:, 4:])
@@ -104,16 +104,15 @@ def test_parts_of_columns_and_rows():
 
 
 @pytest.mark.parametrize(
-    ('parts', 'permutation', 'message'),
+    ('parts', 'permutation', 'term'),
     [
-        (3, range(9), r'parts=3 does not divide'),
-        ((1, 8), range(8), r'parts=\(1, 8\) does not divide'),
-        (0, [], 'parts=0 does not divide'),
-        (2, [0, 1, 2, 2], r'permutation=\[0, 1, 2, 2\]'),
+        (3, range(9), 'parts=3'),
+        ((1, 8), range(8), 'parts='),
+        (0, [], 'parts=0'),
+        (2, [0, 1, 2, 2], 'permutation='),
         (2, [0, 1], 'permutation='),
     ],
 )
-def test_parts_that_are_refused(parts, permutation, message):
-    with pytest.raises(ValueError, match=message) as error:
+def test_shuffle_parts_refuses_arguments(parts, permutation, term):
+    with pytest.raises(ValueError, match=term):
         shuffle_parts(torch.zeros(3, 4, 6), parts, permutation)
-    assert '\n' not in str(error.value)

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The baselines and their public codes, in float64, where these are at hand:
-see ``newer_cases.py``."""
+"""Parity of the baselines with their public code, in float64."""
 
 import pytest
 import torch
@@ -12,9 +11,12 @@ from parity import close
 from mmclca.checkpoints.families.vit import TRANSFG
 from mmclca.checkpoints.releases import renamed
 from mmclca.models.baselines import losses
-from mmclca.models.baselines.ffvt import mutual_attention
+from mmclca.models.baselines.part_selection import (
+    mutual_attention,
+    select_parts,
+)
+from mmclca.models.baselines.shuffled_view import shuffle_parts
 from mmclca.models.baselines.sim_trans import structure
-from mmclca.models.baselines.transfg import select_parts
 from mmclca.models.reduction.attention import Attended
 from mmclca.registry import MODELS
 
@@ -22,14 +24,14 @@ KINDS = dict(transfg='TransFG', ffvt='FFVT', sim_trans='SIMTrans')
 PROJECTIONS = ('query', 'key', 'value')
 
 
-def drawn(case, *names):
-    """Inputs of a case, with gradients where they are no labels."""
-    found = [DRAWN.given(case, name) for name in names]
-    return [x.requires_grad_(x.is_floating_point()) for x in found]
+def tensors(case, *names):
+    """Inputs of a case; all except labels require gradients."""
+    given = [DRAWN.given(case, name) for name in names]
+    return [x.requires_grad_(x.is_floating_point()) for x in given]
 
 
 def check(case, loss, **grads):
-    """Compare a loss, and gradients by the names of the case."""
+    """Compare a loss and the gradients named in the case."""
     loss.backward()
     assert close(loss.detach(), case['expect']['loss'])
     for name, x in grads.items():
@@ -37,24 +39,24 @@ def check(case, loss, **grads):
 
 
 @pytest.mark.parametrize('name', ['transfg_contrast', 'sim_trans_contrast'])
-def test_contrasts(name):
+def test_contrast_equals_public_code(name):
     for case in (case for case in CASES if case['system'] == name):
-        features, labels = drawn(case, 'features', 'labels')
+        features, labels = tensors(case, 'features', 'labels')
         loss = getattr(losses, name)(features, labels)
         check(case, loss, grad=features)
 
 
 @each('cle_vit_loss')
-def test_loss_of_cle_vit(case):
-    logits, features, labels = drawn(case, 'logits', 'features', 'labels')
+def test_cle_vit_loss_equals_public_code(case):
+    logits, features, labels = tensors(case, 'logits', 'features', 'labels')
     weights = [case[name] for name in ('origin_w', 'swap_w', 'con_w')]
     loss = losses.cle_vit_loss(logits, features, labels, *weights)
     check(case, loss, grad_logits=logits, grad_features=features)
 
 
 @each('cle_vit_triplet')
-def test_triplet_of_cle_vit(case):
-    (features,) = drawn(case, 'features')
+def test_cle_vit_triplet_equals_public_code(case):
+    (features,) = tensors(case, 'features')
     negative = torch.tensor(case['negative'])
     margin = case['triplet_margin']
     loss = losses.cle_vit_triplet(features, negative, margin)
@@ -62,21 +64,21 @@ def test_triplet_of_cle_vit(case):
 
 
 @each('cle_vit_shuffle')
-def test_parts_of_cle_vit(case):
+def test_shuffle_parts_equals_public_code(case):
     image = DRAWN.given(case, 'image')
-    shuffled = losses.shuffle_parts(image, case['parts'], case['permutation'])
+    shuffled = shuffle_parts(image, case['parts'], case['permutation'])
     assert close(shuffled, case['expect']['image'])
 
 
 @each('transfg_parts')
-def test_parts_of_transfg(case):
+def test_select_parts_equals_public_code(case):
     maps = [DRAWN.given(case, f'attn{i}') for i in range(case['layers'])]
     parts = select_parts(maps[-1][:, :, :1], maps, torch.matmul)
     assert parts.tolist() == case['expect']['part']
 
 
 @each('ffvt_maws')
-def test_scores_of_ffvt(case):
+def test_mutual_attention_equals_public_code(case):
     logits = DRAWN.given(case, 'logits')
     N = logits.size(-1)
     keys = N**0.5 * torch.eye(N, dtype=logits.dtype).expand_as(logits)
@@ -87,7 +89,7 @@ def test_scores_of_ffvt(case):
 
 
 @each('sim_trans_structure')
-def test_structure_of_sim_trans(case):
+def test_structure_equals_public_code(case):
     attn, side = DRAWN.given(case, 'attn').softmax(dim=-1), case['side']
     nodes, weights, anchor = structure(attn, side)
     expect = case['expect']
@@ -100,7 +102,7 @@ def test_structure_of_sim_trans(case):
 
 
 def config(case):
-    """The model of a case."""
+    """Model config for a case."""
     name, C = case['system'].removesuffix('_vit'), case['embed_dim']
     arch = dict(
         embed_dims=C,
@@ -125,7 +127,7 @@ def config(case):
 
 
 def gradient(model, name):
-    """Gradient by the name of the public code."""
+    """Gradient for a parameter name in the public code."""
     *_, part, _ = name.split('.')
     is_projection = part in PROJECTIONS
     if is_projection:
@@ -140,7 +142,7 @@ def gradient(model, name):
 
 
 def check_network(case, path, **backbone):
-    """Logits, the loss of a training and gradients of the public code."""
+    """Compare logits, training loss and gradients with the public code."""
     settings = config(case)
     settings['backbone'].update(backbone)
     model = MODELS.build(settings).double()
@@ -162,11 +164,11 @@ def check_network(case, path, **backbone):
 
 @pytest.mark.parametrize('keep_maps', [True, False])
 @each('transfg_vit')
-def test_transfg(case, keep_maps, tmp_path):
+def test_transfg_equals_public_code(case, keep_maps, tmp_path):
     check_network(case, tmp_path, keep_maps=keep_maps)
 
 
 @pytest.mark.parametrize('name', ['ffvt_vit', 'sim_trans_vit'])
-def test_others(name, tmp_path):
+def test_network_equals_public_code(name, tmp_path):
     for case in (case for case in CASES if case['system'] == name):
         check_network(case, tmp_path)

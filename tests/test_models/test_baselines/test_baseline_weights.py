@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Weights of plain vision transformers, and what the last block takes."""
+"""Loading plain ViT weights, and the initial last block."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,13 @@ KINDS = pytest.mark.parametrize('kind', [TransFG, FFVT, SIMTrans])
 
 @pytest.fixture
 def plain():
-    """A vision transformer of timm."""
+    """A ViT from timm."""
     sizes = dict(embed_dim=24, depth=3, num_heads=3, num_classes=5)
     return VisionTransformer(**SIZES, **sizes)
 
 
 def write_npz(path):
-    """Drawn weights by the names of Google's release."""
+    """Random weights with the names in Google's release."""
     attn, mlp = 'MultiHeadDotProductAttention_1', 'MlpBlock_3/Dense'
     block = {
         **{
@@ -52,7 +52,7 @@ def write_npz(path):
     np.savez(path, **{k: np.float32(x) for k, x in weights.items()})
 
 
-def test_an_npz_file_is_read_as_timm_reads_it(plain, tmp_path):
+def test_npz_weights_load_as_in_timm(plain, tmp_path):
     path = str(tmp_path / 'vit.npz')
     write_npz(path)
     plain.load_pretrained(path)
@@ -63,7 +63,7 @@ def test_an_npz_file_is_read_as_timm_reads_it(plain, tmp_path):
     torch.testing.assert_close(model.eval()(x)[0], expected)
 
 
-def test_another_npz_file_is_refused(tmp_path):
+def test_npz_without_weights_is_refused(tmp_path):
     np.savez(tmp_path / 'numbers.npz', numbers=np.zeros(3))
     with pytest.raises(CheckpointError, match='cannot be opened'):
         load_checkpoint(FFVT(ARCH, **SIZES), str(tmp_path / 'numbers.npz'))
@@ -71,7 +71,9 @@ def test_another_npz_file_is_refused(tmp_path):
 
 @KINDS
 @pytest.mark.parametrize('last_block', ['new', 'pretrained'])
-def test_the_last_block_of_plain_weights(kind, last_block, plain, tmp_path):
+def test_last_block_after_loading_plain_weights(
+    kind, last_block, plain, tmp_path
+):
     options = dict(num_tokens=2) if kind is FFVT else {}
     model = kind(ARCH, **SIZES, last_block=last_block, **options)
     before = model.last_layers[0].attn.qkv.weight.detach().clone()
@@ -83,13 +85,13 @@ def test_the_last_block_of_plain_weights(kind, last_block, plain, tmp_path):
     assert torch.equal(model.last_layers[0].attn.qkv.weight, expected)
     first = model.layers[1].attn.qkv.weight
     assert torch.equal(first, own['blocks.1.attn.qkv.weight'])
-    # as trained, whatever the option
+    # its own checkpoint overrides the option
     again = kind(ARCH, **SIZES, **options)
     torch.save(model.state_dict(), tmp_path / 'own.pth')
     load_checkpoint(again, str(tmp_path / 'own.pth'))
     for name, tensor in again.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name
-    load_checkpoint(again, str(tmp_path / 'plain.pth'))  # new once more
+    load_checkpoint(again, str(tmp_path / 'plain.pth'))
 
 
 def without(model, start):
@@ -98,8 +100,7 @@ def without(model, start):
 
 
 @KINDS
-def test_weights_of_another_last_block(kind, plain, tmp_path):
-    """None, that of a deeper network, and a part of one."""
+def test_weights_with_other_last_block_are_refused(kind, plain, tmp_path):
     options = dict(SIZES, num_tokens=2) if kind is FFVT else SIZES
     model = kind(ARCH, **options)
     deeper = kind(dict(ARCH, num_layers=4), **options).state_dict()
@@ -116,14 +117,13 @@ def test_weights_of_another_last_block(kind, plain, tmp_path):
         assert '\n' not in str(error.value)
 
 
-def test_the_last_of_two_layers():
-    """The names of an FFN have numbers of layers, too."""
+def test_last_block_loads_if_ffn_names_contain_its_number():
     arch = dict(ARCH, num_layers=2)
     model = FFVT(arch, **SIZES, num_tokens=2, last_block='pretrained')
     model.load_state_dict(TokenReductionViT(arch, **SIZES).state_dict())
 
 
-def test_dead_parameters_are_dropped_and_returned():
+def test_rename_drops_unused_parameters():
     encoder = 'transformer.encoder.'
     dead = [
         'transformer.embeddings.struc_token',
@@ -138,7 +138,7 @@ def test_dead_parameters_are_dropped_and_returned():
     assert len(left_out) == len(dead)
 
 
-def test_projections_are_joined():
+def test_rename_joins_query_key_and_value():
     start = 'transformer.encoder.layer.0.attn.'
     parts = ('value', 'query', 'key')
     weights = {f'{start}{x}.bias': torch.full((2,), ord(x[0])) for x in parts}

@@ -30,7 +30,7 @@ def scored():
     return classifier(backbone, cla=True)
 
 
-def test_loss_of_the_reducer_is_added_by_its_name(scored, samples):
+def test_classifier_adds_loss_of_reducer(scored, samples):
     model = build(scored).train()
     x = images(3)
     losses = model(x, samples, mode='loss')
@@ -46,7 +46,7 @@ def test_loss_of_the_reducer_is_added_by_its_name(scored, samples):
     assert {'loss_ratio'} < logged.keys()
 
 
-def test_plain_classifier_refuses_to_leave_the_loss_out(scored, samples):
+def test_plain_classifier_is_refused_if_reducer_has_loss(scored, samples):
     scored['type'] = 'ImageClassifier'
     model = MODELS.build(scored)
     allowed = "Scored has a loss; .* type='mmclca.TokenReductionClassifier'"
@@ -55,7 +55,7 @@ def test_plain_classifier_refuses_to_leave_the_loss_out(scored, samples):
     assert len(model.eval()(images(3), samples, mode='predict')) == 3
 
 
-def test_equals_mmpretrains_classifier(samples):
+def test_classifier_equals_mmpretrain(samples):
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
     ours = build(config)
@@ -74,7 +74,7 @@ def test_equals_mmpretrains_classifier(samples):
         assert torch.equal(out, other)
 
 
-def test_stages_of_the_features():
+def test_extract_feat_returns_each_stage():
     backbone = vit(
         3,
         reducer=dict(type='mmclca.EViT', keep_rate=0.5),
@@ -97,15 +97,15 @@ def test_stages_of_the_features():
         assert torch.equal(model(x), model.head.fc(last))
 
 
-def test_cla_head_reads_layers_in_any_order_of_their_names():
+def test_cla_head_accepts_layers_in_any_order():
     config = classifier(vit(4, reduce_at=(1, 2)), cla=True)
     config['backbone']['out_indices'] = [-1, 2, 1]
     assert MODELS.build(config)(images()).shape == (2, 5)
     assert config['backbone']['out_indices'] == [-1, 2, 1]
 
 
-def test_learning_rates_decay_from_layer_to_layer(scored):
-    """By mmpretrain's constructor; test_depths.py has the depths."""
+def test_learning_rates_decay_by_layer(scored):
+    """With mmpretrain's constructor; see also test_depths.py."""
     MMLogger.get_instance('layer_decay', log_level='ERROR')
     constructor = LearningRateDecayOptimWrapperConstructor(
         dict(optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.5)),

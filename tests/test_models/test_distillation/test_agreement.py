@@ -18,11 +18,11 @@ def distilled():
     return build(config).eval()
 
 
-def test_decisions_of_each_token_and_of_others(distilled):
+def test_decisions_are_predictions_per_token(distilled):
     batches = [images(4), images(3)]
     found = decisions('s', distilled, batches)
     x = torch.cat(batches)
-    cls, dist = distilled.head.both(distilled.look(x)[0])
+    cls, dist = distilled.head.token_scores(distilled.forward_features(x)[0])
     assert list(found) == ['s, CLS', 's, distillation token', 's, both']
     for labels, scores in zip(
         found.values(), (cls, dist, distilled(x)), strict=True
@@ -33,7 +33,7 @@ def test_decisions_of_each_token_and_of_others(distilled):
     assert torch.equal(labels, other(x).argmax(1))
 
 
-def test_disagreement_is_a_share_of_images():
+def test_disagreement_equals_share_of_images():
     one, two = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, 3, 2])
     three = torch.tensor([9, 1, 2, 3])
     assert disagreement([one, two, three]).tolist() == [
@@ -44,7 +44,7 @@ def test_disagreement_is_a_share_of_images():
 
 
 @torch.no_grad()
-def test_cosines_of_the_tokens_layer_by_layer(distilled):
+def test_token_cosines_equal_loop_over_layers(distilled):
     batches = [images(4), images(2)]
     found = token_cosines(distilled, batches)
     backbone = distilled.backbone

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The loss of DeiT and its public code, in float64, where it is at hand.
+"""DeiT's loss against its public code, in float64.
 
-Cases lie beside the checkout, in ``shared/parity/family``; without them these
-are skipped.
+Cases are read from ``shared/parity/family`` next to the checkout, and skipped
+if missing.
 """
 
 import json
@@ -20,7 +20,7 @@ CASES = json.loads(FILE.read_text())['cases'] if FILE.is_file() else ()
 
 
 def base_of(case, scores):
-    """The loss of the labels of a case."""
+    """Return the loss on the stored labels."""
     B, K = scores.shape
     one, two = (F.one_hot((torch.arange(B) + i) % K, K) for i in (0, 1))
     soft = {
@@ -37,7 +37,7 @@ def base_of(case, scores):
     [case for case in CASES if case['system'] == 'distill_loss'],
     ids=lambda case: case['name'],
 )
-def test_parity(case):
+def test_deit_distillation_equals_public_code(case):
     given = {
         name: normal(case['seed'], name, shape).double() * case['input_scale']
         for name, shape in case['inputs'].items()
@@ -60,7 +60,7 @@ def test_parity(case):
         assert close(dist.grad, expect['grad_dist'])
 
 
-def test_a_mean_over_images_is_k_times_that_of_the_public_code():
+def test_batchmean_equals_equation():
     cls, teacher = torch.randn(2, 3, 7).double()
     kind = dict(kind='soft', alpha=1.0, tau=2.0)
     of_all, of_images = (
@@ -74,7 +74,7 @@ def test_a_mean_over_images_is_k_times_that_of_the_public_code():
 
 
 @pytest.mark.parametrize('wrong', [dict(alpha=2), dict(reduction='sum')])
-def test_the_function_refuses_what_the_class_does(wrong):
+def test_deit_distillation_is_refused_if_setting_is_invalid(wrong):
     (name,) = wrong
     scores = torch.randn(3, 2, 4)
     with pytest.raises(ValueError, match=name):

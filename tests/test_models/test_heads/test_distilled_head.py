@@ -19,7 +19,7 @@ ONE_LAYER = vit(1, dist_token=True)
 
 @pytest.fixture
 def feats():
-    """CLS and distillation token of a layer that is not read, and the last."""
+    """CLS and distillation tokens of an unused layer and the last one."""
     return tuple(torch.randn(3, 2, 16) for _ in range(2))
 
 
@@ -35,7 +35,7 @@ def distilled(**options):
     )
 
 
-def test_training_gives_both_and_their_mean_loss(feats, samples):
+def test_distilled_head_loss_is_mean_of_both(feats, samples):
     head = build(dict(HEAD, cal_acc=True))
     cls, dist = head(feats)
     last = feats[-1]
@@ -50,7 +50,7 @@ def test_training_gives_both_and_their_mean_loss(feats, samples):
     assert head.eval().loss(feats, samples)['loss'] == losses['loss']
 
 
-def test_soft_labels_of_batch_augmentations(feats):
+def test_distilled_head_loss_with_soft_labels(feats):
     head = build(HEAD)
     score = torch.tensor([0.3, 0.7, 0, 0, 0])
     samples = [DataSample().set_gt_score(score) for _ in range(3)]
@@ -60,7 +60,7 @@ def test_soft_labels_of_batch_augmentations(feats):
     assert torch.isclose(loss, sum(each) / 2)
 
 
-def test_what_comes_out_in_eval_mode(feats):
+def test_distilled_head_fuses_scores_in_eval_mode(feats):
     head = build(HEAD)
     cls, dist = head(feats)
     mean = (cls.softmax(1) + dist.softmax(1)) / 2
@@ -74,7 +74,7 @@ def test_what_comes_out_in_eval_mode(feats):
         assert torch.allclose(predicted, expected)
 
 
-def test_parameters_are_those_of_mmpretrain(feats):
+def test_distilled_head_loads_mmpretrain_weights(feats):
     theirs = DeiTClsHead(5, 16, init_cfg=None).eval()
     ours = MODELS.build(HEAD).eval()
     ours.load_state_dict(theirs.state_dict())
@@ -82,7 +82,7 @@ def test_parameters_are_those_of_mmpretrain(feats):
     assert torch.equal(ours(feats), theirs(tokens))
 
 
-def test_features_are_both_tokens():
+def test_distilled_features_are_both_tokens():
     model = build(distilled()).eval()
     x = images()
     (tokens,) = model.extract_feat(x, stage='backbone')
@@ -92,7 +92,7 @@ def test_features_are_both_tokens():
 
 
 @torch.no_grad()
-def test_attention_is_followed_to_the_patches_only():
+def test_rollout_excludes_distillation_token():
     model, x = build(dict(distilled(), backbone=ONE_LAYER)).eval(), images()
     layer, (tokens, _) = model.backbone.layers[0], model.backbone.embed(x)
     _, attended = attend(layer.attn, layer.ln1(tokens.x))
@@ -100,7 +100,7 @@ def test_attention_is_followed_to_the_patches_only():
     assert torch.allclose(rollout(model, x).flatten(1), row)
 
 
-def test_a_cla_head_reads_cls_only(feats):
+def test_cla_head_ignores_distillation_token(feats):
     head = CLAHead(5, 16, num_layers=2).eval()
     cls = tuple(feat[:, 0] for feat in feats)
     assert torch.equal(head(feats), head(cls))

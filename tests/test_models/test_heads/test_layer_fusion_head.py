@@ -23,14 +23,14 @@ def normalized(x):
     return nn.LayerNorm(x.shape[-1], elementwise_affine=False)(x)
 
 
-def test_parts_are_normalized_one_by_one():
+def test_layer_fusion_head_normalizes_parts_separately():
     feats = tuple(100**i * torch.randn(2, 2 * CHANNELS) for i in range(3))
     made = head(num_parts=2).pre_logits(feats)
     parts = [normalized(x) for feat in feats for x in feat.chunk(2, dim=-1)]
     torch.testing.assert_close(made, torch.cat(parts, dim=-1))
 
 
-def test_maps_are_averaged_and_layers_may_differ():
+def test_layer_fusion_head_averages_maps():
     feats = (torch.randn(2, 4, 3, 3), torch.randn(2, 6))
     made = head(num_layers=2, in_channels=[4, 6]).pre_logits(feats)
     parts = normalized(feats[0].mean((2, 3))), normalized(feats[1])
@@ -61,7 +61,7 @@ def model(kind, **options):
         'VisionTransformerClsHead',
     ],
 )
-def test_a_fitted_classifier_reads_the_features_of_any_head(kind):
+def test_set_last_linear_maps_features_to_scores(kind):
     net, x = model(kind), images()
     features = net.extract_feat(x, stage='pre_logits')
     weight = torch.randn(CLASSES, features.shape[1])
@@ -72,6 +72,6 @@ def test_a_fitted_classifier_reads_the_features_of_any_head(kind):
         set_last_linear(net.head, weight[:, :3], bias)
 
 
-def test_another_head_has_no_last_layer():
+def test_last_linear_is_refused_if_head_is_unknown():
     with pytest.raises(ValueError, match='Identity'):
         last_linear(nn.Identity())

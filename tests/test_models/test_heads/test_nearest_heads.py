@@ -18,7 +18,7 @@ HEADS = {
 
 @torch.no_grad()
 @pytest.mark.parametrize('kind', HEADS)
-def test_cosine_to_the_nearest_reference(kind):
+def test_nearest_equals_loop_over_references(kind):
     plain = classifier(vit(out_indices=(0, 1)))
     plain['head'] = HEADS[kind]
     near = dict(HEADS[kind], type=f'mmclca.{kind}', num_references=NUMBER)
@@ -39,7 +39,7 @@ def test_cosine_to_the_nearest_reference(kind):
         assert float(cosine) == pytest.approx(max(products), abs=1e-5)
 
 
-def test_nearest_of_others_in_some_splits():
+def test_nearest_of_others_equals_loop():
     features, splits = torch.randn(5, 3), [([0, 1], [3]), ([2, 4, 3], [0, 1])]
     found = nearest_of_others(features, splits)
     for row, (others, own) in zip(found, splits, strict=True):

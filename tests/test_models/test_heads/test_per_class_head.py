@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""One vector a class: the head, and models that go from one to many."""
+"""Head with one vector per class, and loading from a linear head."""
 
 import pytest
 import torch
@@ -7,7 +7,6 @@ from mmengine.logging import MMLogger
 from small_models import build, images, vit
 
 from mmclca.checkpoints.loading import load_trained
-from mmclca.models import PerClassHead
 from mmclca.registry import MODELS
 
 ARCH = dict(embed_dims=32, num_layers=2)
@@ -21,7 +20,7 @@ def classifier(multiclass=False, head=LINEAR, **options):
     return dict(type='ImageClassifier', backbone=backbone, head=head)
 
 
-def test_each_class_has_a_vector_a_row_and_a_bias():
+def test_per_class_head_equals_one_linear_layer_per_class():
     head = build(dict(HEAD, num_classes=5, in_channels=4))
     x = torch.randn(2, 5, 4)
     for label in range(5):
@@ -33,21 +32,15 @@ def test_each_class_has_a_vector_a_row_and_a_bias():
         torch.testing.assert_close(head((x,))[:, [label]], layer(x[:, label]))
 
 
-def test_start():
-    head = PerClassHead(100, 64)
-    assert head.weight.std().item() == pytest.approx(0.02, rel=0.05)
-    assert not head.bias.any()
-
-
 @pytest.fixture
 def one_query(tmp_path):
-    """A model with one query, and its file."""
+    """A model with one query, and its checkpoint."""
     model = build(classifier())
     torch.save(model.state_dict(), tmp_path / 'one.pth')
     return model, str(tmp_path / 'one.pth')
 
 
-def test_from_one_query_to_one_for_each_class(one_query, monkeypatch):
+def test_per_class_head_loads_linear_head(one_query, monkeypatch):
     model, path = one_query
     said = []
     logger = MMLogger.get_current_instance()
@@ -72,8 +65,8 @@ def test_from_one_query_to_one_for_each_class(one_query, monkeypatch):
     [(False, HEAD, '(1, 32)'), (4, HEAD, '(1, 4, 32)')],
     ids=str,
 )
-def test_head_and_backbone_that_do_not_agree(multiclass, head, shape):
-    """In a plain classifier, where only the head can see it."""
+def test_per_class_head_is_refused_if_shapes_differ(multiclass, head, shape):
+    """In a plain classifier, only the head can check the shapes."""
     model = MODELS.build(classifier(multiclass, head))
     with pytest.raises(ValueError) as error:
         model(images(1))
@@ -82,7 +75,7 @@ def test_head_and_backbone_that_do_not_agree(multiclass, head, shape):
     assert '\n' not in said
 
 
-def test_a_backbone_without_vectors_of_classes_is_refused():
+def test_per_class_head_needs_a_neck():
     cfg = dict(
         type='mmclca.TokenReductionClassifier',
         backbone=vit(1),

@@ -1,12 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Attention pooling by definition, and as a neck of a ResNet."""
+"""Attention pooling by definition, and as a ResNet's neck."""
 
 import pytest
 import torch
 from small_models import build, images
 
 from mmclca.checkpoints.loading import load_trained
-from mmclca.models import AttentionPool
 from mmclca.registry import MODELS
 
 POOL = dict(type='mmclca.AttentionPool', in_channels=8)
@@ -14,7 +13,7 @@ MAPS = (torch.randn(2, 8, 3, 4), torch.randn(2, 8, 2, 2))
 
 
 def by_hand(pool, x):
-    """One place after the other, one image, one head."""
+    """Weights and output per query, for one image and one head."""
     layer, places = pool.layer, x.flatten(1).T
     rows = []
     for query in pool.cls_token[0]:
@@ -32,7 +31,7 @@ def by_hand(pool, x):
 
 
 @pytest.mark.parametrize('multiclass', [False, 1, 3])
-def test_each_map_by_definition(multiclass):
+def test_pool_equals_definition(multiclass):
     pool = build(dict(POOL, multiclass=multiclass))
     outs = pool(MAPS)
     for x, out in zip(MAPS, outs, strict=True):
@@ -40,13 +39,12 @@ def test_each_map_by_definition(multiclass):
         expected = expected if multiclass else expected[0]
         assert out.shape == (2, *expected.shape)
         torch.testing.assert_close(out[1], expected, rtol=1e-5, atol=1e-6)
-    (attention,) = pool.class_attention(MAPS)  # of the last map
+    (attention,) = pool.class_attention(MAPS)
     expected = torch.stack([shares for shares, _ in by_hand(pool, MAPS[1][0])])
     torch.testing.assert_close(attention[0, 0], expected)
 
 
-def test_a_neck_of_a_resnet_and_one_query_for_each_class(tmp_path):
-    """Trained with one query, loaded as one a class: both parts take over."""
+def test_resnet_with_one_query_loads_into_one_per_class(tmp_path):
     cfg = dict(
         type='ImageClassifier',
         backbone=dict(type='ResNet', depth=18, base_channels=8),
@@ -65,12 +63,3 @@ def test_a_neck_of_a_resnet_and_one_query_for_each_class(tmp_path):
     assert torch.equal(each.head.weight, model.head.fc.weight)
     assert torch.equal(each.head.bias, model.head.fc.bias)
     assert each.eval()(images(2, 64)).shape == (2, 3)
-
-
-def test_linear_layers_are_drawn_as_in_the_thesis():
-    pool = AttentionPool(64)
-    pool.init_weights()
-    for layer in (pool.layer.attn.q, pool.layer.ffn.layers[1]):
-        assert layer.weight.std().item() == pytest.approx(0.02, rel=0.1)
-        assert not layer.bias.any()
-    assert pool.layer.gamma1.weight.unique().tolist() == [pytest.approx(1e-4)]

@@ -25,7 +25,7 @@ def class_layer(**settings):
 
 
 @pytest.mark.parametrize('qkv_bias', [True, False])
-def test_it_is_the_row_of_cls_in_self_attention(qkv_bias):
+def test_class_attention_equals_cls_row_of_self_attention(qkv_bias):
     plain = MultiheadAttention(24, 4, qkv_bias=qkv_bias).double()
     ours = ClassAttention(24, 4, qkv_bias).double()
     ours.proj.load_state_dict(plain.proj.state_dict())
@@ -40,7 +40,7 @@ def test_it_is_the_row_of_cls_in_self_attention(qkv_bias):
     torch.testing.assert_close(ours(x[:, :1], x), plain(x)[:, :1])
 
 
-def test_weights_are_what_the_output_is_made_of():
+def test_output_equals_weighted_values():
     attn = ClassAttention(24, 4).double()
     cls, x = tokens(2, 3, 24).double(), tokens(2, 7, 24).double() + 1
     bias = tokens(2, 1, 1, 7).double()
@@ -54,17 +54,17 @@ def test_weights_are_what_the_output_is_made_of():
     torch.testing.assert_close(attn(cls, x, bias), read)
 
 
-def test_cls_is_among_the_keys_unless_there_is_one_query_a_class():
+def test_queries_are_keys_only_with_cls_key():
     cls, x = tokens(2, 3, 24).double(), tokens(2, 7, 24).double()
     assert class_layer().weights(cls, x).shape == (2, 4, 3, 10)
     own = class_layer(with_cls_key=False)
     assert own.weights(cls, x).shape == (2, 4, 3, 7)
-    # a query then depends on no other query
+    # without other queries among the keys, queries are independent
     torch.testing.assert_close(own(cls, x)[:, 1:2], own(cls[:, 1:2], x))
 
 
 @pytest.mark.parametrize('with_cls_key', [True, False])
-def test_a_patch_with_the_log_of_two_as_bias_is_two_patches(with_cls_key):
+def test_log_two_as_key_bias_equals_duplicate_patch(with_cls_key):
     layer = class_layer(with_cls_key=with_cls_key)
     cls, x = tokens(2, 1, 24).double(), tokens(2, 7, 24).double()
     twice = torch.cat((x, x[:, -1:]), dim=1)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Layers of n branches against a slow loop, and what follows from it."""
+"""Layers with n branches against a slow loop."""
 
 import re
 
@@ -27,19 +27,19 @@ def with_attend(layer, x):
 
 @pytest.mark.parametrize('settings', SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize('branches', [1, 2, 3, 4])
-def test_equals_the_loop_over_branches(branches, settings):
+def test_layer_equals_loop_over_branches(branches, settings):
     layer, x = parallel(branches, **settings), tokens()
-    right = looped(layer.branches, x)
-    for made in (
+    expected = looped(layer.branches, x)
+    for out in (
         layer.train()(x),
         layer.eval()(x),
-        layer.fuse()(x),  # as mmpretrain runs it
+        layer.fuse()(x),
         with_attend(layer.fuse(), x),
     ):
-        torch.testing.assert_close(made, right, rtol=0, atol=1e-12)
+        torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
 
 
-def test_gradients_are_those_of_the_loop():
+def test_gradients_equal_loop():
     layer, x = parallel(3, **SETTINGS['scaled']), tokens()
     params = dict(layer.named_parameters())
     weights = torch.randn_like(x)
@@ -57,8 +57,8 @@ def test_gradients_are_those_of_the_loop():
             torch.testing.assert_close(grad, expected, msg=name)
 
 
-class Products(TorchFunctionMode):
-    """Counts linear layers over tokens."""
+class LinearCounter(TorchFunctionMode):
+    """Count linear layers over tokens."""
 
     number = 0
 
@@ -67,17 +67,15 @@ class Products(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def test_training_takes_one_product_for_all_branches_of_a_kind():
-    layer, x = parallel(3), tokens()
-    with Products() as products:
-        layer.train()(x)
-    assert products.number == 4
-    with Products() as products:
-        layer.eval()(x)
-    assert products.number == 3 * 4
+@pytest.mark.parametrize('train, number', [(True, 4), (False, 3 * 4)])
+def test_training_joins_products_of_branches(train, number):
+    layer, x = parallel(3).train(train), tokens()
+    with LinearCounter() as counter:
+        layer(x)
+    assert counter.number == number
 
 
-def test_names_are_those_of_plain_layers_and_branches_start_apart():
+def test_branches_have_plain_names_and_different_weights():
     backbone = MODELS.build(vit(2, branches=2))
     names = MODELS.build(vit(2)).state_dict()
     expected = {

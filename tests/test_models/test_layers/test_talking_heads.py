@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Talking heads against attention written out, and what they take."""
+"""Talking heads against a plain formula; memory in chunks."""
 
 import pytest
 import torch
@@ -40,16 +40,15 @@ def slow_weights(attn, x, bias):
 
 @pytest.mark.parametrize('chunk_size', [3, 128])
 @pytest.mark.parametrize('biased', [False, True])
-def test_equals_attention_written_out(monkeypatch, chunk_size, biased):
-    """In any chunks; the bias of keys comes after the first mixing."""
+def test_attention_equals_formula(monkeypatch, chunk_size, biased):
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', chunk_size)
     attn, x = attention(layer_scale_init_value=0.1), tokens()
     bias = torch.randn(B, 1, 1, N).double() if biased else None
     weights, v = slow_weights(attn, x, bias if biased else torch.zeros(1))
     read = attn.proj((weights @ v).transpose(1, 2).flatten(2))
-    made, attended = attend(attn, x, bias)
-    torch.testing.assert_close(made, attn.gamma1(read))
-    # what reducers ask
+    out, attended = attend(attn, x, bias)
+    torch.testing.assert_close(out, attn.gamma1(read))
+    # inputs of reducers
     torch.testing.assert_close(attended.cls_attn(), weights[:, :, 0])
     torch.testing.assert_close(
         attended.received(chunk_size=2), weights.sum(dim=(1, 2))
@@ -57,7 +56,7 @@ def test_equals_attention_written_out(monkeypatch, chunk_size, biased):
 
 
 @pytest.mark.parametrize('qkv_bias', [True, False])
-def test_heads_that_do_not_talk_are_plain_attention(qkv_bias):
+def test_identity_mixing_equals_plain_attention(qkv_bias):
     attn, x = attention(qkv_bias=qkv_bias), tokens()
     plain = MultiheadAttention(C, H, qkv_bias=qkv_bias).double()
     plain.load_state_dict(attn.state_dict(), strict=False)
@@ -67,7 +66,7 @@ def test_heads_that_do_not_talk_are_plain_attention(qkv_bias):
     torch.testing.assert_close(attn(x), plain(x))
 
 
-def test_chunks_have_the_same_gradients(monkeypatch):
+def test_chunks_keep_gradients(monkeypatch):
     attn, x, grads = attention(), tokens(), []
     for chunk_size in (2, 128):
         monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', chunk_size)
@@ -77,8 +76,7 @@ def test_chunks_have_the_same_gradients(monkeypatch):
     torch.testing.assert_close(*grads)
 
 
-def test_memory_at_384_pixels_is_near_that_of_a_plain_vit(monkeypatch):
-    """Of any width; at 224 pixels and more the ratio is the same."""
+def test_chunks_bound_memory_to_1_5_times_plain_vit(monkeypatch):
     arch = dict(
         embed_dims=96, num_layers=2, num_heads=2, feedforward_channels=384
     )
@@ -92,4 +90,4 @@ def test_memory_at_384_pixels_is_near_that_of_a_plain_vit(monkeypatch):
     bound = 1.5 * peak_bytes(plain, x)
     assert peak_bytes(cait, x) < bound
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 577)
-    assert peak_bytes(cait, x) > 2 * bound  # what it takes without chunks
+    assert peak_bytes(cait, x) > 2 * bound  # without chunks

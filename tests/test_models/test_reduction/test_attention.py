@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmpretrain.models.utils import MultiheadAttention
 
-from mmclca.models.reduction.attention import Attended, attend
+from mmclca.models.reduction.attention import attend
 
 B, N, C, H = 2, 5, 8, 2
 
@@ -19,7 +19,7 @@ def x():
 
 
 def slow_maps(attn, x, bias=None):
-    """Attention of each head written out, (B, H, N, N), and the values."""
+    """Compute attention maps (B, H, N, N) by a loop, and return the values."""
     D = C // H
     q, k, v = attn.qkv(x).chunk(3, dim=-1)
     maps = torch.zeros(B, H, N, N, dtype=x.dtype)
@@ -44,7 +44,7 @@ def slow_attend(attn, x, bias=None):
 
 
 @pytest.mark.parametrize('train', [False, True])
-def test_equals_the_attention_it_opens(train):
+def test_attend_equals_mmpretrain(train):
     attn = MultiheadAttention(
         C,
         H,
@@ -61,7 +61,7 @@ def test_equals_the_attention_it_opens(train):
     assert torch.equal(attend(attn, x)[0], expected)
 
 
-def test_key_bias_stays_fused_and_equals_the_explicit_softmax(attn, x):
+def test_key_bias_equals_loop_and_explicit_softmax(attn, x):
     bias = torch.randn(B, 1, 1, N, dtype=x.dtype)
     fused, _ = attend(attn, x, bias)
     assert torch.allclose(fused, slow_attend(attn, x, bias), atol=1e-12)
@@ -69,7 +69,7 @@ def test_key_bias_stays_fused_and_equals_the_explicit_softmax(attn, x):
     assert torch.allclose(explicit, fused, atol=1e-12)
 
 
-def test_bias_of_minus_infinity_drops_the_key(attn, x):
+def test_key_bias_drops_key_if_infinite(attn, x):
     bias = torch.zeros(B, 1, 1, N, dtype=x.dtype)
     bias[..., 3] = -torch.inf
     masked, attended = attend(attn, x, bias)
@@ -79,7 +79,7 @@ def test_bias_of_minus_infinity_drops_the_key(attn, x):
     assert (attended.cls_attn()[:, :, 3] == 0).all()
 
 
-def test_softmax_gets_the_scaled_logits_of_all_pairs(attn, x):
+def test_custom_softmax_gets_scaled_logits(attn, x):
     seen = []
 
     def uniform(logits):
@@ -94,7 +94,7 @@ def test_softmax_gets_the_scaled_logits_of_all_pairs(attn, x):
 
 
 @pytest.mark.parametrize('biased', [False, True])
-def test_cls_attention_is_the_first_row_of_the_map(attn, x, biased):
+def test_cls_attention_equals_first_row(attn, x, biased):
     bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
     _, attended = attend(attn, x, bias)
     row = attended.cls_attn()
@@ -102,7 +102,7 @@ def test_cls_attention_is_the_first_row_of_the_map(attn, x, biased):
     assert torch.allclose(row, slow_maps(attn, x, bias)[0][:, :, 0])
 
 
-def test_cls_attention_is_without_dropout(x):
+def test_cls_attention_has_no_dropout(x):
     attn = MultiheadAttention(C, H, attn_drop=0.9).double().train()
     row = attend(attn, x)[1].cls_attn()
     assert torch.allclose(row.sum(-1), torch.ones(B, H, dtype=x.dtype))
@@ -111,28 +111,9 @@ def test_cls_attention_is_without_dropout(x):
 
 @pytest.mark.parametrize('biased', [False, True])
 @pytest.mark.parametrize('chunk_size', [1, 2, 5, 128])
-def test_attention_received_is_the_column_sum_of_the_map(
-    attn, x, biased, chunk_size
-):
+def test_received_attention_equals_column_sum(attn, x, biased, chunk_size):
     bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
     _, attended = attend(attn, x, bias)
     received = attended.received(chunk_size)
     expected = slow_maps(attn, x, bias)[0].sum(dim=(1, 2))
     assert torch.allclose(received, expected)
-
-
-def test_attention_received_never_holds_the_map():
-    q, k, v = torch.randn(3, 1, 2, 300, 4).unbind(0)
-    seen = []
-
-    class Spy(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, function, types, args=(), kwargs=None):
-            out = super().__torch_function__(function, types, args, kwargs)
-            if isinstance(out, torch.Tensor) and out.dim() == 4:
-                seen.append(tuple(out.shape[2:]))
-            return out
-
-    Attended(q.as_subclass(Spy), k, v).received(64)
-    assert (64, 300) in seen
-    assert (300, 300) not in seen

@@ -10,8 +10,8 @@ OF_PAIRS = dict(
 )
 
 
-def one_join_at_a_time(rows, num_clusters, linkage):
-    """Clusters of one image, from the distances of all their pairs."""
+def join_one_by_one(rows, num_clusters, linkage):
+    """Cluster one image from the distances of all pairs."""
     distance = (1 - rows @ rows.T).tolist()
     clusters = [[i] for i in range(len(rows))]
 
@@ -29,33 +29,33 @@ def one_join_at_a_time(rows, num_clusters, linkage):
 
 
 def metrics(batch, num_tokens):
-    """Tokens of unit length, some of which are near to each other."""
+    """Return unit-length tokens, some of them close to each other."""
     y = torch.randn(batch, num_tokens, 5) + torch.randn(batch, 1, 5)
     return F.normalize(y.double(), dim=-1)
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
 @pytest.mark.parametrize('num_tokens', [1, 2, 7, 20])
-def test_clusters_are_those_of_one_join_at_a_time(num_tokens, linkage):
+def test_agglomerate_equals_joins_one_by_one(num_tokens, linkage):
     metric = metrics(3, num_tokens)
     for num_clusters in range(1, num_tokens + 1):
         found = agglomerate(metric, num_clusters, linkage)
         for labels, rows in zip(found.tolist(), metric, strict=True):
-            assert labels == one_join_at_a_time(rows, num_clusters, linkage)
+            assert labels == join_one_by_one(rows, num_clusters, linkage)
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
 @pytest.mark.parametrize(
     'metric',
     [
-        torch.full((2, 24, 4), 0.5),  # of a constant image
+        torch.full((2, 24, 4), 0.5),  # constant image
         torch.zeros(2, 24, 4),
         torch.full((2, 24, 4), torch.nan),
         torch.eye(4).repeat(2, 6, 1),
         F.normalize(torch.randn(2, 24, 3).round(), dim=-1),
     ],
 )
-def test_ties_make_as_many_clusters_in_any_batch(metric, linkage):
+def test_agglomerate_returns_all_clusters_if_tokens_tie(metric, linkage):
     for num_clusters in (1, 5, 23, 24):
         found = agglomerate(metric, num_clusters, linkage)
         numbers = [sorted(set(row)) for row in found.tolist()]
@@ -66,9 +66,9 @@ def test_ties_make_as_many_clusters_in_any_batch(metric, linkage):
         assert torch.equal(found, torch.cat(alone))
 
 
-def test_single_linkage_never_joins_what_is_farther_than_the_gap():
-    """Of points on a lattice, most of whose distances are equal."""
-    points = torch.randint(2, (40, 15, 4)) - 0.5  # of unit length
+def test_single_linkage_respects_gaps_on_a_lattice():
+    """Most distances between lattice points are equal."""
+    points = torch.randint(2, (40, 15, 4)) - 0.5  # unit length
     for num_clusters in range(2, 8):
         found = agglomerate(points, num_clusters, 'single')
         for labels, rows in zip(found, points, strict=True):
@@ -76,6 +76,6 @@ def test_single_linkage_never_joins_what_is_farther_than_the_gap():
             same = labels[:, None] == labels
             gap = distance.masked_fill(same, 9).min()
             near = same & (distance <= gap)
-            for _ in range(4):  # within steps that are no longer
+            for _ in range(4):  # paths of short steps
                 near = (near.float() @ near.float()) > 0
             assert torch.equal(near, same)

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The newer reducers and their public code, in float64, where it is at hand:
-see ``newer_cases.py``."""
+"""Newer reducers against their public code, in float64.
+
+The cases are skipped if missing, see ``newer_cases.py``.
+"""
 
 import math
 
@@ -21,7 +23,7 @@ from mmclca.registry import MODELS
 
 
 def classifier(case, path, **reducer):
-    """Our model with the weights of a case."""
+    """Build a classifier with stored weights."""
     dims = case['embed_dim']
     reduce_at = case.get('reduce_at', [1, 2])
     if not {'num_tokens', 'prune', 'target'} & set(reducer):
@@ -61,7 +63,7 @@ def check_network(case, model):
 
 
 def check_training(case, model):
-    """Of cross entropy: its value, and norms of gradients."""
+    """Compare cross-entropy and gradient norms with the public code."""
     samples = [DataSample().set_gt_label(i) for i in DRAWN.targets(case)]
     losses = model.train()(DRAWN.images(case), samples, mode='loss')
     losses['loss'].backward()
@@ -82,50 +84,85 @@ NAMES = {
 }
 
 
-@each('atc_vit')
-def test_atc(case, tmp_path):
-    options = {key: case[key] for key in ('linkage', 'prop_attn')}
-    model = classifier(case, tmp_path, type='mmclca.ATC', **options)
-    check_network(case, model)
-    check_training(case, model)
+def by_keys(case, *names):
+    return {name: case[name] for name in names}
 
 
-@each('tofu_vit')
-def test_tofu(case, tmp_path):
-    assert set(case['strategies']) == {'tofu'}
-    check_network(
-        case, classifier(case, tmp_path, type='mmclca.ToMe', fuse='mlerp')
+def mctf(case):
+    return dict(
+        type='mmclca.MCTF',
+        tau=case['tau'],
+        bidirectional=bool(case['bidirection']),
+        pooling=('size', 'weighted')[case['pooling']],
     )
 
 
-def reduced(case, tokens, attended, **reducer):
-    """Tokens of a single stage."""
-    model = MODELS.build(
+def pitome(case):
+    """By depth, or by the lists of a case."""
+    plain = dict(type='mmclca.PiToMe', prop_attn=False)
+    return plain, dict(
+        plain, bsm=case['bsm'][1:3], margin=case['margins'][1:3]
+    )
+
+
+def diffrate(case):
+    steps = {
+        step: [count - 1 for count in case[step][1:3]]
+        for step in ('prune', 'merge')
+    }
+    return [dict(steps, type='mmclca.DiffRate', clamp=False)]
+
+
+REDUCERS = dict(  # reducer configs for a case
+    atc_vit=lambda case: [
+        dict(by_keys(case, 'linkage', 'prop_attn'), type='mmclca.ATC')
+    ],
+    tofu_vit=lambda case: [dict(type='mmclca.ToMe', fuse='mlerp')],
+    ppt_vit=lambda case: [
         dict(
-            reducer,
-            type=f'mmclca.{reducer["type"]}',
-            num_patches=tokens.num_patches,
-            num_stages=1,
+            by_keys(case, 'threshold', 'prop_attn'),
+            type='mmclca.PPT',
+            relative=False,
         )
-    )
-    return model.between(tokens, attended, 0)
+    ],
+    pitome_vit=pitome,
+    diffrate_vit=diffrate,
+    mctf_vit=lambda case: [mctf(case)],
+)
+
+
+@each(*REDUCERS)
+def test_model_equals_public_code(case, tmp_path):
+    if case.get('one_step_ahead', 2) != 2:
+        pytest.skip('left out: the paper fuses the attention map, too')
+    for reducer in REDUCERS[case['system']](case):
+        model = classifier(case, tmp_path, **reducer)
+        check_network(case, model)
+        if case['system'] in ('atc_vit', 'ppt_vit'):
+            check_training(case, model)
+
+
+def reduced(tokens, attended, **reducer):
+    """Return tokens after a single stage."""
+    sizes = dict(num_patches=tokens.num_patches, num_stages=1)
+    return MODELS.build(reducer | sizes).between(tokens, attended, 0)
 
 
 def given(case):
-    """Tokens of a case, with sizes where it has some."""
+    """Return tokens for a case, with sizes if it has any."""
     x = DRAWN.given(case, 'x')
     size = DRAWN.given(case, 'size') if 'size' in case['inputs'] else None
     return Tokens(x, weight=size, num_patches=x.size(1) - 1)
 
 
 def keyed(case):
-    """An attention whose keys are the metric of a case."""
+    """Return an attention with the metric of a case as keys."""
     k = DRAWN.given(case, 'metric').unsqueeze(1)
     return Attended(k, k, k)
 
 
 def check_stage(case, tokens):
-    """New tokens, their sizes, and where each old one went."""
+    """Compare new tokens, sizes and targets."""
     expect = case['expect']
     assert close(tokens.x, expect['merged'])
     if 'size' in expect:
@@ -135,39 +172,42 @@ def check_stage(case, tokens):
             assert record.target.tolist() == expect['target']
 
 
-@each('atc_cluster')
-def test_atc_clusters(case):
-    tokens = given(case)
-    left = min(case['num_clusters'], tokens.num_patches)
-    options = dict(num_tokens=[left], linkage=case['linkage'])
-    check_stage(
-        case, reduced(case, tokens, keyed(case), type='ATC', **options)
-    )
+def atc_cluster(case, N):
+    left = min(case['num_clusters'], N - 1)
+    return dict(type='mmclca.ATC', num_tokens=[left], linkage=case['linkage'])
 
 
-@each('tofu_merge')
-def test_tofu_merges(case):
-    tokens = given(case)
-    N = tokens.x.size(1)
+def tofu_merge(case, N):
     left = N - 1 - math.floor(N - N * case['ratio'])
     early = dict(tofu='merge', prune='prune')[case['mode']]
     options = dict(num_tokens=[left], early=early, fuse='mlerp')
-    check_stage(
-        case, reduced(case, tokens, keyed(case), type='ToMe', **options)
+    return dict(options, type='mmclca.ToMe')
+
+
+def pitome_match(case, N):
+    M = N - 1
+    return dict(
+        type='mmclca.PiToMe',
+        num_tokens=[M - math.floor(M - M * case['ratio'])],
+        bsm=[case['bsm']],
+        margin=[case['energy_margin']],
     )
 
 
-@each('ppt_vit')
-def test_ppt(case, tmp_path):
-    options = {key: case[key] for key in ('threshold', 'prop_attn')}
-    options.update(type='mmclca.PPT', relative=False)
-    model = classifier(case, tmp_path, **options)
-    check_network(case, model)
-    check_training(case, model)
+STAGES = dict(
+    atc_cluster=atc_cluster, tofu_merge=tofu_merge, pitome_match=pitome_match
+)
+
+
+@each(*STAGES)
+def test_stage_equals_public_code(case):
+    tokens = given(case)
+    reducer = STAGES[case['system']](case, tokens.x.size(1))
+    check_stage(case, reduced(tokens, keyed(case), **reducer))
 
 
 @each('ppt_score')
-def test_ppt_scores(case):
+def test_ppt_scores_equal_public_code(case):
     q, k, bias = seeing(DRAWN.given(case, 'attn'))
     score = scores(Attended(q, k, DRAWN.given(case, 'v'), bias))
     assert close(score, case['expect']['score'])
@@ -179,105 +219,41 @@ def test_ppt_scores(case):
 
 
 def seeing(attn):
-    """Queries, keys and a bias whose attention is ``attn``, (B, H, N, N)."""
+    """Return queries, keys and bias for an attention map (B, H, N, N)."""
     N = attn.size(-1)
     itself = torch.eye(N, dtype=attn.dtype).expand_as(attn)
     return attn.log() * N**0.5, itself, None
 
 
-@each('pitome_vit')
-def test_pitome(case, tmp_path):
-    reduce_at = [i for i, ratio in enumerate(case['ratios']) if ratio < 1]
-    assert reduce_at == [1, 2]
-    for options in (
-        {},  # by depth
-        dict(bsm=case['bsm'][1:3], margin=case['margins'][1:3]),
-    ):
-        options.update(type='mmclca.PiToMe', prop_attn=False)
-        check_network(case, classifier(case, tmp_path, **options))
-
-
-@each('pitome_match')
-def test_pitome_merges(case):
-    tokens = given(case)
-    M = tokens.num_patches
-    left = M - math.floor(M - M * case['ratio'])
-    options = dict(bsm=[case['bsm']], margin=[case['energy_margin']])
-    check_stage(
-        case,
-        reduced(
-            case,
-            tokens,
-            keyed(case),
-            type='PiToMe',
-            num_tokens=[left],
-            **options,
-        ),
-    )
-
-
-@each('diffrate_vit')
-def test_diffrate(case, tmp_path):
-    reduce_at = [1, 2]
-    steps = {
-        step: [case[step][layer] - 1 for layer in reduce_at]
-        for step in ('prune', 'merge')
-    }
-    model = classifier(
-        case, tmp_path, type='mmclca.DiffRate', clamp=False, **steps
-    )
-    check_network(case, model)
-
-
 @each('diffrate_merge')
-def test_diffrate_merges(case):
-    """Those after the first, where scores fall; none is dropped."""
+def test_diffrate_merges_equal_public_code(case):
+    """Tokens are sorted by score; none is dropped."""
     tokens, left = given(case), case['kept'] - 1
     N = tokens.x.size(1)
     score = torch.arange(N, 0, -1).double().log().expand(2, 1, 1, N)
     q = torch.ones(2, 1, N, 1).double()
     attended = Attended(q, q, q, score)
     steps = dict(prune=[N - 1], merge=[left], clamp=False)
-    merged = reduced(case, tokens, attended, type='DiffRate', **steps)
+    merged = reduced(tokens, attended, type='mmclca.DiffRate', **steps)
     assert close(merged.x, case['expect']['merged'])
     assert close(merged.weight, case['expect']['size'])
     target = merged.trace[0].target[:, case['kept'] :]
     assert target.tolist() == case['expect']['target']
 
 
-@each('mctf_vit')
-def test_mctf(case, tmp_path):
-    if case['one_step_ahead'] != 2:
-        pytest.skip('left out: the paper fuses the attention map, too')
-    options = dict(tau=case['tau'], bidirectional=bool(case['bidirection']))
-    options['pooling'] = ('size', 'weighted')[case['pooling']]
-    check_network(
-        case, classifier(case, tmp_path, type='mmclca.MCTF', **options)
-    )
-
-
 @each('mctf_fuse')
-def test_mctf_fuses(case):
+def test_mctf_fusion_equals_public_code(case):
     tokens = given(case)
     left = tokens.num_patches - case['r']
     q, k, bias = seeing(DRAWN.given(case, 'attn'))
-    model = MODELS.build(
-        dict(
-            type='mmclca.MCTF',
-            tau=case['tau'],
-            bidirectional=bool(case['bidirection']),
-            pooling=('size', 'weighted')[case['pooling']],
-            num_tokens=[left],
-            num_patches=tokens.num_patches,
-            num_stages=1,
-        )
-    )
+    sizes = dict(num_patches=tokens.num_patches, num_stages=1)
+    model = MODELS.build(dict(mctf(case), num_tokens=[left], **sizes))
     fused = model.ahead(tokens, Attended(q, k, k, bias), 0)
     check_stage(case, fused)
 
 
 @each('diffrate_rate')
-def test_diffrate_rate(case):
+def test_diffrate_rate_equals_public_code(case):
     expect, P = case['expect'], case['patches']
     rate = Rate(P, case['granularity']).double()
     with torch.no_grad():
@@ -292,7 +268,7 @@ def test_diffrate_rate(case):
 
 
 @each('diffrate_train')
-def test_diffrate_learns(case, tmp_path):
+def test_diffrate_training_equals_public_code(case, tmp_path):
     reduce_at = [1, 2, 3]
     options = dict(target=1.0, granularity=case['granularity'], clamp=False)
     model = classifier(

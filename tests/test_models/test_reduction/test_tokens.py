@@ -9,7 +9,6 @@ from mmclca.models.reduction.trace import (
     Masked,
     Merged,
     patch_weights,
-    sum_into,
 )
 
 
@@ -18,7 +17,7 @@ def index(*rows):
 
 
 def slow_apply(record, tokens):
-    """A record applied to one image: a list of tokens, each a tensor."""
+    """Apply a record to one image, a list with a tensor per token."""
     if isinstance(record, Appended):
         zero = torch.zeros_like(tokens[0])
         return [*tokens, *[zero for _ in range(record.num_tokens)]]
@@ -58,11 +57,11 @@ def random_merged(num_tokens, num_made):
 
 
 def random_trace():
-    """Reductions and recoveries of 13 tokens (CLS and 12 patches)."""
+    """Return a random trace from CLS and 12 patches."""
     return [
         Appended(1),
         random_merged(14, 10).within(0, 0),
-        random_merged(8, 6).within(1, 1),  # of 10
+        random_merged(8, 6).within(1, 1),  # 10 tokens
         Masked(torch.tensor([[1.0, 1, 0, 1, 0, 1, 1, 1]])),
         Appended(6),
         random_kept(14, 8, 1),
@@ -74,14 +73,7 @@ def random_trace():
     ]
 
 
-def test_gather_takes_tokens_in_the_order_of_the_index():
-    x = torch.randn(2, 4, 3)
-    tokens = Tokens(x).gather(index([0, 3, 1], [0, 2, 3]))
-    assert torch.equal(tokens.x[0], torch.stack([x[0, 0], x[0, 3], x[0, 1]]))
-    assert torch.equal(tokens.x[1], torch.stack([x[1, 0], x[1, 2], x[1, 3]]))
-
-
-def test_everything_that_travels_is_reduced_alike():
+def test_reduce_applies_to_features_and_weights():
     tokens = Tokens(
         torch.randn(1, 4, 3), weight=torch.tensor([[1.0, 2.0, 3.0, 4.0]])
     )
@@ -92,7 +84,7 @@ def test_everything_that_travels_is_reduced_alike():
     assert torch.allclose(reduced.x[0, 2], fused)
 
 
-def test_append_puts_cached_tokens_at_the_end():
+def test_append_adds_cached_tokens_at_the_end():
     x, new = torch.randn(2, 3, 4), torch.randn(2, 2, 4)
     tokens = Tokens(x, weight=torch.full((2, 3), 5.0), num_cached=1)
     longer = tokens.append(new, weight=0.5)
@@ -100,16 +92,11 @@ def test_append_puts_cached_tokens_at_the_end():
     assert longer.weight.tolist() == [[5.0, 5.0, 5.0, 0.5, 0.5]] * 2
     assert longer.num_cached == 3
     assert Tokens(x).append(new).weight is None
+    heavy = Tokens(x).append(new, weight=2.0)
+    assert heavy.weight.tolist() == [[1, 1, 1, 2, 2]] * 2
 
 
-def test_weight_of_cached_tokens_starts_the_weights():
-    x, new = torch.randn(2, 3, 4), torch.randn(2, 2, 4)
-    longer = Tokens(x).append(new, weight=2.0)
-    assert longer.weight.tolist() == [[1, 1, 1, 2, 2]] * 2
-    assert longer.weight.dtype == x.dtype
-
-
-def test_a_reduction_says_what_the_cache_averages():
+def test_reduction_sets_pooled_and_cached_counts():
     tokens = Tokens(torch.randn(1, 5, 4), num_pooled=5)
     assert tokens.gather(index([0, 4])).num_pooled == 2
     mixed = tokens.reduce(Kept(index([0, 4]), torch.rand(1, 1, 5)))
@@ -118,9 +105,14 @@ def test_a_reduction_says_what_the_cache_averages():
     assert tokens.reduce(merged).num_pooled == 3
     assert tokens.append(torch.randn(1, 2, 4)).num_pooled == 5
     assert tokens.mask(torch.ones(1, 5)).num_pooled == 5
+    longer = tokens.append(torch.randn(1, 2, 4))
+    assert (longer.num_cached, longer.gather(index([0, 6])).num_cached) == (
+        2,
+        0,
+    )
 
 
-def test_mask_takes_no_token_away():
+def test_mask_keeps_all_tokens():
     tokens = Tokens(torch.randn(1, 3, 4))
     decision = torch.tensor([[1.0, 0.0, 1.0]])
     masked = tokens.mask(decision)
@@ -132,15 +124,15 @@ def test_mask_takes_no_token_away():
     assert torch.equal(rows[0, [0, 2]], tokens.x[0, [0, 2]])
 
 
-def test_a_cache_is_seen_even_where_it_appends_nothing():
+def test_cache_is_detected_if_no_token_is_appended():
     tokens = Tokens(torch.randn(1, 3, 4))
     assert not tokens.gather(index([0, 1])).with_cache
     assert tokens.append(tokens.x[:, :0]).with_cache
 
 
-def test_cls_and_mixtures_of_the_tokens_after_it():
+def test_mix_body_equals_loop():
     x, mix = torch.randn(2, 4, 3), torch.rand(2, 2, 3)
-    mixed = Kept.prefix_and(mix, 1).apply(x)
+    mixed = Tokens(x).mix_body(mix).x
     assert mixed.shape == (2, 3, 3)
     assert torch.equal(mixed[:, 0], x[:, 0])
     for b in range(2):
@@ -149,14 +141,7 @@ def test_cls_and_mixtures_of_the_tokens_after_it():
             assert torch.allclose(mixed[b, 1 + m], made)
 
 
-def test_sum_into():
-    rows = torch.arange(12.0).reshape(2, 3, 2)
-    sums = sum_into(index([0, 2, 0], [1, 1, 1]), rows, 3)
-    assert sums[0].tolist() == [[4, 6], [0, 0], [2, 3]]
-    assert sums[1].tolist() == [[0, 0], [24, 27], [0, 0]]
-
-
-def test_merged_tokens_are_weighted_averages():
+def test_merged_average_uses_weights():
     weight = torch.tensor([[1.0, 3.0, 5.0]])
     merged = Merged.average(index([1, 1, 0]), weight, 2)
     assert merged.share.tolist() == [[0.25, 0.75, 1]]
@@ -166,7 +151,7 @@ def test_merged_tokens_are_weighted_averages():
     assert short.share[0].tolist() == pytest.approx([0.125, 0.375, 5 / 9])
 
 
-def test_merged_within_others_leaves_those_as_they_are():
+def test_merged_within_keeps_surrounding_tokens():
     merged = Merged(index([1, 0, 1]), torch.tensor([[0.5, 1, 0.5]]), 2)
     around = merged.within(1, 2)
     assert around.target.tolist() == [[0, 2, 1, 2, 3, 4]]
@@ -176,13 +161,7 @@ def test_merged_within_others_leaves_those_as_they_are():
     assert around.apply(x).flatten().tolist() == [0, 2, 2, 4, 5]
 
 
-def test_a_reduction_forgets_which_tokens_were_cached():
-    tokens = Tokens(torch.randn(1, 3, 4)).append(torch.randn(1, 2, 4))
-    assert tokens.num_cached == 2
-    assert tokens.gather(index([0, 4])).num_cached == 0
-
-
-def test_methods_return_new_tokens_and_leave_the_old_ones():
+def test_methods_leave_the_original_tokens():
     x = torch.randn(1, 3, 4)
     tokens = Tokens(x)
     tokens.gather(index([0, 2])).append(x)
@@ -192,16 +171,7 @@ def test_methods_return_new_tokens_and_leave_the_old_ones():
     assert tokens.num_cached == 0
 
 
-def test_trace_carries_the_patches_through_every_step():
-    x = torch.randn(1, 4, 3)
-    tokens = Tokens(x).append(torch.zeros(1, 1, 3)).gather(index([0, 2, 4]))
-    rows = x
-    for record in tokens.trace:
-        rows = record.apply(rows)
-    assert torch.equal(rows, tokens.x)
-
-
-def test_patch_weights_without_a_trace_name_the_patches():
+def test_patch_weights_are_identity_if_trace_is_empty():
     weights = patch_weights([], batch_size=2, num_patches=3)
     one = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     assert weights.tolist() == [one, one]
@@ -210,7 +180,7 @@ def test_patch_weights_without_a_trace_name_the_patches():
 
 
 @pytest.mark.parametrize('seed', range(5))
-def test_patch_weights_compose_over_stages_as_a_loop_does(seed):
+def test_patch_weights_equal_loop_over_stages(seed):
     torch.manual_seed(seed)
     trace = random_trace()
     tokens = [torch.zeros(12), *torch.eye(12)]
@@ -221,33 +191,19 @@ def test_patch_weights_compose_over_stages_as_a_loop_does(seed):
         assert torch.allclose(weights[0], torch.stack(tokens), atol=1e-7)
 
 
-def test_patch_weights_of_each_image_are_its_own():
-    trace = [
-        Kept(
-            index([0, 2], [0, 3]),
-            torch.tensor([[[0.0, 0.1, 0.0, 0.2]], [[0.0, 0.3, 0.4, 0.0]]]),
-        )
-    ]
-    first, second = patch_weights(trace, 2, 3)
-    assert first.tolist()[1] == [0.0, 1.0, 0.0]
-    assert torch.allclose(first[2], torch.tensor([0.1, 0.0, 0.2]))
-    assert second.tolist()[1] == [0.0, 0.0, 1.0]
-    assert torch.allclose(second[2], torch.tensor([0.3, 0.4, 0.0]))
-
-
-def test_average_covers_what_counts():
+def test_average_and_deviation_ignore_zero_weights():
     x = torch.tensor([[[9.0], [1.0], [2.0], [6.0]]])
     assert Tokens(x).average(1).item() == 3
     assert Tokens(x).average(0, 2).item() == 5
     masked = Tokens(x, weight=torch.tensor([[1.0, 1.0, 0.0, 3.0]]))
     assert masked.average(1).item() == 3.5
     assert masked.average(1, 3).item() == 1
-    assert masked.average(2, 3).item() == 0  # of none
+    assert masked.average(2, 3).item() == 0  # no token
     assert masked.deviation(1).item() == 2.5
-    assert masked.deviation(3).item() < 1e-3  # of one
+    assert masked.deviation(3).item() < 1e-3  # one token
 
 
-def test_stage_without_a_reduction_is_in_the_trace():
+def test_unchanged_stage_is_in_the_trace():
     tokens = Tokens(torch.randn(2, 5, 3), num_cached=1, num_patches=4)
     same = tokens.unchanged()
     assert same.x is tokens.x and same.num_cached == 1

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which patches tokens stand for, method by method, on a grid of 2 x 3.
+"""Patches per token and method, on a grid of 2 x 3.
 
-Scores are set by hand, so that it is known what each method does with the six
-patches p0 to p5.
+Scores are set by hand, so the expected maps of the six patches p0 to p5 are
+known.
 """
 
 import pytest
@@ -12,22 +12,18 @@ from torch import nn
 from torch.testing import assert_close
 
 from mmclca.models import list_methods
-from mmclca.models.recording import (
-    assignment_maps,
-    stage_weights,
-    survivor_maps,
-)
+from mmclca.models.recording import assigned, stage_weights, survivor_maps
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 
 HW = (2, 3)
-ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # of CLS to [CLS | p]
+ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # from CLS to [CLS | p]
 
 
 def reducer(name, embed_dims, num_stages=1, **options):
-    """A method that keeps half of six patches, in evaluation."""
+    """Build a method that keeps half of six patches, in evaluation."""
     if 'num_tokens' not in options:
         options.setdefault('keep_rate', 0.5)
     config = dict(
@@ -41,55 +37,44 @@ def reducer(name, embed_dims, num_stages=1, **options):
 
 
 def patches(*values):
-    """The sequence of CLS and six patches with these features."""
+    """Return CLS and six patches with these features."""
     x = torch.tensor(values).reshape(1, 6, -1)
     x = torch.cat((torch.zeros_like(x[:, :1]), x), dim=1)
     return Tokens(x, num_patches=6)
 
 
 def attended(*images):
-    """An attention whose CLS attends to the tokens of images like this."""
+    """Return an attention with these CLS rows, one per image."""
     k = torch.tensor(images).log()[:, None, :, None]
     one = torch.ones_like(k)
     return Attended(one, k, one)
 
 
 def keyed(*keys):
-    """An attention with these keys, one a token."""
+    """Return an attention with these keys, one per token."""
     k = torch.tensor(keys)[None, None]
     return Attended(k, k, k)
 
 
 def check(tokens, assignment, survivors, image=0):
-    """Compare the maps of the last reduction with those of the hand."""
-    token = assignment_maps(tokens, HW)[-1][image]
+    """Compare the last maps with the expected ones."""
+    token = assigned(stage_weights(tokens)[-1]).unflatten(1, HW)[image]
     assert token.tolist() == assignment
     most = survivor_maps(tokens, HW)[-1][image]
     assert_close(most, torch.tensor(survivors), atol=1e-5, rtol=1e-5)
 
 
-def test_topk():
+def test_trace_of_topk_drops_patches():
     tokens = patches(*range(6))
     tokens = reducer('TopK', 1).between(tokens, attended(ATTENTION), 0)
     check(tokens, [[-1, 1, -1], [2, 3, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-def test_evit_fuses_what_it_drops():
-    tokens = patches(*range(6))
-    tokens = reducer('EViT', 1).between(tokens, attended(ATTENTION), 0)
-    check(tokens, [[4, 1, 4], [2, 3, 4]], [[0.05, 1, 0.1], [1, 1, 0.1]])
-
-
-# p0 and p1 alike, p2 alone, p3 to p5 alike; CLS as p2
+# groups p0-p1, p2 (equal to CLS) and p3-p5
 KEYS = [[0.0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0], *[[0.0, 0, 1]] * 3]
 
 
-def test_tome_averages_what_it_merges():
-    tokens = reducer('ToMe', 1).between(patches(*range(6)), keyed(*KEYS), 0)
-    check(tokens, [[1, 1, 2], [3, 3, 3]], [[0.5, 0.5, 1], [1 / 3] * 3])
-
-
-def test_ats_of_two_images_and_padding():
+def test_trace_of_ats_ignores_padding():
     # points 1/8, 3/8 and 5/8 on the sums .056 .389 .5 .722 .889 1 of the
     # first image and .022 .911 ... of the second one, which keeps two
     pair = patches(*range(6)).x.expand(2, -1, -1)
@@ -107,13 +92,13 @@ def test_ats_of_two_images_and_padding():
 
 
 class Rating(nn.Module):
-    """In place of DynamicViT's network: the first channel says it."""
+    """Score tokens by their first channel."""
 
     def forward(self, y, counts):
         return torch.stack((y[..., 0], -y[..., 0]), dim=-1)
 
 
-def test_dynamic_vit_drops_in_evaluation():
+def test_trace_of_dynamic_vit_drops_patches_in_evaluation():
     method = reducer('DynamicViT', 4)
     method.stages[0] = Rating()
     ratings = torch.tensor([-9.0, 3, -9, 1, 2, -9])
@@ -122,7 +107,7 @@ def test_dynamic_vit_drops_in_evaluation():
     check(tokens, [[-1, 1, -1], [3, 2, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-def test_dynamic_vit_masks_in_training():
+def test_trace_of_dynamic_vit_masks_patches_in_training():
     method = reducer('DynamicViT', 4).train()
     method.stages[0] = Rating()
     ratings = torch.tensor([-99.0, 99, -99, 99, 99, -99])
@@ -132,82 +117,52 @@ def test_dynamic_vit_masks_in_training():
     check(tokens, [[-1, 2, -1], [4, 5, -1]], [[0.0, 1, 0], [1, 1, 0]])
 
 
-MIX = torch.tensor(  # of p0 to p5, in three tokens
+MIX = torch.tensor(  # weights of p0 to p5 in three tokens
     [
         [0.50, 0.10, 0.10, 0.10, 0.10, 0.10],
         [0.10, 0.20, 0.40, 0.10, 0.10, 0.10],
         [0.05, 0.05, 0.05, 0.20, 0.30, 0.35],
     ]
 )
-MIXED = [[1, 2, 2], [3, 3, 3]], [[0.5, 0.2, 0.4], [0.2, 0.3, 0.35]]
 
 
 def sit(**options):
-    """SiT whose tokens say themselves where they go."""
+    """Build a SiT whose weights are the features of the tokens."""
     method = reducer('SiT', 3, **options)
     for stage in method.stages:
         stage.weight = nn.Identity()
     return method
 
 
-def test_sit():
-    tokens = sit().before(patches(*MIX.T.log().tolist()), 0)
-    check(tokens, *MIXED)
-
-
-def test_patch_merger():
-    method = reducer('PatchMerger', 3)
-    method.stages[0].norm = nn.Identity()
-    method.stages[0].queries.data = torch.eye(3)
-    tokens = method.before(patches(*MIX.T.log().tolist()), 0)
-    check(tokens, *MIXED)
-
-
-def test_sinkhorn_with_little_entropy_assigns():
-    method = reducer('Sinkhorn', 3, eps=0.005)
-    method.stages[0].data = torch.eye(3)
-    features = torch.eye(3)[[0, 0, 1, 1, 2, 2]]
-    tokens = method.before(patches(*features.tolist()), 0)
-    check(tokens, [[1, 1, 2], [2, 3, 3]], [[1.0, 1, 1], [1, 1, 1]])
-
-
-def test_dpcknn_with_learned_weights():
+def test_trace_of_dpcknn_has_learned_weights():
     method = reducer('DPCKNN', 1, num_tokens=(2,), num_neighbors=3)
     nn.init.ones_(method.stages[0].score.weight)
     features = torch.tensor([0.0, 0.5, 1.1, 10.0, 10.7, 11.5])
     tokens = method.before(patches(*features.tolist()), 0)
-    shares = features.reshape(HW).softmax(dim=1)  # exp of the feature
+    shares = features.reshape(HW).softmax(dim=1)  # weights are exp(feature)
     check(tokens, [[1, 1, 1], [2, 2, 2]], shares.tolist())
-
-
-def test_kmedoids_moves_to_the_middle():
-    # starts at p1 and p3; p4 is nearer to its neighbors than p3
-    tokens = patches(0.0, 1.0, 2.0, 10.0, 11.0, 12.0)
-    method = reducer('KMedoids', 1, num_tokens=(2,))
-    tokens = method.between(tokens, attended(ATTENTION), 0)
-    check(tokens, [[-1, 1, -1], [-1, 2, -1]], [[0.0, 1, 0], [0, 1, 0]])
 
 
 def recovered(tokens, num_tokens):
     return tokens.append(torch.ones(1, num_tokens, tokens.x.size(2)))
 
 
-def test_evit_twice_with_cached_tokens_between():
+def test_trace_of_evit_composes_if_tokens_are_recovered():
     method = reducer('EViT', 1, num_stages=2)
     tokens = patches(*range(6))
     tokens = method.between(tokens, attended(ATTENTION), 0)
-    # of [CLS p1 p3 p4 fused cached cached] it keeps p3, fused and a cached
+    # keeps p3, fused and a cached token: [CLS p1 p3 p4 fused cached cached]
     attention = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)
     tokens = method.between(recovered(tokens, 2), attended(attention), 1)
     check(tokens, [[2, 4, 2], [1, 4, 2]], [[0.05, 0.05, 0.1], [1, 0.1, 0.1]])
     assert not patch_weights(tokens.trace, 1, 6)[0, 3].any()
 
 
-def test_tome_twice_with_cached_tokens_between():
+def test_trace_of_tome_composes_if_tokens_are_recovered():
     method = reducer('ToMe', 1, num_stages=2)
     tokens = method.between(patches(*range(6)), keyed(*KEYS), 0)
-    # of [CLS p01 p2 p345 cached cached] p2 merges into p01, as two to one,
-    # and a cached one into p345, as one to three
+    # [CLS p01 p2 p345 cached cached]: p2 merges into p01 (sizes 1 and 2), and
+    # a cached token into p345 (sizes 1 and 3)
     keys = [[0.0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]]
     tokens = method.between(recovered(tokens, 2), keyed(*keys), 1)
     check(tokens, [[1, 1, 1], [2, 2, 2]], [[1 / 3] * 3, [1 / 4] * 3])
@@ -215,7 +170,7 @@ def test_tome_twice_with_cached_tokens_between():
     assert weights.shape[1] == 4 and not weights[0, 3].any()
 
 
-def test_sit_twice_with_cached_tokens_between():
+def test_trace_of_sit_composes_if_tokens_are_recovered():
     method = sit(num_stages=2, num_tokens=(3, 1))
     tokens = method.before(patches(*MIX.T.log().tolist()), 0)
     second = torch.tensor([0.4, 0.3, 0.2, 0.1])
@@ -226,7 +181,7 @@ def test_sit_twice_with_cached_tokens_between():
     check(tokens, [[1, 1, 1], [1, 1, 1]], composed.tolist())
 
 
-def test_dpcknn_leaves_cached_tokens_as_they_are():
+def test_trace_of_dpcknn_excludes_cached_tokens():
     method = reducer(
         'DPCKNN', 1, num_tokens=(2,), num_neighbors=3, equal_weight=True
     )
@@ -237,7 +192,7 @@ def test_dpcknn_leaves_cached_tokens_as_they_are():
 
 
 @pytest.mark.parametrize('name', list_methods())
-def test_every_method_composes_in_a_model_with_a_cache(name):
+def test_trace_composes_in_a_model_with_cache(name):
     options = dict(num_neighbors=2) if name == 'DPCKNN' else {}
     model = dict(type=f'mmclca.{name}', keep_rate=0.5, **options)
     backbone = build(vit(6, reducer=model, reduce_at=(1, 3), cache=CACHE))

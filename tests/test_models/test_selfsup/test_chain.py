@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From pre-training to classifiers: all of an encoder, or some layers."""
+"""Load pre-trained encoders into classifiers, in full or in part."""
 
 from unittest.mock import patch
 
@@ -26,7 +26,7 @@ FEW_SHOT = (
 
 @pytest.fixture(params=(MAE, mirl(2)), ids=('mae', 'mirl'))
 def pretrained(request, tmp_path):
-    """Encoder of a model of pre-training, and the file of all of it."""
+    """Encoder of a pre-training model, and the checkpoint of the model."""
     model = build(request.param)
     path = str(tmp_path / 'pretrained.pth')
     torch.save({'state_dict': model.state_dict()}, path)
@@ -37,8 +37,8 @@ def backbone(num_layers=4, **options):
     return vit(num_layers, img_size=SIDE, patch_size=16, **options)
 
 
-def test_a_clca_classifier_starts_from_it(pretrained):
-    """What is new and what is dropped is said; features are the encoder's."""
+def test_clca_classifier_loads_pretrained_encoder(pretrained):
+    """New and unused parameters are reported; features are equal."""
     encoder, path = pretrained
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     places = dict(reducer=reducer, reduce_at=(1, 2), cache=CACHE)
@@ -64,8 +64,8 @@ def test_a_clca_classifier_starts_from_it(pretrained):
     assert torch.equal(own, encoder.get_parameter(weight))
 
 
-def test_a_few_shot_classifier_starts_from_it(tmp_path):
-    """Of twelve layers the nine that it has; all but three are trained."""
+def test_few_shot_classifier_loads_first_layers(tmp_path):
+    """Nine of twelve layers are loaded; all but three are trained."""
     layers = arch(12)
     encoder = build(dict(MAE, backbone=dict(MAE['backbone'], arch=layers)))
     path = str(tmp_path / 'pretrained.pth')
@@ -84,13 +84,19 @@ def test_a_few_shot_classifier_starts_from_it(tmp_path):
     assert model.head.fc.weight.grad.abs().sum() > 0
 
 
+def store_config(encoder, path):
+    """Add the config of an encoder to its checkpoint."""
+    segments = encoder.num_segments
+    backbone = dict(MAE['backbone'], num_segments=segments)
+    text = Config(dict(model=dict(MAE, backbone=backbone))).pretty_text
+    torch.save(dict(torch.load(path), meta=dict(cfg=text)), path)
+
+
 @pytest.mark.parametrize('heads', (2, 4))
-def test_other_heads_are_said(pretrained, heads):
-    """Which the shapes of weights do not tell, but a config, or decoders."""
+def test_number_of_heads_is_reported_if_different(pretrained, heads):
+    """Shapes do not tell the number of heads; configs and decoders do."""
     encoder, path = pretrained
-    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
-    meta = dict(cfg=config.pretty_text)
-    torch.save(dict(torch.load(path), meta=meta), path)
+    store_config(encoder, path)
     other = dict(backbone(), arch=dict(arch(4), num_heads=heads))
     model = MODELS.build(classifier(other))
     with patch('mmclca.checkpoints.stored.MMLogger') as log:
@@ -105,7 +111,7 @@ def test_other_heads_are_said(pretrained, heads):
 
 
 def started(path, total=4, **options):
-    """What layers of a model are those of a file, and a model from scratch."""
+    """Build a model with ``PartialInit`` from a file."""
     init = dict(type='mmclca.PartialInit', checkpoint=path, **options)
     model = MODELS.build(classifier(backbone(total), init_cfg=init))
     model.init_weights()
@@ -127,7 +133,7 @@ def equal_layers(model, encoder):
     ('options', 'taken'),
     ((dict(first=1), 1), (dict(last=1), 3), (dict(first=0), 0)),
 )
-def test_some_layers(pretrained, options, taken):
+def test_partial_init_loads_selected_layers(pretrained, options, taken):
     encoder, path = pretrained
     model = started(path, **options)
     assert equal_layers(model, encoder) == [i < taken for i in LAYERS]
@@ -135,10 +141,11 @@ def test_some_layers(pretrained, options, taken):
     fresh = model.backbone.layers[-1].ffn.layers[0][0].weight
     assert 0 < fresh.std() < 0.5 and model.is_init
     again = MODELS.build(classifier(backbone()))
-    again.load_state_dict(model.state_dict())  # a test needs no file
+    # evaluation needs no pre-trained file
+    again.load_state_dict(model.state_dict())
 
 
-def test_a_truncated_network_starts_a_deeper_one(pretrained):
+def test_partial_init_loads_into_deeper_network(pretrained):
     encoder, path = pretrained
     model = started(path, total=6, first=4)
     assert equal_layers(model, encoder) == [True] * 4
@@ -153,25 +160,20 @@ def test_a_truncated_network_starts_a_deeper_one(pretrained):
         (dict(last=5), 'last=5'),
     ),
 )
-def test_refused(tmp_path, options, message):
+def test_partial_init_is_refused_if_setting_is_invalid(
+    tmp_path, options, message
+):
     with pytest.raises(ValueError, match=message):
         started(str(tmp_path), **options)
 
 
-def test_fit_reads_the_network_out_of_its_config(pretrained, tmp_path):
-    """Heads, which the shapes of weights do not tell, among them."""
+def test_architecture_is_read_from_stored_config(pretrained, tmp_path):
+    """This includes the number of heads, unknown from shapes."""
     encoder, path = pretrained
-    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
-    meta = dict(cfg=config.pretty_text)
-    torch.save(dict(torch.load(path), meta=meta), path)
+    store_config(encoder, path)
     settings = backbone_of(open_checkpoint(path))
     assert settings['type'] == 'mmclca.TokenReductionViT'
     assert settings['arch']['num_heads'] == 2
     model = MODELS.build(dict(settings, img_size=SIDE))
     load_checkpoint(model, path)
     assert torch.equal(model.ln1.weight, encoder.ln1.weight)
-
-
-def backbone_config(encoder):
-    segments = encoder.num_segments
-    return dict(MAE['backbone'], num_segments=segments)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The encoder of masked autoencoders against mmpretrain's, and its stems."""
+"""Encoders of masked autoencoders and BEiT, and their stems."""
 
 import pytest
 import torch
@@ -19,8 +19,8 @@ FINE_TUNED = (
 )
 
 
-def test_it_is_mmpretrains_encoder():
-    """The same numbers, and the same patches drawn."""
+def test_encoder_equals_mmpretrain():
+    """Outputs and masks are equal."""
     ours = build(encoder())
     theirs = MODELS.build(encoder(type='MAEViT'))
     ours.init_weights()
@@ -35,8 +35,8 @@ def test_it_is_mmpretrains_encoder():
 
 
 @pytest.mark.parametrize('norm', ('BN', 'LN2d'))
-def test_a_stem_sees_visible_patches_alone(norm):
-    """It commutes with masking: what is masked has no effect."""
+def test_stem_output_depends_on_visible_patches_only(norm):
+    """The stem commutes with masking."""
     stem = dict(HMLP, norm_cfg=dict(type=norm))
     model = build(encoder(stem=stem)).double().eval()
     images, order = IMAGES.double(), shuffle(2)
@@ -51,7 +51,7 @@ def test_a_stem_sees_visible_patches_alone(norm):
     torch.testing.assert_close(visible, tokens.gather(1, index))
 
 
-def test_segments_checkpointing_and_fixed_masks():
+def test_encoder_segments_checkpointing_and_fixed_masks():
     model = build(encoder(num_segments=2, with_cp=True)).train()
     with fixed_masks(model, shuffle(2)):
         seen = model.encode(IMAGES)
@@ -67,26 +67,8 @@ def test_segments_checkpointing_and_fixed_masks():
     assert torch.equal(model.layers[0].attn.qkv.weight.grad, gradient)
 
 
-REFUSED = {
-    'num_segments=3': dict(num_segments=3),
-    'num_segments=8': dict(num_segments=8),
-    'mask_ratio=0': dict(mask_ratio=0),
-    'mask_ratio=1': dict(mask_ratio=1),
-    'mask_ratio=None': dict(mask_ratio=None),
-    'ConvStem mixes': dict(stem=dict(type='mmclca.ConvStem')),
-    'missing num_heads': dict(arch=dict(embed_dims=16, num_layers=1)),
-}
-
-
-@pytest.mark.parametrize('message', REFUSED)
-def test_refused(message):
-    with pytest.raises(ValueError, match=message) as error:
-        build(encoder(**REFUSED[message]))
-    assert '\n' not in str(error.value)
-
-
-def test_what_was_loaded_stays(tmp_path):
-    """When all is initialized once more, and by an ``init_cfg``."""
+def test_loaded_weights_are_kept_if_initialized_again(tmp_path):
+    """Also if loaded by an ``init_cfg``."""
     path = str(tmp_path / 'pretrained.pth')
     weights = build(encoder()).state_dict()
     torch.save(weights, path)
@@ -101,7 +83,7 @@ def test_what_was_loaded_stays(tmp_path):
 
 
 @pytest.mark.parametrize('name', ('model.head.weight', 'ifa_head.0.weight'))
-def test_a_classifier_is_no_start(name, tmp_path):
+def test_encoder_is_refused_if_file_is_classifier(name, tmp_path):
     weights = build(encoder()).state_dict()
     weights |= {name: torch.zeros(2, 16)}
     path = str(tmp_path / 'classifier.pth')
@@ -111,8 +93,8 @@ def test_a_classifier_is_no_start(name, tmp_path):
     assert '\n' not in str(error.value)
 
 
-def test_the_cost_of_mae_tiny():
-    """Spec of MAE-Lite: 5.524 M parameters, and 0.205 M of its decoder."""
+def test_mae_tiny_has_published_parameter_counts():
+    """MAE-Lite: 5.524 M parameters, and 0.205 M in the decoder."""
     sizes = dict(embed_dims=192, num_heads=12, feedforward_channels=768)
     sizes['num_layers'] = 12
     with torch.device('meta'):
@@ -129,8 +111,7 @@ def test_the_cost_of_mae_tiny():
     assert [counts[0] + fixed, counts[1]] == [5_524_416, 205_152]
 
 
-def test_the_mask_token_of_beit_replaces_what_a_stem_makes():
-    """So that pixels of masked patches have no effect."""
+def test_beit_output_does_not_depend_on_masked_pixels():
     layers = dict(arch=arch(2), img_size=SIDE, layer_scale_init_value=0.1)
     model = build(dict(type='mmclca.StemBEiTViT', stem=HMLP, **layers))
     model.eval()
@@ -141,8 +122,8 @@ def test_the_mask_token_of_beit_replaces_what_a_stem_makes():
     assert torch.equal(found, other)
 
 
-def test_a_classifier_starts_from_beit(tmp_path):
-    """A bias a layer, each the one that pre-training shares."""
+def test_classifier_loads_beit_weights(tmp_path):
+    """Each layer gets a copy of the shared bias."""
     shared = dict(arch=arch(2), img_size=SIDE, stem=HMLP)
     before = build(dict(type='mmclca.StemBEiTViT', **shared))
     bias = before.rel_pos_bias.relative_position_bias_table.data.normal_()

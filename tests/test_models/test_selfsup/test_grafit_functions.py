@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses, bank and scores of Grafit: loops, properties, bad input."""
+"""Losses, bank and scores of Grafit: loops, properties, invalid input."""
 
 import math
 
@@ -24,7 +24,7 @@ def near(found, expected):
 
 @pytest.fixture
 def drawn():
-    """Embeddings of 5 of 12 images, one of which is alone in its class."""
+    """Embeddings of 5 of 12 images, one the only image of its class."""
     torch.manual_seed(0)
     bank = torch.randn(12, 6, dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 0, 1, 3, 0, 1, 2, 0, 1, 2])
@@ -32,7 +32,7 @@ def drawn():
     return torch.randn(5, 6, dtype=torch.float64), bank, index, labels
 
 
-def test_losses_by_loops(drawn):
+def test_grafit_losses_equal_loops(drawn):
     embedding, bank, index, labels = drawn
     cosines, each = cosine_rows(embedding, bank), []
     for row, i in zip(cosines, index.tolist(), strict=True):
@@ -57,7 +57,7 @@ def cosine_rows(queries, bank):
     return F.cosine_similarity(queries[:, None], bank, dim=-1).tolist()
 
 
-def test_properties(drawn):
+def test_grafit_scores_keep_order_and_shift(drawn):
     embedding, bank, index, labels = drawn
     assert knn_loss(embedding, bank, index, 0 * labels).item() == 0
     embedding.requires_grad_()
@@ -73,7 +73,7 @@ def test_properties(drawn):
         for name in ('cosine', 'conditional', 'oracle')
     }
     for name in rank:
-        for label in (0, 1):  # the order inside a class stays
+        for label in (0, 1):  # order within a class is kept
             inside = [rank[x][:, coarse == label] for x in ('cosine', name)]
             assert inside[0].argsort().equal(inside[1].argsort())
     order = coarse[rank['oracle'].argsort(dim=1, descending=True)]
@@ -100,7 +100,9 @@ def test_properties(drawn):
         (lambda e, b, i, y: ranking_scores(e, b, y, 'oracle'), 'query_coarse'),
     ],
 )
-def test_refused(drawn, call, message):
+def test_grafit_functions_are_refused_if_input_is_invalid(
+    drawn, call, message
+):
     with pytest.raises(ValueError, match=message) as caught:
         call(*drawn)
     assert '\n' not in str(caught.value)

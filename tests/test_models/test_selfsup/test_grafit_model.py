@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Grafit as a model: what it trains, its bank, its runs."""
+"""Grafit as a model: training, bank and runs."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ NORM = dict(type='LN')
 
 
 def grafit(backbone=VIT, projector='mlp', **settings):
-    """A model with a bank of eight images."""
+    """Build a model with a bank of eight images."""
     torch.manual_seed(0)
     small = dict(hidden=8, out_channels=6, num_classes=4, norm_cfg=NORM, k=3)
     small.update(type='mmclca.Grafit', projector=projector, num_views=2)
@@ -57,7 +57,7 @@ def views(number=2, size=32, seed=0):
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_every_parameter_is_trained_but_the_target(name):
+def test_grafit_trains_all_parameters_except_target(name):
     model = grafit(BACKBONES[name])
     inputs = views(size=32 if name == 'vit' else 64)
     losses = model.loss(inputs, samples([0, 3, 5, 7]))
@@ -70,7 +70,7 @@ def test_every_parameter_is_trained_but_the_target(name):
     assert scores[0].pred_score.sum().item() == pytest.approx(1)
 
 
-def test_losses_bank_and_target_by_definition():
+def test_grafit_losses_bank_and_target_equal_definition():
     model = grafit(PLAIN, instance_weight=0.5)
     inputs, index = views(), torch.tensor([0, 3, 5, 7])
     bank, rest = model.head.bank, samples(index.tolist())
@@ -91,7 +91,7 @@ def test_losses_bank_and_target_by_definition():
     assert 0 < moved.mean() < 0.004
 
 
-def test_its_backbone_starts_a_classifier(tmp_path):
+def test_classifier_loads_grafit_backbone(tmp_path):
     head = dict(type='LinearClsHead', num_classes=2, in_channels=24)
     model = MODELS.build(
         dict(type='ImageClassifier', backbone=PLAIN, head=head)
@@ -105,14 +105,14 @@ def test_its_backbone_starts_a_classifier(tmp_path):
 @pytest.mark.parametrize(
     ('projector', 'millions'), [('mlp', 32.957760), ('fc', 23.770304)]
 )
-def test_parameters_are_those_of_the_thesis(projector, millions):
+def test_grafit_has_published_parameter_counts(projector, millions):
     trunk = dict(type='ResNet', depth=50)
     sizes = dict(hidden=4096, out_channels=None, norm_cfg=dict(type='BN1d'))
     model = grafit(trunk, projector, instance_weight=0, **sizes)
     assert sum(p.numel() for p in model.parameters()) == 1e6 * millions
 
 
-def test_without_instance_loss_it_is_snca():
+def test_grafit_equals_snca_without_instance_loss():
     model = grafit(projector='fc', instance_weight=0, num_views=1)
     names = {name.split('.')[0] for name, _ in model.named_parameters()}
     assert names == {'backbone', 'neck'}
@@ -129,7 +129,7 @@ def test_without_instance_loss_it_is_snca():
         (dict(num_views=3), 'MultiView'),
     ],
 )
-def test_refused(settings, message):
+def test_grafit_is_refused_if_setting_is_invalid(settings, message):
     with pytest.raises(ValueError, match=message) as caught:
         grafit(**settings).loss(views(), samples(range(4)))
     assert '\n' not in str(caught.value)
@@ -137,7 +137,7 @@ def test_refused(settings, message):
 
 @pytest.fixture
 def config(tmp_path):
-    """The tiny run, with Grafit."""
+    """Config of the tiny run with Grafit."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.work_dir = str(tmp_path / 'work')
     cfg.experiment_name = tmp_path.name
@@ -157,7 +157,7 @@ def config(tmp_path):
     return cfg
 
 
-def test_a_run_keeps_its_bank_and_refills_it(config, tmp_path):
+def test_grafit_run_stores_and_refills_bank(config, tmp_path):
     config.train_cfg.val_interval = 1
     runner = Runner.from_cfg(config)
     runner.train()
@@ -179,7 +179,7 @@ def test_a_run_keeps_its_bank_and_refills_it(config, tmp_path):
     assert found(str(image))[0]['pred_class'] == 'ash'
 
 
-def test_a_wrong_number_of_classes_says_where_it_is_set(config):
+def test_grafit_run_is_refused_if_class_count_differs(config):
     config.model.num_classes = 3
     config.custom_hooks.append(dict(type='mmclca.ClassCountHook'))
     with pytest.raises(ValueError, match='`--cfg-options model.num_classes=4'):
@@ -187,7 +187,7 @@ def test_a_wrong_number_of_classes_says_where_it_is_set(config):
 
 
 def one_of_two(rank, folder):
-    """Train one step of a half of the batch; save losses and bank."""
+    """Train one step on half of the batch; save losses and bank."""
     place = f'file://{folder}/meet'
     distributed.init_process_group('gloo', place, rank=rank, world_size=2)
     half = [view[2 * rank : 2 * rank + 2] for view in views()]
@@ -204,7 +204,7 @@ def step(inputs, index):
 
 
 @pytest.mark.slow
-def test_two_processes_are_one(tmp_path):
+def test_grafit_two_processes_equal_one(tmp_path):
     spawn(one_of_two, (tmp_path,), nprocs=2)
     halves = [torch.load(tmp_path / f'{rank}.pt') for rank in range(2)]
     losses, bank = step(views(), [0, 3, 5, 7])

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses, bank and scores of Grafit: what is stored of each, in float64."""
+"""Losses, bank and scores of Grafit against stored values, in float64."""
 
 from functools import partial
 
@@ -32,7 +32,7 @@ def near(found, expected, scale=1e-6):
 
 
 @cases('grafit_loss')
-def test_losses_are_those_stored(case):
+def test_grafit_losses_equal_stored_values(case):
     views, expect = range(case['views']), case['expect']
     online = [given(case, f'online{v}').requires_grad_() for v in views]
     target = [given(case, f'target{v}').requires_grad_() for v in views]
@@ -58,10 +58,10 @@ def test_losses_are_those_stored(case):
 
 
 @cases('grafit_bank')
-def test_bank_is_that_stored(case):
+def test_grafit_bank_equals_stored_values(case):
     bank, embedding = given(case, 'bank'), given(case, 'embedding')
     index, expect = torch.tensor(case['index']), case['expect']
-    found = update_bank(bank, embedding, index, case['renormalise'])
+    found = update_bank(bank, embedding, index)
     near(DRAWN.sums(found), expect['bank'])
     near(found[index].norm(dim=1), expect['norms'])
     for row, values in expect['rows'].items():
@@ -69,7 +69,7 @@ def test_bank_is_that_stored(case):
 
 
 @cases('grafit_knn')
-def test_votes_are_those_stored(case):
+def test_grafit_votes_equal_stored_values(case):
     bank, labels = given(case, 'bank'), torch.tensor(case['labels'])
     settings = case['k'], case['sigma'], case['num_classes']
     scores = knn_scores(given(case, 'queries'), bank, labels, *settings)
@@ -79,7 +79,7 @@ def test_votes_are_those_stored(case):
 
 @cases('grafit_retrieval')
 @pytest.mark.parametrize('ranking', ['cosine', 'conditional', 'oracle'])
-def test_rankings_are_those_stored(case, ranking):
+def test_grafit_rankings_equal_stored_values(case, ranking):
     bank, coarse = given(case, 'bank'), torch.tensor(case['coarse_of'])
     labels = torch.tensor(case['labels'])
     wanted = torch.tensor(case['query_labels'])

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What holds of masked image residual learning before any training."""
+"""Masked image residual learning by definition and properties."""
 
 import pytest
 import torch
@@ -26,14 +26,14 @@ def model():
 
 
 def predictions(model):
-    """Leaves of gradients, a prediction a decoder, and the mask."""
+    """Return one prediction per decoder, as gradient leaves, and the mask."""
     with fixed_masks(model, ORDER):
         preds, mask = model.predict_pixels(IMAGES)
     return [p.detach().requires_grad_() for p in preds], mask
 
 
-def test_main_and_residual_are_added(model):
-    """Gradients are equal, swapping changes nothing, visible ones neither."""
+def test_residual_loss_is_symmetric_in_pairs(model):
+    """Visible patches have no effect."""
     preds, mask = predictions(model)
     losses = model.head.loss(preds, IMAGES, mask)
     assert [*losses] == ['loss_pair1', 'loss_pair2']
@@ -47,7 +47,7 @@ def test_main_and_residual_are_added(model):
     assert sum(model.head.loss(moved, IMAGES, mask).values()) == total
 
 
-def test_equal_pairs_have_their_loss_as_total(model):
+def test_residual_loss_is_mean_over_pairs(model):
     main, _, _, residual = predictions(model)[0]
     mask = torch.ones(2, 16)
     preds = [main, main, residual, residual]
@@ -57,8 +57,8 @@ def test_equal_pairs_have_their_loss_as_total(model):
     torch.testing.assert_close(sum(losses.values()), error)
 
 
-def test_reach_of_a_pair(model):
-    """Pair 2 of four segments leaves the last one, and its norm, alone."""
+def test_residual_loss_of_inner_pair_skips_last_segment(model):
+    """Pair 2 of four segments does not use the last segment and its norm."""
     losses_of(model)['loss_pair2'].backward()
     reached = [
         all(p.grad is not None for p in layer.parameters())
@@ -69,7 +69,7 @@ def test_reach_of_a_pair(model):
     assert all(p.grad is None for p in last)
 
 
-def test_one_segment_is_mmpretrains_mae():
+def test_mirl_equals_mae_if_one_segment():
     own = build(mirl(1, did=None, weight_norm=False)).double()
     names = {
         'decoders.0.embed.1.': 'decoder_embed.',
@@ -89,7 +89,7 @@ def test_one_segment_is_mmpretrains_mae():
     assert losses_of(own)['loss_pair1'] == losses_of(mae)['loss']
 
 
-def test_a_residual_of_zero_is_truncated_mae():
+def test_mirl_equals_truncated_mae_if_residual_is_zero():
     whole = build(mirl(2, did=None)).double()
     part = build(mirl(1, num_layers=2, did=None)).double()
     pred = whole.neck.decoders[1].pred
@@ -103,7 +103,7 @@ def test_a_residual_of_zero_is_truncated_mae():
 
 
 @pytest.mark.parametrize('did', ('first', 'all'))
-def test_zeroed_interconnection_is_none(did):
+def test_did_has_no_effect_if_projection_is_zero(did):
     with_did = build(mirl(2, did=did)).double()
     without = build(mirl(2, did=None)).double()
     without.load_state_dict(with_did.state_dict(), strict=False)
@@ -114,8 +114,8 @@ def test_zeroed_interconnection_is_none(did):
     assert losses_of(with_did) == losses_of(without)
 
 
-def test_bands_add_up_to_the_target():
-    """In both orders; a constant image has no fine part."""
+def test_fine_and_coarse_parts_add_up_to_target():
+    """In both orders; the fine part of a constant image is zero."""
     head = build(mirl(2, 'coarse2fine')).head.double()
     preds = [torch.zeros(2, 16, 768, dtype=torch.float64)] * 2
     coarse, fine = (target for _, target in head.parts(preds, IMAGES))
@@ -128,7 +128,7 @@ def test_bands_add_up_to_the_target():
 
 
 @pytest.mark.parametrize('mode', ('multi_decoder', 'coarse2fine'))
-def test_every_parameter_is_trained(mode):
+def test_mirl_trains_all_parameters(mode):
     model = build(mirl(2, mode)).double()
     losses = losses_of(model)
     assert [*losses] == ['loss_decoder1', 'loss_decoder2']
@@ -145,7 +145,9 @@ def test_every_parameter_is_trained(mode):
     ),
 )
 @pytest.mark.slow
-def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
+def test_mirl_has_published_parameters_and_cost(
+    sizes, segments, decoder, millions, gigas
+):
     """ViT-B-24 as in the paper and ViT-S-54 as in the code."""
     names = ('embed_dims', 'num_layers', 'feedforward_channels')
     layers = dict(zip(names, sizes, strict=True), num_heads=12)
@@ -167,36 +169,7 @@ def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
     assert round(counter.others() / 1e9, 3) == gigas
 
 
-def changed(part, **options):
-    config = mirl(2)
-    return dict(config, **{part: config[part] | options})
-
-
-REFUSED = {
-    'do you mean residual': changed('head', mode='residuals'),
-    'needs a shallow': mirl(1, 'coarse2fine'),
-    'size=4': changed('head', size=4),
-    'size=1 must': changed('head', size=1),
-    'size=65 must': changed('head', size=65),
-    'did: no': changed('neck', did='last'),
-    'a multiple of both': changed('neck', decoder_num_heads=5),
-    'decoder_embed_dim=12 is not': dict(
-        MAE, neck=dict(MAE['neck'], decoder_num_heads=5)
-    ),
-    'decoder_depth=0': changed('neck', decoder_depth=0),
-    'num_segments=3': mirl(3),
-    'num_segments=4 .* 6 layers': mirl(4, num_layers=6),
-}
-
-
-@pytest.mark.parametrize('message', REFUSED)
-def test_refused(message):
-    with pytest.raises(ValueError, match=message) as error:
-        MODELS.build(REFUSED[message])
-    assert '\n' not in str(error.value)
-
-
-def test_it_starts_as_its_releases_do():
+def test_mirl_initialization_matches_releases():
     model = MODELS.build(mirl(2))
     model.init_weights()
     decoder = model.neck.decoders[0]

@@ -16,7 +16,7 @@ def head(predictor):
     )
 
 
-def test_it_is_mmpretrains_loss():
+def test_moco_v3_loss_equals_mmpretrain():
     built = MODELS.build(
         head(dict(type='LinearNeck', in_channels=8, out_channels=8))
     )
@@ -26,8 +26,8 @@ def test_it_is_mmpretrains_loss():
     torch.testing.assert_close(moco_v3_loss(q1, q2, k1, k2, TAU), expected)
 
 
-def test_mocov3_tiny_moves_its_patches():
-    """Unlike the larger ones of the paper, whose first layer is frozen."""
+def test_moco_v3_trains_patch_embedding_if_not_frozen():
+    """The larger models of the paper freeze the patch embedding."""
     neck = dict(type='NonLinearNeck', hid_channels=8, out_channels=8)
     model = MODELS.build(
         dict(

@@ -22,7 +22,7 @@ from mmclca.models.selfsup import moco_v3_loss
 
 
 @each('mae', 'mae_lite')
-def test_masked_autoencoders(case, tmp_path):
+def test_mae_equals_public_code(case, tmp_path):
     expect, model = case['expect'], built(mae(case), case, tmp_path)
     predicted = []
     model.neck.register_forward_hook(lambda *a: predicted.append(a[-1]))
@@ -39,7 +39,7 @@ def test_masked_autoencoders(case, tmp_path):
 
 
 @each('mirl')
-def test_residual_learning(case, tmp_path):
+def test_mirl_equals_public_code(case, tmp_path):
     expect, model = case['expect'], built(mirl(case), case, tmp_path)
     predicted, memories = [], model.neck.memories
     lengths = []
@@ -65,7 +65,7 @@ def test_residual_learning(case, tmp_path):
 
 
 @each('mae_distill')
-def test_distillation_in_pretraining(case, tmp_path):
+def test_distilled_mae_equals_public_code(case, tmp_path):
     expect = case['expect']
     model = built(distilled(case, tmp_path), case, tmp_path)
     ours = adapters(case, model)
@@ -82,7 +82,7 @@ def test_distillation_in_pretraining(case, tmp_path):
 
 
 @each('attention_distill_loss')
-def test_attention_of_one_layer(case):
+def test_attention_distillation_equals_public_code(case):
     found, each_loss = 0, case['expect']['each']
     for layer, expected in zip(case['layers'], each_loss, strict=True):
         given = {
@@ -108,7 +108,7 @@ def test_attention_of_one_layer(case):
 
 
 @each('moco_v3_loss')
-def test_contrast(case):
+def test_moco_v3_loss_equals_public_code(case):
     expect = case['expect']
     views = ('q1', 'q2', 'k1', 'k2')
     given = {n: DRAWN.given(case, n).requires_grad_() for n in views}

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The hMLP stem alone is the public one, in float64."""
+"""Parity of the hMLP stem with the public code, in float64."""
 
 import pytest
 import torch
@@ -25,14 +25,13 @@ def stem(case):
     return stem
 
 
-def test_tokens(case, stem):
+def test_tokens_equal_public_code(case, stem):
     tokens, _ = stem.eval()(images(case))
     assert close(sums(tokens), case['expect']['tokens'])
     assert close(tokens[0, 0].detach(), case['expect']['first_token'])
 
 
-def test_training(case, stem):
-    """Tokens, gradients, and the running statistics of BatchNorm."""
+def test_training_step_equals_public_code(case, stem):
     expect = case['expect']
     tokens, _ = stem(images(case))
     assert close(sums(tokens), expect['tokens_train'])

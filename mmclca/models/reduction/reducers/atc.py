@@ -14,39 +14,39 @@ from .base import CountedReducer
 
 @MODELS.register_module()
 class ATC(CountedReducer):
-    """Joins the nearest clusters of tokens until as few are left as asked.
+    """Join the nearest clusters of tokens (agglomerative clustering).
 
     `Agglomerative Token Clustering`. Keys of the layer, averaged over heads,
-    are clustered bottom-up by cosine distance; each cluster becomes the
-    average of its tokens, weighted with the patches they stand for, and in
-    all later layers the logarithm of that number is added to their logits.
-    Counts are exact at any keep rate; cached tokens are clustered with the
-    patches and come on top of the count. At keep rate 1 nothing happens.
+    are clustered bottom-up by cosine distance. Each cluster becomes the
+    average of its tokens, weighted by their patch counts (sizes); all later
+    layers add the log size to the attention logits. Counts are exact at any
+    keep rate. Cached tokens are clustered with the patches and do not count.
+    At keep rate 1, tokens are unchanged.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        linkage (str): Distance of two clusters: the 'average' of all pairs
-            of their tokens, the largest ('complete') or the smallest
-            ('single'). Defaults to 'average'.
-        prop_attn (bool): Whether sizes act on the attention and on later
-            averages; else a stage forgets them. Defaults to True.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        linkage (str): Cluster distance: 'average', largest ('complete') or
+            smallest ('single') distance between their tokens. Defaults to
+            'average'.
+        prop_attn (bool): Whether sizes bias the attention and weight later
+            averages; otherwise each stage starts with equal sizes. Defaults to
+            True.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if there is no such linkage.
+        ValueError: As :class:`CountedReducer`, or if the linkage is unknown.
     """
+
+    summary = 'merge groups of similar patches, most similar first'
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         linkage: str = 'average',
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         one_of(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from numbers import Real
 
@@ -9,13 +10,14 @@ from mmengine.model import BaseModule, trunc_normal_init
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..attention import Attended
 from ..tokens import Tokens
 
 
 def init_linear(module: nn.Module) -> None:
-    """Initialize linear layers as vision transformers do, in place."""
+    """Initialize linear layers as in vision transformers, in place."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear):
             trunc_normal_init(layer, std=0.02)
@@ -23,36 +25,36 @@ def init_linear(module: nn.Module) -> None:
 
 @MODELS.register_module()
 class TokenReducer(BaseModule):
-    """Base of the token-reduction methods; as it stands it reduces nothing.
+    """Base class for token-reduction methods, which itself reduces nothing.
 
-    A method overrides ``before`` or ``between``; both see only the layers
-    that the backbone lists in ``reduce_at``, numbered as stages from 0. The
-    other hooks act in every layer.
+    A method overrides ``before`` or ``between``. Both are called only in the
+    layers that the backbone lists in ``reduce_at``, numbered as stages from 0.
+    The other hooks are called in every layer.
 
     Args:
-        keep_rate (float | Sequence[float]): Share of tokens that a stage
-            keeps, in (0, 1]; a number for all stages or one per stage.
-            Defaults to 1.
-        embed_dims (int): Channels C; the backbone fills it in.
-        num_patches (int): Patches P of an image of the backbone's
-            ``img_size``; the backbone fills it in.
-        num_stages (int): Number of reductions; the backbone fills it in.
-        num_layers (int): Layers of the backbone, which fills it in.
-        reduce_at (Sequence[int], optional): Layers of the stages; the
-            backbone fills it in. Defaults to None, at equal distances.
+        keep_rate (float | Sequence[float]): Share of tokens kept per stage, in
+            (0, 1]; one number, or one per stage. Defaults to 1.
+        embed_dims (int): Channels C; set by the backbone.
+        num_patches (int): Patches P of an image of size ``img_size``; set by
+            the backbone.
+        num_stages (int): Stages; set by the backbone.
+        num_layers (int): Backbone layers; set by the backbone.
+        reduce_at (Sequence[int], optional): Layers of the stages; set by the
+            backbone. Defaults to None, evenly spaced.
         init_cfg (dict, optional): Initialization config.
 
     Raises:
-        ValueError: If a keep rate is outside (0, 1] or their number is not
-            that of the stages.
+        ValueError: If a keep rate is outside (0, 1], or there is not one per
+            stage.
     """
 
-    needs_cls_token = False  # whether it reads what CLS attends to
-    can_protect = False  # whether it keeps ``tokens.num_protected``
-    needs_attention = False  # whether it has an ``ahead``
-    keeps_places = False  # whether tokens that it leaves are patches as before
-    prop_attn = False  # whether sizes of tokens act on the attention
-    needs_teacher = False  # whether its loss compares tokens with a teacher's
+    summary = ''  # one line that helps users to choose a method
+    needs_cls_token = False  # whether it uses CLS attention
+    can_protect = False  # whether it supports protected tokens
+    needs_attention = False  # whether it overrides ``ahead``
+    keeps_places = False  # whether remaining tokens are original patches
+    prop_attn = False  # whether token sizes bias the attention
+    needs_teacher = False  # whether its loss needs a teacher's tokens
 
     def __init__(
         self,
@@ -75,65 +77,65 @@ class TokenReducer(BaseModule):
 
     @property
     def depths(self) -> list[float]:
-        """Share of the layers that come before each stage."""
+        """Share of the layers before each stage."""
         return [layer / self.num_layers for layer in self.reduce_at]
 
     @property
     def has_loss(self) -> bool:
-        """Whether a classifier has a loss to add in training."""
+        """Whether there is an auxiliary training loss."""
         return self.needs_teacher or type(self).loss is not TokenReducer.loss
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
-        """Reduce before the layer."""
+        """Reduce tokens before the layer."""
         return tokens
 
     def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
-        """Reduce before the layer, by the queries and keys it would have.
+        """Reduce tokens before the layer, given its queries and keys.
 
-        Called where ``needs_attention`` is True; they are computed once more.
+        Called if ``needs_attention`` is True; queries and keys are computed
+        twice.
         """
         return tokens
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        """Reduce between the attention and the FFN of the layer."""
+        """Reduce tokens between the attention and the FFN of the layer."""
         return tokens
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        """Return the bias of the logits of each key in every layer.
+        """Return a bias (B, 1, 1, N) of the logits per key, in every layer.
 
-        (B, 1, 1, N), the logarithms of the sizes with ``prop_attn``; None: no
-        bias.
+        With ``prop_attn``, it is the log sizes. None: no bias.
         """
         return tokens.log_weight if self.prop_attn else None
 
     def softmax(self, tokens: Tokens) -> Callable | None:
-        """Return what makes weights of the logits of a layer, (B, H, N, N).
+        """Return a function from logits (B, H, N, N) to weights in a layer.
 
-        None: the softmax of fused attention, which makes no such map.
+        None: the softmax of fused attention, which avoids such a map.
         """
         return None
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """Compute auxiliary training losses by name, from the final tokens.
+        """Compute auxiliary training losses by name from the final tokens.
 
-        A name holds the word 'loss', by which mmengine finds what to add up,
-        and is not 'loss' itself, which is the head's.
+        Names must contain 'loss', as mmengine sums these losses, and must
+        differ from 'loss', the loss of the head.
         """
         return {}
 
     def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
-        """Compare the final tokens with a teacher's patches.
+        """Compare the final tokens with the patch tokens of a teacher.
 
-        Each token that stands for patches is compared with their average in
-        the teacher, weighted as in the token: the mean squared error, over
-        the tokens of an image and then over images, in as many processes as
-        there are.
+        The target of a token is the average of its patches in the teacher,
+        weighted as in the token. The mean squared error is averaged over the
+        tokens of an image, then over images, so it does not depend on the
+        number of processes.
 
         Args:
-            tokens (Tokens): The final tokens.
-            teacher (Tensor): Patches of a teacher, (B, P, C).
+            tokens (Tokens): Final tokens.
+            teacher (Tensor): Patch tokens of a teacher, (B, P, C).
         """
         with torch.no_grad():
             weights = tokens.patch_weights.to(teacher)
@@ -145,36 +147,41 @@ class TokenReducer(BaseModule):
         return ((stands * error).sum(dim=1) / counts).mean()
 
 
+def check_list(name: str, values, num_stages: int, kind=object) -> None:
+    """Raise unless a setting is a list with one typed entry per stage."""
+    is_list = isinstance(values, Sequence) and len(values) == num_stages
+    if not (is_list and all(isinstance(x, kind) for x in values)):
+        raise ValueError(
+            f'{name}={values!r} must be {num_stages} values, one per stage '
+            '(layer in reduce_at)'
+        )
+
+
 def evenly(num_stages: int, num_layers: int) -> list[int]:
-    """Choose layers at equal distances, as 3, 6 and 9 of 12."""
+    """Return evenly spaced layers, such as 3, 6 and 9 of 12."""
     stages = range(1, num_stages + 1)
     return [num_layers * stage // (num_stages + 1) for stage in stages]
 
 
-def per_stage(keep_rate, num_stages: int) -> tuple:
-    """Return one keep rate per stage; refuse invalid ones."""
+def per_stage(keep_rate: float | Sequence[float], num_stages: int) -> tuple:
+    """Return the keep rate of each stage; raise unless all are in (0, 1]."""
     single = not isinstance(keep_rate, Sequence)
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
-    if len(rates) != num_stages:
-        raise ValueError(
-            f'keep_rate={keep_rate!r} has {len(rates)} entries for '
-            f'{num_stages} stages (layers in reduce_at); set one number, or '
-            'one per stage'
-        )
+    check_list('keep_rate', rates, num_stages)
     for rate in (keep_rate,) if single else rates:
-        number = isinstance(rate, Real) and not isinstance(rate, bool)
-        if not (number and 0 < rate <= 1):
+        is_number = isinstance(rate, Real) and not isinstance(rate, bool)
+        if not (is_number and 0 < rate <= 1):
             raise ValueError(
-                f'keep_rate={keep_rate!r}: {rate!r} is not allowed; a keep '
-                'rate must be above 0 and at most 1'
+                f'keep_rate={keep_rate!r}: {rate!r} is not a number above 0 '
+                'and at most 1'
             )
     return rates
 
 
 def overall(rates: Sequence[float], stage: int) -> float:
-    """Multiply keep rates to the share of patches that a stage leaves.
+    """Multiply keep rates up to a stage.
 
-    Equal rates are a power: the CLCA authors' counts depend on its rounding.
+    Equal rates use a power, as the CLCA authors' counts depend on rounding.
     """
     rates = rates[: stage + 1]
     if len(set(rates)) == 1:
@@ -183,29 +190,28 @@ def overall(rates: Sequence[float], stage: int) -> float:
 
 
 class CountedReducer(TokenReducer):
-    """Base of the methods whose stages leave a share of the initial patches.
+    """Base class for methods whose stages keep a share of the initial patches.
 
-    Stage s leaves ``int(P * product of the keep rates up to s)`` of the P
-    patches, at least one (where the CLCA authors' models leave none, they
-    answer NaN).
+    Stage s keeps ``int(P * product of the keep rates up to s)`` of the P
+    patches, at least one (the CLCA authors' models return NaN if none is
+    left).
 
     Args:
         keep_rate (float | Sequence[float], optional): See
             :class:`TokenReducer`. Defaults to None, 1 for all stages.
-        num_tokens (Sequence[int], optional): In its place, the tokens that
-            each stage leaves of the patches, the prefix not counted. A stage
-            may leave as many as the one before. Defaults to None.
+        num_tokens (Sequence[int], optional): Remaining patch tokens per stage,
+            without the prefix; replaces ``keep_rate``. Must not increase.
+            Defaults to None.
         **backbone: ``embed_dims``, ``num_patches``, ``num_stages``,
             ``num_layers``, ``reduce_at`` and ``init_cfg`` of
             :class:`TokenReducer`.
 
     Raises:
-        ValueError: As :class:`TokenReducer`, if both are given, and if
-            ``num_tokens`` has not one number per stage or asks for more
-            tokens than there are.
+        ValueError: As :class:`TokenReducer`, if both are given, or if
+            ``num_tokens`` is not one number per stage, or increases.
     """
 
-    least = 1  # tokens that a stage leaves at any keep rate
+    least = 1  # minimum number of tokens after a stage
 
     def __init__(
         self,
@@ -221,12 +227,17 @@ class CountedReducer(TokenReducer):
         super().__init__(1.0 if keep_rate is None else keep_rate, **backbone)
         self.num_tokens = num_tokens
         if num_tokens is not None:
-            check_counts(
-                'num_tokens', num_tokens, self.num_patches, self.num_stages
-            )
+            self.check_counts(num_tokens=num_tokens)
+
+    def check_counts(self, **counts: Sequence[int]) -> None:
+        """Raise unless each setting has one count per stage, never rising."""
+        for name, values in counts.items():
+            check_list(name, values, self.num_stages)
+            for most, count in pairwise([self.num_patches, *values]):
+                integer(most=most, **{name: count})
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
-        """Count the tokens that a stage leaves of ``num_patches`` patches."""
+        """Return the number of tokens after a stage, from ``num_patches``."""
         num_patches = num_patches or self.num_patches
         if stage < 0:
             return num_patches
@@ -235,20 +246,20 @@ class CountedReducer(TokenReducer):
         return max(self.least, int(num_patches * self.share(stage)))
 
     def share(self, stage: int) -> float:
-        """Return the share of the patches that a stage is to leave."""
+        """Return the target share of patches after a stage."""
         if self.num_tokens is not None:
             return self.num_tokens[stage] / self.num_patches
         return overall(self.keep_rates, stage)
 
     def count_for(self, tokens: Tokens, stage: int) -> int:
-        """Count as ``count``, of the image that ``tokens`` came from."""
+        """Return the count after a stage, for the image of ``tokens``."""
         return self.count(stage, tokens.num_patches)
 
     def surplus(self, tokens: Tokens, stage: int) -> int:
-        """Count the tokens that a stage is to remove, patches or others.
+        """Return the number of tokens to remove, patches or others.
 
-        As many as the patches that it has to lose: tokens that a cache put
-        back come on top of the count. One stays in any case.
+        It equals the patch count to remove, so tokens recovered from a cache
+        do not change it. At least one token stays.
         """
         left = self.count_for(tokens, stage)
         surplus = self.count_for(tokens, stage - 1) - left
@@ -256,16 +267,15 @@ class CountedReducer(TokenReducer):
 
 
 class HalvingReducer(CountedReducer):
-    """Base of the methods that merge at most half of the tokens a stage."""
+    """Base for methods that merge at most half of the tokens per stage."""
 
-    least = 0  # of the patches; half of the tokens stay in any case
+    least = 0  # half of the tokens stay at any keep rate
     prop_attn = True
 
-    def __init__(self, keep_rate=None, num_tokens=None, **backbone):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    def __init__(self, *counts, **backbone):
+        super().__init__(*counts, **backbone)
         counts = [self.count(s) for s in range(-1, self.num_stages)]
-        pairs = list(zip(counts, counts[1:], strict=False))
-        if any(left < entering // 2 for entering, left in pairs):
+        if any(left < entering // 2 for entering, left in pairwise(counts)):
             MMLogger.get_current_instance().warning(
                 f'{type(self).__name__} merges at most half of the tokens per '
                 f'stage, so it keeps more than the requested {counts[1:]} of '
@@ -273,31 +283,5 @@ class HalvingReducer(CountedReducer):
             )
 
     def num_merged(self, tokens: Tokens, stage: int) -> int:
-        """Count the tokens that a stage merges into others."""
+        """Return the number of tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
-
-
-def check_list(
-    name: str, values, num_stages: int, kind=object, words: str = 'numbers'
-) -> None:
-    """Refuse a list without one entry of this kind per stage."""
-    is_list = isinstance(values, Sequence) and len(values) == num_stages
-    if not (is_list and all(isinstance(x, kind) for x in values)):
-        raise ValueError(
-            f'{name}={values!r} must be {num_stages} {words}, one per stage '
-            '(layer in reduce_at)'
-        )
-
-
-def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:
-    """Refuse token counts that are invalid or increase."""
-    check_list(name, counts, num_stages)
-    available = num_patches
-    for count in counts:
-        if type(count) is not int or not 1 <= count <= available:
-            raise ValueError(
-                f'{name}={counts!r}: {count!r} is not allowed; a stage keeps '
-                f'from 1 to {available} patches, as many as the stage before '
-                'it'
-            )
-        available = count

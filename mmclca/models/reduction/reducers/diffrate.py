@@ -18,50 +18,49 @@ from ..rates import (
     sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts
+from .base import CountedReducer
 
 
 @MODELS.register_module()
 class DiffRate(CountedReducer):
-    """Drops the tokens that matter least, merges others into the best.
+    """Prune the tokens with the least CLS attention and merge others.
 
     `DiffRate: Differentiable Compression Rate for Efficient Vision
-    Transformers`. Tokens are ordered by the attention of CLS; the last ones
-    are dropped, those before them merged, as a plain average, into the most
-    similar of the first. Sizes, whose logarithm is added to the logits in all
-    later layers, grow by those of the merged tokens times the similarity.
+    Transformers`. Tokens are ranked by CLS attention. The lowest ones are
+    dropped, the ones before are merged, by plain averages, into the most
+    similar of the first tokens. Token sizes, whose logarithm is added to the
+    logits in all later layers, grow by the merged sizes times the similarity.
     Counts are exact at any keep rate.
 
     Args:
         keep_rate (float | Sequence[float], optional): See
             :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        merge_share (float): Share of the removed tokens that is merged, from
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
+        merge_share (float): Share of the removed tokens that are merged, from
             0 to 1. Defaults to 0.5.
-        clamp (bool): Whether negative similarities make no size smaller, as
-            released. Defaults to True.
-        prune (Sequence[int], optional): In place of both counts, patches
-            that are left once some are dropped, one number a stage.
-            Defaults to None.
-        merge (Sequence[int], optional): With ``prune``, patches that are
-            left once others are merged; where that is not fewer, as learned
-            counts may have it, nothing is merged. Defaults to None.
-        target (float, optional): In place of all counts, 1e9
-            multiply-accumulates of the layers, for which counts are learned:
-            in training tokens are masked, and a loss draws the cost to the
+        clamp (bool): Whether negative similarities are set to 0 in sizes, as
+            in the release. Defaults to True.
+        prune (Sequence[int], optional): Remaining patches after pruning, per
+            stage; replaces ``keep_rate`` and ``num_tokens``. Defaults to None.
+        merge (Sequence[int], optional): With ``prune``, remaining patches
+            after merging; a count above that of ``prune``, as learned counts
+            may be, merges nothing. Defaults to None.
+        target (float, optional): Cost of the layers in 1e9
+            multiply-accumulates for which counts are learned; replaces all
+            counts: training masks tokens and a loss moves the cost to the
             target. Defaults to None.
-        granularity (int): From one count that may be learned to the next.
-            Defaults to 1.
-        loss_weight (float): Weight of that loss. Defaults to 5.
+        granularity (int): Step between candidate counts. Defaults to 1.
+        loss_weight (float): Loss weight. Defaults to 5.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, if ``merge_share`` is outside 0 to 1, if
-            ``prune`` and ``merge`` are not counts, if ``target`` or
-            ``loss_weight`` is negative or ``granularity`` no integer above 0,
-            and if counts are given in more than one way.
+        ValueError: As :class:`CountedReducer`; if ``merge_share`` is outside 0
+            to 1, ``prune`` and ``merge`` are not counts, ``target`` or
+            ``loss_weight`` is negative, ``granularity`` is not a positive
+            integer, or counts are given in more than one way.
     """
 
+    summary = 'drop some patches, merge others into important ones'
     needs_cls_token = True
 
     def __init__(
@@ -94,8 +93,7 @@ class DiffRate(CountedReducer):
                 f'or merge={steps!r}, target={target!r}: set only one'
             )
         if steps is not None:
-            for name, counts in (('prune', prune), ('merge', merge)):
-                check_counts(name, counts, self.num_patches, self.num_stages)
+            self.check_counts(prune=prune, merge=merge)
         if target is not None:
             number(target=target)
             self.stages = nn.ModuleList(
@@ -109,7 +107,10 @@ class DiffRate(CountedReducer):
         return self.stages is not None
 
     def steps(self, stage: int) -> tuple[int, int] | None:
-        """Count what pruning leaves, and merging; None by keep rate."""
+        """Return the counts after pruning and merging, or None.
+
+        None: the counts follow from ``keep_rate`` or ``num_tokens``.
+        """
         if self.stages is not None:
             return learned_counts(self.stages[: stage + 1])
         return self.prune and (self.prune[stage], self.merge[stage])
@@ -121,7 +122,7 @@ class DiffRate(CountedReducer):
         return min(num_patches or self.num_patches, *counts)
 
     def num_pruned(self, tokens: Tokens, stage: int, surplus: int) -> int:
-        """Count the tokens that a stage drops of those it removes."""
+        """Return how many of the removed tokens are dropped, not merged."""
         if self.steps(stage) is None:
             return surplus - int(surplus * self.merge_share)
         pruned = self.count_for(tokens, stage - 1) - self.steps(stage)[0]
@@ -148,7 +149,7 @@ class DiffRate(CountedReducer):
 
     @property
     def learns(self) -> bool:
-        """Whether tokens are masked, to learn how many."""
+        """Whether tokens are masked to learn the counts."""
         return self.training and self.stages is not None
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
@@ -162,7 +163,7 @@ class DiffRate(CountedReducer):
         return partial(masked_softmax, decision=decision(tokens))
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """Compute ``loss_flops``, the squared distance from the target."""
+        """Compute ``loss_flops``, the squared difference from the target."""
         if not self.learns:
             return {}
         error = (gmacs(self) - self.target).square()

@@ -15,7 +15,7 @@ from .base import CountedReducer, init_linear
 
 
 class Importance(nn.Module):
-    """Weights of tokens within their clusters."""
+    """Learned weights of tokens within their clusters."""
 
     def __init__(self, embed_dims: int):
         super().__init__()
@@ -25,48 +25,46 @@ class Importance(nn.Module):
     def forward(self, y: Tensor) -> Tensor:
         """Map tokens (B, N, C) to positive weights (B, N)."""
         score = at_least_float32(self.score(y).squeeze(-1))
-        # exp leaves float32 at 88; where all are large, a shift of all is
-        # lost in the average
+        # exp overflows float32 at 88; a common shift of large scores cancels
+        # in the average
         surplus = score.detach().amax(dim=1, keepdim=True) - 60
         return (score - surplus.clamp(min=0)).exp()
 
 
 @MODELS.register_module()
 class DPCKNN(CountedReducer):
-    """Clusters the patches by density peaks and averages each cluster.
+    """Cluster the patches by density peaks and average each cluster.
 
     `Not All Tokens Are Equal: Human-centric Visual Analysis via Token
-    Clustering Transformer`, section 3.2. CLR and recovered tokens stay as
-    they are, at the end. All stages but the last make at least
-    ``num_neighbors`` clusters, for the next one to look at. Ties are broken
-    by noise in training only, so that evaluation is deterministic.
+    Clustering Transformer`, section 3.2. CLR and recovered tokens stay
+    unchanged at the end. All stages but the last keep at least
+    ``num_neighbors`` clusters, as the next stage needs these neighbors. Ties
+    are broken by noise in training only, so evaluation is deterministic.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        num_neighbors (int): Neighbors that the density of a token looks at,
-            itself among them. Defaults to 5.
-        equal_weight (bool): Whether all tokens of a cluster count alike,
-            with no learned score. Defaults to False.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        num_neighbors (int): Neighbors that define the density of a token,
+            itself included. Defaults to 5.
+        equal_weight (bool): Whether all tokens of a cluster have equal
+            weights, without a learned score. Defaults to False.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``num_neighbors`` is not an integer
-            from 1 to the number of patches.
+        ValueError: As :class:`CountedReducer`, or if ``num_neighbors`` is not
+            an integer from 1 to the patch count.
     """
 
+    summary = 'merge groups of similar patches'
     noise = 1e-6
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         num_neighbors: int = 5,
         equal_weight: bool = False,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         integer(most=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None

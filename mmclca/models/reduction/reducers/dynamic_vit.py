@@ -9,16 +9,16 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import number
 
 from ..attention import masked_softmax
-from ..tokens import Tokens, from_start
+from ..tokens import Tokens, initial_tokens
 from ..trace import Masked
 from .base import CountedReducer, init_linear
 
 
 class Predictor(nn.Module):
-    """Log-probabilities of keeping and of dropping each token.
+    """Log-probabilities of keeping and dropping each token.
 
-    Half of the channels look at the token, half at the average of those that
-    are still kept. `DynamicViT`, section 3.2, equations 2 to 5.
+    Half of the channels describe the token, half the average of the kept
+    tokens. `DynamicViT`, section 3.2, equations 2 to 5.
     """
 
     def __init__(self, embed_dims: int):
@@ -39,7 +39,7 @@ class Predictor(nn.Module):
         init_linear(self)
 
     def forward(self, y: Tensor, counts: Tensor) -> Tensor:
-        """Map tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""
+        """Map tokens (B, N, C) and 1 per kept token (B, N) to (B, N, 2)."""
         own, shared = self.in_conv(y).chunk(2, dim=-1)
         counts = counts.unsqueeze(-1)
         total = counts.sum(dim=1, keepdim=True).clamp(min=1)
@@ -47,18 +47,11 @@ class Predictor(nn.Module):
         return self.out_conv(torch.cat((own, average.expand_as(own)), dim=-1))
 
 
-def draw(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
-    """Sample which of the tokens that count are kept.
+def sample_kept(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
+    """Sample 1 for kept and 0 for dropped tokens, (B, N), with gradients.
 
-    Args:
-        scores (Tensor): Log-probabilities (B, N - num_prefix, 2).
-        counts (Tensor): 1 for those that count, else 0,
-            (B, N - num_prefix).
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
-
-    Returns:
-        Tensor: 1 for a token kept, the prefix always, and 0 for one dropped,
-        (B, N).
+    ``scores`` (B, N - num_prefix, 2) are log-probabilities, ``counts`` (B, N -
+    num_prefix) is 1 for tokens kept so far. The prefix is always kept.
     """
     drawn = F.gumbel_softmax(scores, hard=True)[..., 0] * counts
     return F.pad(drawn, (num_prefix, 0), value=1.0)
@@ -66,36 +59,33 @@ def draw(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class DynamicViT(CountedReducer):
-    """Learns which tokens to drop.
+    """Drop tokens selected by a small learned network.
 
     `DynamicViT: Efficient Vision Transformers with Dynamic Token
-    Sparsification`. Before a stage a small network rates the tokens after
-    CLS. In training a sample of its decisions (Gumbel-softmax) masks the
-    attention of this layer and all later ones, and nothing is removed; the
-    ratio loss draws the share kept towards the keep rate. In evaluation the
-    best rated are kept: of the initial patches, as :class:`CountedReducer`
-    says, and with a cache ``int(keep_rate * (M - 1))`` of the M tokens after
-    CLS. Recovered tokens are then left out of the average that the network
-    sees, but not in training, as in the CLCA authors' models.
+    Sparsification`. A predictor scores the tokens after CLS before each stage.
+    In training, a Gumbel-softmax sample of its decisions masks the attention
+    of this and all later layers, no token is removed, and the ratio loss moves
+    the kept share to the keep rate. Evaluation keeps the highest scores:
+    counts as in :class:`CountedReducer`, or with a cache ``int(keep_rate * (M
+    - 1))`` of the M tokens after CLS. As in the CLCA authors' models, the
+    predictor's average excludes recovered tokens in evaluation, but not in
+    training.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        loss_weight (float): Weight of the ratio loss. Defaults to 2.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        loss_weight (float): Ratio loss weight. Defaults to 2.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, if ``loss_weight`` is negative, or if the
-            channels are no multiple of 4.
+        ValueError: As :class:`CountedReducer`, or if ``loss_weight`` is
+            negative or the channels are not a multiple of 4.
     """
 
+    summary = 'a small trained network chooses the patches to drop'
     keeps_places = True
 
-    def __init__(
-        self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
-    ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    def __init__(self, *counts, loss_weight: float = 2.0, **backbone):
+        super().__init__(*counts, **backbone)
         number(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
@@ -106,23 +96,23 @@ class DynamicViT(CountedReducer):
         return (self.mask if self.training else self.drop)(tokens, stage)
 
     def mask(self, tokens: Tokens, stage: int) -> Tokens:
-        """Sample, in training, the tokens to attend to from now on."""
+        """Sample the tokens that later layers attend to, in training."""
         counts = tokens.weights[:, tokens.num_prefix :]
         scores = self.stages[stage](tokens.body, counts)
-        return tokens.mask(draw(scores, counts, tokens.num_prefix))
+        return tokens.mask(sample_kept(scores, counts, tokens.num_prefix))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
-        """Keep, in evaluation, the tokens rated best."""
-        counts = from_start(tokens)
+        """Keep the tokens with the highest scores, in evaluation."""
+        counts = initial_tokens(tokens)
         score = self.stages[stage](tokens.body, counts)[..., 0]
-        # where nothing is left to compare with, the first ones are kept
+        # without an initial token the average is undefined: keep the first
         score = score * counts.any(dim=1, keepdim=True)
         order = score.argsort(dim=1, descending=True, stable=True)
         num_kept = self.num_kept(tokens, stage)
         return tokens.keep(order[:, :num_kept])
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Count the tokens of the body that a stage keeps in evaluation."""
+        """Return the number of kept body tokens in evaluation."""
         available = tokens.body.size(1)
         if self.num_tokens is None and tokens.with_cache:
             return max(1, int((available - 1) * self.keep_rates[stage]))

@@ -10,17 +10,10 @@ from .topk import TopK
 
 
 def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
-    """Weigh the tokens that are not kept by their scores, for the fused one.
+    """Return the weights (B, 1, N) of the fused token: scores of dropped ones.
 
-    Args:
-        score (Tensor): Attention of CLS to the tokens after the prefix,
-            (B, N - num_prefix).
-        index (Tensor): The tokens kept, prefix included,
-            (B, num_prefix + K).
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
-
-    Returns:
-        Tensor: (B, 1, N), zero for the prefix and for the kept tokens.
+    ``score`` (B, N - num_prefix) is the CLS attention, ``index`` (B,
+    num_prefix + K) lists the kept tokens, which have weight 0.
     """
     weights = F.pad(score, (num_prefix, 0)).scatter(1, index, 0.0)
     return weights.unsqueeze(1)
@@ -28,35 +21,31 @@ def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class EViT(TopK):
-    """Keeps the tokens that CLS attends to most, fuses the others into one.
+    """Keep the tokens with most CLS attention, fuse the rest into one.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
-    Token Reorganizations`, section 3.2. As :class:`TopK`, and the sum of the
-    dropped tokens, weighted with the attention of CLS, follows the kept ones:
-    [prefix | kept | fused].
+    Token Reorganizations`, section 3.2. As :class:`TopK`, but the sum of the
+    dropped tokens, weighted by CLS attention, follows the kept ones: [prefix |
+    kept | fused].
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`TopK`; the fused
-            token comes on top.
-        normalize (bool): Whether the weights of a fused token are divided by
-            their sum, so that it is an average. Defaults to False: they sum
-            to the attention that CLS gives to the dropped tokens, as in the
-            CLCA authors' models.
+        *counts: ``keep_rate`` and ``num_tokens`` of :class:`TopK`, without the
+            fused token.
+        normalize (bool): Whether the weights of the fused token are divided by
+            their sum, for an average. Defaults to False, as in the CLCA
+            authors' models: they sum to the CLS attention of the dropped
+            tokens.
         **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        normalize: bool = False,
-        **backbone,
-    ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    summary = 'keep the most important patches, fuse the rest into one'
+
+    def __init__(self, *counts, normalize: bool = False, **backbone):
+        super().__init__(*counts, **backbone)
         self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
-        """Reduce to the tokens at ``index`` and one fused of the others."""
+        """Reduce to the tokens at ``index`` and a fusion of the rest."""
         mix = fuse_weights(score, index, tokens.num_prefix)
         if self.normalize:
             mix = F.normalize(mix, p=1, dim=-1)

@@ -10,44 +10,44 @@ from .base import CountedReducer
 
 @MODELS.register_module()
 class KMedoids(CountedReducer):
-    """Clusters the tokens after CLS and keeps the medoid of each cluster.
+    """Cluster the tokens after CLS and keep the medoid of each cluster.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3; `Token Pooling in Vision Transformers for Image
-    Classification`. The weight of a token is the attention that CLS pays to
-    it in the same layer, averaged over heads. Sums of distances cover the
-    members of a cluster, which the survey's code misses.
+    Classification`. Tokens are weighted by the CLS attention of the layer,
+    averaged over heads. Distances are summed within clusters, unlike in the
+    survey's code.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         num_iterations (int): Updates of the medoids. Defaults to 3.
-        attention_of_all (bool): Whether tokens weigh as much as all tokens
-            attend to them, the survey's way; a few queries of the map at a
-            time. Defaults to False.
+        attention_of_all (bool): Whether weights are the attention received
+            from all tokens, as in the survey, in place of CLS attention.
+            Defaults to False.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``num_iterations`` is negative.
+        ValueError: As :class:`CountedReducer`, or if ``num_iterations`` is
+            negative.
     """
+
+    summary = 'keep the most typical patch of each group'
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         num_iterations: int = 3,
         attention_of_all: bool = False,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         integer(least=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all
 
     @property
     def needs_cls_token(self) -> bool:
-        """Whether tokens weigh what CLS attends to."""
+        """Whether weights are CLS attention."""
         return not self.attention_of_all
 
     def between(

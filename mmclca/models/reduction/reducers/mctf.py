@@ -16,7 +16,7 @@ from .base import HalvingReducer
 
 
 def rareness(x: Tensor) -> Tensor:
-    """Divide the least of positive numbers (B, N) by each."""
+    """Divide the minimum of positive numbers (B, N) by each number."""
     x = at_least_float32(x)
     return x.amin(dim=1, keepdim=True) / x
 
@@ -25,18 +25,12 @@ def rareness(x: Tensor) -> Tensor:
 def match_both_ways(
     score: Tensor, num_merged: int, bidirectional: bool
 ) -> tuple[Tensor, Tensor]:
-    """Choose which tokens of two sets merge: the best pairs.
+    """Choose the best pairs of two token sets to merge, by scores (B, I, J).
 
-    Args:
-        score (Tensor): How well pairs go together, (B, I, J).
-        num_merged (int): Pairs to merge.
-        bidirectional (bool): Whether half of them go from the second set,
-            with all that these have got, to what is left of the first.
-
-    Returns:
-        tuple[Tensor, Tensor]: New positions of the tokens of the first set,
-        (B, I), and of the second, (B, J). Those of the first that are left
-        come first, in order, then those of the second, best pairs first.
+    If ``bidirectional``, half of the merges go from the second set, merged
+    tokens included, to the rest of the first set. Returns the new positions of
+    both sets, (B, I) and (B, J): the remaining tokens of the first set in
+    order, then those of the second set, best pairs first.
     """
     num_first, num_second = score.shape[1:]
     forth = num_merged // 2 if bidirectional else num_merged
@@ -59,47 +53,45 @@ def match_both_ways(
 
 @MODELS.register_module()
 class MCTF(HalvingReducer):
-    """Fuses tokens that are alike, matter little and stand for few patches.
+    """Merge similar tokens with little attention and few patches.
 
     `Multi-criteria Token Fusion with One-step-ahead Attention for Efficient
-    Vision Transformers`, with the attention of the layer that follows, which
-    is computed for this and again for the tokens that are left. Even
-    positions are matched with odd ones, then odd ones with the even ones left.
-    Sizes act on the attention as in :class:`ToMe`, whose limit holds too.
+    Vision Transformers`. The attention is that of the next layer, computed
+    once for the criteria and again for the remaining tokens. Tokens at even
+    positions are matched with odd ones, then odd ones with the remaining even
+    ones. Sizes bias the attention as in :class:`ToMe`, with the same limit of
+    one half.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        tau (Sequence[float]): Temperatures of similarity, information (the
-            less a token is attended to, the sooner it is fused) and size; 0
-            leaves one out. Defaults to (1, 20, 40).
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        tau (Sequence[float]): Temperatures of similarity, information (tokens
+            with little attention merge first) and size; 0 disables a
+            criterion. Defaults to (1, 20, 40).
         bidirectional (bool): Whether tokens are matched in both directions.
             Defaults to True.
-        pooling (str): Weights of the averages: 'weighted', the attention
-            that a token gets times its size, or 'size'.
-            Defaults to 'weighted'.
-        variant (str): 'precise', the only one: see above.
+        pooling (str): Averaging weights: 'weighted', received attention times
+            size, or 'size'. Defaults to 'weighted'.
+        variant (str): Only 'precise', the attention described above.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, if ``tau`` is not three numbers of which none
-            is negative, or there is no such ``pooling`` or ``variant``.
+        ValueError: As :class:`CountedReducer`, or if ``tau`` is not three
+            numbers of at least 0, or ``pooling`` or ``variant`` is unknown.
     """
 
+    summary = 'merge similar patches of low importance'
     needs_attention = True
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         tau: Sequence[float] = (1, 20, 40),
         bidirectional: bool = True,
         pooling: str = 'weighted',
         variant: str = 'precise',
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         is_list = isinstance(tau, Sequence) and len(tau) == 3
         if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
             raise ValueError(f'tau={tau!r} must be three numbers, 0 or more')
@@ -114,9 +106,9 @@ class MCTF(HalvingReducer):
         if num_merged <= 0:
             return tokens.unchanged()
         received = at_least_float32(attended.received(chunk_size=32))
-        # mixed heads may take away
+        # mixed heads may have negative weights
         received = received.clamp(min=1e-9)
-        first = tokens.num_prefix % 2  # of the even positions
+        first = tokens.num_prefix % 2  # first even position
         even, odd = slice(first, None, 2), slice(1 - first, None, 2)
         both = match_both_ways(
             self.scores(tokens, received, even, odd),
@@ -133,7 +125,7 @@ class MCTF(HalvingReducer):
 
     @torch.no_grad()
     def scores(self, tokens: Tokens, received: Tensor, even, odd) -> Tensor:
-        """Score how well tokens of the body go together, (B, I, J)."""
+        """Score the pairs of body tokens, (B, I, J)."""
         similarity, information, size = self.tau
         y = F.normalize(at_least_float32(tokens.body), dim=-1)
         score = (0.5 + 0.5 * y[:, even] @ y[:, odd].transpose(1, 2)).clamp(

@@ -5,12 +5,11 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
-from ..trace import Kept
 from .base import CountedReducer
 
 
 class Merging(nn.Module):
-    """A fixed number of learned queries over normalized tokens."""
+    """Learned queries over normalized tokens."""
 
     def __init__(self, embed_dims: int, num_tokens: int):
         super().__init__()
@@ -18,29 +17,29 @@ class Merging(nn.Module):
         self.queries = nn.Parameter(torch.randn(num_tokens, embed_dims))
 
     def forward(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Map tokens (B, N, C) to normalized ones and weights (B, M, N)."""
+        """Return normalized tokens (B, N, C) and weights (B, M, N)."""
         y = self.norm(y)
         return y, (self.queries @ y.transpose(1, 2)).softmax(dim=-1)
 
 
 @MODELS.register_module()
 class PatchMerger(CountedReducer):
-    """Mixes all tokens after CLS into a fixed number of new ones.
+    """Mix all tokens after CLS into a fixed number of tokens.
 
-    `Learning to Merge Tokens in Vision Transformers`, section 3: attention
-    of learned queries to the normalized tokens. What is mixed are the
-    normalized tokens, as in the CLCA authors' models. CLR and recovered
-    tokens are mixed with the patches.
+    `Learning to Merge Tokens in Vision Transformers`, section 3: learned
+    queries attend to the normalized tokens. As in the CLCA authors' models,
+    the sums are over normalized tokens. CLR and recovered tokens are mixed
+    with the patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        **backbone: See there.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(self, keep_rate=None, num_tokens=None, **backbone):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    summary = 'mix all patches into fewer tokens, with trained weights'
+
+    def __init__(self, *counts, **backbone):
+        super().__init__(*counts, **backbone)
         self.stages = nn.ModuleList(
             Merging(self.embed_dims, self.count(stage))
             for stage in range(self.num_stages)
@@ -48,5 +47,4 @@ class PatchMerger(CountedReducer):
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         y, mix = self.stages[stage](tokens.body)
-        tokens = tokens.with_body(y)
-        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
+        return tokens.with_body(y).mix_body(mix)

@@ -18,18 +18,12 @@ from .base import HalvingReducer, check_list
 def match_by_energy(
     metric: Tensor, num_merged: int, margin: float, bsm: bool
 ) -> Tensor:
-    """Choose which tokens merge: those in the largest groups of alike.
+    """Choose the tokens to merge: those with many similar tokens.
 
-    Args:
-        metric (Tensor): Tokens of unit length, (B, M, D).
-        num_merged (int): Pairs to merge, at most M // 2.
-        margin (float): Similarity from which on tokens are alike.
-        bsm (bool): Whether the most similar pairs of all merge; else all
-            pairs of the tokens of largest energy, the others stay.
-
-    Returns:
-        Tensor: The new position of each token, (B, M): those that stay,
-        then those merged into.
+    ``metric`` (B, M, D) has unit length, and tokens are similar above the
+    cosine similarity ``margin``. With ``bsm``, the most similar pairs of all
+    tokens merge; otherwise all pairs among the tokens of highest energy.
+    Returns new positions (B, M): unmerged tokens first, then merge targets.
     """
     B, M, _ = metric.shape
     similarity = metric @ metric.transpose(1, 2)
@@ -40,7 +34,8 @@ def match_by_energy(
     y = metric.gather(1, index.expand(-1, -1, metric.size(-1)))
     best, partner = (y[:, ::2] @ y[:, 1::2].transpose(1, 2)).max(dim=-1)
     rank = ranks(best)
-    num_left = M - num_paired // 2 - num_merged  # and are merged into by none
+    # tokens outside pairs and unmerged sources
+    num_left = M - num_paired // 2 - num_merged
     target = torch.arange(M, device=metric.device).repeat(B, 1) - num_paired
     pairs = target[:, :num_paired]  # a view
     pairs[:, ::2] = torch.where(
@@ -53,46 +48,47 @@ def match_by_energy(
 
 @MODELS.register_module()
 class PiToMe(HalvingReducer):
-    """Merges tokens that have many others like them, protects the rest.
+    """Merge tokens with many similar tokens, protect the rest.
 
     `Accelerating Transformers with Spectrum-Preserving Token Merging`. The
-    energy of a token tells how many others are alike; those of the largest
-    energy are matched in turn by it, as :class:`ToMe` does by position.
-    Averages and sizes as in :class:`ToMe`, whose limit holds too.
+    energy of a token measures how many tokens are similar to it. Tokens of
+    high energy are matched alternately in this order, in place of the position
+    order of :class:`ToMe`. Averages, sizes and the limit of one half are those
+    of :class:`ToMe`.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        bsm (Sequence[bool], optional): Whether the most similar pairs of all
-            tokens merge, one a stage; else all of the largest energy.
-            Defaults to None, before the middle layer.
-        margin (Sequence[float], optional): Cosine similarity from which on
-            tokens are alike, one a stage. Defaults to None, 0.75 less what
-            share of the layers came before.
-        prop_attn (bool): Whether sizes act on the attention, not only on
-            the averages. Defaults to True.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        bsm (Sequence[bool], optional): Per stage, whether the most similar
+            pairs of all tokens merge, or all pairs of the tokens of highest
+            energy. Defaults to None, True before the middle layer.
+        margin (Sequence[float], optional): Per stage, cosine similarity above
+            which tokens count as similar. Defaults to None, 0.75 times the
+            share of layers from the stage on.
+        prop_attn (bool): Whether sizes bias the attention, not only the
+            averages. Defaults to True.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if a list has not one entry per stage.
+        ValueError: As :class:`CountedReducer`, or if a list does not have one
+            entry per stage.
     """
+
+    summary = 'merge pairs of patches that have many similar ones'
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         bsm: Sequence[bool] | None = None,
         margin: Sequence[float] | None = None,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         if bsm is None:
             bsm = [depth < 0.5 for depth in self.depths]
         if margin is None:
             margin = [0.75 * (1 - depth) for depth in self.depths]
-        check_list('bsm', bsm, self.num_stages, bool, 'True or False')
+        check_list('bsm', bsm, self.num_stages, bool)
         check_list('margin', margin, self.num_stages, Real)
         self.bsm = bsm
         self.margin = margin

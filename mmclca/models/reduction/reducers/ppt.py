@@ -15,7 +15,7 @@ from .tome import match
 def scores(attended: Attended, num_prefix: int = 1) -> Tensor:
     """Score the tokens after the prefix, (B, N - num_prefix), with sum 1.
 
-    By the attention of CLS times the length of the values of all heads.
+    The score is the CLS attention times the norm of the values of all heads.
     """
     score = attended.cls_attn().sum(dim=1) * attended.v.norm(dim=(1, 3))
     score = at_least_float32(score[:, num_prefix:])
@@ -24,43 +24,42 @@ def scores(attended: Attended, num_prefix: int = 1) -> Tensor:
 
 @MODELS.register_module()
 class PPT(HalvingReducer):
-    """Prunes the tokens of one image and pools those of another.
+    """Prune or merge tokens, depending on the image.
 
-    `PPT: Token Pruning and Pooling for Efficient Vision Transformers`. Where
-    the scores of the tokens, the attention of CLS times the length of their
-    values, differ much, the worst are dropped; else pairs are merged as in
-    :class:`ToMe`. Either way as many are left. Sizes as in :class:`ToMe`.
+    `PPT: Token Pruning and Pooling for Efficient Vision Transformers`. The
+    score of a token is CLS attention times the norm of its value. If the
+    scores vary much, the lowest tokens are dropped; otherwise, pairs are
+    merged as in :class:`ToMe`. Both leave the same count. Sizes are those of
+    :class:`ToMe`.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        threshold (float): Variance of the scores from which on tokens are
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        threshold (float): Variance of the scores from which tokens are
             dropped. Defaults to 3.
-        relative (bool): Whether it is that of scores divided by their mean,
-            which does not depend on the number of patches; else that of
-            scores whose sum is 1, as released: 6e-5 or 7e-5 for 196 patches.
-            Defaults to True.
-        prop_attn (bool): Whether sizes act on the attention.
-            Defaults to True.
+        relative (bool): Whether scores are divided by their mean, so that the
+            variance does not depend on the patch count; otherwise they sum to
+            1, as in the release: 6e-5 or 7e-5 for 196 patches. Defaults to
+            True.
+        prop_attn (bool): Whether sizes bias the attention. Defaults to True.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``threshold`` is negative.
+        ValueError: As :class:`CountedReducer`, or if ``threshold`` is
+            negative.
     """
 
+    summary = 'drop patches or merge pairs, depending on the photo'
     needs_cls_token = True
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        *counts,
         threshold: float = 3.0,
         relative: bool = True,
         prop_attn: bool = True,
         **backbone,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         number(threshold=threshold)
         self.threshold = threshold
         self.relative = relative
@@ -84,6 +83,6 @@ class PPT(HalvingReducer):
         return tokens.merge(target, num_tokens, tokens.weights * ~dropped)
 
     def prunes(self, score: Tensor) -> Tensor:
-        """Tell which images lose their worst tokens, by scores (B, M)."""
+        """Return whether to drop tokens per image, by scores (B, M)."""
         scale = score.size(1) ** 2 if self.relative else 1
         return scale * score.var(dim=1) >= self.threshold

@@ -10,20 +10,15 @@ from mmclca.utils.messages import integer, number
 
 from ..attention import at_least_float32
 from ..tokens import Tokens
-from ..trace import Kept
 from .base import CountedReducer
 
 
 def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
-    """Solve optimal transport with entropy, by Sinkhorn's iterations.
+    """Solve entropy-regularized optimal transport by Sinkhorn iterations.
 
-    Args:
-        score (Tensor): How well K centers fit N tokens, (B, K, N).
-        eps (float): Weight of the entropy.
-        iterations (int): How often rows and columns are normalized.
-
-    Returns:
-        Tensor: Weights (B, K, N); the columns sum to 1.
+    ``score`` (B, K, N) is the similarity between centers and tokens, ``eps``
+    the weight of the entropy. Returns weights (B, K, N) with columns that sum
+    to 1.
     """
     K, N = score.shape[1:]
     marginal = -math.log(K + N)
@@ -36,36 +31,30 @@ def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
 
 @MODELS.register_module()
 class Sinkhorn(CountedReducer):
-    """Mixes the tokens after CLS by optimal transport to learned centers.
+    """Mix the tokens after CLS by optimal transport to learned centers.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
-    Transformers`, section 3; `Sinkformers` and `SuperGlue` have the
-    iterations. Tokens and centers have unit length, and what is mixed are the
-    tokens of unit length. CLR and recovered tokens are mixed with the
-    patches.
+    Transformers`, section 3; iterations as in `Sinkformers` and `SuperGlue`.
+    Tokens and centers are normalized to unit length, and the sums are over
+    normalized tokens. CLR and recovered tokens are mixed with the patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        eps (float): Weight of the entropy. Defaults to 1.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        eps (float): Entropy weight. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``eps`` or ``num_iterations`` is not
-            above 0.
+        ValueError: As :class:`CountedReducer`, or if ``eps`` or
+            ``num_iterations`` is not positive.
     """
 
+    summary = 'mix all patches into fewer tokens, with trained weights'
+
     def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        eps: float = 1.0,
-        num_iterations: int = 3,
-        **backbone,
+        self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         number(least=1e-6, eps=eps)
         integer(num_iterations=num_iterations)
         self.eps = eps
@@ -80,5 +69,4 @@ class Sinkhorn(CountedReducer):
         centers = F.normalize(self.stages[stage], dim=-1)
         score = centers @ y.transpose(1, 2)
         mix = transport(score, self.eps, self.num_iterations)
-        tokens = tokens.with_body(y)
-        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
+        return tokens.with_body(y).mix_body(mix)

@@ -6,12 +6,11 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
-from ..trace import Kept
 from .base import CountedReducer, init_linear
 
 
 class Slimming(nn.Module):
-    """Weights with which tokens are added up to a fixed number of new ones.
+    """Weights that sum tokens to a fixed number of new tokens.
 
     `Self-slimmed Vision Transformer`, section 3.2, equations 3 and 4.
     """
@@ -28,38 +27,32 @@ class Slimming(nn.Module):
         init_linear(self)
 
     def forward(self, y: Tensor) -> Tensor:
-        """Map tokens (B, N, C) to weights (B, M, N), sum 1 over N."""
+        """Map tokens (B, N, C) to weights (B, M, N), with sum 1 over N."""
         return (self.weight(y) * self.scale).softmax(dim=1).transpose(1, 2)
 
 
 @MODELS.register_module()
 class SiT(CountedReducer):
-    """Adds all tokens after CLS up to a fixed number of new ones.
+    """Sum all tokens after CLS to a fixed number of tokens.
 
-    `Self-slimmed Vision Transformer`, section 3.2: a small network says with
-    what weight each token goes into each new one. CLR and recovered tokens
-    are added up with the patches.
+    `Self-slimmed Vision Transformer`, section 3.2: a small network predicts
+    the weight of each token in each new one. CLR and recovered tokens are
+    summed with the patches.
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         recalibrate (bool): Whether token distillation compares the teacher's
-            patches with as many that a reverse slimming module makes of the
-            last tokens (feature recalibration distillation, section 3.3 of
-            the paper); needs a classifier with a ``teacher``.
-            Defaults to False.
+            patches with patches that a reverse slimming module predicts from
+            the final tokens (feature recalibration distillation, section 3.3
+            of the paper); needs a classifier with a ``teacher``. Defaults to
+            False.
         **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        recalibrate: bool = False,
-        **backbone,
-    ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+    summary = 'mix all patches into fewer tokens, with trained weights'
+
+    def __init__(self, *counts, recalibrate: bool = False, **backbone):
+        super().__init__(*counts, **backbone)
         self.stages = nn.ModuleList(
             Slimming(self.embed_dims, self.count(stage))
             for stage in range(self.num_stages)
@@ -71,7 +64,7 @@ class SiT(CountedReducer):
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         mix = self.stages[stage](tokens.body)
-        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
+        return tokens.mix_body(mix)
 
     def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
         """See :class:`TokenReducer`."""

@@ -16,25 +16,19 @@ from .base import HalvingReducer
 def match(
     metric: Tensor, num_merged: int, num_prefix: int = 1
 ) -> tuple[Tensor, int]:
-    """Choose which tokens merge, by bipartite soft matching.
+    """Choose the tokens to merge by bipartite soft matching.
 
-    Tokens at even positions each choose the most similar one at an odd
-    position; the most similar pairs merge. Those of the prefix never do.
-
-    Args:
-        metric (Tensor): What is compared by cosine similarity, (B, N, D).
-        num_merged (int): Pairs to merge, at most (N - num_prefix) // 2.
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
-
-    Returns:
-        tuple[Tensor, int]: The new position of each token, (B, N), and the
-        number of new tokens. The prefix comes first, then the even ones
-        that are left.
+    Each token at an even position selects the most similar one, by ``metric``
+    (B, N, D), at an odd position; the most similar pairs merge, at most (N -
+    num_prefix) // 2. The prefix is never merged. Returns the new position per
+    token, (B, N), and the number of new tokens: the prefix, the remaining even
+    tokens, then the odd ones.
     """
     y = F.normalize(metric[:, num_prefix:], dim=-1)
-    even = num_prefix % 2  # where the tokens at even positions start
+    even = num_prefix % 2  # first even position
     similarity = y[:, even::2] @ y[:, 1 - even :: 2].transpose(1, 2)
-    best, partner = similarity.max(dim=-1)  # of each even token
+    # both (B, E), with E tokens at even positions
+    best, partner = similarity.max(dim=-1)
     order = best.argsort(dim=-1, descending=True)
     merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
     num_left = num_prefix + best.size(1) - num_merged
@@ -48,76 +42,64 @@ def match(
     return target, metric.size(1) - num_merged
 
 
-def stays(target: Tensor, num_prefix: int) -> Tensor:
-    """Tell the tokens that :func:`match` merges into no other, (B, N)."""
+def unmerged(target: Tensor, num_prefix: int) -> Tensor:
+    """Return the tokens that :func:`match` does not merge, (B, N)."""
     odd = slice(num_prefix + 1 - num_prefix % 2, None, 2)
-    left = target < target[:, odd][:, :1]  # these come last
+    left = target < target[:, odd][:, :1]  # odd tokens come last
     left[:, odd] = True
     return left
 
 
 def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
-    """Divide the largest norm of a group by that of its target token.
+    """Divide the largest norm in a group by that of its target, (B, M, 1).
 
-    The scale of the averages in `Token Fusion`, MLERP as it is coded.
-
-    Args:
-        x (Tensor): The tokens, (B, N, C).
-        target (Tensor): The new token that each goes into, (B, N).
-        left (Tensor): Whether it goes into no other one, (B, N).
-        num_tokens (int): New tokens M.
-
-    Returns:
-        Tensor: (B, M, 1).
+    It scales the averages in `Token Fusion` (MLERP), as in the code.
+    ``target`` (B, N) is the new token of each token ``x`` (B, N, C), and
+    ``left`` (B, N) is true for tokens that stay in place.
     """
     norm = x.norm(dim=-1)
     largest = norm.new_zeros(norm.size(0), num_tokens)
     largest = largest.scatter_reduce(1, target, norm, 'amax').unsqueeze(-1)
     own = sum_into(target, (norm * left).unsqueeze(-1), num_tokens)
-    some = own > 0  # not divided by zero, which has no gradient
+    some = own > 0  # avoid a division by zero, which has no gradient
     return largest.where(some, 1.0) / own.where(some, 1.0)
 
 
 @MODELS.register_module()
 class ToMe(HalvingReducer):
-    """Merges the tokens that are most alike, pair by pair.
+    """Merge the most similar pairs of tokens.
 
     `Token Merging: Your ViT But Faster`, section 3, at the stages only. Keys
     of the layer, averaged over heads, are matched between even and odd
-    positions; merged tokens are averages weighted with the patches they stand
-    for, and in all later layers the logarithm of that number is added to
-    their logits. A stage merges as many tokens as the patches that it has to
-    lose, but at most half of those after CLS, so that keep rates below 0.5
-    leave more tokens than they say. At keep rate 1 nothing happens.
+    positions. Merged tokens are averages weighted by their patch counts
+    (sizes); all later layers add the log size to the logits. A stage merges as
+    many tokens as it has patches to remove, but at most half of those after
+    CLS, so keep rates below 0.5 leave more tokens than requested. At keep rate
+    1, tokens are unchanged.
 
     ``early='prune', fuse='mlerp'`` is `Token Fusion: Bridging the Gap between
     Token Pruning and Token Merging` (ToFu).
 
     Args:
-        keep_rate (float | Sequence[float], optional): See
-            :class:`CountedReducer`.
-        num_tokens (Sequence[int], optional): See there.
-        early (str): What becomes of the first token of a pair up to the
-            middle layer: 'merge', or 'prune', it is dropped. Defaults to
-            'merge'.
-        fuse (str): How pairs are merged: 'average', or 'mlerp', a plain
-            average times the largest norm over that of the token merged
-            into, which keeps no sizes. Defaults to 'average'.
+        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        early (str): Handling of the even token of a pair up to the middle
+            layer: 'merge', or 'prune' to drop it. Defaults to 'merge'.
+        fuse (str): 'average', or 'mlerp', a plain average scaled by the
+            largest norm over that of the target token, without sizes. Defaults
+            to 'average'.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, and if ``early`` or ``fuse`` is none of these.
+        ValueError: As :class:`CountedReducer`, or if ``early`` or ``fuse`` is
+            unknown.
     """
 
+    summary = 'merge pairs of similar patches'
+
     def __init__(
-        self,
-        keep_rate=None,
-        num_tokens=None,
-        early: str = 'merge',
-        fuse: str = 'average',
-        **backbone,
+        self, *counts, early: str = 'merge', fuse: str = 'average', **backbone
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(*counts, **backbone)
         one_of(('merge', 'prune'), early=early)
         one_of(('average', 'mlerp'), fuse=fuse)
         self.early = early
@@ -135,7 +117,7 @@ class ToMe(HalvingReducer):
         prunes = self.early == 'prune' and self.depths[stage] <= 0.5
         if self.fuse == 'average' and not prunes:
             return tokens.merge(target, num_tokens)
-        left = stays(target, tokens.num_prefix)
+        left = unmerged(target, tokens.num_prefix)
         share = (left | (not prunes)).to(tokens.x)
         merged = tokens.reduce(Merged.average(target, share, num_tokens))
         if prunes:

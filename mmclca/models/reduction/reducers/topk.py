@@ -13,22 +13,16 @@ from .base import CountedReducer
 
 
 def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
-    """Index the prefix, and the best other tokens by descending score.
+    """Return the positions of the prefix and of the best body tokens.
 
-    Args:
-        score (Tensor): Scores of the tokens after the prefix,
-            (B, N - num_prefix).
-        num_kept (int): How many of them to keep.
-        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
-
-    Returns:
-        Tensor: Index into the whole sequence, (B, num_prefix + K).
+    ``score`` is (B, N - num_prefix); the positions are (B, num_prefix + K),
+    body tokens by descending score.
     """
     return after_prefix(score.topk(num_kept, dim=1).indices, num_prefix)
 
 
 def protect(score: Tensor, num_protected: int) -> Tensor:
-    """Raise the last ``num_protected`` scores of (B, M) above all."""
+    """Set the last ``num_protected`` scores of (B, M) to infinity."""
     if not num_protected:
         return score
     return F.pad(score[:, :-num_protected], (0, num_protected), value=math.inf)
@@ -36,24 +30,25 @@ def protect(score: Tensor, num_protected: int) -> Tensor:
 
 @MODELS.register_module()
 class TopK(CountedReducer):
-    """Keeps the tokens that CLS attends to most, drops the others.
+    """Keep the tokens with most CLS attention, drop the rest.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
-    Transformers`, section 3. A stage keeps
-    ``ceil(keep_rate * (N - num_prefix))`` of the tokens after the prefix,
-    cached ones among them, by the mean over heads of the attention of CLS in
-    the same layer, in descending order; protected ones, CLR tokens of a cache
-    with ``protect_clr``, come before all others. Where that is all of them,
-    nothing happens (the authors' code fails there for a keep rate below 1).
+    Transformers`, section 3. A stage keeps ``ceil(keep_rate * (N -
+    num_prefix))`` of the tokens after the prefix, cached ones included, in
+    descending order of the CLS attention of the layer, averaged over heads.
+    Protected tokens, the CLR tokens of a cache with ``protect_clr``, rank
+    first. If all tokens are kept, they are unchanged (the authors' code fails
+    then for a keep rate below 1).
 
     Args:
-        keep_rate (float | Sequence[float], optional): Share of the tokens
-            that enter a stage. Defaults to None, 1.
-        num_tokens (Sequence[int], optional): In its place, the tokens after
-            the prefix that each stage keeps. Defaults to None.
+        keep_rate (float | Sequence[float], optional): Share of the input
+            tokens of a stage. Defaults to None, 1.
+        num_tokens (Sequence[int], optional): Kept tokens per stage, without
+            the prefix; replaces ``keep_rate``. Defaults to None.
         **backbone: See :class:`CountedReducer`.
     """
 
+    summary = 'keep the most important patches, drop the rest'
     needs_cls_token = True
     can_protect = True
     keeps_places = True
@@ -71,7 +66,7 @@ class TopK(CountedReducer):
         return self.drop(tokens, score, index)
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Count the tokens of the body that a stage keeps."""
+        """Return the number of body tokens that a stage keeps."""
         available = tokens.body.size(1)
         if self.num_tokens is None:
             return math.ceil(self.keep_rates[stage] * available)

@@ -12,7 +12,7 @@ from mmclca.models.reduction.trace import Kept
 
 
 def slow_sample(cdf, num_tokens):
-    """Tokens of one image that are nearest to a point, the first of ties."""
+    """Return the tokens nearest to a point, first on ties."""
     K = num_tokens + 1
     points = torch.arange(1 / (2 * K), (2 * K - 1) / (2 * K), 1 / K)
     found = set()
@@ -28,31 +28,30 @@ def sampled(cdf, num_tokens):
 
 
 @pytest.mark.parametrize('num_tokens', [1, 2, 3, 6, 7, 18])
-def test_sample_is_the_nearest_token_to_each_point(num_tokens):
+def test_sample_equals_loop(num_tokens):
     for scores in torch.rand(20, 9).double() ** 4:
         cdf = (scores.cumsum(0) / scores.sum()).tolist()
         assert sampled(cdf, num_tokens) == slow_sample(cdf, num_tokens)
 
 
-def test_sample_of_tokens_with_equal_values_is_the_first():
-    cdf = [0.25, 0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
-    for num_tokens in range(1, 9):
-        expected = slow_sample(cdf, num_tokens)
-        assert sampled(cdf, num_tokens) == expected
-        assert not {1, 2, 4, 6} & set(expected)
+@pytest.mark.parametrize(
+    'cdf, num_tokens, expected',
+    [
+        ([0.125, 0.375, 0.875, 1.0], 1, [0]),  # the point is 0.25
+        ([0.25, 0.25, 0.25, 0.5, 0.5, 1.0, 1.0], 8, [0, 3, 5]),
+        ([0.9, 0.95, 1.0], 3, [0]),
+        ([0.0, 0.01, 0.02], 3, [2]),
+        ([1.0], 4, [0]),
+    ],
+)
+def test_sample_selects_first_token_if_distances_tie(
+    cdf, num_tokens, expected
+):
+    assert sampled(cdf, num_tokens) == expected
+    assert slow_sample(cdf, num_tokens) == expected
 
 
-def test_sample_half_way_between_two_tokens_is_the_first():
-    assert sampled([0.125, 0.375, 0.875, 1.0], 1) == [0]  # the point is 0.25
-
-
-def test_sample_reaches_neither_before_the_first_nor_after_the_last():
-    assert sampled([0.9, 0.95, 1.0], 3) == [0]
-    assert sampled([0.0, 0.01, 0.02], 3) == [2]
-    assert sampled([1.0], 4) == [0]
-
-
-def test_padding_ahead_is_never_sampled():
+def test_sample_never_selects_padding():
     for scores in torch.rand(20, 6).double() ** 4:
         cdf = (scores.cumsum(0) / scores.sum()).tolist()
         padded = [-torch.inf] * 3 + cdf
@@ -61,7 +60,7 @@ def test_padding_ahead_is_never_sampled():
             assert sampled(padded, num_tokens) == expected
 
 
-def test_significance_is_attention_of_cls_times_length_of_the_value():
+def test_significance_equals_loop():
     q, k, v = torch.randn(3, 2, 3, 6, 4).double().unbind(0)
     score = significance(Attended(q, k, v))
     for b in range(2):
@@ -75,7 +74,7 @@ def test_significance_is_attention_of_cls_times_length_of_the_value():
         assert torch.allclose(score[b], expected)
 
 
-def test_significance_adds_up_in_float32_at_least():
+def test_significance_is_summed_in_float32():
     q, k, v = torch.randn(3, 1, 2, 800, 4).bfloat16().unbind(0)
     score = significance(Attended(q, k, v))
     assert score.dtype == torch.float32
@@ -83,25 +82,25 @@ def test_significance_adds_up_in_float32_at_least():
 
 
 def attended(*rows):
-    """Images whose CLS attends to the tokens after it in these shares."""
+    """Attention with these CLS shares for the tokens after CLS."""
     share = torch.tensor(rows).double()
     share = torch.cat((torch.ones_like(share[:, :1]), share), dim=1)
     q = torch.ones(*share.shape, 1)[:, None].double()
     return Attended(q, share.log()[:, None, :, None], q)
 
 
-# the first image needs one token, the second all of them
+# the first image needs one token, the second needs all
 UNEVEN = ([0.97, 0.01, 0.01, 0.01], [0.1, 0.2, 0.09, 0.61])
 
 
 def uneven():
-    """A reducer, and a batch of images that keep 1 and 4 of 4 tokens."""
+    """Build a reducer, and two images that keep 1 and 4 of 4 tokens."""
     x = torch.randn(2, 5, 3).double()
     reducer = ATS(num_tokens=[4], num_patches=4, num_stages=1)
     return reducer, Tokens(x, num_pooled=5, num_patches=4)
 
 
-def test_shorter_images_are_padded_right_after_cls():
+def test_ats_pads_after_cls():
     reducer, tokens = uneven()
     kept = reducer.between(tokens, attended(*UNEVEN), 0)
     assert kept.weight.tolist() == [[1, 0, 0, 0, 1], [1, 1, 1, 1, 1]]
@@ -114,7 +113,7 @@ def test_shorter_images_are_padded_right_after_cls():
     assert torch.equal(alone.x[0], tokens.x[0, :2])
 
 
-def test_padding_is_no_key():
+def test_ats_padding_gets_no_attention():
     reducer, tokens = uneven()
     kept = reducer.between(tokens, attended(*UNEVEN), 0)
     bias = reducer.key_bias(kept)
@@ -126,7 +125,7 @@ def test_padding_is_no_key():
     assert (weights[1] > 0).all()
 
 
-def test_padding_is_not_in_the_average_of_the_cache():
+def test_cache_average_excludes_ats_padding():
     reducer, tokens = uneven()
     kept = reducer.between(tokens, attended(*UNEVEN), 0)
     average = CrossLayerCache(embed_dims=3).entry(kept)[0]
@@ -134,7 +133,7 @@ def test_padding_is_not_in_the_average_of_the_cache():
     assert torch.allclose(average[1, 0], tokens.x[1, 1:].mean(0))
 
 
-def test_padding_is_never_sampled_again():
+def test_ats_never_samples_padding_in_later_stages():
     reducer, tokens = uneven()
     kept = reducer.between(tokens, attended(*UNEVEN), 0)
     longer = kept.append(torch.randn(2, 1, 3).double())
@@ -146,20 +145,20 @@ def test_padding_is_never_sampled_again():
     assert torch.equal(again.x[1], longer.x[1, :5])
 
 
-def test_length_is_fixed_where_shapes_must_be_static():
+def test_ats_length_is_fixed_if_compiled():
     reducer, tokens = uneven()
     reducer.num_tokens = [2]
     seen = attended(UNEVEN[0], UNEVEN[0])
     assert reducer.between(tokens, seen, 0).x.size(1) == 2
     with compiling():
         fixed = reducer.between(tokens, seen, 0)
-    assert fixed.x.size(1) == 1 + 3  # rounding may make one point more
+    assert fixed.x.size(1) == 1 + 3  # rounding may add one point
     assert fixed.weight.tolist() == [[1, 0, 0, 1]] * 2
 
 
 @pytest.mark.parametrize('cache', [None, CACHE])
-def test_images_keep_different_numbers_of_tokens(cache):
-    """What the tests of independence depend on: there is padding at all."""
+def test_ats_token_counts_differ_between_images(cache):
+    """Ensure that the batch tests include padding."""
     reducer = dict(type='mmclca.ATS', keep_rate=0.7)
     config = vit(reducer=reducer, reduce_at=REDUCE_AT, cache=cache)
     model = build(config).eval()
@@ -176,7 +175,7 @@ def test_images_keep_different_numbers_of_tokens(cache):
         assert leaving == max(counts[layer][1] for counts in alone)
 
 
-def test_trace_gives_padding_no_patch():
+def test_ats_trace_excludes_padding():
     reducer, tokens = uneven()
     kept = reducer.between(tokens, attended(*UNEVEN), 0)
     rows = torch.eye(5)[None, :, 1:].expand(2, -1, -1)
@@ -184,13 +183,13 @@ def test_trace_gives_padding_no_patch():
     assert weights[0].tolist() == [[0] * 4] * 4 + [[1, 0, 0, 0]]
 
 
-def test_values_that_are_not_finite_choose_a_token():
+def test_sample_returns_tokens_if_values_are_nan():
     values = torch.tensor([[torch.nan] * 4, [0.1, 0.5, torch.nan, torch.nan]])
     assert sample(values, 3).shape == (2, 4)
 
 
 @torch.no_grad()
-def test_float16_images_of_large_values_are_no_index_error():
+def test_ats_handles_float16_overflow():
     reducer = dict(type='mmclca.ATS', keep_rate=0.5)
     model = build(vit(reducer=reducer, reduce_at=REDUCE_AT)).eval()
     x = torch.full((1, 3, 32, 32), 1e4, dtype=torch.float16)

@@ -2,14 +2,16 @@
 import numpy as np
 import pytest
 import torch
-from small_models import vit
+from small_models import build, images, token_counts, vit
 
+import mmclca
 from mmclca.models import TokenReducer
+from mmclca.models.reduction.reducers.base import CountedReducer
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 
 
-def test_as_it_stands_it_reduces_nothing():
+def test_base_reducer_reduces_nothing():
     reducer, tokens = TokenReducer(), Tokens(torch.randn(1, 3, 4))
     assert reducer.before(tokens, 0) is tokens
     assert reducer.between(tokens, None, 0) is tokens
@@ -19,7 +21,7 @@ def test_as_it_stands_it_reduces_nothing():
     assert not list(reducer.parameters())
 
 
-def test_the_backbone_says_what_a_config_need_not():
+def test_backbone_fills_in_reducer_sizes():
     backbone = MODELS.build(
         vit(img_size=(32, 48), reducer=dict(type='mmclca.TopK'), reduce_at=[2])
     )
@@ -37,34 +39,75 @@ def test_the_backbone_says_what_a_config_need_not():
         (np.float32(0.5), (0.5, 0.5)),
     ],
 )
-def test_keep_rate_is_a_number_or_one_per_stage(keep_rate, expected):
+def test_keep_rate_is_expanded_to_all_stages(keep_rate, expected):
     reducer = TokenReducer(keep_rate, num_stages=2)
     assert reducer.keep_rates == expected
 
 
+COUNTED = sorted(
+    name
+    for name in mmclca.models.reduction.reducers.__all__
+    if issubclass(MODELS.get(f'mmclca.{name}'), CountedReducer)
+)
+
+
 @pytest.mark.parametrize(
-    'keep_rate, named',
+    'keep_rate, counts',
     [
-        (0, 'keep_rate=0: 0 is not allowed'),
-        (-0.5, 'keep_rate=-0.5: -0.5 is not allowed'),
-        (1.1, 'keep_rate=1.1: 1.1 is not allowed'),
-        (float('nan'), 'nan is not allowed'),
-        (None, 'keep_rate=None: None is not allowed'),
-        ([0.5, 2], r'keep_rate=\[0.5, 2\]: 2 is not allowed'),
-        ((0.5, '.5'), "'.5' is not allowed"),
-        (True, 'keep_rate=True: True is not allowed'),
-        ([0.5, False], 'False is not allowed'),
-        ('.5', "keep_rate='.5': '.' is not allowed"),
+        (1, [196, 196, 196]),
+        (0.7, [137, 96, 67]),
+        (0.5, [98, 49, 24]),
+        (0.25, [49, 12, 3]),
+        (0.1, [19, 1, 1]),  # at least one: 0.001 * 196 rounds to 0
+        ((1, 0.5, 0.25), [196, 98, 24]),
+        ((0.1, 0.01, 1), [19, 1, 1]),
     ],
 )
-def test_keep_rate_outside_of_0_to_1(keep_rate, named):
-    allowed = '.*above 0 and at most 1'
-    with pytest.raises(ValueError, match=named + allowed):
-        TokenReducer(keep_rate, num_stages=2)
+def test_count_is_a_share_of_initial_patches(keep_rate, counts):
+    method = CountedReducer(keep_rate, num_patches=196, num_stages=3)
+    assert [method.count(stage) for stage in range(3)] == counts
+    assert method.count(-1) == 196
 
 
-@pytest.mark.parametrize('keep_rate', [(), (0.5,), [0.5, 0.5, 0.5]])
-def test_keep_rates_of_another_number_than_the_stages(keep_rate):
-    named = f'has {len(keep_rate)} entries for 2 stages .*one per stage'
-    with pytest.raises(ValueError, match=named):
-        TokenReducer(keep_rate, num_stages=2)
+def test_count_uses_power_if_rates_are_equal():
+    for single in (0.7, 0.9, 0.3):
+        rates = (single,) * 3
+        for keep_rate in (single, rates):
+            method = CountedReducer(keep_rate, num_patches=10**6, num_stages=3)
+            for stage in range(3):
+                expected = int(10**6 * single ** (stage + 1))
+                assert method.count(stage) == expected
+                assert method.share(stage) == single ** (stage + 1)
+
+
+def test_count_scales_with_image_size():
+    method = CountedReducer(0.5, num_patches=196, num_stages=2)
+    tokens = Tokens(torch.zeros(1, 1, 1), num_patches=784)
+    assert method.count_for(tokens, 0) == method.count(0, 784) == 392
+    method = CountedReducer(num_tokens=[100, 7], num_patches=196, num_stages=2)
+    assert method.count_for(tokens, 0) == 100
+    assert [method.count(s, 50) for s in (-1, 0, 1)] == [50, 50, 7]
+    assert method.share(1) == 7 / 196
+
+
+@pytest.mark.parametrize('name', COUNTED)
+def test_reducer_has_a_summary(name):
+    assert MODELS.get(name).summary
+
+
+@pytest.mark.parametrize('name', COUNTED)
+@pytest.mark.parametrize(
+    'reduce_at, counts', [((1, 2, 3), [10, 8, 5]), ((0, 1, 2), [16, 9, 9])]
+)
+def test_num_tokens_are_kept_in_all_stages(name, reduce_at, counts):
+    reducer = dict(type=f'mmclca.{name}', num_tokens=counts)
+    config = vit(reduce_at[-1] + 2, reducer=reducer, reduce_at=reduce_at)
+    with torch.no_grad():
+        found = token_counts(build(config).eval(), images(1))
+    left = [found[i][1] - 1 for i in reduce_at]
+    if name == 'EViT':  # the fused token, unless all tokens are kept
+        counts = [n + (n < 16) for n in counts]
+    if name == 'ATS':  # maximum per image
+        assert all(a <= b for a, b in zip(left, counts, strict=True))
+    else:
+        assert left == counts

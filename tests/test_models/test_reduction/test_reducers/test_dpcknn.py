@@ -11,7 +11,7 @@ B, C, P = 2, 8, 12
 
 
 def toy(**options):
-    """A reducer of one stage; CLS, the patches and two cached tokens."""
+    """Build a reducer with one stage; CLS, patches and two cached tokens."""
     method = DPCKNN(
         0.5, embed_dims=C, num_patches=P, num_stages=1, **options
     ).double()
@@ -22,7 +22,7 @@ def toy(**options):
 
 
 @pytest.mark.parametrize('equal_weight', [False, True])
-def test_clusters_are_averages_weighted_with_a_learned_score(equal_weight):
+def test_dpcknn_averages_with_learned_weights(equal_weight):
     method, tokens = toy(equal_weight=equal_weight)
     merged = method.before(tokens, 0)
     y = tokens.x[:, 1 : 1 + P]
@@ -44,12 +44,12 @@ def test_clusters_are_averages_weighted_with_a_learned_score(equal_weight):
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_large_scores_do_not_overflow(dtype):
+def test_dpcknn_is_finite_if_scores_are_large(dtype):
     method, tokens = toy()
     method.to(dtype)
     tokens = tokens.with_x(tokens.x.to(dtype))
     made = []
-    for bias in (20, 200):  # the same for all tokens of a cluster
+    for bias in (20, 200):  # a shift of all scores cancels
         torch.nn.init.constant_(method.stages[0].score.bias, bias)
         made.append(method.before(tokens, 0).x)
     assert torch.allclose(*made, atol=1e-4)
@@ -57,7 +57,7 @@ def test_large_scores_do_not_overflow(dtype):
     assert method.stages[0].score.weight.grad.isfinite().all()
 
 
-def test_cls_and_cached_tokens_stay_as_they_are():
+def test_dpcknn_keeps_cls_and_cached_tokens():
     method, tokens = toy()
     merged = method.before(tokens, 0)
     assert merged.x.shape == (B, 1 + 6 + 2, C)
@@ -67,7 +67,7 @@ def test_cls_and_cached_tokens_stay_as_they_are():
     assert merged.num_pooled == 9
 
 
-def test_noise_in_training_only():
+def test_dpcknn_noise_is_used_in_training_only():
     method, tokens = toy()
     tokens.x[:, 1:13:2] = tokens.x[:, 1:2]
     tokens.x[:, 2:14:2] = tokens.x[:, 2:3]
@@ -78,15 +78,8 @@ def test_noise_in_training_only():
     assert any(not torch.equal(drawn[0], target) for target in drawn)
 
 
-def test_all_stages_but_the_last_leave_enough_neighbors():
+def test_dpcknn_counts_leave_enough_neighbors():
     method = DPCKNN(0.1, num_patches=196, num_stages=3)
     assert [method.count(stage) for stage in range(3)] == [19, 5, 1]
     method = DPCKNN(0.1, num_patches=196, num_stages=3, num_neighbors=2)
     assert [method.count(stage) for stage in range(3)] == [19, 2, 1]
-
-
-@pytest.mark.parametrize('num_neighbors', [0, 13, -1, 2.5, '5', True, None])
-def test_number_of_neighbors_that_there_are_not(num_neighbors):
-    named = f'num_neighbors={num_neighbors!r} must be an integer, 1 to 12'
-    with pytest.raises(ValueError, match=named):
-        DPCKNN(num_patches=P, num_neighbors=num_neighbors)

@@ -6,8 +6,8 @@ from torch.nn.functional import gelu, layer_norm
 
 from mmclca.models import DynamicViT
 from mmclca.models.reduction.attention import masked_softmax
-from mmclca.models.reduction.reducers.dynamic_vit import Predictor, draw
-from mmclca.models.reduction.tokens import Tokens, from_start
+from mmclca.models.reduction.reducers.dynamic_vit import Predictor, sample_kept
+from mmclca.models.reduction.tokens import Tokens, initial_tokens
 from mmclca.models.reduction.trace import Appended, Kept, Masked
 
 B, N, C = 2, 6, 8
@@ -18,7 +18,7 @@ def random_counts():
 
 
 def slow_predict(predictor, y, counts):
-    """Log-probabilities of one image, token by token."""
+    """Compute log-probabilities for one image by a loop."""
     norm, linear, _ = predictor.in_conv
     first, _, second, _, third, _ = predictor.out_conv
     seen = [
@@ -37,7 +37,7 @@ def slow_predict(predictor, y, counts):
     return torch.stack(scores)
 
 
-def test_predictor_sees_the_token_and_the_average_of_those_that_count():
+def test_predictor_equals_loop():
     predictor = Predictor(C).double()
     for parameter in predictor.parameters():
         torch.nn.init.normal_(parameter)
@@ -48,13 +48,13 @@ def test_predictor_sees_the_token_and_the_average_of_those_that_count():
         assert torch.allclose(scores[b], expected)
 
 
-def test_predictor_answers_where_no_token_counts():
+def test_predictor_is_finite_if_all_tokens_are_dropped():
     scores = Predictor(C)(torch.randn(1, N, C), torch.zeros(1, N))
     assert scores.isfinite().all()
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_masked_softmax_is_that_of_a_loop(dtype):
+def test_masked_softmax_equals_loop(dtype):
     logits = 5 * torch.randn(B, 2, N, N, dtype=dtype)
     decision = random_counts().to(dtype)
     weights = masked_softmax(logits, decision)
@@ -69,7 +69,7 @@ def test_masked_softmax_is_that_of_a_loop(dtype):
             assert torch.allclose(weights[b, 1, i].double(), expected)
 
 
-def test_masked_softmax_is_the_softmax_where_nothing_is_dropped():
+def test_masked_softmax_equals_softmax_if_all_tokens_are_kept():
     logits = 100 * torch.randn(B, 2, N, N)
     weights = masked_softmax(logits, torch.ones(1, N))
     assert torch.allclose(weights, logits.softmax(-1), atol=1e-5)
@@ -77,30 +77,24 @@ def test_masked_softmax_is_the_softmax_where_nothing_is_dropped():
     assert half.dtype == torch.bfloat16
 
 
-def test_masked_softmax_carries_gradients_to_the_decision():
+def test_masked_softmax_has_gradients_of_decision():
     decision = random_counts().requires_grad_()
     logits = torch.randn(B, 2, N, N).double()
     masked_softmax(logits, decision)[:, :, 0, 1].sum().backward()
-    assert (decision.grad[:, 1:] != 0).all()  # CLS sees itself in any case
+    assert (decision.grad[:, 1:] != 0).all()  # CLS always attends to itself
 
 
-def test_draw_keeps_cls_and_never_what_was_dropped():
+def test_sample_kept_excludes_dropped_tokens():
     counts = random_counts()
     scores = torch.randn(B, N, 2).double().log_softmax(-1)
     total = torch.zeros(B, N)
     for _ in range(2000):
-        drawn = draw(scores, counts)
+        drawn = sample_kept(scores, counts)
         assert (drawn[:, 0] == 1).all()
         assert set(drawn.unique().tolist()) <= {0, 1}
         total += drawn[:, 1:]
     expected = scores[..., 0].exp() * counts
     assert torch.allclose(total / 2000, expected.float(), atol=0.05)
-
-
-def test_draw_carries_gradients_to_the_scores():
-    scores = torch.randn(B, N, 2).requires_grad_()
-    draw(scores, torch.ones(B, N)).square().sum().backward()
-    assert scores.grad.any()
 
 
 def reducer(**options):
@@ -109,7 +103,7 @@ def reducer(**options):
 
 
 @pytest.mark.parametrize('keep_rate', [0.5, (0.7, 0.5, 0.1)])
-def test_ratio_loss_is_the_mean_over_stages_and_images(keep_rate):
+def test_ratio_loss_equals_loop(keep_rate):
     method = reducer(keep_rate=keep_rate)
     decisions = [torch.randint(0, 2, (B, n)).double() for n in (17, 17, 20)]
     trace = [Masked(d) for d in decisions]
@@ -125,7 +119,7 @@ def test_ratio_loss_is_the_mean_over_stages_and_images(keep_rate):
     assert torch.allclose(heavy.loss(tokens)['loss_ratio'], 5 * total)
 
 
-def test_ratio_loss_draws_to_the_numbers_of_tokens():
+def test_ratio_loss_is_zero_if_num_tokens_are_met():
     method = reducer(num_tokens=(8, 4, 2))
     decisions = [torch.zeros(1, 17) for _ in range(3)]
     for decision, kept in zip(decisions, (8, 4, 2), strict=True):
@@ -134,12 +128,12 @@ def test_ratio_loss_draws_to_the_numbers_of_tokens():
     assert method.loss(Tokens(decisions[0], trace=trace))['loss_ratio'] == 0
 
 
-def test_no_ratio_loss_in_evaluation():
+def test_ratio_loss_is_empty_in_evaluation():
     trace = [Kept(torch.zeros(1, 2).long())]
     assert reducer().loss(Tokens(torch.zeros(1, 2, C), trace=trace)) == {}
 
 
-def test_training_masks_and_removes_nothing():
+def test_dynamic_vit_masks_without_removal_in_training():
     method = reducer(keep_rate=0.5).train()
     tokens = Tokens(torch.randn(B, 17, C), num_patches=16)
     first = method.before(tokens, 0)
@@ -152,7 +146,7 @@ def test_training_masks_and_removes_nothing():
     assert 0 < first.weight[:, 1:].mean() < 1
 
 
-def test_evaluation_keeps_the_tokens_rated_best_in_their_order():
+def test_dynamic_vit_keeps_best_tokens_in_evaluation():
     method = build(
         dict(
             type='mmclca.DynamicViT',
@@ -171,22 +165,22 @@ def test_evaluation_keeps_the_tokens_rated_best_in_their_order():
     assert kept.weight is None
 
 
-def test_from_start_is_0_for_what_the_cache_put_back():
+def test_initial_tokens_exclude_recovered_tokens():
     x = torch.randn(B, 5, C)  # CLS and 4 patches
     tokens = Tokens(x, num_patches=4)
-    assert from_start(tokens).tolist() == [[1] * 4] * B
+    assert initial_tokens(tokens).tolist() == [[1] * 4] * B
     tokens = tokens.append(x[:, :1])  # a CLR token
-    assert from_start(tokens).tolist() == [[1] * 5] * B
+    assert initial_tokens(tokens).tolist() == [[1] * 5] * B
     index = torch.tensor([[0, 5, 2], [0, 1, 4]])
     tokens = tokens.gather(index).append(x[:, :2])
-    assert from_start(tokens).tolist() == [[1, 1, 0, 0]] * B
+    assert initial_tokens(tokens).tolist() == [[1, 1, 0, 0]] * B
     index = torch.tensor([[0, 3, 1], [0, 1, 2]])
     tokens = tokens.gather(index).append(x[:, :1])
-    assert from_start(tokens).tolist() == [[0, 1, 0], [1, 1, 0]]
+    assert initial_tokens(tokens).tolist() == [[0, 1, 0], [1, 1, 0]]
     assert [type(r) for r in tokens.trace[:2]] == [Appended, Kept]
 
 
-def test_numbers_of_tokens_hold_with_a_cache_too():
+def test_dynamic_vit_num_tokens_hold_with_cache():
     reducer = dict(type='mmclca.DynamicViT', num_tokens=(9, 5, 2))
     for cache in (None, CACHE):
         config = vit(reducer=reducer, reduce_at=REDUCE_AT, cache=cache)
@@ -195,7 +189,7 @@ def test_numbers_of_tokens_hold_with_a_cache_too():
         assert [counts[i][1] for i in REDUCE_AT] == [10, 6, 3]
 
 
-def test_a_token_masked_in_training_reaches_no_other():
+def test_masked_token_does_not_affect_others():
     config = vit(reducer=dict(type='mmclca.DynamicViT'), reduce_at=(1, 2))
     model = build({**config, 'arch': {**config['arch'], 'num_layers': 3}})
     model.double().train()
@@ -214,7 +208,7 @@ def test_a_token_masked_in_training_reaches_no_other():
     assert moved.max() < 1e-5  # epsilon of the softmax
 
 
-def test_evaluation_leaves_recovered_tokens_out_of_the_average():
+def test_predictor_ignores_recovered_tokens_in_evaluation():
     method = reducer(keep_rate=0.5).double().eval()
     seen = []
     method.stages[0].register_forward_hook(
@@ -227,7 +221,7 @@ def test_evaluation_leaves_recovered_tokens_out_of_the_average():
     assert seen == [[[1, 1, 0, 0]]]
 
 
-def test_the_first_are_kept_where_only_recovered_tokens_are_left():
+def test_dynamic_vit_keeps_first_tokens_if_all_are_recovered():
     method = build(
         dict(type='mmclca.DynamicViT', embed_dims=C, num_patches=16)
     ).eval()
@@ -238,7 +232,7 @@ def test_the_first_are_kept_where_only_recovered_tokens_are_left():
     assert kept.trace[-1].index.tolist() == [[0, 1, 2, 3, 4, 5]]
 
 
-def test_attention_is_fused_in_evaluation():
+def test_dynamic_vit_softmax_is_fused_in_evaluation():
     tokens = Tokens(torch.randn(1, 17, C), num_patches=16)
     assert reducer().eval().softmax(tokens) is None
     logits = torch.randn(1, 2, 17, 17)

@@ -19,7 +19,7 @@ def toy(**options):
 
 
 def check(kept, tokens, medoids):
-    """CLS and the medoids are kept, just as they are."""
+    """Check that CLS and the medoids are kept unchanged."""
     assert [type(record) for record in kept.trace] == [Kept]
     for b in range(B):
         index = [0, *(medoid + 1 for medoid in medoids[b].tolist())]
@@ -27,16 +27,14 @@ def check(kept, tokens, medoids):
 
 
 @pytest.mark.parametrize('num_iterations', [0, 3])
-def test_medoids_of_the_tokens_weighted_with_the_attention_of_cls(
-    num_iterations,
-):
+def test_kmedoids_weights_are_cls_attention(num_iterations):
     method, tokens, attended = toy(num_iterations=num_iterations)
     weight = attended.cls_attn().mean(dim=1)[:, 1:]
     medoids = k_medoids(tokens.x[:, 1:], weight, 4, num_iterations)
     check(method.between(tokens, attended, 0), tokens, medoids)
 
 
-def test_medoids_of_the_tokens_weighted_with_the_attention_of_all():
+def test_kmedoids_weights_are_received_attention_if_set():
     method, tokens, attended = toy(attention_of_all=True)
     logits = attended.q @ attended.k.transpose(2, 3) / 3**0.5
     weight = logits.softmax(-1).sum(dim=(1, 2))[:, 1:]
@@ -47,17 +45,10 @@ def test_medoids_of_the_tokens_weighted_with_the_attention_of_all():
     assert not torch.equal(other.between(tokens, attended, 0).x, kept.x)
 
 
-def test_fewer_tokens_than_medoids_are_all_kept():
+def test_kmedoids_keeps_all_tokens_if_few_remain():
     method, _, _ = toy()
     method.num_tokens = [9]
     tokens = Tokens(torch.randn(1, 4, C), num_patches=N - 1)
     q, k, v = torch.randn(3, 1, 2, 4, 3).unbind(0)
     kept = method.between(tokens, Attended(q, k, v), 0)
     assert sorted(kept.trace[0].index[0].tolist()) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize('num_iterations', [-1, 1.5, '3', True, None])
-def test_number_of_iterations_that_there_is_not(num_iterations):
-    named = f'num_iterations={num_iterations!r} must be an integer, 0 or more'
-    with pytest.raises(ValueError, match=named):
-        KMedoids(num_iterations=num_iterations)

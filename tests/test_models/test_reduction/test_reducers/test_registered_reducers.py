@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What holds for every reducer; a new one is tested by being registered."""
+"""Properties shared by all reducers."""
 
 from copy import deepcopy
 from unittest.mock import patch
@@ -22,7 +22,6 @@ from small_models import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import mmclca
 from mmclca.registry import MODELS
 
 KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
@@ -35,11 +34,11 @@ BACKBONES = (
     dict(qkv_bias=False),
     dict(layer_scale_init_value=0.1, branches=2),
 )
-PLACES = (  # of the cache, and of what is read
+PLACES = (  # settings of cache and output
     dict(cache=None),
     dict(cache=CACHE, num_registers=2),
     dict(cache=CACHE, out_type='avg_featmap'),
-    dict(  # nothing to recover at 0
+    dict(  # empty recovery at layer 0
         cache=dict(CACHE, num_tokens=2, with_gap=False),
         num_layers=6,
         reduce_at=(0, 1, 4),
@@ -53,14 +52,14 @@ def name(request):
 
 
 def reduced(name, keep_rate=0.5, cache=CACHE, **options):
-    """Config of a backbone that reduces after layers 3, 6 and 9."""
+    """Backbone config with reductions after layers 3, 6 and 9."""
     options.setdefault('reduce_at', REDUCE_AT)
     reducer = dict(type=f'mmclca.{name}', keep_rate=keep_rate)
     return vit(reducer=reducer, cache=cache, **options)
 
 
 def without_cls_position(backbone):
-    """As after loading weights with no position for CLS."""
+    """Mimic loaded weights without a position for CLS."""
     with torch.no_grad():
         backbone.pos_embed[:, 0] = 0
         if backbone.cache is not None and backbone.cache.num_tokens > 0:
@@ -71,12 +70,8 @@ def samples(batch):
     return [DataSample().set_gt_label(i % 5) for i in range(batch)]
 
 
-def test_the_reducers_of_this_package_are_found():
-    assert set(mmclca.models.reduction.reducers.__all__) <= set(REDUCERS)
-
-
 def check_training(model, x):
-    """All parameters that take part have finite gradients."""
+    """Check that all used parameters have finite gradients."""
     model.train().zero_grad()
     losses = model(x, samples(len(x)), mode='loss')
     model.parse_losses(losses)[0].backward()
@@ -85,7 +80,7 @@ def check_training(model, x):
 
 
 def check_counts(counts, num_patches, cache):
-    """Tokens are lost in reducing layers only, and come back as cached."""
+    """Check token counts: reductions remove tokens, the cache adds them."""
     num_clr = cache.get('num_tokens', 1) if cache else 0
     entry = num_clr + cache.get('with_gap', True) if cache else 0
     recovered = {3: 3 * entry, 6: 3 * entry, 9: 3 * entry, 10: entry}
@@ -93,7 +88,7 @@ def check_counts(counts, num_patches, cache):
     for i, (entering, leaving) in enumerate(counts):
         assert entering == expected, i
         if i in REDUCE_AT:
-            assert 2 <= leaving <= entering, i  # CLS and one more
+            assert 2 <= leaving <= entering, i  # CLS and at least one token
         else:
             assert leaving == entering, i
         expected = leaving + recovered.get(i, 0)
@@ -106,7 +101,7 @@ def check_counts(counts, num_patches, cache):
     cache=CACHES,
     cla=(False, True),
 )
-def test_token_counts_and_logits(name, keep_rate, size, cache, cla):
+def test_counts_and_logits_of_a_model(name, keep_rate, size, cache, cla):
     *size, patch = size
     options = dict(img_size=size, patch_size=patch)
     backbone = reduced(name, keep_rate, cache, **options)
@@ -122,7 +117,7 @@ def test_token_counts_and_logits(name, keep_rate, size, cache, cla):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('keep_rate', [0.7, 0.1])
-def test_training_and_evaluation_at_448_pixels(name, keep_rate):
+def test_model_trains_and_evaluates_at_448_pixels(name, keep_rate):
     backbone = reduced(name, keep_rate, img_size=448, patch_size=16)
     model = build(classifier(backbone, cla=True))
     x = images(2, 448)
@@ -133,7 +128,7 @@ def test_training_and_evaluation_at_448_pixels(name, keep_rate):
         assert model(x).isfinite().all()
 
 
-def test_input_of_another_size_than_the_backbone_is_built_for(name):
+def test_model_accepts_other_image_sizes(name):
     model = build(classifier(reduced(name), cla=True)).eval()
     with torch.no_grad():
         for size in ((32, 32), (40, 24), (30, 51), (8, 16)):
@@ -141,7 +136,7 @@ def test_input_of_another_size_than_the_backbone_is_built_for(name):
 
 
 @pytest.mark.parametrize('cla', [False, True])
-def test_every_parameter_has_a_gradient(name, cla):
+def test_all_parameters_have_gradients(name, cla):
     model = build(classifier(reduced(name), cla))
     check_training(model, images(4))
     for key, grad in gradients(model.backbone).items():
@@ -157,7 +152,7 @@ def test_every_parameter_has_a_gradient(name, cla):
     cla=(False, True),
     cls_position=(False, True),
 )
-def test_every_kind_of_backbone_trains_in_every_dtype(
+def test_backbone_trains_in_all_dtypes(
     name, keep_rate, cache, options, dtype, cla, cls_position
 ):
     backbone = reduced(name, keep_rate, cache, **SHORT, **options)
@@ -175,8 +170,8 @@ def test_every_kind_of_backbone_trains_in_every_dtype(
 
 
 @each_pair(name=REDUCERS, keep_rate=(0.9, 0.5, 0.25, 0.1), options=PLACES)
-def test_logits_of_an_image_are_its_own(name, keep_rate, options):
-    """Also where they are of the average of all tokens."""
+def test_logits_do_not_depend_on_the_batch(name, keep_rate, options):
+    """Includes outputs that average all tokens."""
     backbone = reduced(name, keep_rate, **options)
     cla = 'out_type' not in options
     model = build(classifier(backbone, cla)).double().eval()
@@ -191,10 +186,10 @@ def test_logits_of_an_image_are_its_own(name, keep_rate, options):
     assert (logits[0] - logits[1]).abs().max() > 1e-3
 
 
-def test_without_a_token_before_the_patches(name):
-    """Methods that ask CLS refuse it; the others train and tell images apart.
+def test_reducer_trains_or_is_refused_if_cls_is_missing(name):
+    """Methods with CLS attention are refused, the rest train.
 
-    ``KMedoids`` asks CLS, unless told to ask all tokens.
+    ``KMedoids`` needs CLS unless it uses the attention of all tokens.
     """
     backbone = reduced(
         name,
@@ -218,7 +213,7 @@ def test_without_a_token_before_the_patches(name):
     torch.testing.assert_close(together, alone)
 
 
-def test_evaluation_gives_the_same_bits_twice_and_in_a_copy(name):
+def test_evaluation_is_bitwise_repeatable(name):
     backbone = reduced(name, drop_rate=0.2, drop_path_rate=0.2)
     model = build(classifier(backbone, cla=True)).eval()
     x = images()
@@ -228,7 +223,7 @@ def test_evaluation_gives_the_same_bits_twice_and_in_a_copy(name):
         assert torch.equal(deepcopy(model)(x), logits)
 
 
-def test_state_dict_goes_around(name):
+def test_state_dict_restores_logits(name):
     config = classifier(reduced(name), cla=True)
     first, second = build(config).eval(), build(config).eval()
     x = images()
@@ -238,7 +233,7 @@ def test_state_dict_goes_around(name):
         assert torch.equal(first(x), second(x))
 
 
-def test_mixed_precision_stays_near_full_precision(name):
+def test_mixed_precision_logits_are_close(name):
     model = build(classifier(reduced(name, keep_rate=1), cla=True)).eval()
     x = images()
     with torch.no_grad():
@@ -248,7 +243,7 @@ def test_mixed_precision_stays_near_full_precision(name):
     assert (logits - expected).abs().max() < 0.1 * expected.abs().max()
 
 
-def test_mixed_precision_trains_in_full_precision(name):
+def test_mixed_precision_gradients_are_float32(name):
     model = build(classifier(reduced(name), cla=True)).train()
     with torch.autocast('cpu', torch.bfloat16):
         losses = model(images(4), samples(4), mode='loss')
@@ -258,7 +253,7 @@ def test_mixed_precision_trains_in_full_precision(name):
         assert grad.isfinite().all(), key
 
 
-def test_recomputing_activations_changes_no_gradient(name):
+def test_checkpointing_keeps_gradients(name):
     options = dict(SHORT, drop_rate=0.1, drop_path_rate=0.2)
     config = classifier(reduced(name, **options), cla=True)
     plain = build(config).double()
@@ -279,7 +274,7 @@ def test_recomputing_activations_changes_no_gradient(name):
 
 
 class LargestMap(TorchDispatchMode):
-    """Records tensors in memory with two dimensions as long as a sequence."""
+    """Record tensors in memory with two dimensions as long as a sequence."""
 
     def __init__(self, lengths):
         super().__init__()
@@ -298,7 +293,7 @@ class LargestMap(TorchDispatchMode):
         return out
 
 
-def test_no_map_of_all_pairs_of_tokens_is_made_at_inference(name):
+def test_inference_builds_no_attention_map(name):
     model = build(reduced(name, img_size=144)).eval()  # 18 x 18 patches
     x = images(2, 144)
     with torch.no_grad():
@@ -310,7 +305,7 @@ def test_no_map_of_all_pairs_of_tokens_is_made_at_inference(name):
     assert seen.found == []
 
 
-def test_a_map_of_all_pairs_would_be_seen():
+def test_attention_map_would_be_detected():
     q = torch.randn(1, 2, 50, 8)
     with LargestMap({50}) as seen:
         torch.nn.functional.scaled_dot_product_attention(q, q, q)

@@ -1,0 +1,134 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""TransFG and FFVT: attention selects the input tokens of the last block."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
+
+from ..reduction.attention import Attended
+from ..reduction.trace import Kept
+from .vit import BaselineViT
+
+
+@torch.no_grad()
+def select_parts(row: Tensor, maps: Sequence, multiply: Callable) -> Tensor:
+    """Select the patch with the highest attention rollout per head, (B, H).
+
+    Only the CLS row of the product over all layers is needed: one
+    row-by-matrix product per layer, starting at the last, without identity.
+    ``row`` (B, H, 1, N) is the CLS row in the last layer; ``multiply(row,
+    attn)`` multiplies it by an entry of ``maps``. CLS, token 0, is never
+    selected.
+    """
+    for attn in reversed(maps[:-1]):
+        row = multiply(row, attn)
+    return row[:, :, 0, 1:].argmax(dim=-1) + 1
+
+
+def multiply_by_map(row: Tensor, attended: Attended, chunk_size=128) -> Tensor:
+    """Multiply a row by an attention map, recomputed in chunks of queries."""
+    queries = attended.q.split(chunk_size, dim=2)
+    parts = zip(row.split(chunk_size, dim=-1), queries, strict=True)
+    return sum(part @ attended.weights(q) for part, q in parts)
+
+
+class AttentionMaps(list):
+    """A softmax for :func:`.attention.attend` that stores its outputs."""
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Map logits (B, H, N, N) to attention weights."""
+        self.append(logits.softmax(dim=-1))
+        return self[-1]
+
+
+@MODELS.register_module()
+class TransFG(BaselineViT):
+    """TransFG: the last block processes CLS and one patch per head.
+
+    `TransFG: A Transformer Architecture for Fine-grained Recognition
+    <https://arxiv.org/abs/2103.07976>`_. Patches overlap if ``stride`` is less
+    than ``patch_size``; it is 12 in the public recipe. For its contrastive
+    loss use :class:`ContrastiveClassifier`.
+
+    Args:
+        keep_maps (bool): Whether to keep the attention maps of all layers for
+            the rollout, as in the public code: 1 GB per image for an
+            overlapping ViT-B/16 at 448 px. False uses fused attention and
+            recomputes the maps in chunks of queries. Defaults to True.
+        **vit: Arguments of :class:`BaselineViT`.
+
+    Raises:
+        ValueError: See :class:`BaselineViT`; if the image has fewer patches
+            than heads.
+    """
+
+    def __init__(self, *args, keep_maps: bool = True, **vit):
+        super().__init__(*args, **vit)
+        self.keep_maps = keep_maps
+
+    @property
+    def num_parts(self) -> int:
+        """Number of selected patches, one per head."""
+        return self.arch_settings['num_heads']
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
+        x, maps = self.embed_tokens(x), AttentionMaps()
+        softmax = maps if self.keep_maps else None
+        for layer in self.layers:
+            x, attended = self.run_layer(layer, x, softmax)
+            if not self.keep_maps:
+                maps.append(attended)
+        row = attended.cls_attn().unsqueeze(2)
+        multiply = torch.matmul if self.keep_maps else multiply_by_map
+        parts = select_parts(row, maps, multiply)
+        return self.run_last_block(x[:, :1], Kept(parts).apply(x))
+
+
+def mutual_attention(attended: Attended) -> Tensor:
+    """Score tokens by attention from and to CLS, (B, N).
+
+    The mutual attention of `FFVT`: the softmax of the CLS query over all keys
+    times the softmax of the CLS key over all queries, each averaged over
+    heads. One row and one column, O(N).
+    """
+    column = Attended(attended.k, attended.q, attended.v)
+    return attended.cls_attn().mean(dim=1) * column.cls_attn().mean(dim=1)
+
+
+@MODELS.register_module()
+class FFVT(BaselineViT):
+    """Feature fusion vision transformer: selects tokens in every layer.
+
+    `Feature Fusion Vision Transformer for Fine-Grained Visual Categorization
+    <https://arxiv.org/abs/2107.02341>`_. The last block processes CLS and
+    ``num_tokens`` output tokens of each layer before it. As in the public
+    code, these may include CLS.
+
+    Args:
+        num_tokens (int): Number of selected tokens per layer. Defaults to 12.
+        **vit: Arguments of :class:`BaselineViT`.
+
+    Raises:
+        ValueError: See :class:`BaselineViT`; if the image has fewer patches
+            than ``num_tokens``.
+    """
+
+    def __init__(self, *args, num_tokens: int = 12, **vit):
+        integer(num_tokens=num_tokens)
+        # needed by ``check_grid`` in the constructor
+        self.num_parts = self.num_tokens = num_tokens
+        super().__init__(*args, **vit)
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
+        x, chosen = self.embed_tokens(x), []
+        for layer in self.layers:
+            x, attended = self.run_layer(layer, x)
+            index = mutual_attention(attended).topk(self.num_tokens).indices
+            chosen.append(Kept(index).apply(x))
+        return self.run_last_block(x[:, :1], *chosen)

@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Convert preprocessed images of a student for its teacher."""
+
+import torch.nn.functional as F
+from mmengine.logging import MMLogger
+from mmpretrain.models.utils import to_2tuple
+from torch import Tensor, nn
+
+from ..reduction.attention import at_least_float32
+
+CHANNELS = (1, 3, 1, 1)
+
+
+def image_size_of(model: nn.Module):
+    """Return the input size of a classifier, or None if it accepts any.
+
+    timm stores the size in the patch embedding of a backbone.
+    """
+    backbone = dict(model.named_children()).get('backbone', model)
+    sized = (one for one in backbone.modules() if hasattr(one, 'img_size'))
+    return next((one.img_size for one in sized), None)
+
+
+def rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
+    """Return the conversion of normalized images for the teacher.
+
+    It consists of a flag (flip the channels) and a scale and a shift per
+    channel. None: both normalize equally, or only one defines a normalization.
+    """
+    ours, theirs = (m.data_preprocessor for m in (student, teacher))
+    if not (ours._enable_normalize and theirs._enable_normalize):
+        if ours._enable_normalize or theirs._enable_normalize:
+            MMLogger.get_current_instance().warning(
+                'teacher: only one of teacher and student defines a '
+                'normalization; both get the images of the student'
+            )
+        return None
+    flip = ours.to_rgb != theirs.to_rgb
+    mean, std = (x.double().expand(3, 1, 1) for x in (ours.mean, ours.std))
+    if flip:
+        mean, std = mean.flip(0), std.flip(0)
+    scale = (std / theirs.std).view(CHANNELS)
+    shift = ((mean - theirs.mean) / theirs.std).view(CHANNELS)
+    is_equal = not flip and (scale == 1).all() and (shift == 0).all()
+    return None if is_equal else (flip, scale, shift)
+
+
+def convert_images(inputs: Tensor, rescale: tuple | None, size) -> Tensor:
+    """Rescale and resize images (B, 3, H, W), unless a setting is None."""
+    x = inputs
+    if rescale is not None:
+        flip, scale, shift = rescale
+        x = x.flip(1) if flip else x
+        x = x * scale.to(x) + shift.to(x)
+    size = to_2tuple(size) if size else x.shape[2:]
+    if x.shape[2:] != size:
+        x = F.interpolate(
+            at_least_float32(x), size, mode='bicubic', antialias=True
+        )
+    return x.to(inputs)

@@ -1,0 +1,164 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Base class of heads; checks and the last layer of any head."""
+
+from collections.abc import Sequence
+
+import torch
+from mmpretrain.models.heads import (
+    ClsHead,
+    LinearClsHead,
+    VisionTransformerClsHead,
+)
+from torch import Tensor, nn
+
+from mmclca.utils.messages import integer
+
+# last layer of mmpretrain's linear heads
+LINEAR_HEADS = {LinearClsHead: 'fc', VisionTransformerClsHead: 'layers.head'}
+
+
+class Head(ClsHead):
+    """Base class for heads: mmpretrain's ``ClsHead`` with checked sizes.
+
+    Its class attributes and methods describe a head to classifiers, teachers
+    and probes, so a new head needs no change elsewhere.
+
+    Args:
+        num_classes (int): Number of classes.
+        in_channels (int): Input feature channels C.
+        topk (int | Sequence[int]): Values of k for the top-k accuracy.
+            Defaults to (1,).
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` for mmpretrain's
+            ``ClsHead``.
+
+    Raises:
+        ValueError: If a size is not a positive integer.
+    """
+
+    last_layer: str | None = None  # layer that maps pre_logits to scores
+    accepts_dist_token = False  # whether features may be (B, 2, C)
+    has_class_loss = False  # whether an overridden loss uses class scores
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        topk: int | Sequence[int] = (1,),
+        **head,
+    ):
+        topk = (topk,) if isinstance(topk, int) else topk
+        super().__init__(topk=topk, **head)
+        integer(num_classes=num_classes, in_channels=in_channels)
+        self.num_classes = num_classes
+        self.in_channels = in_channels
+
+    def check(self, backbone: nn.Module, with_neck: bool) -> None:
+        """Raise if the outputs of a :class:`Reducible` backbone do not fit.
+
+        Args:
+            backbone (nn.Module): The backbone.
+            with_neck (bool): Whether a neck lies between backbone and head.
+
+        Raises:
+            ValueError: If the dimensions or the number of layers differ.
+        """
+        check_channels(backbone, self)
+
+    def check_layers(self, backbone: nn.Module) -> None:
+        """Raise if the backbone returns another number of layers."""
+        depth = len(backbone.layers)
+        num_layers = sum(i in backbone.out_indices for i in range(depth))
+        if self.num_layers != num_layers:
+            raise ValueError(
+                f'{type(self).__name__}(num_layers={self.num_layers}) does '
+                'not match the backbone, whose '
+                f'out_indices={tuple(backbone.out_indices)} selects '
+                f'{num_layers} of layers 0 to {depth - 1}'
+            )
+
+    def token_scores(
+        self, feats: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return scores (B, K) of CLS and the distillation token or None."""
+        return self(feats), None
+
+
+def check_channels(backbone: nn.Module, head: nn.Module) -> None:
+    """Raise if ``in_channels`` of a head differs from ``embed_dims``."""
+    if head.in_channels != backbone.embed_dims:
+        raise ValueError(
+            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
+            f'match the backbone; set in_channels={backbone.embed_dims}'
+        )
+
+
+def check_head(
+    backbone: nn.Module, head: nn.Module | None, with_neck: bool
+) -> None:
+    """Raise if a head does not fit a :class:`Reducible` backbone."""
+    is_linear = isinstance(head, tuple(LINEAR_HEADS))
+    is_own = isinstance(head, Head)
+    if is_own:
+        head.check(backbone, with_neck)
+    elif is_linear and not with_neck:
+        check_channels(backbone, head)
+    accepts = head is None or (is_own and head.accepts_dist_token)
+    if not backbone.is_distilled or accepts:
+        return
+    if is_linear or backbone.out_type == 'prefix':
+        raise ValueError(
+            f'{type(head).__name__} does not use the distillation token '
+            '(dist_token=True); use mmclca.DistilledHead'
+        )
+
+
+def has_class_loss(kind: type) -> bool:
+    """Return whether heads of a class compute their loss from class scores."""
+    if issubclass(kind, Head) and kind.has_class_loss:
+        return True
+    return issubclass(kind, ClsHead) and kind.loss is ClsHead.loss
+
+
+def last_linear(head: nn.Module) -> nn.Module:
+    """Return the layer that maps ``head.pre_logits`` to class scores.
+
+    Args:
+        head (nn.Module): Classifier head.
+
+    Returns:
+        nn.Linear | nn.Conv1d: ``weight`` has the shape (classes, D), or
+        (classes, D, 1) for a point-wise convolution, and ``bias`` (classes,).
+
+    Raises:
+        ValueError: If the type of the head is not supported.
+    """
+    known = (n for kind, n in LINEAR_HEADS.items() if isinstance(head, kind))
+    name = head.last_layer if isinstance(head, Head) else next(known, None)
+    if name is None:
+        raise ValueError(
+            f'cannot fit the last layer of {type(head).__name__} in closed '
+            'form; use LinearClsHead, CLAHead or LayerFusionHead'
+        )
+    return head.get_submodule(name)
+
+
+@torch.no_grad()
+def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
+    """Copy a fitted classifier to the last layer of a head.
+
+    Args:
+        head (nn.Module): Classifier head, changed in place.
+        weight (Tensor): (classes, D).
+        bias (Tensor): (classes,).
+
+    Raises:
+        ValueError: See :func:`last_linear`, or if the shapes differ.
+    """
+    layer = last_linear(head)
+    if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
+        raise ValueError(
+            f'a classifier of shape {tuple(weight.shape)} (classes, features) '
+            f'does not match the last layer, {tuple(layer.weight.shape[:2])}'
+        )
+    layer.weight.copy_(weight.reshape(layer.weight.shape))
+    layer.bias.copy_(bias)

@@ -1,0 +1,44 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mmclca.datasets.photographs import LabeledImages, find_series
+
+
+@pytest.fixture
+def count(tmp_path):
+    """Function to count near-duplicates among four photos and given files."""
+    rng = np.random.default_rng(0)
+    for i in range(4):
+        small = rng.integers(0, 255, (40, 30, 3), np.uint8)
+        image = Image.fromarray(small).resize((300, 400), Image.BICUBIC)
+        image.save(tmp_path / f'{i}.png')
+    with Image.open(tmp_path / '0.png') as image:
+        image.crop((6, 8, 300, 400)).save(tmp_path / 'crop.jpg', quality=90)
+        image.save(tmp_path / 'again.jpg', quality=60)
+        image.rotate(5).resize((150, 200)).save(tmp_path / 'turned.png')
+
+    def count(*files, groups=None):
+        names = ['ash', 'ash', 'elm', 'elm'] + ['ash'] * len(files)
+        files = [*(f'{i}.png' for i in range(4)), *files]
+        paths = [str(tmp_path / file) for file in files]
+        found = LabeledImages.named(paths, names, '.')
+        generator = torch.Generator().manual_seed(0)
+        features = torch.randn(len(files), 8, generator=generator)
+        return find_series(replace(found, groups=groups), features)
+
+    return count
+
+
+@pytest.mark.parametrize('file', ['crop.jpg', 'again.jpg', 'turned.png'])
+def test_modified_copies_are_near_duplicates(count, file):
+    assert count(file) == dict(ash=2)
+
+
+def test_other_photos_and_groups_are_not_near_duplicates(count):
+    assert count() == {}
+    assert count('crop.jpg', groups=['a', 'b', 'c', 'd', 'a']) == {}

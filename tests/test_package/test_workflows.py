@@ -1,0 +1,28 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Workflows run targets that the Makefile has."""
+
+import re
+
+import pytest
+import yaml
+from tiny_run import ROOT
+
+FILES = sorted(ROOT.glob('.github/workflows/*.yml'))
+TARGETS = re.findall(r'(?m)^([a-z-]+):', (ROOT / 'Makefile').read_text())
+
+
+@pytest.mark.parametrize('file', FILES, ids=lambda file: file.stem)
+def test_workflow_runs_make_targets(file):
+    jobs = yaml.safe_load(file.read_text())['jobs']
+    steps = [step for job in jobs.values() for step in job['steps']]
+    commands = [step['run'] for step in steps if 'run' in step]
+    assert len(commands) == len(jobs)
+    for command in commands:
+        target = re.match(r'make ([a-z-]+)', command)[1].rstrip('-')
+        assert any(name.startswith(target) for name in TARGETS), command
+
+
+def test_quick_tests_run_on_each_supported_version():
+    jobs = yaml.safe_load((ROOT / '.github/workflows/test.yml').read_text())
+    versions = jobs['jobs']['quick']['strategy']['matrix']['python']
+    assert versions == [f'3.{minor}' for minor in range(10, 15)]

@@ -1,0 +1,125 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Seed faults in the package and count how many its tests catch.
+
+    python tools/dev/mutate.py [--seed 0] [--root CHECKOUT] [PACKAGE ...]
+
+Each fault changes one operator or constant in a copy of the checkout. Only
+the quick tests of the changed package run, and stop at the first failure.
+"""
+
+import argparse
+import ast
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+# faults per package, in proportion to their lines; the same for any commit
+FAULTS = dict(
+    apis=5, benchmark=3, checkpoints=6, cli=6, datasets=8, deployment=2,
+    engine=4, evaluation=3, fitting=6, models=9, page=2, sweep=3, utils=1,
+    visualization=2,
+)  # fmt: skip
+TESTS = dict(cli=['tests/test_cli', 'tests/test_tools'])
+SWAPS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+IGNORED = ('.git', '.venv', 'work_dirs', '_build', '__pycache__', 'data')
+
+
+def changes(tree):
+    """List the possible faults: a node, its field and another value."""
+    found = []
+    for node in ast.walk(tree):
+        kind = type(node)
+        if kind in (ast.BinOp, ast.BoolOp) and type(node.op) in SWAPS:
+            found.append((node, 'op', SWAPS[type(node.op)]()))
+        elif kind is ast.Compare and type(node.ops[0]) in SWAPS:
+            ops = [SWAPS[type(node.ops[0])](), *node.ops[1:]]
+            found.append((node, 'ops', ops))
+        elif kind is ast.Constant and type(node.value) is bool:
+            found.append((node, 'value', not node.value))
+        elif kind is ast.Constant and type(node.value) is int:
+            found.append((node, 'value', node.value + 1))
+    return found
+
+
+def mutated(path, rng):
+    """Change one place in a file; return its line and the change, or None."""
+    tree = ast.parse(path.read_text())
+    found = changes(tree)
+    if not found:
+        return None
+    node, field, value = rng.choice(found)
+    before = ast.unparse(node)
+    setattr(node, field, value)
+    path.write_text(ast.unparse(tree))
+    return f'{path.name}:{node.lineno}  {before}  ->  {ast.unparse(node)}'
+
+
+def is_caught(root, package):
+    """Return whether a test of the package fails."""
+    words = [sys.executable, '-m', 'pytest', '-q', '-x', '-p', 'no:randomly']
+    words += ['-p', 'no:cacheprovider', '-m', 'not slow and not gpu']
+    words += TESTS.get(package, [f'tests/test_{package}'])
+    env = dict(PYTHONPATH=str(root), OMP_NUM_THREADS='1')
+    ended = subprocess.run(
+        ['env', *(f'{k}={v}' for k, v in env.items()), *words],
+        cwd=root,
+        capture_output=True,
+    )
+    return ended.returncode == 1
+
+
+def main():
+    """Seed the faults and print which are caught."""
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('packages', nargs='*', help='packages [all]')
+    parser.add_argument('--seed', type=int, default=0, help='seed [0]')
+    parser.add_argument('--root', type=Path, default='.', help='checkout [.]')
+    args = parser.parse_args()
+    caught, total = Counter(), Counter()
+    for package in args.packages or FAULTS:
+        rng = random.Random(f'{args.seed} {package}')
+        with TemporaryDirectory() as folder:
+            root = Path(folder, 'copy')
+            ignored = shutil.ignore_patterns(*IGNORED)
+            shutil.copytree(args.root, root, ignore=ignored)
+            files = sorted(root.glob(f'mmclca/{package}/**/*.py'))
+            while total[package] < FAULTS[package]:
+                path = rng.choice(files)
+                text = path.read_text()
+                change = mutated(path, rng)
+                if change is None:
+                    continue
+                total[package] += 1
+                found = is_caught(root, package)
+                caught[package] += found
+                word = 'caught  ' if found else 'survived'
+                print(f'{word}  {package}/{change}', flush=True)
+                path.write_text(text)
+    for package, number in total.items():
+        print(f'{package:15} {caught[package]:3} of {number}')
+    print(f'seed {args.seed}: {caught.total()} of {total.total()} caught')
+
+
+if __name__ == '__main__':
+    main()
