@@ -61,7 +61,7 @@ def end(tmp_path, monkeypatch, capfd):
         ),
         (
             *('analysis_tools/get_flops', ['tiny.py']),
-            *('mmclca.cli.commands.get_flops.measure', ''),
+            *('mmclca.cli.commands.get_flops.count_cost', ''),
         ),
     ],
 )

@@ -82,6 +82,6 @@ def test_recorded_steps_include_cached_ones(config, repeated):
     steps = ('original', (20, 40)), ('Resize', (24, 24))
     assert shapes == [*steps, ('RandomCrop', (16, 16))]
     sample = dataset[9]['data_samples']
-    assert command.label_of(sample, CLASSES) == 'elm (2)'
-    assert command.label_of(sample, None) == '2'
-    assert command.file_of(sample, 9) == '00009_1.png'
+    assert command.describe_labels(sample, CLASSES) == 'elm (2)'
+    assert command.describe_labels(sample, None) == '2'
+    assert command.picture_name(sample, 9) == '00009_1.png'

@@ -87,20 +87,20 @@ def recording_dataset(settings):
     steps, images = inner.pipeline.transforms, []
 
     def pipeline(data):
-        images[:] = images_of('original', data)
+        images[:] = copy_images('original', data)
         for step in steps:
             data = step(data)
             if data is None:  # mmengine takes another sample
                 return None
             name = type(step).__name__ if images else 'original'
-            images.extend(images_of(name, data))
+            images.extend(copy_images(name, data))
         return data
 
     inner.pipeline = pipeline
     return dataset, images
 
 
-def images_of(name, data):
+def copy_images(name, data):
     """Return name and copy of each image in a sample."""
     image = data.get('img')
     if isinstance(image, list):
@@ -110,14 +110,14 @@ def images_of(name, data):
     return [] if image is None else [(name, image.copy())]
 
 
-def label_of(sample, classes):
+def describe_labels(sample, classes):
     """Describe the labels of a sample, '' without labels."""
     labels = sample.gt_label.tolist() if 'gt_label' in sample else []
     named = [f'{classes[i]} ({i})' if classes else f'{i}' for i in labels]
     return ', '.join(named)
 
 
-def file_of(sample, index):
+def picture_name(sample, index):
     """Return a picture name; the index separates images with equal names."""
     path = sample.get('img_path')
     return f'{index:05}_{Path(path).stem}.png' if path else f'{index:05}.png'
@@ -129,7 +129,7 @@ def to_rgb(image, channel_order):
     return image[..., ::-1] if swapped else image
 
 
-def pictures(settings, args):
+def draw_samples(settings, args):
     """Yield file names and RGB pictures."""
     dataset, images = recording_dataset(settings)
     classes = dataset.metainfo.get('classes')
@@ -140,8 +140,8 @@ def pictures(settings, args):
             (name, to_rgb(image, args.channel_order))
             for name, image in MODES[args.mode](images)
         ]
-        name = file_of(sample, index)
-        heading = f'{label_of(sample, classes)}\n{name}'
+        name = picture_name(sample, index)
+        heading = f'{describe_labels(sample, classes)}\n{name}'
         draw = visualization.figures.side_by_side
         yield name, draw(steps, heading, args.rescale_factor)
 
@@ -155,7 +155,7 @@ def browse(args):
     mmengine.registry.init_default_scope('mmpretrain')
     window = mmpretrain.visualization.UniversalVisualizer()
     settings = cfg[f'{args.phase}_dataloader'].dataset
-    for name, picture in pictures(settings, args):
+    for name, picture in draw_samples(settings, args):
         if args.output_dir:
             mmcv.imwrite(picture[..., ::-1], str(args.output_dir / name))
         if shown:

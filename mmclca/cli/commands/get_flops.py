@@ -30,7 +30,7 @@ def parse_args():
     return parser.parse_args()
 
 
-def measure(config, cfg_options, shape):
+def count_cost(config, cfg_options, shape):
     """Compute the cost of a configured model; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
@@ -42,7 +42,7 @@ def measure(config, cfg_options, shape):
         return evaluation.cost.count_config(cfg.model, sides)
 
 
-def rows(cost):
+def table_lines(cost):
     """Format the cost as table lines."""
     height, width = cost.shape
     yield f'Image      {height} x {width} pixels, batch size 1, inference'
@@ -63,8 +63,8 @@ def rows(cost):
 
 def main(args):
     with usage_errors(args.config):
-        cost = measure(args.config, args.cfg_options, args.shape)
+        cost = count_cost(args.config, args.cfg_options, args.shape)
     if args.json:
         print(json.dumps(asdict(cost)))
     else:
-        print(*rows(cost), sep='\n')
+        print(*table_lines(cost), sep='\n')

@@ -123,7 +123,7 @@ def add_rounds(parser):
     )
 
 
-def fill_in(args):
+def set_defaults(args):
     """Set the defaults depending on other options."""
     if args.arch is None:
         given = args.configs or args.baseline
@@ -217,7 +217,7 @@ def plan(args):
 @usage_errors()
 def check(args):
     """Refuse settings that fail only after measurements have begun."""
-    fill_in(args)
+    set_defaults(args)
     for problem in (*refused_names(args), *refused_together(args)):
         raise ValueError(problem)
     for suffix in ('md', 'csv', 'json', 'png') if args.out else ():

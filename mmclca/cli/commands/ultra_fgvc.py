@@ -29,18 +29,18 @@ def parse_args():
     check = commands.add_parser(
         'check', help='image counts of a dataset; each image is decoded'
     )
-    add_set(check)
+    add_dataset(check)
     take = commands.add_parser(
         'import',
         help='import of a dataset as images and CSV lists; each image is '
         'decoded',
     )
-    add_set(take)
+    add_dataset(take)
     take.add('--to', 'output folder, such as data/cotton80', required=True)
     return parser.parse_args()
 
 
-def add_set(parser):
+def add_dataset(parser):
     parser.add('folder', 'folder with the dataset, or parquet file')
     parser.add('--dataset', 'dataset, such as cotton80', required=True)
     parser.flag('--partial', 'incomplete dataset allowed')

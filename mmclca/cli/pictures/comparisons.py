@@ -51,12 +51,12 @@ def draw_cka(args):
         open_split(args, load(args, files, True), partial(choose_images, args))
         for files in filter(None, (args.files, args.other))
     ]
-    check_same(args, [paths for *_, paths in opened])
+    check_same_images(args, [paths for *_, paths in opened])
     if args.kind in CURVES:
-        tables = curves_of(args, *opened[0][:2])
+        tables = compute_curves(args, *opened[0][:2])
         figures.draw_curves(tables, args.out, CURVES[args.kind])
     else:
-        tables = {args.kind: similarity_of(args, opened)}
+        tables = {args.kind: compute_similarity(args, opened)}
         names = ('first model', 'second model') if args.other else ()
         backbones = [models.as_reducible(x.backbone) for x, *_ in opened]
         reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
@@ -66,7 +66,7 @@ def draw_cka(args):
     return args.out
 
 
-def similarity_of(args, opened):
+def compute_similarity(args, opened):
     """Compare each layer in the first model with each in the last model."""
     (one, read, _), (other, read_again, _) = opened[0], opened[-1]
     if args.kind == 'maps':
@@ -77,7 +77,7 @@ def similarity_of(args, opened):
     return visualization.cka.cka(grams[0], grams[-1])
 
 
-def curves_of(args, model, read):
+def compute_curves(args, model, read):
     """Compute the values of the curves."""
     study = visualization.layer_studies
     if args.kind != 'probe':
@@ -116,7 +116,7 @@ def open_split(args, model, choose=range):
     return model, partial(datasets.batches.batches, *how), names
 
 
-def check_same(args, seen):
+def check_same_images(args, seen):
     """Raise if the configs have different images."""
     if any(names != seen[0] for names in seen):
         raise ValueError(f'the configs have different {args.split} images')
@@ -146,16 +146,16 @@ def draw_agreement(args):
         seen.append(names)
         classes.append(model._dataset_meta['classes'])
         name = f'{n}. {Path(files[-1]).stem}'
-        found = study.decisions(name, model, images_of(read))
+        found = study.decisions(name, model, image_batches(read))
         rows.update(found)
         if len(found) > 1:
-            cosines[name] = study.token_cosines(model, images_of(read))
-    check_same(args, seen)
+            cosines[name] = study.token_cosines(model, image_batches(read))
+    check_same_images(args, seen)
     visualization.layer_figures.check_classes(classes)
     visualization.layer_figures.draw_agreement(rows, cosines, args.out)
     return args.out
 
 
-def images_of(read):
+def image_batches(read):
     """Yield the image tensor of each batch."""
     return (batch.images for batch in read())
