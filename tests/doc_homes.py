@@ -158,15 +158,7 @@ def reason_not_to_run(words):
 
 
 def check_command(words, patch):
-    """Check files and arguments of a command without running it.
-
-    Args:
-        words (list[str]): The command, without variables before it.
-        patch (pytest.MonkeyPatch): For the command line of the tool.
-
-    Raises:
-        AssertionError: If a file or argument does not exist.
-    """
+    """Check files and arguments of a command without running it."""
     assert words[0] in PROGRAMS, f'{words[0]} is not in PROGRAMS'
     for word in words:
         path = re.fullmatch(r'(?:configs|tools|tests)/[\w./-]+', word)

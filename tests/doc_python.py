@@ -48,13 +48,7 @@ def names_of_the_reader(folder):
 
 
 def run_python(block, known, folder):
-    """Run a block and check its config settings.
-
-    Args:
-        block (Block): The block.
-        known (dict): Names defined on the page; updated.
-        folder (Path): The current folder.
-    """
+    """Run a block, check its config settings, and update known names."""
     if re.search(r'^_base_ = ', block.text, re.M):
         settings = _as_config(block, folder)
     else:

@@ -202,15 +202,7 @@ def add_results(folder):
 
 
 def call_tool(words, patch):
-    """Run a tool, ``python TOOL ...``, in this process.
-
-    Args:
-        words (list[str]): The command.
-        patch (pytest.MonkeyPatch): Patch for the process.
-
-    Returns:
-        str: Error, or ''.
-    """
+    """Run ``python TOOL ...`` in this process; return the error or ''."""
     patch.syspath_prepend('.')
     patch.setattr(sys, 'argv', list(words[1:]))
     try:

@@ -27,21 +27,14 @@ SHORT = ',', ':'
 
 
 def read_sweep(file):
-    """Read sweep results from their table.
-
-    Args:
-        file (Path): The CSV file.
-
-    Returns:
-        list[dict]: Results as the runs of the sweep wrote them.
-    """
+    """Read sweep results from a CSV file, as written by the runs."""
     with open(file, encoding='utf-8', newline='') as lines:
         return [nested(row) for row in csv.DictReader(lines)]
 
 
 def nested(row):
-    """Return the result of a row. Empty numbers and versions are left out,
-    but for ``cpu_seconds``, which resumed runs do not know."""
+    """Convert a row to a result; skip empty numbers and versions, except
+    ``cpu_seconds``, which resumed runs lack."""
     result = {}
     for name, text in row.items():
         if text or name in (*TEXTS, 'cpu_seconds'):
@@ -67,14 +60,7 @@ def flat(result):
 
 
 def read_results(folder):
-    """Read the JSON files of a folder, by name.
-
-    Args:
-        folder (Path): Folder of a sweep.
-
-    Raises:
-        FileNotFoundError: If the folder does not exist.
-    """
+    """Read the JSON files in a sweep folder, by name."""
     if not folder.is_dir():
         raise FileNotFoundError(f'results folder {folder} not found')
     # files of killed writers begin with a dot
@@ -131,11 +117,8 @@ def select(table, keys):
 def kept(study, measure, wanted):
     """Return a study's table; measure and store missing rows first.
 
-    Args:
-        study (str): CSV file stem in ``docs/results``.
-        measure (Callable): Returns rows without the columns in ``wanted``.
-        wanted (list[tuple[dict, tuple]]): Columns identifying some rows, and
-            arguments for ``measure``.
+    ``wanted`` has pairs: columns identifying some rows, and the arguments for
+    ``measure``, which returns these rows without the columns.
     """
     table = read(study)
     for keys, given in wanted:

@@ -71,12 +71,8 @@ def parse_args():
 
 
 def recording_dataset(settings):
-    """Build a dataset whose pipeline records images.
-
-    Returns:
-        tuple: The dataset, and a list with step name and image after each
-        pipeline step, refilled for each sample.
-    """
+    """Build a dataset; return it with a list of step names and images, which
+    each sample refills."""
     inner = settings = datasets.match_by_name(settings)
     while 'pipeline' not in inner:
         inner = inner['dataset']

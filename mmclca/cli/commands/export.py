@@ -80,12 +80,8 @@ def default_out(checkpoint, format, int8):
 
 
 def export(args, out):
-    """Write the file.
-
-    Returns:
-        tuple: The largest float32 difference between file and PyTorch logits,
-        and lines about quantization.
-    """
+    """Write the file; return the largest float32 difference from PyTorch
+    logits, and lines about quantization."""
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject
     )

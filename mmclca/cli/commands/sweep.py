@@ -45,11 +45,7 @@ def parse_args():
 
 
 def prepare(args):
-    """Read the grid and the finished results.
-
-    Returns:
-        tuple: Folder, grid, configs by cell, and results (or None) by cell.
-    """
+    """Return folder, grid, configs by run, and results (or None) by run."""
     grid = sweep.grid.read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
     configs, root = grid.configs(), root.absolute()

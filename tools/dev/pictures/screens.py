@@ -48,11 +48,7 @@ def draw_photos():
 
 @cache
 def fitted():
-    """Run fit on synthetic leaves, as a user does.
-
-    Returns:
-        list[str]: Output lines.
-    """
+    """Run fit on synthetic leaves as a user does; return the output lines."""
     checkpoint = demo()
     draw_photos()
     shutil.copy(checkpoint, WORK / 'vit_mini.pth')
@@ -66,11 +62,7 @@ def fitted():
 
 
 def screenshot(page, file, **options):
-    """Write a screenshot.
-
-    Returns:
-        Path: The file.
-    """
+    """Write a screenshot and return its path."""
     page.screenshot(path=file, animations='disabled', **options)
     return file
 
