@@ -11,21 +11,12 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from check_prose import HABITS
+
 NAMES, CALLS = ('*.py', 'report.html'), ('warn', 'warning', 'error')
 HELP = {'add': 1, 'flag': 1}  # help text position in Parser's methods
 KEYWORDS = 'help', 'meaning', 'description'
-HABITS = dict(
-    what=r'\bwhat(ever)?\b',
-    that=r'\bthat\b',
-    of=r'\bof\b',
-    those=r'\b(those|others)\b',
-    of_it=r'\bof (it|its own|these|those|them|which|what)\b',
-    is_no=r'\b(is|are|has|have|was|were) (no|none)\b',
-    is_of=r'\b(is|are|was|were) of\b',
-    per=r'\b(images?|photos?|photographs?|lines?|times?|one|ms) an? [a-z]+\b',
-    coined=r'\b(anew|strangers?|told|tells?|as it came|goes? on|alike|beside|'
-    r'survivors?|what is left|photographs?|pictures?|whoever|of before)\b',
-)
+HABITS = {name: pattern for name, (pattern, _) in HABITS.items()}
 MARKUP = r'(?s)<(style|script|svg)\b.*?</\1>|\{[%#{].*?[%#}]\}|<[^>]*>|&\w+;'
 
 
