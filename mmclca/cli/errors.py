@@ -5,6 +5,7 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from traceback import extract_tb
 
 from mmclca.checkpoints.error import WRONG_INPUT, CheckpointError
@@ -29,7 +30,7 @@ class UsageError(SystemExit):
 
 
 @contextmanager
-def usage_errors(source=None) -> Iterator[None]:
+def usage_errors(source: str | Path | None = None) -> Iterator[None]:
     """Raise a :class:`UsageError` if settings or files are wrong.
 
     Args:

@@ -124,7 +124,7 @@ def command_named(name: str):
     return PICTURES.get(name) or import_module(f'mmclca.cli.commands.{name}')
 
 
-def upstream(name: str, **names) -> Callable[[], None]:
+def upstream(name: str, **names: object) -> Callable[[], None]:
     """Return ``main`` of an MMPretrain tool, with one-line errors.
 
     Args:
