@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pages in a browser without a window."""
+"""Web pages in a headless browser."""
 
 import runpy
 import shutil
@@ -27,7 +27,7 @@ def chromium():
 
 @contextmanager
 def watched(chromium, **options):
-    """A new page, and the addresses it asks for; it must not complain."""
+    """Yield a new page and its requested addresses; fail on page errors."""
     page = chromium.new_page(**options)
     asked, errors = [], []
     page.on('request', lambda request: asked.append(request.url))

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from process_state import kept, register_all, seed_all
 from quick_runs import make_quick
 from tiny_run import train_by_tool
 
-# files and tests that are not to be skipped, as CI sets it
+# test files and tests that must not be skipped, set in CI
 MUST_RUN = tuple(os.environ.get('MMCLCA_MUST_RUN', '').split())
 
 
@@ -36,52 +37,63 @@ def pytest_runtest_makereport():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report():
-    """For what a whole file needs."""
+    """Apply the rule to skipped test files."""
     return _failed_if_skipped((yield))
 
 
 @pytest.fixture(scope='session', autouse=True)
 def process():
-    """Registries filled, runs without what takes seconds in each."""
-    torch.set_num_threads(1)  # of models so small, a second one only waits
+    """Fill registries, and save time in threads and garbage collection."""
+    torch.set_num_threads(1)  # faster for tiny models
     register_all()
-    gc.freeze()  # what is imported stays
-    gc.set_threshold(20_000, 20, 50)  # as they are, models cause a lot of it
+    gc.freeze()  # exclude imported modules
+    gc.set_threshold(20_000, 20, 50)  # models create many objects
     with pytest.MonkeyPatch.context() as patch:
-        make_quick(patch)
+        # 0.5 s for each dataset, with the objects of all earlier tests
+        no_collection = SimpleNamespace(collect=lambda: None)
+        patch.setattr('mmengine.dataset.base_dataset.gc', no_collection)
         yield
 
 
 @pytest.fixture(scope='module', autouse=True)
 def state_of_module(process):
-    """What fixtures of a module change is the module's own."""
+    """Restore the process after each module, for its fixtures."""
     with kept():
         yield
 
 
 @pytest.fixture(autouse=True)
 def state_of_test(state_of_module):
-    """Each test draws the same numbers, and leaves no trace.
-
-    In whatever order they run.
-    """
+    """Seed each test, and restore the process after it, for any order."""
     seed_all(0)
     with kept():
         yield
 
 
 @pytest.fixture
+def quick_runner(monkeypatch):
+    """Start runs of mmengine in less time."""
+    make_quick(monkeypatch)
+
+
+@pytest.fixture
+def no_onnx(monkeypatch):
+    """Let ``fit`` measure latency as if ONNX Runtime were not installed."""
+    monkeypatch.setattr('mmclca.benchmark.timing.NEEDED', ('no_package',))
+
+
+@pytest.fixture
 def nothing_is_compiled_yet(monkeypatch):
-    """Compilers begin anew: of one function they make few graphs a process."""
+    """Reset compilers, which compile a function a few times per process."""
     torch.compiler.reset()
     torch._dynamo.utils.counters.clear()
-    trace = logging.getLogger('torch.__trace')  # pytest would write it all
+    trace = logging.getLogger('torch.__trace')  # pytest captures it
     monkeypatch.setattr(trace, 'disabled', True)
 
 
 @pytest.fixture(scope='session')
 def trained(process, tmp_path_factory):
-    """Folder of the one trained run, of ``train_by_tool``: only to read."""
+    """Read-only folder of a run trained by ``train_by_tool``."""
     root = tmp_path_factory.getbasetemp()
     if 'PYTEST_XDIST_WORKER' in os.environ:  # all processes have one
         root = root.parent
@@ -94,7 +106,7 @@ def trained(process, tmp_path_factory):
 
 @pytest.fixture(scope='session')
 def shared():
-    """Folder of real leaves and weights beside the checkout, if there."""
+    """Folder of real leaves and weights next to the checkout."""
     folder = Path(__file__).parents[2] / 'shared'
     if not folder.is_dir():
         pytest.skip(

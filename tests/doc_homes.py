@@ -62,7 +62,7 @@ SMALLER_PYTHON = {
     'range(22)': 'range(3)',
     'photos_of_larch/': 'data/new_leaves',
     "fit('photos/')": "fit('data/my_leaves', probe_only=True, "
-    "weights='deit_tiny_patch16_224.pth')",
+    "runtime='pytorch', weights='deit_tiny_patch16_224.pth')",
 }
 
 SMALLER = [  # command pattern, additional options

@@ -1,19 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a test may change of its process, and gets back as it was before."""
+"""Global state of the process, restored after each test."""
 
+import logging
 import os
 import random
+import resource
 import sys
+import warnings
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import cv2
 import matplotlib
 import matplotlib.pyplot as plt
 import mmengine.registry
 import mmpretrain.registry
 import numpy as np
 import torch
-from mmengine.registry import Registry
+from mmengine.logging import MMLogger
+from mmengine.registry import DefaultScope, Registry
+from mmengine.runner import CheckpointLoader
 from mmengine.utils import ManagerMixin
 from torch.backends import cudnn
 
@@ -25,7 +31,7 @@ REGISTRIES = {
     for registry in vars(module).values()
     if isinstance(registry, Registry)
 }
-# torch's own, as pairs of what reads a setting and what sets it
+# getters and setters of torch settings
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_num_threads, torch.set_num_threads),
@@ -35,23 +41,23 @@ SETTINGS = (
 
 
 def register_all():
-    """Fill the registries, which otherwise happens at the first look.
+    """Fill the registries before the first test.
 
-    A test that then took its own entry out again would take out all.
+    Filled later, they would be emptied again after the test.
     """
     for registry in REGISTRIES:
         registry.import_from_location()
 
 
 def _managed(kind=ManagerMixin):
-    """The classes whose instances mmengine keeps by name."""
+    """Yield the classes with global instances in mmengine."""
     for child in kind.__subclasses__():
         yield child
         yield from _managed(child)
 
 
 def _containers():
-    """Dicts and lists of the process that tests add to."""
+    """Return the global dicts and lists extended by tests."""
     dicts = [registry.module_dict for registry in REGISTRIES]
     return [os.environ, sys.path, *dicts]
 
@@ -65,7 +71,7 @@ def _put_back(container, copy):
 
 @contextmanager
 def kept():
-    """Undo what changes within: folder, paths, names, settings of torch."""
+    """Restore folder, paths, registries and torch settings after a context."""
     folder = os.getcwd()
     copies = [(container, container.copy()) for container in _containers()]
     instances = [(kind, kind._instance_dict.copy()) for kind in _managed()]
@@ -82,6 +88,38 @@ def kept():
         put(value)
 
 
+def outputs(before=None):
+    """Return standard streams, and handlers and their streams by logger.
+
+    With an earlier result ``before``, loggers created since are left out.
+    Torch configures its loggers at their first use.
+    """
+    loggers = dict(logging.root.manager.loggerDict, root=logging.root)
+    loggers |= MMLogger._instance_dict
+    found = dict(streams=[sys.stdout, sys.stderr])
+    for name in {*loggers} & {*(before or loggers)}:
+        if name.startswith('torch'):
+            continue
+        handlers = vars(loggers[name]).get('handlers', [])
+        streams = [vars(one).get('stream') for one in handlers]
+        found[name] = [*handlers, *streams]
+    return found
+
+
+def settings():
+    """Process settings changed by some libraries."""
+    return dict(
+        environment=dict(os.environ),
+        filters=[*warnings.filters],
+        limits=resource.getrlimit(resource.RLIMIT_NOFILE),
+        opencv_threads=cv2.getNumThreads(),
+        scope=DefaultScope.get_current_instance(),
+        schemes=dict(CheckpointLoader._schemes),
+        start=torch.multiprocessing.get_start_method(allow_none=True),
+        torch=[get() for get, _ in SETTINGS],
+    )
+
+
 def seed_all(seed):
     random.seed(seed)
     np.random.seed(seed)
@@ -89,9 +127,10 @@ def seed_all(seed):
 
 
 def compiling():
-    """Replace what tells whether a model is compiled, for a context.
+    """Pretend to compile, within a context.
 
-    Dynamo notes torch's functions once: before one of them is replaced.
+    First compile once, because Dynamo records torch functions at its first
+    use, and one will be replaced.
     """
     torch.compile(lambda x: torch.neg(x), backend='eager')(torch.ones(1))
     return patch.object(torch.compiler, 'is_compiling', lambda: True)

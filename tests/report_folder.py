@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Folders as ``fit`` writes them, small and made by hand."""
+"""Small model folders, as written by ``fit``."""
 
 import csv
 import json
@@ -8,18 +8,18 @@ import numpy as np
 from PIL import Image
 from safetensors.numpy import save_file
 
-TAG = '<script>alert("acer")</script>'  # a class that looks like markup
+TAG = '<script>alert("acer")</script>'  # a class name with markup
 CLASSES = [TAG, 'Fagus & co', 'Quercus "robur"', 'Ulmus']
 COUNTS = [4, 4, 3, 1]
 COLUMNS = ['path', 'class', 'group', 'split', 'used', 'why_not']
 COLUMNS += ['predicted', 'p_given', 'p_predicted']
-# what each photograph is taken for; '' for one that was not tested
-TAKEN = [0, 0, 0, 1, 1, 1, 0, 1, 2, 2, 1, '']
+# prediction and its probability per photo, '' and None if untested
+PREDICTED = [0, 0, 0, 1, 1, 1, 0, 1, 2, 2, 1, '']
 SURE = [0.9, 0.8, 0.6, 0.7, 0.9, 0.9, 0.95, 0.5, 0.6, 0.7, 0.5, None]
 
 
 def draw(path, number):
-    """A photograph; the first one lies on its side, as its EXIF data say."""
+    """Write a photo; the first one is rotated by its EXIF orientation."""
     noise = np.random.default_rng(number).integers(0, 255, (20, 40, 3))
     exif = Image.Exif()
     exif[0x0112] = 6 if number == 0 else 1
@@ -28,7 +28,7 @@ def draw(path, number):
 
 
 def facts():
-    """All of fit.json."""
+    """Return the content of fit.json."""
     recalls = [(0.75, 0.301, 0.954), (0.7375, 0.292, 0.95), (0.65, 0.2, 0.9)]
     recalls.append([None] * 3)
     names = ('n', 'recall', 'low', 'high')
@@ -95,17 +95,17 @@ def facts():
 
 
 def probabilities():
-    """Of each photograph, with the rest on the other classes alike."""
-    found = np.full((len(TAKEN), len(CLASSES)), np.nan, np.float32)
-    for row, taken, sure in zip(found, TAKEN, SURE, strict=True):
+    """Return class probabilities, equal for all but the prediction."""
+    found = np.full((len(PREDICTED), len(CLASSES)), np.nan, np.float32)
+    for row, predicted, sure in zip(found, PREDICTED, SURE, strict=True):
         if sure is not None:
             row[:] = (1 - sure) / (len(CLASSES) - 1)
-            row[taken] = sure
+            row[predicted] = sure
     return found
 
 
 def untested(known):
-    """The facts of classes of one photograph each."""
+    """Return facts for one photo per class."""
     nothing = dict.fromkeys(('recall', 'low', 'high'))
     per_class = {name: dict(nothing, n=1) for name in CLASSES}
     names = ('accuracy', 'low', 'high', 'macro_recall')
@@ -114,13 +114,10 @@ def untested(known):
 
 
 def write_folder(folder, tested=True, group='', **changes):
-    """Write such a folder.
+    """Write a model folder.
 
-    Args:
-        folder (Path): Where.
-        tested (bool): Whether photographs were tested.
-        group (str): Of every photograph.
-        **changes: To fit.json.
+    Photos are ``tested`` or not, and in one ``group``; ``changes`` replace
+    facts in fit.json.
     """
     known = facts() if tested else untested(facts())
     known['source'] = str(folder / 'photos')
@@ -137,7 +134,7 @@ def write_folder(folder, tested=True, group='', **changes):
             draw(path, n)
             row = [path, CLASSES[label], group, '', True, '', '', '', '']
             if tested and SURE[n]:
-                row[-3:] = CLASSES[TAKEN[n]], found[n, label], SURE[n]
+                row[-3:] = CLASSES[PREDICTED[n]], found[n, label], SURE[n]
             table.writerow(row)
         gone = folder / 'photos/notes.jpg'
         table.writerow([gone, '', '', '', False, 'no image', '', '', ''])

@@ -15,6 +15,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image
+from quick_runs import make_quick
 
 from mmclca import cli
 from mmclca.cli.verbs import command_named, main_of
@@ -108,8 +109,10 @@ def train_with_hooks(folder, *hooks, **optim_wrapper):
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.optim_wrapper.update(optim_wrapper)
-    runner = Runner.from_cfg(cfg)
-    runner.train()
+    with pytest.MonkeyPatch.context() as patch:
+        make_quick(patch)
+        runner = Runner.from_cfg(cfg)
+        runner.train()
     (file,) = folder.glob('work/*/vis_data/scalars.json')
     lines = map(json.loads, file.read_text().splitlines())
     return runner, [line for line in lines if 'loss' in line]
@@ -158,6 +161,7 @@ def load_tool(monkeypatch, tool, *arguments):
     They come from its module in ``mmclca.cli.commands``.
     """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
+    make_quick(monkeypatch)
     stub = re.search(r"run_command\('(\w+)'\)", tool.read_text())
     if not stub:
         return runpy.run_path(str(tool))

@@ -97,18 +97,24 @@ def use_class_count(cfg):
         cfg.custom_hooks = [*hooks, checked]
 
 
-def build_runner(cfg):
+def build_runner(cfg, runner_class=Runner):
     """Build the runner that a config asks for.
 
     A kill or a full disk loses none of the checkpoints that it has written.
 
+    Args:
+        cfg (Config): The config.
+        runner_class (type[Runner]): Class of a runner without
+            ``runner_type``. Defaults to ``Runner``.
+
     Returns:
-        mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.
+        mmengine.runner.Runner: Of ``runner_class``, or the one of
+        ``runner_type``.
     """
     set_loader_defaults(cfg)
     use_atomic_checkpoints(cfg)
     use_class_count(cfg)
-    build = RUNNERS.build if 'runner_type' in cfg else Runner.from_cfg
+    build = RUNNERS.build if 'runner_type' in cfg else runner_class.from_cfg
     runner = build(cfg)
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
         # not in the config, which checkpoints hold as the user wrote it

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From photographs to a model: what ``mmclca fit`` does."""
+"""Fit an image classifier to photos, as ``python -m mmclca fit`` does."""
 
 from .fitted_model import FittedModel, fit
 

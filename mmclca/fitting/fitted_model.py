@@ -8,14 +8,13 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from mmclca.apis import Probe, TokenReductionInferencer, find_images
+from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.features import digest_of_file
 from mmclca.apis.inferencer import PREDICTION
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
-    Checked,
     LabeledImages,
     check_photographs,
     read_photographs,
@@ -23,11 +22,12 @@ from mmclca.datasets.photographs import (
 from mmclca.utils.messages import first_of, integer, one_of
 
 from . import screen
-from .model import Plan, cost_of, make_plan, parse_budget, time_of
-from .probing import coarse_line, measure, run_probe, series_of
+from .log import Log, find_log
+from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
+from .probing import count_near_duplicates, describe_coarse, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
-from .training import improve
+from .training import fine_tune
 
 
 def fit(
@@ -66,7 +66,7 @@ def fit(
             'pytorch'. Defaults to None: ONNX Runtime if it is installed,
             PyTorch on a GPU.
         weights (str, optional): File or ``timm://NAME``. Defaults to None:
-            DeiT-Tiny of timm.
+            DeiT-Tiny from timm.
         labels (str | Path, optional): Table of files and classes. Defaults
             to None: the folders name the classes.
         groups (str, optional): Photos to keep together, such as photos of
@@ -114,7 +114,7 @@ def fit(
         pixels=pixels,
     )
     files = ModelFolder(out)
-    with screen.Log() as log:
+    with find_log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)
         checked = check_photographs(found)
         if not overwrite:
@@ -122,13 +122,11 @@ def fit(
         with files.locked():
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
-            given, exports = (
-                (device, log, overwrite, probe_only),
-                files.exports(),
-            )
-            plan, record = do_steps(files, record, checked, *given)
+            exports = files.exports()
+            plan = make_plan(files, record, checked, device)
+            record = do_steps(plan, record, log, overwrite, probe_only)
         if coarse:
-            log.print(coarse_line(plan, coarse_of))
+            log.print(describe_coarse(plan, coarse_of))
         if explain:
             log.print(*screen.explain_lines(plan, record))
         log.print(*screen.saved_lines(files.path, exports))
@@ -136,20 +134,18 @@ def fit(
 
 
 def do_steps(
-    files: ModelFolder,
+    plan: Plan,
     record: FitRecord,
-    checked: Checked,
-    device: str | None,
-    log: screen.Log,
+    log: Log,
     overwrite: bool = False,
     probe_only: bool = True,
-) -> tuple[Plan, FitRecord]:
-    """Run the steps of a fit that are missing from the record.
+) -> FitRecord:
+    """Run all steps missing from the record.
 
-    Each step returns its part of the record, which is written immediately.
+    Each step returns some facts, which are written immediately.
     Nothing is written before the model is selected.
     """
-    plan = make_plan(files, record, checked, device)
+    files, checked = plan.files, plan.checked
     if not checked.unopened:
         record = replace(record, **plan.facts())
     if overwrite:
@@ -159,7 +155,7 @@ def do_steps(
     began, before = time.perf_counter(), record.seconds
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
-        record = files.add(record, cost=cost_of(plan))
+        record = files.add(record, cost=compute_cost(plan))
     log.print(screen.cost_line(plan, record.model, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
@@ -168,21 +164,18 @@ def do_steps(
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.series is None or checked.unopened:
-        found = series_of(plan, record.series)
+        found = count_near_duplicates(plan, record.series)
         record = files.publish(record, series=found)
     log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
-        record = files.publish(record, cost=record.cost | time_of(plan))
-    if not checked.unopened:  # else the latency is of the earlier fit
+        cost = record.cost | measure_latency(plan)
+        record = files.publish(record, cost=cost)
+    if not checked.unopened:  # else the latency is that of the earlier fit
         log.print(*screen.time_lines(plan, record.cost))
     if record.training:
         log.print(screen.tuning_line(record))
     elif not probe_only:
-        record = files.publish(record, **improve(plan, record, log))
-    held_out = checked.photographs.without({*plan.training.paths})
-    if len(held_out) and record.held_out is None:
-        found, _ = measure(Probe(files.model, None, plan.device), held_out)
-        record = files.add(record, held_out=found)
+        record = files.publish(record, **fine_tune(plan, record, log))
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
     with log.status('Writing the report'):
@@ -190,7 +183,7 @@ def do_steps(
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
     log.print(*screen.result_lines(record))
-    return plan, record
+    return record
 
 
 class FittedModel:
@@ -226,7 +219,7 @@ class FittedModel:
         files = ModelFolder(self.folder)
         record = files.read()
         self.facts, self.classes = vars(record), record.classes
-        with files.blamed():
+        with files.blame_facts():
             self.accuracy = record.best['accuracy']
         vars(self).pop('_inferencer', None)
 
@@ -246,7 +239,7 @@ class FittedModel:
             list[dict]: One entry per photo: ``image`` (path), ``pred_class``
             (predicted class), ``pred_score`` (its probability), ``known``
             (False if flagged as unknown) and ``known_score`` (the compared
-            score). The last two are None without a threshold. An unreadable
+            score). Without a threshold, the last two are None. An unreadable
             photo has ``image`` and ``error`` (the reason).
         """
         found = self._inferencer.stream(photographs, batch_size)
@@ -269,14 +262,14 @@ class FittedModel:
 
         Raises:
             FileNotFoundError: If the folder does not exist.
-            ValueError: If it has no photos, or photos of another class. The
+            ValueError: If it is empty or has photos of another class. The
                 model does not change.
         """
         files, place = ModelFolder(self.folder), Path(photographs).expanduser()
         place = Path(os.path.abspath(place))
         if name is None:
             _check_one_class(place)
-        with screen.Log() as log, files.locked():
+        with find_log() as log, files.locked():
             had, name = files.read(), name or place.name
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):
@@ -297,9 +290,9 @@ class FittedModel:
                 known = f'no new photos: the model has all photos of {name}'
                 log.print(screen.row('Warning', known))
             files.discard_draft()
-            given = files, record, checked, self._device, log
             exports = files.exports()
-            _, record = do_steps(*given)
+            plan = make_plan(files, record, checked, self._device)
+            record = do_steps(plan, record, log)
             log.print(*screen.class_lines(had, record, name))
             log.print(*screen.saved_lines(files.path, exports))
         self._read()
@@ -308,7 +301,7 @@ class FittedModel:
 def _joined(
     rows: list[dict], record: FitRecord, place: Path, name: str
 ) -> LabeledImages:
-    """Join the photos of a model with a folder of photos of one class."""
+    """Join the photos of a model with a folder for one class."""
     advice = 'give a folder of photos of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'folder {place} does not exist; {advice}')
@@ -332,7 +325,7 @@ def _joined(
 def _check_class(
     rows: list[dict], digests: dict[str, str], place: Path, name: str
 ) -> None:
-    """Refuse photos that the model knows as photos of another class."""
+    """Refuse photos learned as another class."""
     classes = {row['digest']: row['class'] for row in rows}
     others = [classes.get(digest, name) for digest in digests.values()]
     others = [x for x in others if x != name]
@@ -357,7 +350,7 @@ def _check_one_class(place: Path) -> None:
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
-    """Refuse photos that add nothing, or that would remove a class."""
+    """Refuse additions without new photos or with a lost class."""
     lost = [x for x in had.classes if x not in record.classes]
     if lost or name not in record.classes:
         what = f'would remove {", ".join(lost)}' if lost else 'no new photos'

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
+from pathlib import Path
 
 import torch
 from mmengine.config import Config
@@ -23,80 +24,94 @@ from mmclca.utils.provenance import machine_name
 from .record import FitRecord, ModelFolder
 from .weights import PIXELS, VIT, Pretrained, find_weights
 
-# a backbone that takes other image sizes is offered in these
+# image sizes of candidates without token reduction
 SIDES = (224, 208, 192, 160, 144)
-# what is read of a transformer: all tokens after each layer, or half of them
-# after the first three quarters
+# ALL reads every token after every layer; ATC and DiffRate keep half the
+# tokens, and read the first three quarters of the layers
 ALL = dict(method=None, keep_rate=1.0, out_type='cls_std')
 ATC = dict(method='ATC', keep_rate=0.5, out_type='cls_average_std')
 DIFF_RATE = dict(ATC, method='DiffRate')
-# sides of images, and accuracy in % of a probe: mean of nine sets, five draws
-# of three photographs a class, docs/results/few_photographs.md. With DeiT-Tiny
-# DiffRate comes after ATC, for it loses more in some sets.
+# candidates, image size and accuracy of the probe in %: mean over nine
+# datasets and five random splits with three photos per class, see
+# docs/results/few_photographs.md. With DeiT-Tiny, DiffRate comes after ATC
+# because it loses more on some datasets.
 DEIT = (
     *((ALL, 224, 74.9), (ATC, 224, 74.6), (DIFF_RATE, 224, 75.2)),
     *((DIFF_RATE, 192, 74.0), (ATC, 192, 73.6), (ALL, 160, 72.5)),
     *((ATC, 160, 71.7), (DIFF_RATE, 160, 71.1), (ATC, 128, 67.5)),
 )
-# with ViT-Tiny, whose pixels are normalized otherwise
+# the same for ViT-Tiny, which normalizes pixels with 0.5
 VIT_TINY = (
     *((ALL, 224, 77.2), (DIFF_RATE, 224, 76.0), (ALL, 160, 75.9)),
     *((ATC, 224, 75.3), (DIFF_RATE, 192, 75.2), (ATC, 192, 74.2)),
     *((DIFF_RATE, 160, 73.4), (ATC, 160, 72.9), (ATC, 128, 70.6)),
 )
-# what a variant is known by in fit.json
-CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
-# with the middle that is read of a photograph views of it show 75 and 60 % of
-# the height and width
-ZOOMS, FEW = (7 / 6, 35 / 24), 300  # more take long, and gain less
-BEST = 'best'  # the budget that allows whatever it costs
+# variant in fit.json
+VARIANT_FIELDS = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
+# after the center crop, zoomed views show 75 and 60 % of height and width;
+# with more than FEW photos they take long and gain less
+ZOOMS, FEW = (7 / 6, 35 / 24), 300
+BEST = 'best'  # no cost limit
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Hold what all steps of a fit are given."""
+    """Inputs to all steps."""
 
     call: dict
     files: ModelFolder
     checked: Checked
     pretrained: Pretrained
     variant: Variant
-    config: Config  # of the variant, with as many classes as there are
+    config: Config  # variant with the classes of the photos
     device: str
 
     @cached_property
     def training(self) -> LabeledImages:
-        """Select the photographs to learn from."""
+        """Training photos."""
         photographs = self.checked.photographs
         return photographs.select(photographs.to_train())
 
+    @cached_property
+    def held_out(self) -> LabeledImages:
+        """Photos in val and test folders."""
+        return self.checked.photographs.without({*self.training.paths})
+
     @property
     def zooms(self) -> tuple[float, ...]:
-        """Further views of the photographs to learn from, if these are few."""
+        """Zoom factors of further views, if there are few training photos."""
         return ZOOMS if len(self.training) <= FEW else ()
 
     @cached_property
     def probe(self) -> Probe:
-        """Build the pretrained network; its features are cached, and
-        photographs to learn from are seen in several views."""
-        return self.probe_of(self.config, self.pretrained.source)
+        """Probe on the pretrained backbone, with cached features."""
+        features = self.files.features
+        return self.probe_of(self.config, self.pretrained.source, features)
 
-    def probe_of(self, model, weights: str | None = None) -> Probe:
-        """Build another network; see :attr:`probe`."""
-        more = dict(zooms=self.zooms, unopened=self.checked.unopened)
-        cache = self.files.features
-        return Probe(model, weights, self.device, cache, **more)
+    def probe_of(
+        self, model, weights: str | None = None, features: Path | None = None
+    ) -> Probe:
+        """Build a probe on a model, with features stored in a folder."""
+        return Probe(
+            model,
+            weights,
+            self.device,
+            features,
+            zooms=self.zooms,
+            digests=self.checked.digests,
+            unopened=self.checked.unopened,
+        )
 
     @cached_property
     def views(self) -> Tensor:
-        """Extract pretrained features (N, V, D) of ``training``."""
+        """Pretrained features (N, V, D) of training photos and their views."""
         return self.probe.views(self.training.paths)[0]
 
     def facts(self) -> dict:
         """Return ``weights`` and ``model`` of the record."""
         found, own = self.pretrained, self.config.model.backbone
-        model = {name: vars(self.variant)[name] for name in CHOSEN}
+        model = {name: vars(self.variant)[name] for name in VARIANT_FIELDS}
         model['layers'] = own.get('out_indices')
         model['depth'] = found.backbone['arch']['num_layers']
         weights = dict(name=found.name, source=found.source)
@@ -106,16 +121,17 @@ class Plan:
 def make_plan(
     files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
 ) -> Plan:
-    """Find the weights and choose the model, or take that of the record.
+    """Find the weights and select the model.
 
-    Where known photographs are not opened, the network is that of the folder.
-    Milliseconds are measured anew in each call, and are never the same.
+    A resumed fit keeps the recorded model, since a latency budget could
+    select another one in each run. If known photos must not be opened, the
+    network is read from the model folder.
     """
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     call, number = record.call, len(checked.photographs.classes)
     variant = _variant_of(record) if record.model else None
     if checked.unopened:
-        found, config = _read_known(files, record)
+        found, config = _read_from_folder(files, record)
         return Plan(call, files, checked, found, variant, config, device)
     found = find_weights(call['weights'], call['pixels'])
     if variant is None:
@@ -126,21 +142,22 @@ def make_plan(
 
 
 def _variant_of(record: FitRecord) -> Variant:
-    chosen = {name: record.model[name] for name in CHOSEN}
+    chosen = {name: record.model[name] for name in VARIANT_FIELDS}
     layers = chosen['layers'] and tuple(chosen['layers'])
     return Variant(**dict(chosen, layers=layers))
 
 
-def _read_known(
+def _read_from_folder(
     files: ModelFolder, record: FitRecord
 ) -> tuple[Pretrained, Config]:
-    """Read the network of a model from its folder alone.
+    """Read the network from the model folder only.
 
-    fit.json of a folder from elsewhere may name any file or address.
+    The weights in fit.json are not opened: a folder from elsewhere may name
+    any file or address.
     """
     config, _ = config_and_weights(files.probe, None)
     backbone = config.model.backbone.to_dict()
-    # the last layers are left out of some models
+    # some models omit the last layers
     backbone['arch'] |= dict(num_layers=record.model['depth'])
     name, pixels = record.weights['name'], PIXELS['imagenet']
     source = str(files.probe)
@@ -154,10 +171,10 @@ def choose_model(
     runtime: str | None,
     device: str,
 ) -> Variant:
-    """Choose the first candidate that the budget allows.
+    """Select the first candidate within the budget.
 
-    Without a budget a transformer may cost half of what all of it costs.
-    ``number`` is that of the classes.
+    Without a budget, a ViT may cost half the full ViT. ``number`` is the
+    number of classes.
     """
     candidates = candidates_of(found)
     if budget is None and found.backbone['type'] != VIT:
@@ -169,7 +186,7 @@ def choose_model(
         times, busy = time_models(models, runtime, device)
         note = f' in {RUNTIMES[runtime]}{busy}'
         return choose(times.items(), amount, unit, note)
-    # counted one after another, until one is within the budget
+    # lazy: counting stops at the first candidate within the budget
     costs = ((x, count_config(own).flops / 1e9) for x, own in models.items())
     if budget is None:
         amount = next(costs)[1] / 2
@@ -177,10 +194,10 @@ def choose_model(
 
 
 def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
-    """List the models to choose from, the one to prefer first: the most
-    accurate or largest, as in ``DEIT`` and ``VIT_TINY``.
+    """List the candidates, the preferred one first.
 
-    Backbones with an ``img_size`` take no other one.
+    A ViT has the rows of ``DEIT`` or ``VIT_TINY``, other networks their full
+    model at the image sizes they support, the largest first.
     """
     backbone = found.backbone
     if backbone['type'] == VIT:
@@ -190,7 +207,7 @@ def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
 
 
 def accuracies_of(found: Pretrained) -> dict[Variant, float]:
-    """Look up what candidates have reached with weights of like kind, in %."""
+    """Look up the accuracy (%) of ViT candidates with similar weights."""
     table = VIT_TINY if found.pixels == PIXELS['half'] else DEIT
     every = tuple(range(found.backbone['arch']['num_layers']))
     layers = {True: every, False: None}
@@ -211,7 +228,7 @@ def describe(variant: Variant) -> str:
 def classifier_config(
     pretrained: Pretrained, variant: Variant, num_classes: int
 ) -> Config:
-    """Write the config of a candidate: its model and test pipeline."""
+    """Build the config of a candidate: its model and test pipeline."""
     plain = plain_model(pretrained, variant.img_size, num_classes)
     pipeline = evaluation_pipeline(variant.img_size)
     loader = dict(dataset=dict(type='CustomDataset', pipeline=pipeline))
@@ -220,7 +237,7 @@ def classifier_config(
 
 
 def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
-    """Write the config of the whole network with a linear head."""
+    """Build the model config of the full network with a linear head."""
     kind, backbone = 'ImageClassifier', dict(found.backbone, img_size=img_size)
     if backbone['type'] == VIT:
         kind = 'mmclca.TokenReductionClassifier'
@@ -233,18 +250,18 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     )
 
 
-def cost_of(plan: Plan) -> dict:
-    """Count the model and the whole network, for ``cost`` of the record."""
-    counted = [count_config(one) for one in _with_whole(plan)]
+def compute_cost(plan: Plan) -> dict:
+    """Count GMACs and parameters, and the GMACs of the full ViT."""
+    counted = [count_config(one) for one in _with_full_vit(plan)]
     gmacs, gmacs_full = (counted[i].flops / 1e9 for i in (0, -1))
     params = counted[0].params
     return dict(gmacs=gmacs, gmacs_full=gmacs_full, params=params)
 
 
-def time_of(plan: Plan) -> dict:
-    """Time the model and the whole network, for ``cost`` of the record."""
+def measure_latency(plan: Plan) -> dict:
+    """Measure the latency of the model and the full ViT."""
     runtime = find_runtime(plan.call['runtime'], plan.device)
-    models = dict(enumerate(_with_whole(plan)))
+    models = dict(enumerate(_with_full_vit(plan)))
     times, busy = time_models(models, runtime, plan.device)
     return dict(
         ms=times[0],
@@ -255,8 +272,8 @@ def time_of(plan: Plan) -> dict:
     )
 
 
-def _with_whole(plan: Plan) -> list[dict]:
-    """Return the model and the whole network, if that is another."""
+def _with_full_vit(plan: Plan) -> list[dict]:
+    """Return the model config and, for a ViT, the config of the full ViT."""
     models = [plan.config.model]
     if plan.variant.out_type:
         size = max(SIDES), len(plan.training.classes)
@@ -265,10 +282,9 @@ def _with_whole(plan: Plan) -> list[dict]:
 
 
 def parse_budget(text: str) -> tuple[float, str]:
-    """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
+    """Parse a budget such as ``0.5GMACs`` or ``20ms`` into amount and unit.
 
-    GMACs are 1e9 multiply-accumulates; times are those of this machine, in
-    the runtime of the call; 'best' is endless GMACs.
+    'best' gives infinite GMACs; anything else raises a ``ValueError``.
     """
     text = text.strip().lower()
     if text == BEST:
@@ -285,15 +301,17 @@ def parse_budget(text: str) -> tuple[float, str]:
 def choose(
     costs: Iterable, amount: float, unit: str, note: str = ''
 ) -> Variant:
-    """Choose the first of pairs of a model and its cost that costs no more
-    than an amount; ``note`` ends the error where none does."""
+    """Select the first model within the budget from (model, cost) pairs.
+
+    If all models cost too much, the ``ValueError`` ends with ``note``.
+    """
     seen = {}
     for candidate, cost in costs:
         if cost <= amount:
             return candidate
         seen[candidate] = cost
     cheapest = min(seen, key=seen.get)
-    # rounded up, so that it can be given as it is printed
+    # rounded up, to be valid as a budget
     enough = ceil(1000 * seen[cheapest]) / 1000
     raise ValueError(
         f'budget {amount:g}{unit}: no model fits; the cheapest needs '

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small copies of photos in a model folder, from which a report is made.
+"""Small copies of photos in a model folder, for its report.
 
-``photographs.csv`` of a folder from elsewhere may name any file, so the photos
-that it names are not opened: a report reads the copies.
+Photos listed in ``photographs.csv`` are not opened by default, because a
+folder from elsewhere may name any file. The report shows the copies instead.
 """
 
 import base64
@@ -24,20 +24,19 @@ from mmclca.datasets.decoding import UndecodedError, decode, open_image
 from mmclca.utils.files import read_bytes, replace_bytes
 from mmclca.utils.folders import is_below, read_file
 
-SIDE = 160  # pixels of the longer side: twice what the page shows
+SIDE = 160  # longer side in pixels, twice the shown size
 QUALITY = 72
 JPEG = b'\xff\xd8'
 
 
 @dataclass
 class Pictures:
-    """Copies of photos by the digests of their files.
+    """Copies of photos by SHA-256, stored in one file.
 
     Args:
-        file (Path): Their file, in the folder of the model. Photos in that
-            folder may be opened.
-        digests (dict[str, str]): SHA-256 of each photo, by path.
-        opened (Container[str]): Paths of photos that may be opened.
+        file (Path): The file. Photos in its folder may be opened.
+        digests (dict[str, str]): SHA-256 of photos by path.
+        opened (Container[str]): Paths of other photos that may be opened.
     """
 
     file: Path
@@ -50,13 +49,13 @@ class Pictures:
             self._copies = load(read_file(self.file.parent, self.file.name))
 
     def save(self) -> None:
-        """Replace the file."""
+        """Write all copies to the file."""
         replace_bytes(self.file, save(self._copies))
 
     def thumbnail(self, path: str, alt: str) -> dict:
         """Return a small upright copy; see :func:`embedded`.
 
-        ``src`` is empty if there is no copy.
+        Without a copy, ``src`` is empty.
         """
         content = self._copy(path, 'jpg', lambda: _jpeg(_upright(path), SIDE))
         with suppress(UndecodedError):
@@ -66,10 +65,8 @@ class Pictures:
     def view(
         self, inferencer: TokenReductionInferencer, path: str
     ) -> Tensor | None:
-        """Return a photo as the model takes it, BGR (3, H, W), uint8.
-
-        None if there is no copy.
-        """
+        """Return the model input of a photo, BGR (3, H, W), uint8; None
+        without a copy."""
         content = self._copy(path, 'png', lambda: _png(inferencer, path))
         with suppress(UndecodedError):
             image = np.asarray(open_image(BytesIO(content)).convert('RGB'))
@@ -77,7 +74,10 @@ class Pictures:
         return None
 
     def _copy(self, path: str, kind: str, make: Callable) -> bytes:
-        """Make or look up a copy; empty if there is none."""
+        """Make a copy if the photo may be opened, else look it up.
+
+        Without a copy, return empty bytes.
+        """
         name = f'{self.digests[path]}.{kind}'
         if path in self.opened or is_below(path, self.file.parent):
             with suppress(OSError, UndecodedError):
@@ -86,9 +86,9 @@ class Pictures:
 
 
 def _upright(path: str) -> Image.Image:
-    """Read an image as it is seen.
+    """Read an image upright.
 
-    A JPEG is read at a fraction of its size, in a tenth of the time.
+    JPEG files are decoded at a reduced size, ten times faster.
     """
     content = read_bytes(path)
     if not content.startswith(JPEG):
@@ -116,20 +116,17 @@ def _png(inferencer: TokenReductionInferencer, path: str) -> bytes:
 
 
 def _element(content: bytes, alt: str) -> dict:
-    """Return the attributes of an element that shows a JPEG file.
-
-    ``src``, the address that holds it, ``width``, ``height`` and ``alt``.
-    """
+    """Return ``src`` (a data URL), ``width``, ``height`` and ``alt`` of an
+    HTML element for a JPEG file."""
     width, height = open_image(BytesIO(content)).size
     src = f'data:image/jpeg;base64,{base64.b64encode(content).decode()}'
     return dict(src=src, width=width, height=height, alt=alt)
 
 
 def embedded(image: Image.Image, alt: str, side: int) -> dict:
-    """Put an image into the page, as JPEG of at most ``side`` pixels a side.
+    """Embed an image as JPEG with at most ``side`` pixels per side.
 
-    Returns:
-        dict: Attributes of its element: ``src``, ``width``, ``height`` and
-        ``alt``, a description for screen readers.
+    Return the attributes of its HTML element, see :func:`_element`; ``alt``
+    is the description for screen readers.
     """
     return _element(_jpeg(image, side), alt)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""First step of a fit: a linear probe on the pretrained backbone."""
+"""First step of a fit: linear probe on the pretrained backbone."""
 
 import time
 from collections import Counter
@@ -32,10 +32,11 @@ COLUMNS = (
 
 
 def run_probe(plan: Plan, is_trained: bool) -> dict:
-    """Fit the probe, estimate how good it is, and write it as the model.
+    """Fit the probe, estimate its accuracy, and write it as the model.
 
-    Of a model that was trained the classifier is fitted again instead. Gives
-    ``probe``, ``learning_curve`` and ``threshold`` of the record.
+    If the model was fine-tuned before, its classifier is fitted again, and
+    the fine-tuned backbone stays. Return ``probe``, ``learning_curve``,
+    ``threshold`` and ``held_out`` for the record.
     """
     began = time.perf_counter()
     files, known, probe = plan.files, plan.training, plan.probe
@@ -46,22 +47,28 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     more = dict(class_weights=plan.call['class_weights'])
     more['progress'] = partial(track, description='Learning curve')
     curve = learning_curve(found, *settings, **more)
-    estimate = estimate_of(found, curve, known.classes)
+    estimate = estimate_accuracy(found, curve, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     views = plan.views
     if is_trained:
-        probe = plan.probe_of(files.model)
+        probe = plan.probe_of(files.model, features=files.features)
         views, _ = probe.views(known.paths)
         found = fit_classifier(plan, probe, known, views)
     near = nearest_of_others(views[:, 0], found.splits)
-    threshold = write_model(plan, probe, views[:, 0], near)
-    return dict(probe=estimate, learning_curve=curve, threshold=threshold)
+    return dict(
+        probe=estimate,
+        learning_curve=curve,
+        threshold=write_model(plan, probe, views[:, 0], near),
+        held_out=measure_held_out(plan, probe),
+    )
 
 
-def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
-    """Count photographs that show nearly the same as another, by class.
+def count_near_duplicates(
+    plan: Plan, known: dict[str, int] | None
+) -> dict[str, int]:
+    """Count near-duplicate photos per class.
 
-    Photographs that are not opened have been counted before, in ``known``.
+    ``known`` are earlier counts, which include all photos not opened now.
     """
     photographs, unopened = plan.training, plan.checked.unopened
     new = [i for i, x in enumerate(photographs.paths) if x not in unopened]
@@ -74,15 +81,16 @@ def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
 def fit_classifier(
     plan: Plan, probe: Probe, some: LabeledImages, views: Tensor
 ) -> OutOfFold:
-    """Fit the last layer to views (N, V, D); gives the result of folds."""
+    """Fit the last layer to features of views (N, V, D); return the
+    cross-validated predictions."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
     settings['progress'] = partial(track, description='Cross-validation')
     given = views, some.labels, some.classes, CLASSIFIER
     return probe.fit(*given, groups=some.groups, **settings)
 
 
-def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
-    """Describe the accuracy of coarse classes and of classes within them."""
+def describe_coarse(plan: Plan, coarse_of: dict[str, str]) -> str:
+    """Describe the accuracy on coarse classes and within them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
     right, inside = found.level_accuracies(plan.training.classes, coarse_of)
     return (
@@ -92,7 +100,7 @@ def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
 
 
 def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
-    """Estimate a probe of the candidate that is best whatever it costs."""
+    """Cross-validate a probe on the most accurate candidate."""
     variant, *_ = candidates_of(plan.pretrained)
     number = len(plan.training.classes)
     config = classifier_config(plan.pretrained, variant, number)
@@ -103,14 +111,13 @@ def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
 def write_model(
     plan: Plan, probe: Probe, features: Tensor, near: Tensor
 ) -> dict:
-    """Write a probe as the model, with features (N, D) of what it learned
-    from.
+    """Write a probe as the model, with its unknown-class threshold.
 
-    A photograph that is less near to each of them than some threshold is of
-    none of the classes. That is chosen by how near (S, N) these photographs
-    are to others of them, NaN where they are not compared, for a network that
-    has not seen them. Gives ``threshold`` of the record; the file is empty
-    without one.
+    The model stores the features (N, D) of the training photos. New photos
+    whose similarity to every feature is below the threshold are flagged as
+    unknown. It is set on cross-validated similarities ``near`` (S, N), NaN
+    for photos not tested in a split. Return ``threshold`` for the record; too
+    few photos give none, and an empty threshold file.
     """
     draft, known = plan.files.draft, plan.training
     keep_references(probe.model, features)
@@ -127,10 +134,10 @@ def write_model(
 
 
 def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
-    """Measure a model on photographs that it has not seen.
+    """Measure a model on new photos.
 
-    Gives ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``; and
-    the class scores (N, K).
+    Return ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``;
+    and the class scores (N, K).
     """
     features, _ = probe.features(photographs.paths)
     logits = probe.scores(features)
@@ -140,8 +147,15 @@ def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
     return dict(n=len(labels), accuracy=right, low=low, high=high), logits
 
 
-def estimate_of(found: OutOfFold, curve: list[dict], classes: list) -> dict:
-    """Estimate the accuracy of a probe by folds, for the record."""
+def measure_held_out(plan: Plan, probe: Probe) -> dict | None:
+    """Measure a model on the photos in val and test folders; None without
+    any."""
+    return measure(probe, plan.held_out)[0] if len(plan.held_out) else None
+
+
+def estimate_accuracy(found: OutOfFold, curve: list, classes: list) -> dict:
+    """Return ``probe`` for the record: cross-validated accuracy, recall per
+    class and hyperparameters."""
     tested = bool(found.independent)
     low, high = interval_of(found, curve) if tested else (None, None)
     numbers = found.labels.bincount(minlength=len(classes)).tolist()
@@ -163,8 +177,8 @@ def estimate_of(found: OutOfFold, curve: list[dict], classes: list) -> dict:
 def interval_of(found: OutOfFold, curve: list[dict]) -> tuple[float, float]:
     """Estimate the 95 % interval of a probe fitted to all photos.
 
-    Each fold is fitted to fewer photos, so the upper bound adds the gain that
-    the learning curve predicts for the others.
+    Each fold is fitted to fewer photos, so the upper bound adds the gain
+    expected from the rest, extrapolated from the learning curve.
     """
     *_, measured = curve
     ahead = forecast(curve, found.folds / (found.folds - 1)) or measured
@@ -172,7 +186,7 @@ def interval_of(found: OutOfFold, curve: list[dict]) -> tuple[float, float]:
 
 
 def _recall(recall: Tensor, n: int) -> dict:
-    """Give the recall of n photographs of a class, with its interval."""
+    """Return the recall on n photos and its interval."""
     if recall.isnan():
         return dict(n=n, recall=None, low=None, high=None)
     low, high = wilson(float(recall), n)
@@ -185,13 +199,13 @@ def _write_evidence(plan: Plan, found: OutOfFold) -> None:
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
     replace_bytes(draft.evidence, save(tensors))
-    write_rows(draft.table, table_of(plan.checked, probabilities))
+    write_rows(draft.table, photo_rows(plan.checked, probabilities))
 
 
-def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
-    """List the rows of photographs.csv, first those that were learned from.
+def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
+    """Return the rows of photographs.csv, training photos first.
 
-    Of these there are probabilities (N, K), NaN where one was not tested.
+    ``probabilities`` (N, K) of training photos are NaN if untested.
     """
     found = checked.photographs
     names, groups = found.names, found.groups or [''] * len(found)
@@ -199,7 +213,13 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     digests = [checked.digests.get(path, '') for path in found.paths]
     learned = dict(zip(found.to_train(), probabilities, strict=True))
     rows = [
-        [*facts[i], True, '', *_named(found, i, learned[i]), digests[i]]
+        [
+            *facts[i],
+            True,
+            '',
+            *_prediction_cells(found, i, learned[i]),
+            digests[i],
+        ]
         for i in learned
     ]
     empty = [''] * 3
@@ -217,10 +237,10 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     return [COLUMNS, *rows]
 
 
-def _named(found: LabeledImages, i: int, probabilities: Tensor) -> list:
-    """Return what a photograph was taken for, and how likely classes are."""
-    if probabilities.isnan().any():
+def _prediction_cells(found: LabeledImages, i: int, probs: Tensor) -> list:
+    """Return prediction, probability of the label and of the prediction."""
+    if probs.isnan().any():
         return [''] * 3
-    best = int(probabilities.argmax())
-    likely = probabilities[[found.labels[i], best]].tolist()
+    best = int(probs.argmax())
+    likely = probs[[found.labels[i], best]].tolist()
     return [found.classes[best], *map('{:.6f}'.format, likely)]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The record of a fitted model, and the folder that it lies in."""
+"""Record of a fitted model (fit.json) and its folder."""
 
 import json
 import os
@@ -29,18 +29,18 @@ from mmclca.utils.folders import (
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
-# of code that reads facts of the wrong type
+# raised if facts have a wrong type
 _WRONG = ArithmeticError, AttributeError, LookupError, TemplateError, TypeError
-# of a file; earlier versions wrote none
+# SHA-256 in photographs.csv; empty if written by an earlier version
 _DIGEST = re.compile('([0-9a-f]{64})?')
-UNEVEN = 10  # times as many photographs in the largest class
+UNEVEN = 10  # ratio of the largest to the smallest class
 
 
 @dataclass(frozen=True)
 class FitRecord:
-    """Hold what is known of a model, in the order of fit.json.
+    """Facts about a fitted model, in the order of fit.json.
 
-    Each step of a fit returns its part of it. What is not known yet is None.
+    Each step adds facts; until then, these are None.
     """
 
     version: str | None = None
@@ -66,13 +66,13 @@ class FitRecord:
 
     @classmethod
     def of_call(cls, call: dict, checked: Checked) -> 'FitRecord':
-        """Make the record before anything is fitted."""
+        """Create the record of a call, before the first step."""
         date = datetime.now(timezone.utc).isoformat(timespec='seconds')
         new = cls(__version__, call, versions=versions(), date=date)
         return new.of_photographs(checked)
 
     def of_photographs(self, checked: Checked) -> 'FitRecord':
-        """Replace what the record holds of photographs."""
+        """Replace the facts about photos."""
         found = checked.photographs
         rows = [found.paths, found.labels, found.classes]
         rows += [found.groups, found.splits]
@@ -87,11 +87,10 @@ class FitRecord:
 
     @property
     def best(self) -> dict:
-        """Find the measurement that says most about how good the model is.
+        """Most reliable measurement: ``accuracy``, ``low`` and ``high``.
 
-        ``accuracy``, ``low`` and ``high`` of photographs in val and test
-        folders, else of those that a trained model was measured on, else of
-        the folds of the probe.
+        On photos in val and test folders, else on the hold-out set of a
+        fine-tuned model, else cross-validated for the probe.
         """
         holdout = self.training and self.training['holdout']
         trained = self.final == 'trained' and holdout
@@ -99,16 +98,17 @@ class FitRecord:
 
     @property
     def is_uneven(self) -> bool:
-        """Tell whether some classes are many times as large as others."""
+        """Whether the largest class has many times more photos than the
+        smallest."""
         counts = [n for n in self.counts.values() if n]
         return max(counts) >= UNEVEN * min(counts)
 
 
 class ModelFolder:
-    """Find, read and replace the files of a fitted model.
+    """Folder of a fitted model; it need not exist.
 
-    They are written as a draft, and take the place of those of before in one
-    step. The folder need not exist.
+    New files are written to a draft folder and replace the previous ones in
+    one step.
     """
 
     def __init__(self, path: str | PathLike):
@@ -129,18 +129,15 @@ class ModelFolder:
 
     @cached_property
     def draft(self) -> 'ModelFolder':
-        """Hold the files that are being written."""
+        """Folder with unfinished files."""
         return ModelFolder(self.path / '.draft')
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from writing into the folder.
+        """Lock the folder, and complete interrupted replacements of files.
 
-        Within the context, interrupted replacements of files are complete.
-
-        Raises:
-            ValueError: If another process writes into the folder, or it holds
-                links.
+        Raise a ``ValueError`` if another process writes into the folder, or
+        it has links.
         """
         refuse_links(self.path, ['.lock'])
         self.path.mkdir(parents=True, exist_ok=True)
@@ -150,7 +147,7 @@ class ModelFolder:
                 try:
                     prepare_writing(self.path)
                     yield
-                finally:  # a call that was refused leaves nothing
+                finally:  # refused calls leave no folder
                     with suppress(OSError):
                         lock.unlink()
                         self.path.rmdir()
@@ -161,7 +158,7 @@ class ModelFolder:
             ) from None
 
     def read(self) -> FitRecord:
-        """Read fit.json."""
+        """Read fit.json, or raise if it is missing or damaged."""
         try:
             content = read_file(self.path, self.file.name)
         except (FileNotFoundError, NotADirectoryError):
@@ -169,23 +166,20 @@ class ModelFolder:
                 f'{self.path} is not a model folder: fit.json is missing; '
                 f'run: python -m mmclca fit PHOTOS --out {self.path}'
             ) from None
-        with _blaming(self.file, ValueError, TypeError, RecursionError):
+        with _damage_of(self.file, ValueError, TypeError, RecursionError):
             record = FitRecord(**json.loads(content))
-            # earlier versions knew no runtime
+            # earlier versions had no option runtime
             call = record.call and dict(runtime=None) | record.call
             return replace(record, call=call)
 
-    def blamed(self):
-        """Blame fit.json for errors of code that only reads its facts."""
-        return _blaming(self.file, *_WRONG)
+    def blame_facts(self):
+        """Report errors from code using the facts as a damaged fit.json."""
+        return _damage_of(self.file, *_WRONG)
 
     def used_rows(self) -> list[dict]:
-        """Read the rows of photographs.csv of those that were used.
-
-        Raises:
-            ValueError: If the table is damaged.
-        """
-        with _blaming(self.table, TypeError, ValueError):
+        """Read the rows of training photos from photographs.csv, or raise if
+        the table is damaged."""
+        with _damage_of(self.table, TypeError, ValueError):
             content = read_file(self.path, self.table.name)
             rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
@@ -202,7 +196,12 @@ class ModelFolder:
         replace_text(self.file, f'{text}\n')
 
     def known(self, record: FitRecord) -> FitRecord | None:
-        """Read the record of an earlier, equal call; None without one."""
+        """Read the record of an earlier equal call, from the draft if
+        possible.
+
+        Return None in a new folder. Raise a ``ValueError`` if the folder
+        belongs to another call or has other files.
+        """
         if self.draft.file.is_file():
             had = self.draft.read()
             if not _differences(had, record):
@@ -224,11 +223,7 @@ class ModelFolder:
         return had
 
     def check_available(self) -> None:
-        """Refuse a folder that holds other files.
-
-        Raises:
-            ValueError: If it does, or is a file.
-        """
+        """Raise a ``ValueError`` for a file, or a folder with other files."""
         if self.path.is_file():
             raise ValueError(
                 f'{self.path} is a file; choose a folder with --out'
@@ -236,7 +231,7 @@ class ModelFolder:
         if self.file.is_file() or (self.path / WHOLE / MODEL).is_file():
             return
         ours = {self.features, self.path / '.lock'}
-        if self.draft.path.is_dir():  # of a fit that was interrupted
+        if self.draft.path.is_dir():  # an interrupted fit
             ours |= {self.draft.path, self.log}
         if self.path.exists() and {*self.path.iterdir()} - ours:
             raise ValueError(
@@ -245,14 +240,14 @@ class ModelFolder:
             )
 
     def exports(self) -> list[Path]:
-        """List the files that the model was exported to."""
+        """List the exported models in the folder."""
         found = (self.path.glob(f'model*{x}') for x in ('.onnx', '.pt2'))
         return sorted(file for files in found for file in files)
 
     def begin(self, record: FitRecord) -> None:
         """Write a draft fit.json, which marks the folder as created by fit.
 
-        Partial files of killed processes are removed.
+        Remove partial files of killed processes.
         """
         for place, *_ in os.walk(self.features):
             remove_partial_files(Path(place))
@@ -261,51 +256,47 @@ class ModelFolder:
         self.draft.write(record)
 
     def add(self, record: FitRecord, **parts) -> FitRecord:
-        """Replace parts of a record, and write it as a draft."""
+        """Add facts to a record, and write it as a draft."""
         record = replace(record, **parts)
         self.draft.write(record)
         return record
 
     def publish(self, record: FitRecord, **parts) -> FitRecord:
-        """Do as :meth:`add`; the draft then takes the place of the model.
+        """Add facts as :meth:`add`, and replace the model by the draft.
 
-        What another model was exported to is removed.
+        If the draft has a new model, outdated exports are removed.
         """
         record = self.add(record, **parts)
         for file in self.exports() if self.draft.model.is_file() else ():
             file.unlink()
-        self.draft.report.touch()  # empty: it is outdated
+        self.draft.report.touch()  # empty, until a report is written
         replace_files(self.path, self.draft.path, FILES)
         return record
 
     def discard_draft(self) -> None:
-        """Remove the draft, fit.json first, by which it is known."""
+        """Remove the draft, beginning with its mark fit.json."""
         if self.draft.path.is_dir():
             self.draft.file.unlink(missing_ok=True)
             remove_folder(self.draft.path)
 
     def clear(self) -> None:
-        """Remove what another fit has left but the model, and features."""
+        """Remove draft, log and training checkpoints, but not the model."""
         self.discard_draft()
-        if self.file.is_file():  # else a folder of that name is of others
+        if self.file.is_file():  # else these files belong to the user
             self.log.unlink(missing_ok=True)
             self.remove_training()
 
     def remove_training(self) -> None:
-        """Remove checkpoints of finished trainings, but no files of others."""
+        """Remove training checkpoints, but no files of the user."""
         for folder in (self.hold_out, self.final_training):
             remove_folder(folder)
-        with suppress(OSError):  # it is not there, or holds other files
+        with suppress(OSError):  # missing, or not empty
             self.training.rmdir()
 
 
 @contextmanager
-def _blaming(file: Path, *errors: type[Exception]) -> Iterator[None]:
-    """Say of errors that a file is damaged.
-
-    Raises:
-        ValueError: If there are any.
-    """
+def _damage_of(file: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Report errors as a damaged file, within a context."""
     try:
         yield
     except errors as error:
@@ -316,7 +307,7 @@ def _blaming(file: Path, *errors: type[Exception]) -> Iterator[None]:
 
 
 def _differences(had: FitRecord, record: FitRecord) -> list[str]:
-    """List the settings that differ from the earlier run."""
+    """List the changed settings since the earlier run."""
     other = [
         f'{name} {had.call.get(name)!r} (now {value!r})'
         for name, value in record.call.items()

@@ -36,15 +36,15 @@ from .record import FitRecord, ModelFolder
 __all__ = ['write_report']
 
 UNIT = '\N{NO-BREAK SPACE}%'
-LEAVES = 3
-LEAF_SIDE = 224
+PATCH_PHOTOS = 3
+PATCH_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
-# as the style sheet has them, where a dark screen has others
-COLOURS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
-MOST = 24  # possible label errors
-PAIRS = 6
-PICTURES = 3  # of a kind
-FACTOR = 2  # of the forecast: times as many photos as measured
+# colors of the style sheet, which a dark screen replaces
+COLORS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
+MAX_WRONG = 24
+MAX_PAIRS = 6
+PER_GROUP = 3
+FACTOR = 2  # extrapolate the learning curve to twice the photos
 
 
 def write_report(
@@ -56,7 +56,7 @@ def write_report(
     replaced in one step.
 
     Args:
-        folder (str | Path): The folder that ``fit`` wrote.
+        folder (str | Path): Folder of the model.
         opened (Container[str]): Paths of photos that may be opened. Defaults
             to (): copies in the folder are shown, and photos without a copy
             are left blank.
@@ -73,11 +73,11 @@ def write_report(
     record, used = files.read(), files.used_rows()
     digests = {row['path']: row['digest'] for row in used}
     pictures = Pictures(files.pictures, digests, opened)
-    with files.blamed():
+    with files.blame_facts():
         text = _page_of(files, record, used, pictures)
     if opened:
         pictures.save()
-    # names of files need not be text
+    # file names need not be UTF-8
     replace_bytes(files.report, text.encode(errors='replace'))
     return files.report
 
@@ -89,6 +89,8 @@ def _page_of(
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
+    unit, thumbnail = curve_unit(counts, grouped), pictures.thumbnail
+    shown = wrong[:MAX_WRONG]
     return render(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
@@ -100,11 +102,9 @@ def _page_of(
         classes=class_rows(record.probe['per_class']),
         pairs=confused_pairs(tested, record.classes, pictures),
         wrong=len(wrong),
-        doubtful=[
-            (x, pictures.thumbnail(x['path'], x['name'])) for x in wrong[:MOST]
-        ],
-        curve=curve_of(record.learning_curve, unit_of(counts, grouped)),
-        kept=what_is_kept(files.model, tested, pictures),
+        doubtful=[(x, thumbnail(x['path'], x['name'])) for x in shown],
+        curve=describe_curve(record.learning_curve, unit),
+        kept=draw_kept_patches(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
     )
 
@@ -126,7 +126,7 @@ def render(**parts) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, about, of_hundred, digits, duration)
+    filters = (percent, about, out_of_hundred, digits, duration)
     environment.filters |= {write.__name__: write for write in filters}
     environment.filters['listed'] = partial(first_of, most=12)
     return environment.get_template('report.html').render(parts, plural=plural)
@@ -144,8 +144,8 @@ def about(share: float) -> str:
     return f'over 99{UNIT}' if 0.99 < share < 1 else f'{100 * share:.0f}{UNIT}'
 
 
-def of_hundred(share: float) -> int:
-    """Round a share to so many of 100; all or none only if it is so."""
+def out_of_hundred(share: float) -> int:
+    """Round a share to a number out of 100; 0 and 100 only if exact."""
     number = round(100 * share)
     return number if share in (0, 1) else min(max(number, 1), 99)
 
@@ -163,15 +163,12 @@ def duration(seconds: float) -> str:
 
 
 def plural(number: int, word: str, many: str = '') -> str:
-    """Write a number of things: '1 class', '2 classes'."""
+    """Write a number and a noun: '1 class', '2 classes'."""
     return f'{number} {word if number == 1 else many or f"{word}s"}'
 
 
 def tested_rows(used: list[dict]) -> list[dict]:
-    """Select the photos that were tested.
-
-    Rows of photographs.csv, with the ``name`` of the file and its folder.
-    """
+    """Select the rows of tested photos, and add ``name``, folder and file."""
     return [
         dict(
             row,
@@ -180,7 +177,7 @@ def tested_rows(used: list[dict]) -> list[dict]:
             p_predicted=float(row['p_predicted']),
         )
         for row in used
-        if row['predicted']  # the only photo of a class is never tested
+        if row['predicted']  # a class with one photo is not tested
     ]
 
 
@@ -199,11 +196,11 @@ def class_rows(per_class: dict[str, dict]) -> dict:
 def confused_pairs(
     tested: list[dict], classes: list[str], pictures: Pictures
 ) -> list[dict]:
-    """Find the pairs of classes that are confused most often.
+    """Find the most confused pairs of classes.
 
-    Each has ``one``, the class that is misclassified as ``other`` more often;
-    ``counts``, for each direction ``(class, prediction, errors, photos)``;
-    and ``groups``, titles and photos.
+    ``one`` is misclassified as ``other`` more often than vice versa.
+    ``counts`` has ``(class, prediction, errors, photos)`` per direction, and
+    ``groups`` has titles and photos.
     """
     labels, predicted = (
         np.array([classes.index(row[name]) for row in tested], int)
@@ -211,7 +208,7 @@ def confused_pairs(
     )
     paths = [row['path'] for row in tested]
     found = Predictions(paths, labels, predicted, classes)
-    pairs = most_confused(found.matrix(), PAIRS)
+    pairs = most_confused(found.matrix(), MAX_PAIRS)
     return [_pair(found, pictures, *pair) for pair in pairs]
 
 
@@ -228,7 +225,7 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
         f'{other}, correct': found.classified_as(b, b),
     }
     groups = [
-        (title, [pictures.thumbnail(path, title) for path in paths[:PICTURES]])
+        (title, [pictures.thumbnail(x, title) for x in paths[:PER_GROUP]])
         for title, paths in kinds.items()
         if paths
     ]
@@ -236,27 +233,28 @@ def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
     return dict(one=one, other=other, counts=counts, groups=groups)
 
 
-def unit_of(counts: list[int], grouped: bool) -> str:
-    """Describe the numbers of a learning curve: 'photos per class'."""
+def curve_unit(counts: list[int], grouped: bool) -> str:
+    """Return the x label of a learning curve, such as 'photos per class'."""
     unit = 'groups per class' if grouped else 'photos per class'
     is_even = not grouped and len({*counts}) == 1
     return unit if is_even else f'{unit} (median)'
 
 
-def curve_of(points: list[dict], unit: str) -> dict:
-    """Extrapolate a learning curve, and draw it."""
+def describe_curve(points: list[dict], unit: str) -> dict:
+    """Extrapolate and draw a learning curve."""
     ahead = forecast(points, FACTOR)
     drawn = ahead and chart(points, ahead, unit)
     return dict(points=points, estimate=ahead, chart=drawn, unit=unit)
 
 
-def what_is_kept(
+def draw_kept_patches(
     model: Path, tested: list[dict], pictures: Pictures
 ) -> dict | None:
-    """Draw the patches of some correctly classified photos after each stage.
+    """Draw the remaining patches of correctly classified photos.
 
-    ``rows`` holds captions and pictures of each photo, ``legend`` the
-    swatches that occur. None without a checkpoint, token reduction or photo.
+    Return ``rows``, captions and pictures per photo after each stage, and
+    ``legend``, the swatches in use. Return None without a checkpoint, token
+    reduction or photo.
     """
     if not model.is_file():
         return None
@@ -275,14 +273,14 @@ def what_is_kept(
 
 
 def _chosen(tested: list[dict]) -> list[dict]:
-    """Select the first correctly classified photo of each of some classes."""
+    """Select one correctly classified photo from each of the first classes."""
     right = [row for row in tested if row['predicted'] == row['class']]
     first = {row['class']: row for row in reversed(right)}
-    return [first[name] for name in sorted(first)[:LEAVES]]
+    return [first[name] for name in sorted(first)[:PATCH_PHOTOS]]
 
 
 def _row(one: Survivors) -> list[tuple[str, dict]]:
-    """Return captions and pictures of the stages."""
+    """Return captions and pictures: the photo, then each stage."""
     pictures = {one.title: one.image}
     for stage in one.stages:
         text = stage.title
@@ -290,7 +288,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
             text += f': {about(stage.kept)} of patches {stage.kept_as}'
         pictures[text] = stage.picture
     return [
-        (text, embedded(Image.fromarray(array), text, LEAF_SIDE))
+        (text, embedded(Image.fromarray(array), text, PATCH_SIDE))
         for text, array in pictures.items()
     ]
 
@@ -298,7 +296,7 @@ def _row(one: Survivors) -> list[tuple[str, dict]]:
 def chart(points: list[dict], estimate: dict, unit: str) -> str:
     """Draw a learning curve as SVG, with a logarithmic x axis.
 
-    Colors are those of the style sheet.
+    Colors refer to the style sheet.
     """
     with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'chart'}):
         figure = Figure((6.1, 3.5), layout='constrained')
@@ -314,8 +312,8 @@ def chart(points: list[dict], estimate: dict, unit: str) -> str:
         nothing = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
         figure.savefig(file, format='svg', transparent=True, metadata=nothing)
     svg = file.getvalue()
-    for colour, name in COLOURS.items():
-        svg = svg.replace(colour, f'var(--{name})')
+    for color, name in COLORS.items():
+        svg = svg.replace(color, f'var(--{name})')
     return svg[svg.index('<svg') :]
 
 

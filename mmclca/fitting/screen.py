@@ -1,90 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Console output of a fit; everything else goes to log.txt."""
+"""Lines printed by a fit."""
 
 import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from io import StringIO, TextIOBase
 from pathlib import Path
-from typing import TextIO
-
-from mmengine.logging import MMLogger
-from rich import get_console
-from rich.live import Live
 
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
-from mmclca.utils.messages import first_of, print_safe, printable, spinner
+from mmclca.utils.messages import first_of
 
 from .model import Plan, accuracies_of, classifier_config, describe
 from .probing import best_probe
 from .record import FitRecord
 
 
-class Log(TextIOBase):
-    """Keep library output off the screen and in a log file.
-
-    Within its context standard output, standard error and the mmengine
-    loggers write to it; progress bars of mmpretrain are drawn on a terminal.
-    It buffers the text until :meth:`open` gives it a file, so that a refused
-    call leaves no file.
-    """
-
-    def __init__(self):
-        self.file = StringIO()
-
-    def __enter__(self) -> 'Log':
-        self.screen, self.bars = sys.stdout, sys.stderr
-        sys.stdout = sys.stderr = self
-        move_loggers(self.screen, self)
-        if self.bars.isatty():
-            get_console().file = self.bars
-        return self
-
-    def __exit__(self, *error) -> None:
-        sys.stdout, sys.stderr = self.screen, self.bars
-        move_loggers(self, self.screen)
-        get_console().file = None  # standard output
-        self.file.close()
-        self.file = StringIO()  # for late writers
-
-    def open(self, path: Path) -> None:
-        """Append the buffered text and all further text to a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = self.file.getvalue()
-        self.file = path.open('a', encoding='utf-8', errors='replace')
-        self.file.write(text)
-
-    def write(self, text: str) -> int:
-        """Write to the file, or to the buffer."""
-        return self.file.write('\n'.join(map(printable, text.split('\n'))))
-
-    def flush(self) -> None:
-        """See ``io.TextIOBase``."""
-        self.file.flush()
-
-    def status(self, title: str) -> Live:
-        """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
-        return spinner(title, self.bars)
-
-    def print(self, *lines: str) -> None:
-        """Print lines on the screen and to the file."""
-        for file in (self.screen, self):
-            print_safe(*lines, file=file)
-
-
-def move_loggers(before: TextIO, after: TextIO) -> None:
-    """Redirect the mmengine loggers that write to one file to another."""
-    for logger in MMLogger._instance_dict.values():
-        for handler in logger.handlers:
-            if vars(handler).get('stream') is before:
-                handler.setStream(after)
-
-
 def row(label: str, text: str) -> str:
-    """Join a label and a text; texts of all lines are aligned."""
+    """Join a label and a text in aligned columns."""
     return f'{label:10} {text}'
 
 
@@ -175,7 +109,7 @@ def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
 
 
 def result_lines(record: FitRecord) -> Iterator[str]:
-    """Describe the final model: its accuracy and how that was measured."""
+    """Describe accuracy, measurement and threshold of the final model."""
     best = record.best
     accuracy = _share(best['accuracy'])
     interval = _interval(best) if best['accuracy'] is not None else ''
@@ -187,7 +121,7 @@ def result_lines(record: FitRecord) -> Iterator[str]:
 
 
 def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
-    """List the files that were written and removed, and the next commands.
+    """List written and removed files, and the next commands.
 
     ``exports`` are the exported files of the previous model.
     """

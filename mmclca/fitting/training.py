@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Second step of a fit: fine-tune the backbone if that tends to help.
+"""Second step of a fit: fine-tune the backbone if this tends to help.
 
 Fine-tuning starts from the linear probe, as in ``configs/few_shot``. Some
-photos are held out to decide whether the fine-tuned model is kept. Training
-prints nothing and resumes after an interruption.
+photos are held out to decide whether the fine-tuned model is kept. An
+interrupted training is resumed.
 """
 
 import math
@@ -21,7 +21,7 @@ from mmclca.apis.probe import Probe, fit_linear
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark.steps import quicker_amp
-from mmclca.checkpoints.resuming import newest_checkpoint, resume
+from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
@@ -31,31 +31,36 @@ from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import nearest_of_others
 
+from . import probing
+from .log import FitRunner, Log
 from .model import Plan
 from .probing import CLASSIFIER, fit_classifier, measure, write_model
 from .record import FitRecord
-from .screen import Log, row
+from .screen import row
 
 LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
 # minimum photos to fine-tune (median class) and to report an accuracy (all)
-LEAST_A_CLASS, LEAST = 8, 200
+MIN_PER_CLASS, MIN_PHOTOS = 8, 200
 # above this accuracy fine-tuning gained nothing on nine datasets
-WEAK = 0.85
+MAX_ACCURACY = 0.85
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
-# of the recipe: what measures, and what a fit has done already
+# parts of the recipe for validation, and for steps done by fit itself
 VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
 UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg', 'data_root', 'leaf40')
-WORKERS = 2  # that read photographs, where there are as many processors
+WORKERS = 2  # maximum number of loader processes
 
 
-def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
-    """Fine-tune, and keep the result if it is no less accurate.
+def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
+    """Fine-tune, and keep the result unless it is less accurate.
 
     Return ``training`` of the record and, if the fine-tuned model is kept,
     ``final``, ``held_out`` and ``threshold``.
     """
-    why_not = _why_not(plan, record.probe['accuracy'])
+    why_not = f'its benefit with {plan.pretrained.kind} has not been measured'
+    if plan.variant.out_type is not None:
+        counts = photos_per_class(plan.training)
+        why_not = why_skipped(counts, record.probe['accuracy'])
     if why_not:
         log.print(row(LABEL, f'skipped: {why_not}'))
         return {}
@@ -72,22 +77,25 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
     strength = record.probe['strength']
-    some = _train_without_some(plan, split, amp, log, strength)
+    some = _train_without_held_out(plan, split, amp, log, strength)
     found, temperature, near = some
     better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
     log.print(row(LABEL, _compared(found, is_kept)))
     if is_kept:
         path = train(config, amp, log, 'Fine-tuning on all photos')
         more = temperature, files.features
-        probe = refitted(plan, path, known, strength, *more)
+        probe = refit_classifier(plan, path, known, strength, *more)
         features, _ = probe.features(known.paths)
-        threshold = write_model(plan, probe, features, near)
-        better = dict(final='trained', held_out=None, threshold=threshold)
+        better = dict(
+            final='trained',
+            held_out=probing.measure_held_out(plan, probe),
+            threshold=write_model(plan, probe, features, near),
+        )
     training = dict(
         epochs=epochs,
         seconds=time.perf_counter() - began,
         # fewer photos suffice to choose, but not to report an accuracy
-        holdout=found if sum(counts_of(known)) >= LEAST else None,
+        holdout=found if sum(photos_per_class(known)) >= MIN_PHOTOS else None,
     )
     return dict(training=training, **better)
 
@@ -101,55 +109,51 @@ def _compared(found: dict, is_kept: bool) -> str:
     )
 
 
-def _why_not(plan: Plan, accuracy: float) -> str:
-    """Reason for skipping fine-tuning; empty if it is not skipped."""
-    if plan.variant.out_type is None:
-        return f'its benefit with {plan.pretrained.kind} has not been measured'
-    return why_untrained(counts_of(plan.training), accuracy)
+def why_skipped(counts: list[int], accuracy: float) -> str:
+    """Return the reason for skipping fine-tuning, or an empty text.
 
-
-def why_untrained(counts: list[int], accuracy: float) -> str:
-    """Reason for skipping fine-tuning, by the photos per class and the
-    accuracy of the probe; empty if it is not skipped."""
-    if median(counts) < LEAST_A_CLASS:
+    ``counts`` are photos per class, ``accuracy`` belongs to the probe.
+    """
+    if median(counts) < MIN_PER_CLASS:
         return (
             f'the median class has {median(counts):g} photos, fewer than '
-            f'{LEAST_A_CLASS}'
+            f'{MIN_PER_CLASS}'
         )
-    if sum(counts) < LEAST and accuracy >= WEAK:
+    if sum(counts) < MIN_PHOTOS and accuracy >= MAX_ACCURACY:
         return (
-            f'no gain expected above {WEAK:.0%} accuracy with fewer than '
-            f'{LEAST} photos'
+            f'no gain expected above {MAX_ACCURACY:.0%} accuracy with fewer '
+            f'than {MIN_PHOTOS} photos'
         )
     return ''
 
 
 def hold_out(photographs: LabeledImages) -> tuple[list[int], list[int]]:
-    """Choose positions to train on, and a fifth or a little more to hold out.
+    """Split photos into training and hold-out positions.
 
-    Stratified, with groups kept together. Classes of one photograph, or one
-    group, are all trained on.
+    The hold-out set is about a fifth, stratified by class, with groups kept
+    together. Classes with one photo or group are used for training only.
     """
     units = GroupedSplits(photographs.labels, photographs.groups)
     train, test = next(units.folds(HOLD_OUT_FOLDS, seed=0))
     return train.tolist(), test.tolist()
 
 
-def counts_of(photographs: LabeledImages) -> list[int]:
-    """Count the photographs of each class; a group counts once, for it is
-    held out as a whole."""
+def photos_per_class(photographs: LabeledImages) -> list[int]:
+    """Count the photos per class; a group counts once, because it is held
+    out as a whole."""
     return GroupedSplits(
         photographs.labels, photographs.groups
     ).per_class.tolist()
 
 
-def _train_without_some(
+def _train_without_held_out(
     plan: Plan, split: tuple, amp: str | None, log: Log, strength: float
 ) -> tuple:
     """Fine-tune on one part of a split and measure on the other.
 
-    Return :func:`measure` with ``probe_accuracy``, the temperature of the
-    fine-tuned model, and similarities of held-out photos to the rest (1, N).
+    Return the measurement with ``probe_accuracy``, the temperature of the
+    fine-tuned model, and similarities (1, N) between held-out and training
+    photos.
     """
     known = plan.training
     rest, held_out = map(known.select, split)
@@ -161,7 +165,7 @@ def _train_without_some(
     before, _ = measure(probe, held_out)
     later = num_steps(config, len(plan.training))
     path = train(config, amp, log, 'Fine-tuning without held-out', later)
-    probe = refitted(plan, path, rest, strength)
+    probe = refit_classifier(plan, path, rest, strength)
     trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
@@ -170,19 +174,20 @@ def _train_without_some(
     return found, temperature, near
 
 
-def refitted(
+def refit_classifier(
     plan: Plan,
     path: Path,
     some: LabeledImages,
     strength: float,
     temperature: float = 1.0,
-    cache: Path | None = None,
+    features: Path | None = None,
 ) -> Probe:
-    """Fit the classifier anew to what a trained network sees.
+    """Refit the classifier to the features of a fine-tuned backbone.
 
-    Of nine sets that was never worse than the probe where that is weak.
+    On nine datasets, this was never worse than the probe where the probe is
+    weak.
     """
-    probe = Probe(path, None, plan.device, cache, zooms=plan.zooms)
+    probe = plan.probe_of(path, features=features)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
     more = strength, plan.call['class_weights']
     fitted = fit_linear(*given, CLASSIFIER, *more)
@@ -191,14 +196,14 @@ def refitted(
 
 
 def read_recipe() -> Config:
-    """Read the config that the training was measured with."""
+    """Read the config whose benefit was measured."""
     return Config.fromfile(home() / 'configs/few_shot' / RECIPE)
 
 
 def training_config(
     plan: Plan, photographs: LabeledImages, start: Path, work_dir: Path
 ) -> Config:
-    """Make the config of training from the checkpoint of a probe."""
+    """Build the training config, starting from a probe checkpoint."""
     config = read_recipe()
     for name in UNUSED:
         config.pop(name)
@@ -208,7 +213,7 @@ def training_config(
     config.default_hooks.checkpoint.interval = 2
     config.visualizer.vis_backends, config.randomness.seed = [], 0
     config.model = _model(plan, photographs, config.model.head.loss)
-    # kept in the checkpoint, which is how photographs are prepared
+    # stored in the checkpoint, for inference
     config.test_dataloader = plan.config.test_dataloader
     write_lists(lines_of_lists(photographs, work_dir, relative=False), True)
     size = plan.variant.img_size
@@ -218,7 +223,7 @@ def training_config(
 
 def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
     model = plan.config.model.to_dict()
-    # the first third, as was measured with EViT: cheaper, and as good
+    # freeze the first third: cheaper and equally accurate with EViT
     depth = len(model['backbone']['out_indices'])
     model['backbone']['frozen_stages'] = depth // 3
     model['head']['loss'] = loss
@@ -230,19 +235,19 @@ def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
 
 
 def _set_loader(loader: ConfigDict, lists: Path, img_size: int) -> None:
-    """Have the loader of the recipe read the lists of a folder."""
+    """Point the data loader of the recipe to the lists in a folder."""
     loader.pop('batch_sampler')
     loader.num_workers = min(WORKERS, os.cpu_count() - 1)
     dataset = loader.dataset
     dataset.data_root, dataset.ann_file = str(lists), 'train.txt'
     dataset.classes = f'{lists}/classes.txt'
     cache, crop, *_ = dataset.pipeline
-    cache.transforms = evaluation_pipeline(img_size)[:2]  # once
+    cache.transforms = evaluation_pipeline(img_size)[:2]
     crop.crop_size = img_size
 
 
 def num_steps(config: Config, num_images: int) -> int:
-    """Count the steps of a training with some photographs."""
+    """Count the training steps for a number of photos."""
     loader = config.train_dataloader
     images = max(num_images, loader.sampler.min_samples)
     return config.train_cfg.max_epochs * math.ceil(images / loader.batch_size)
@@ -251,17 +256,19 @@ def num_steps(config: Config, num_images: int) -> int:
 def train(
     config: Config, amp: str | None, log: Log, title: str, later: int = 0
 ) -> Path:
-    """Train, from where an earlier run was interrupted.
+    """Train or resume; return the last checkpoint.
 
-    In mixed precision of a format, None for float32. ``title`` is that of
-    the progress bar, ``later`` the steps of a training after it. Gives the
-    last checkpoint.
+    ``amp`` is the format for mixed precision, None for float32. ``title``
+    labels the progress bar; ``later`` are the steps of a later training,
+    which count for the remaining time.
     """
-    config.experiment_name = uuid4().hex  # mmengine keeps things by it
-    resume(config, 'auto')
+    config.experiment_name = uuid4().hex  # key of mmengine's global objects
+    checkpoint, _ = newest_checkpoint(Path(config.work_dir))
+    if checkpoint is not None:
+        config.resume, config.load_from = True, checkpoint
     if amp is not None:
         use_amp(config, amp)
-    runner = build_runner(config)
+    runner = build_runner(config, FitRunner)
     shown = log.bars, log.print, title, later
     runner.register_hook(ProgressHook(*shown))
     runner.train()

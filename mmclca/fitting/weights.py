@@ -14,7 +14,7 @@ from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.utils.messages import one_of
 
 TIMM = 'timm://'
-STEM = 16  # pixels that a stem of convolutions makes a patch of
+STEM = 16  # patch size of convolutional stems, in pixels
 # default weights, used to measure the candidates
 DEFAULT = 'deit_tiny_patch16_224.fb_in1k'
 FILE = f'{DEFAULT}.safetensors'
@@ -30,18 +30,18 @@ PIXELS = dict(
     imagenet=((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
     half=((127.5,) * 3, (127.5,) * 3),
 )
-HASH = re.compile(r'-[0-9a-f]{8,}$')  # at the end of a release's name
+HASH = re.compile(r'-[0-9a-f]{8,}$')  # suffix of released files
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Source of pretrained weights and settings of a matching model.
+    """Pretrained weights: their source, and settings for a matching model.
 
     Args:
         name (str): Name in timm, or file name without its ending.
         source (str): Path or ``timm://NAME``.
-        backbone (dict): Of :func:`backbone_of`.
-        pixels (tuple): Mean and standard deviation of each channel, 0 to 255.
+        backbone (dict): Backbone config, see :func:`backbone_of`.
+        pixels (tuple): Mean and standard deviation per channel, 0 to 255.
         notes (tuple[str, ...]): Assumptions and choices, one line each.
     """
 
@@ -53,11 +53,11 @@ class Pretrained:
 
     @property
     def kind(self) -> str:
-        """Return the class of the backbone."""
+        """Class name of the backbone."""
         return self.backbone['type'].removeprefix('mmclca.')
 
     def describe(self) -> str:
-        """Describe the weights."""
+        """Describe name, depth, width and patch size in one line."""
         arch = self.backbone['arch']
         patch = self.backbone.get('patch_size', STEM)
         kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
@@ -71,12 +71,9 @@ def find_weights(
     """Find weights and infer their backbone.
 
     ``weights`` is a file or ``timm://NAME``; None for ``DEFAULT``, from
-    timm's cache or the network. ``pixels`` is that of :func:`pixels_of`.
-
-    Raises:
-        FileNotFoundError: If the file does not exist.
-        CheckpointError: If they cannot be loaded or do not fit.
-        ValueError: If ``pixels`` is invalid.
+    timm's cache or the network. For ``pixels``, see :func:`pixels_of`. Raise
+    a ``CheckpointError`` if the weights cannot be loaded or have an unknown
+    architecture.
     """
     source = weights or f'{TIMM}{DEFAULT}'
     try:
@@ -96,20 +93,17 @@ def find_weights(
 
 
 def _timm_name(name: str) -> str | None:
-    """Return the name without a hash if timm has such weights."""
+    """Return the name without its hash, or None if timm does not know it."""
     known = HASH.sub('', name)
     return known if timm.is_model_pretrained(known) else None
 
 
 def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
-    """Look up mean and standard deviation by timm's name of the weights.
+    """Look up mean and standard deviation for pixel normalization.
 
-    The name may end with the hash of a release; ``pixels``, a name in
-    ``PIXELS``, replaces the values of timm. Return both, three numbers each
-    in 0 to 255, and a note if they are assumed.
-
-    Raises:
-        ValueError: If ``pixels`` is invalid.
+    They come from timm, by the name of the weights, or from ``PIXELS``, if
+    ``pixels`` names an entry. Return both, three numbers each in 0 to 255,
+    and a note if they are assumed.
     """
     if pixels is not None:
         one_of(PIXELS, pixels=pixels)

@@ -1,5 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .leaves import read_leaf, trained_by_demo
-from .variants import Answer, Variants
+"""Web page that classifies photos and shows the remaining patches."""
 
-__all__ = ['Answer', 'Variants', 'read_leaf', 'trained_by_demo']
+from .photos import demo_checkpoint, read_photo
+from .variants import Prediction, Variants
+
+__all__ = ['Prediction', 'Variants', 'read_photo', 'demo_checkpoint']

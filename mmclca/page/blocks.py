@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The page: its parts, their texts, and which event calls what.
+"""Layout, texts and events of the web page.
 
-The texts are for a reader who knows plants, not networks.
+The texts are written for readers without knowledge of networks.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from mmclca.utils.messages import first_of
 from mmclca.visualization.painting import KEPT, MERGED
 from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
-from .leaves import read_leaf
-from .variants import Variants, answer
+from .photos import read_photo
+from .variants import Variants, predict_photo
 
-QUEUE = 'model'  # one request at a time, or they would slow each other
-MEGABYTES = 50  # of a file; Gradio refuses more
-PREVIEW = 1024  # pixels of the longer side of the picture shown
-FIRST = 6  # classes that are named
-ALIKE = 8  # images of the gallery
+QUEUE = 'model'  # parallel requests would slow each other
+MEGABYTES = 50  # maximum file size
+PREVIEW = 1024  # longer side of the shown photo, in pixels
+SHOWN_CLASSES = 6
+NUM_SIMILAR = 8
 TITLE = 'Classify a photo, and see which patches the model uses'
 INTRODUCTION = (
     'Drop a photo or scan below. The model splits it into patches, merges or '
@@ -49,24 +49,18 @@ RATE = (
 )
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
 COSTS = ['Model', 'GMACs (billion multiply-accumulates)', 'Latency (ms)']
-# of the legend, where a look has no single colour
-COLOURS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
-COLOURS = {look.text: look.fill for look in SWATCHES.values()} | COLOURS
-COLOURS[MIXED.text] = '#ffa500'
+# legend; white and gray stand for swatches without a single color
+COLORS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
+COLORS = {look.text: look.fill for look in SWATCHES.values()} | COLORS
+COLORS[MIXED.text] = '#ffa500'
 
 
 class Callbacks:
-    """The functions behind the page; they return values of its parts.
+    """Event handlers, which return new values for components of the page.
 
-    Args:
-        inferencer (TokenReductionInferencer): The trained model.
-        uploads (str | Path): Folder in which pictures arrive; none from
-            elsewhere is read.
-        gallery (Gallery, optional): Images of which those most like a leaf
-            are shown. Defaults to None: none are.
-
-    Raises:
-        ValueError: If the tokens of the backbone cannot be reduced.
+    They read photos in ``uploads`` only. With a ``gallery``, they look up its
+    most similar images. A backbone without token reduction is refused with a
+    ``ValueError``.
     """
 
     def __init__(
@@ -80,9 +74,9 @@ class Callbacks:
         self.uploads = Path(uploads).resolve()
 
     def read_upload(self, upload: dict | None):
-        """Of a new picture: a preview, and the input of the model."""
+        """Read an uploaded photo; return its preview and the model input."""
         try:
-            image = read_leaf(self._uploaded(upload['path']))
+            image = read_photo(self._uploaded(upload['path']))
             packed = self.variants.trained.prepare(image)
             if isinstance(packed, str):
                 raise ValueError(f'The model cannot use this photo: {packed}')
@@ -92,9 +86,9 @@ class Callbacks:
         return _preview(image), packed
 
     def _uploaded(self, path: str) -> Path:
-        """Return a path in the folder of uploads, once links are followed."""
-        # a request that no browser made may name any file of this computer,
-        # and Gradio lets it pass where it leaves out "meta"
+        """Resolve an upload path, or raise if the file is elsewhere."""
+        # a forged request may name any file on this computer: Gradio accepts
+        # such a path if "meta" is missing
         file = Path(path).resolve()
         if not file.is_relative_to(self.uploads):
             raise ValueError(
@@ -103,7 +97,7 @@ class Callbacks:
         return file
 
     def select_method(self, method: str):
-        """Return the slider of a method."""
+        """Return the keep rate slider for a method."""
         fixed = self.variants.is_fixed(method)
         rate = self.variants.start.keep_rate
         given = dict(value=rate) if fixed else {}
@@ -111,31 +105,31 @@ class Callbacks:
         return gr.Slider(**given, interactive=not fixed, info=info)
 
     def predict(self, packed: dict | None, method: str, keep_rate: float):
-        """Yield classes, row, pictures, their colours; then the costs too."""
+        """Yield classes, row, pictures and legend, then the measured cost."""
         if packed is None:
             yield [None] * 5
             return
-        found = answer(self.variants.at(method, keep_rate), packed)
-        looks = [(look.text, look.text) for look in legend([found.survivors])]
-        pictures = _pictures(found.survivors)
+        found = predict_photo(self.variants.at(method, keep_rate), packed)
+        looks = [(look.text, look.text) for look in legend([found.patches])]
+        pictures = _pictures(found.patches)
         yield found.scores, [found.cells], pictures, looks, None
         costs = self.variants.costs(method, keep_rate, packed, found.gmacs)
         yield *[gr.skip()] * 4, costs
 
     @torch.no_grad()
-    def find_alike(self, packed: dict | None):
-        """Return images of the gallery most like a leaf, with class and
-        cosine."""
+    def find_similar(self, packed: dict | None):
+        """Return the most similar gallery images, captioned with class and
+        cosine similarity."""
         if packed is None or self.gallery is None:
             return None
         model = self.variants.trained.model
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
         feature = feature_of(model, data['inputs'], self.gallery.stage)
         leaf = LabeledImages.named(['leaf'], [None], 'the page')
-        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), ALIKE)
+        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
         return [
             (
-                _preview(read_leaf(one['image'])),
+                _preview(read_photo(one['image'])),
                 f'{one["name"] or ""} {one["similarity"]:.2f}',
             )
             for one in entry['neighbours']
@@ -144,14 +138,14 @@ class Callbacks:
 
 
 def _preview(image: np.ndarray) -> Image.Image:
-    """Show a BGR image as RGB, not too large for a browser."""
+    """Convert a BGR image to RGB, at most ``PREVIEW`` pixels wide or high."""
     small = Image.fromarray(image[..., ::-1])
     small.thumbnail((PREVIEW, PREVIEW))
     return small
 
 
 def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
-    """Pictures of the gallery, with their captions."""
+    """Return the photo and its patches after each stage, with captions."""
     found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
     for number, stage in enumerate(left.stages, start=1):
         kept = '' if stage.mixed else f'{stage.kept:.0%} {stage.kept_as}'
@@ -161,25 +155,17 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 
 
 def about_model(name: str, classes: Sequence[str]) -> str:
-    """Describe a model by its file and its classes, in one line."""
-    listed = first_of(classes, FIRST)
+    """Describe a model by its file name and its classes, in one line."""
+    listed = first_of(classes, SHOWN_CLASSES)
     return f'{name or "This model"}, {len(classes)} classes: {listed}'
 
 
 def build_page(
     callbacks: Callbacks, examples: Sequence[str], about: str
 ) -> gr.Blocks:
-    """Build the page of a trained model.
-
-    Args:
-        callbacks (Callbacks): What it does.
-        examples (Sequence[str]): Paths of pictures to try; may be none.
-        about (str): Of :func:`about_model`.
-
-    Returns:
-        gr.Blocks: The page; see :func:`mmclca.page.server.served`.
-    """
-    # what was uploaded is deleted after an hour, looked for every ten minutes
+    """Build the page from its callbacks, the paths of example photos and a
+    model description."""
+    # delete uploads older than an hour, every ten minutes
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
@@ -196,7 +182,7 @@ def build_page(
 
 
 def _leaf(examples: Sequence[str]):
-    """Make the drop zone of a picture, and return its events."""
+    """Create the drop zone and the examples; return their upload events."""
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
         placeholder=DROP_HERE,
@@ -248,22 +234,21 @@ def _label(method: str, own: str | None) -> str:
 
 
 def _results(with_gallery: bool) -> list:
-    """Return the best classes, the row of a table, the stages, and the cost;
-    then images that are alike."""
+    """Create the outputs of a prediction and the gallery of similar images."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Predictions', elem_id='classes')
     row = gr.Dataframe(headers=[*PREDICTION], elem_id='row', **plain)
     gr.Markdown('Patches after each step')
     pictures = gr.Gallery(
         columns=4,
-        height=300,  # of a model with two stages
+        height=300,  # fits two stages
         show_label=False,
         format='png',
         elem_id='survivors',
         **plain,
     )
     looks = gr.HighlightedText(
-        color_map=COLOURS,
+        color_map=COLORS,
         show_inline_category=False,
         show_label=False,
         elem_id='legend',
@@ -284,24 +269,24 @@ def _results(with_gallery: bool) -> list:
 def _connect(
     callbacks: Callbacks, leaf, uploads, method, keep_rate, results, alike
 ) -> None:
-    """Bind events to callbacks; after each of them comes a prediction."""
-    packed = gr.State()  # the picture as the model takes it
-    # Gradio itself would decode the file before any check
+    """Bind events to callbacks; each event ends with a prediction."""
+    packed = gr.State()  # model input
+    # no preprocessing: Gradio would decode the file before it is checked
     reads = callbacks.read_upload, [leaf], [leaf, packed], False
     changes = [
         *(_bind(upload, *reads) for upload in uploads),
         _bind(leaf.clear, lambda: None, [], [packed]),
         _bind(method.input, callbacks.select_method, [method], [keep_rate]),
     ]
-    for change in changes[:-1]:  # another leaf, or none
-        _bind(change.then, callbacks.find_alike, [packed], [alike])
+    for change in changes[:-1]:  # a new photo, or none
+        _bind(change.then, callbacks.find_similar, [packed], [alike])
     asked = [packed, method, keep_rate]
     for event in (*(change.then for change in changes), keep_rate.input):
         _bind(event, callbacks.predict, asked, results)
 
 
 def _bind(event, callback, inputs: list, outputs: list, preprocess=True):
-    """Bind an event to a callback; of several in a row the last one counts."""
+    """Bind an event to a callback; the last of several events wins."""
     return event(
         callback,
         inputs,

@@ -15,62 +15,48 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery
 
 from .blocks import MEGABYTES, Callbacks, about_model, build_page
-from .leaves import examples_for
+from .photos import examples_for
 
 HOST = '127.0.0.1'
-FOLDER = 'mmclca-page-'  # how names of folders of uploads begin
-KEPT_MEGABYTES, MOST_FILES = 1000, 5000  # of uploads that are kept
-WAITING = 20  # requests in the queue; further ones are refused
+FOLDER = 'mmclca-page-'  # prefix of upload folders
+MAX_MEGABYTES, MAX_FILES = 1000, 5000  # of all stored uploads
+QUEUE_SIZE = 20  # further requests are refused
 
 
 @contextmanager
 def served(
     inferencer: TokenReductionInferencer,
+    folder: Path,
     port: int | None = None,
     host: str = HOST,
     name: str = '',
     gallery: Gallery | None = None,
 ) -> Iterator[tuple[str, gr.Blocks]]:
-    """Serve the page of a trained model until the context is left.
+    """Serve the page of a trained model within a context.
 
-    Uploads and drawn leaves lie in a temporary folder that is removed then,
-    or by the next page if this one is killed.
-    There are drawn leaves for a model of ``make demo`` only.
-
-    Args:
-        inferencer (TokenReductionInferencer): The model.
-        port (int, optional): Port to listen at. Defaults to None, the first
-            free one from 7860 on.
-        host (str): Address to listen at. Defaults to ``HOST``, which this
-            computer alone reaches; '0.0.0.0' is all of its addresses.
-        name (str): Name of the checkpoint, to be shown. Defaults to ''.
-        gallery (Gallery, optional): Of the model; the images most like a leaf
-            are shown. Defaults to None: none are.
-
-    Yields:
-        tuple[str, gr.Blocks]: Address of the page, and the page.
-
-    Raises:
-        OSError: If the port is taken.
+    Uploads go to ``folder``, see :func:`uploads_folder`. Without a port, the
+    first free one from 7860 is used. The default host is reachable from this
+    computer only, '0.0.0.0' from the network. ``name`` is the checkpoint name
+    shown on the page. Yield the address and the page; raise an ``OSError`` if
+    the port is in use.
     """
-    with _private_folder() as folder, _environment(folder, host):
-        callbacks = Callbacks(inferencer, folder, gallery)
-        classes = inferencer.classes
-        about = about_model(name, classes)
-        page = build_page(callbacks, examples_for(classes, folder), about)
-        page.queue(max_size=WAITING)
-        address = _launch(page, port, host, folder)
-        try:
-            yield address, page
-        finally:
-            page.close(verbose=False)
+    callbacks = Callbacks(inferencer, folder, gallery)
+    classes = inferencer.classes
+    about = about_model(name, classes)
+    page = build_page(callbacks, examples_for(classes, folder), about)
+    page.queue(max_size=QUEUE_SIZE)
+    address = _launch(page, port, host, folder)
+    try:
+        yield address, page
+    finally:
+        page.close(verbose=False)
 
 
 @contextmanager
 def _private_folder() -> Iterator[Path]:
-    """Make a folder for uploads; remove those of pages that were killed."""
+    """Create an upload folder; remove the folders of killed pages."""
     for lock in Path(gettempdir()).glob(f'{FOLDER}*/lock'):
-        # another user may have put a link there
+        # keep links and folders created by another user
         if lock.parent.lstat().st_uid == os.getuid():
             with suppress(Timeout, OSError), FileLock(lock, timeout=0):
                 shutil.rmtree(lock.parent)
@@ -80,32 +66,35 @@ def _private_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _environment(folder: Path, host: str) -> Iterator[None]:
-    """Set where Gradio keeps files, and that it reaches itself by no proxy."""
+def uploads_folder(host: str = HOST) -> Iterator[Path]:
+    """Create a temporary folder and set Gradio's environment variables.
+
+    Within the context, Gradio stores uploads in the folder and connects to
+    ``host`` without a proxy. Variables are process-wide, so only a command
+    should use it. The folder is removed at the end, or by the next page if
+    this process is killed.
+    """
     before = dict(os.environ)
     others = before.get('no_proxy') or before.get('NO_PROXY')
     near = ','.join(filter(None, (others, host, 'localhost')))
-    os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with _private_folder() as folder:
+        os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
+        try:
+            yield folder
+        finally:  # Gradio sets further variables
+            os.environ.clear()
+            os.environ.update(before)
 
 
-class Bounded:
-    """Refuses requests that are too large, and uploads if many are kept.
-
-    Args:
-        app (Callable): The ASGI application that answers the others.
-        folder (Path): Folder of the uploads.
-    """
+class RequestLimits:
+    """ASGI middleware: refuse large requests, and uploads if the folder is
+    full."""
 
     def __init__(self, app: Callable, folder: Path):
         self.app, self.folder = app, folder
 
     async def __call__(self, scope, receive, send) -> None:
-        """Answer a request as ASGI prescribes."""
+        """Refuse a request with status 413, or pass it to the application."""
         app = self.app
         if scope.get('method') == 'POST':
             problem = self._problem(dict(scope['headers']), scope['path'])
@@ -115,26 +104,28 @@ class Bounded:
 
     def _problem(self, headers: dict[bytes, bytes], path: str) -> str:
         size = headers.get(b'content-length', b'')
-        # a form needs some bytes besides its file
+        # a form is slightly larger than its file
         if not size.isdigit() or int(size) > (MEGABYTES + 1) * 2**20:
             return f'The file is too large: the limit is {MEGABYTES} MB.'
         if not path.endswith('/upload'):
             return ''
         files = [x.stat() for x in self.folder.rglob('*')]
         used = sum(file.st_size for file in files) / 2**20
-        if len(files) > MOST_FILES or used > KEPT_MEGABYTES:
+        if len(files) > MAX_FILES or used > MAX_MEGABYTES:
             return 'Too many photos are stored: try again in an hour.'
         return ''
 
 
 def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:
-    """Start to serve, in another thread; the address."""
+    """Start the server in another thread; return the address."""
     try:
         _, address, _ = page.launch(
             server_name=host,
             server_port=port,
             max_file_size=MEGABYTES * 2**20,
-            app_kwargs=dict(middleware=[Middleware(Bounded, folder=folder)]),
+            app_kwargs=dict(
+                middleware=[Middleware(RequestLimits, folder=folder)]
+            ),
             footer_links=[],
             show_error=True,
             share=False,

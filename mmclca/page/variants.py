@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A trained model with other methods and keep rates than in training."""
+"""Variants of a trained model with other reduction methods and keep rates."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -24,43 +24,42 @@ from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 from mmclca.visualization.survivors import Survivors, survivors
 
-NONE = 'none'  # of a model that keeps all patches
+NONE = 'none'  # method of a model without token reduction
 REDUCER = 'backbone.reducer.'
 ROUNDS = 5  # timed passes
-SIDE = 336  # pixels of the longer side of pictures, for a crisp look
+SIDE = 336  # minimum longer side of pictures, in pixels
 
 
 @dataclass
-class Answer:
-    """The prediction for a leaf.
+class Prediction:
+    """Prediction for a photo.
 
     Args:
-        cells (list): Of its row in a table of predictions.
-        scores (dict[str, float]): Those of the best classes, by their names.
-        survivors (Survivors): What each stage leaves of it.
-        gmacs (float): 1e9 multiply-accumulates spent on it.
+        cells (list): Cells of its row in the table of predictions.
+        scores (dict[str, float]): Scores by class name, best first.
+        patches (Survivors): Remaining patches after each stage.
+        gmacs (float): 1e9 multiply-accumulates.
     """
 
     cells: list
     scores: dict[str, float]
-    survivors: Survivors
+    patches: Survivors
     gmacs: float
 
 
 class Variants:
-    """Offer the methods and keep rates that the weights of a model allow.
+    """Reduction methods and keep rates for the weights of a trained model.
 
-    The methods are the one it was trained with, and all that have no
-    parameters of their own, so that every weight they use is a trained one.
-    All variants share the weights; the last few are kept.
+    The methods are the trained one and all methods without parameters, so
+    every weight in use is trained. All variants share the weights.
 
     Args:
         trained (TokenReductionInferencer): The model.
-        most (int): Variants to keep. Defaults to 8.
+        most (int): Maximum number of cached variants. Defaults to 8.
 
     Raises:
-        ValueError: If the tokens of its backbone cannot be reduced, or there
-            is no CLS among them.
+        ValueError: If the backbone does not support token reduction, or has
+            no CLS token.
     """
 
     def __init__(self, trained: TokenReductionInferencer, most: int = 8):
@@ -76,18 +75,18 @@ class Variants:
         others = [name for name in list_methods() if self._fits(name, rate)]
         self.methods = [*dict.fromkeys([self.own or NONE, *others])]
         self.start = Variant(self.methods[0], rate)
-        # whether the weights of its own method are for its keep rate alone
+        # some methods have weights for one keep rate only
         other_rate = 1.0 if rate < 0.75 else 0.5
         self.fixed = any(not self._fits(name, other_rate) for name in own)
         self.at = lru_cache(maxsize=most)(self._inferencer)
         self._plain = lru_cache(maxsize=4)(self._plain_step)
 
     def is_fixed(self, method: str) -> bool:
-        """Tell whether a method goes with its keep rate of training alone."""
+        """Whether a method allows only the keep rate of training."""
         return self.fixed and method == self.own
 
     def config(self, method: str, keep_rate: float) -> Config:
-        """Write the config of the model with a method; the rest stays."""
+        """Return the config of the model with another reduction."""
         config = deepcopy(self.trained.model._config)
         method = None if method == NONE else method
         trained_with = self.own, self.own and self.rate
@@ -98,21 +97,21 @@ class Variants:
         return config
 
     def _fits(self, method: str, keep_rate: float) -> bool:
-        """Tell whether the trained weights are all that a method needs."""
+        """Whether the trained weights suffice for a method."""
         logger = MMLogger.get_current_instance()
-        # no warnings of a method that nobody chose
+        # hide warnings: the user did not choose this method
         before, logger.disabled = logger.disabled, True
         try:
             with torch.device('meta'):
                 self._sharing(self.config(method, keep_rate))
-        except (RuntimeError, ValueError):  # other weights, too few patches
+        except (RuntimeError, ValueError):  # missing weights, few patches
             return False
         finally:
             logger.disabled = before
         return True
 
     def _sharing(self, config: Config) -> BaseModel:
-        """Build a model that shares the weights of the trained one."""
+        """Build a model with shared weights."""
         with torch.no_grad():
             model = get_model(config, pretrained=False)
         state = self.trained.model.state_dict()
@@ -127,7 +126,8 @@ class Variants:
     ) -> TokenReductionInferencer:
         """Build the model with a method at a keep rate.
 
-        Only the trained one has a threshold: scores compare with no other's.
+        Only the trained model keeps its unknown-class threshold: scores of
+        different models cannot be compared.
         """
         trained, config = self.trained.model, self.config(method, keep_rate)
         if config.model == trained._config.model:
@@ -139,11 +139,11 @@ class Variants:
         )
 
     def costs(self, method: str, keep_rate: float, packed: dict, gmacs: float):
-        """Compare the cost of a leaf with that of the plain model.
+        """Compare a variant with the model without reduction on one photo.
 
-        Of an image as ``trained.prepare`` gives it, on which the model spends
-        some GMACs: name, GMACs and milliseconds (timed interleaved) of the
-        model, and of the full model (all patches).
+        Return a row for each: name, GMACs and latency in ms, both timed
+        alternately. ``packed`` comes from ``trained.prepare``; ``gmacs`` is
+        the cost of the variant.
         """
         model = self.at(method, keep_rate).model
         data = dict(inputs=[packed['inputs']])
@@ -160,7 +160,8 @@ class Variants:
         ]
 
     def _plain_step(self, shape: tuple[int, int], setting: Setting):
-        """Count the plain model and make a pass; weights are random."""
+        """Return GMACs and a timed step of the model without reduction, with
+        random weights."""
         config = Variant().apply(self.trained.model._config.model)
         config['backbone']['img_size'] = shape
         gmacs = count_config(config).flops / 1e9
@@ -169,15 +170,13 @@ class Variants:
         return gmacs, inference_step(model, setting.images(shape), setting)
 
 
-def answer(
+def predict_photo(
     inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
-) -> Answer:
-    """Name a leaf, and find what is left of it on the way.
+) -> Prediction:
+    """Classify a photo, and find the remaining patches after each stage.
 
-    Args:
-        inferencer (TokenReductionInferencer): The model.
-        packed (dict): The image as ``inferencer.prepare`` gives it.
-        topk (int): Classes to name. Defaults to 5.
+    ``packed`` is the output of ``inferencer.prepare``; ``topk`` limits the
+    classes.
     """
     (sample,) = inferencer.forward(default_collate([packed]), True)
     sample.set_metainfo(dict(image='leaf'))
@@ -189,13 +188,13 @@ def answer(
     (left,) = survivors(inferencer.model, [view])
     best = best_classes(result, inferencer.classes, topk)
     scores = {one['name']: one['score'] for one in best}
-    return Answer(prediction_cells(result), scores, left, result['gmacs'])
+    return Prediction(prediction_cells(result), scores, left, result['gmacs'])
 
 
 def _reduction(backbone: Reducible) -> tuple[str | None, float]:
-    """Method and keep rate of training, one number for all stages.
+    """Return reduction method and keep rate (geometric mean over stages).
 
-    Without a method None, and the keep rate to start with.
+    Without token reduction, return None and the slider's initial rate.
     """
     if not backbone.reduces:
         return None, 0.5

@@ -49,7 +49,7 @@ def test_what_it_will_run_in(monkeypatch, given, device, needed, runtime):
     assert timing.find_runtime(given, device) == runtime
 
 
-def test_without_onnx_runtime():
+def test_without_onnx_runtime(no_onnx):
     with pytest.raises(ImportError, match=r'pip install "mmclca\[deploy\]"'):
         timing.find_runtime('onnx', 'cpu')
 

@@ -96,7 +96,8 @@ def test_a_fit_of_the_whole_network(name, tmp_path, capsys):
     path = tmp_path / f'{name}.pth'
     torch.save({f'backbone.{k}': v for k, v in weights.items()}, path)
     photographs, out = write_photographs(tmp_path), tmp_path / 'model'
-    model = mmclca.fit(photographs, out, weights=path, folds=2)
+    options = dict(weights=path, runtime='pytorch', folds=2)
+    model = mmclca.fit(photographs, out, **options)
     said = capsys.readouterr().out
     assert 'full network, ' in said and 'full ViT' not in said
     kind = BACKBONES[name]['type'].removeprefix('mmclca.')
@@ -107,7 +108,7 @@ def test_a_fit_of_the_whole_network(name, tmp_path, capsys):
     assert model.facts['model']['layers'] is None
     results = model.predict(photographs)
     assert len(results) == 16 and all('pred_class' in r for r in results)
-    assert mmclca.fit(photographs, out, weights=path, folds=2).accuracy
+    assert mmclca.fit(photographs, out, **options).accuracy
 
 
 def file_of(backbone, **meta):

@@ -40,7 +40,8 @@ def fitted(tmp_path_factory):
     weights = write_weights(folder)
     with redirect_stdout(StringIO()) as screen, kept():
         out = folder / 'model'
-        mmclca.fit(photographs, out, weights=weights, probe_only=True)
+        options = dict(weights=weights, runtime='pytorch', probe_only=True)
+        mmclca.fit(photographs, out, **options)
     return folder, screen.getvalue()
 
 

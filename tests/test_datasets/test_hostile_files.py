@@ -20,7 +20,7 @@ from mmclca.datasets.image_files import check_image, check_images
 from mmclca.datasets.photographs import images_at
 from mmclca.datasets.photographs.check import summarize_images
 from mmclca.fitting.pictures import Pictures
-from mmclca.page import read_leaf
+from mmclca.page import read_photo
 from mmclca.utils.files import read_lines
 
 EPS = b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nbomb\n'
@@ -74,7 +74,7 @@ READERS = dict(
     summarize_images=lambda path: summarize_images([path])[path].problem,
     read_bgr=refused(read_bgr),
     read_image=refused(read_image, ValueError),
-    read_leaf=refused(read_leaf, ValueError),
+    read_photo=refused(read_photo, ValueError),
     thumbnail=lambda path: 'none' * (not COPIES.thumbnail(path, '')['src']),
     infer_onnx=lambda path: (
         'none' * (runpy.run_path(str(INFER))['read'](Path(path)) is None)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Whenever a fit is killed, there is a whole model, the old or the new one."""
+"""A killed fit leaves a complete model, the previous or the new one."""
 
 import multiprocessing
 import os
@@ -20,16 +20,16 @@ from mmclca.utils.files import PARTIAL
 
 CHANGES = {'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir'}
 KILLED = 9
-# of one that has run nothing else, and no threads
+# fork from a process without threads
 PROCESSES = multiprocessing.get_context('forkserver')
 PROCESSES.set_forkserver_preload(['mmclca.fitting'])
 STEP = 16
-STARTS = (0, 2, 6, 9, 13)  # a third of the moments
+STARTS = (0, 2, 6, 9, 13)  # a third of all moments
 
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
-    """A model of four classes, and photographs of a fifth in ``larch``."""
+    """Model of four classes, and photos of a fifth in ``larch``."""
     place = tmp_path_factory.mktemp('killed')
     torch.manual_seed(0)
     write_weights(place)
@@ -43,8 +43,8 @@ def place(tmp_path_factory):
 
 def fit(place, out, **options):
     weights = place / 'tiny.safetensors'
-    options = dict(weights=weights, probe_only=True) | options
-    return mmclca.fit(place / 'photographs', out, **options)
+    fixed = dict(weights=weights, runtime='pytorch', probe_only=True)
+    return mmclca.fit(place / 'photographs', out, **fixed, **options)
 
 
 def refit(place, out):
@@ -58,20 +58,19 @@ def add_class(place, out):
 
 
 def is_change(event, arguments, folder):
-    """Whether an event of Python writes into a folder."""
+    """Whether an audit event writes into a folder."""
     path = str(arguments[0]) if arguments else ''
     if not path.startswith(str(folder)):
         return False
     if event == 'open' and not fnmatch(os.path.basename(path), PARTIAL):
         return 'r' not in (arguments[1] or 'r')
-    return event in CHANGES  # those of partial files, which are named last
+    return event in CHANGES
 
 
 def killed_at(number, command, folder):
-    """Run a command in a process that ends before its n-th change.
+    """Run a command in a process killed before its n-th change of a file.
 
-    Returns:
-        bool: Whether there were as many.
+    Return whether there were so many changes.
     """
     process = PROCESSES.Process(target=run, args=(number, command, folder))
     process.start()
@@ -95,7 +94,9 @@ def run(number, command, folder):
 @pytest.mark.slow
 @pytest.mark.parametrize('start', STARTS)
 @pytest.mark.parametrize('command', (fit, refit, add_class))
-def test_killed(place, tmp_path, command, start, capsys):
+def test_model_is_complete_if_a_command_is_killed(
+    place, tmp_path, command, start, capsys
+):
     folder = tmp_path / 'model'
     number = start
     while True:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The whole of it on leaves, a few photographs a class."""
+"""Fits on real leaves and synthetic cultivars, with few photos per class."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def leaves(shared, tmp_path):
-    """Folders with the training images of leaf40_white, and its test list."""
+    """Link training photos of leaf40_white by class; return test photos."""
     root = shared / 'data' / 'leaf40_white'
     classes = (root / 'classes.txt').read_text().splitlines()
 
@@ -29,15 +29,17 @@ def leaves(shared, tmp_path):
     return listed('test.txt')
 
 
-def share_right(model, leaves):
-    """Share of test images that a model names right."""
+def accuracy(model, leaves):
+    """Accuracy on test photos."""
     found = model.predict([str(path) for path, _ in leaves])
     pairs = zip(found, leaves, strict=True)
     return sum(r['pred_class'] == name for r, (_, name) in pairs) / len(found)
 
 
 @pytest.mark.first
-def test_it_is_as_good_as_it_says(shared, leaves, tmp_path, capsys):
+def test_accuracy_on_test_photos_is_within_the_interval(
+    shared, leaves, tmp_path, capsys
+):
     model = mmclca.fit(
         tmp_path / 'photographs',
         tmp_path / 'model',
@@ -45,13 +47,13 @@ def test_it_is_as_good_as_it_says(shared, leaves, tmp_path, capsys):
         probe_only=True,
     )
     assert model.accuracy > 0.9
-    assert model.facts['probe']['low'] - 0.1 < share_right(model, leaves) < 1
+    assert model.facts['probe']['low'] - 0.1 < accuracy(model, leaves) < 1
     assert 'Result ' in capsys.readouterr().out
     assert (model.folder / 'report.html').stat().st_size > 1e5
 
 
-def test_training_makes_a_model_better(shared, tmp_path, monkeypatch):
-    """On drawn cultivars, where it pays, as it does not on leaf40."""
+def test_fine_tuning_improves_accuracy(shared, tmp_path, monkeypatch):
+    """On synthetic cultivars, since it does not help on leaf40."""
     tool = ROOT / 'tools/dataset_converters/synthetic_leaves.py'
     words = '--classes 8 --per-class 20 --difference 0.4 --size 160 --seed 3'
     run_tool(monkeypatch, tool, tmp_path, *words.split())
@@ -65,10 +67,8 @@ def test_training_makes_a_model_better(shared, tmp_path, monkeypatch):
     weights = shared / 'weights' / 'deit_tiny_patch16_224.pth'
     place = tmp_path / 'photographs', tmp_path / 'model'
     options = dict(weights=weights, budget='0.3GMACs')
-    monkeypatch.setattr(training, 'LEAST', 96)
-    before = share_right(
-        mmclca.fit(*place, probe_only=True, **options), leaves
-    )
-    model = mmclca.fit(*place, **options)  # goes on
+    monkeypatch.setattr(training, 'MIN_PHOTOS', 96)
+    before = accuracy(mmclca.fit(*place, probe_only=True, **options), leaves)
+    model = mmclca.fit(*place, **options)  # resumes
     assert model.facts['final'] == 'trained'
-    assert share_right(model, leaves) > before
+    assert accuracy(model, leaves) > before

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A model folder may be a stranger's: nothing behind a link changes."""
+"""Model folders from elsewhere: links and paths in them are not followed."""
 
 import json
 import shutil
@@ -19,12 +19,11 @@ from mmclca.fitting import FittedModel
 from mmclca.fitting.record import ModelFolder
 
 LINKS = ('.whole', '.draft', 'training', 'features', '.lock', 'log.txt')
-NEW = 'photographs/new'
 
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
-    """Folder with photos and the model that was fitted to them."""
+    """Folder with photos and a model fitted to them."""
     folder = tmp_path_factory.mktemp('links')
     write_photographs(folder)
     write_photographs(folder / 'more', per_class=2, seed=1)
@@ -36,6 +35,7 @@ def place(tmp_path_factory):
             folder / 'photographs',
             folder / 'model',
             weights=write_weights(folder),
+            runtime='pytorch',
             probe_only=True,
         )
     return folder
@@ -43,7 +43,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def victim(tmp_path):
-    """Files of a user, of all the names that a command might touch."""
+    """User files with all names a command might touch."""
     folder = tmp_path / 'victim'
     (folder / 'runs').mkdir(parents=True)
     for name in ('fit.json', 'a.txt', 'epoch_1.pth', 'runs/epoch_50.pth'):
@@ -61,12 +61,8 @@ def content_of(folder):
 
 
 def commands(place, model):
-    fit = [
-        'fit',
-        place / 'photographs',
-        '--weights',
-        place / 'tiny.safetensors',
-    ]
+    weights = ['--weights', place / 'tiny.safetensors']
+    fit = ['fit', place / 'photographs', '--runtime', 'pytorch', *weights]
     probe = ['probe', model, '--out', model.parent / 'new.pth']
     return dict(
         predict=['predict', model, place / 'new'],
@@ -85,7 +81,7 @@ def commands(place, model):
 @pytest.mark.parametrize(
     'command', ['predict', 'report', 'add_class', 'fit', 'export', 'open_set']
 )
-def test_nothing_behind_a_link_changes(
+def test_command_changes_nothing_behind_a_link(
     place, victim, tmp_path, monkeypatch, capsys, command, name, is_trained
 ):
     model = tmp_path / 'model'
@@ -112,7 +108,7 @@ def test_nothing_behind_a_link_changes(
 
 @pytest.fixture(scope='module')
 def events():
-    """Files that are opened and addresses that are connected to."""
+    """Opened files and connected addresses."""
     found = []
 
     def note(event, arguments):
@@ -131,7 +127,7 @@ def events():
     ],
 )
 @pytest.mark.parametrize('named', ['http://127.0.0.1:9/secret', 'secret'])
-def test_nothing_that_a_model_folder_names_is_opened(
+def test_command_opens_no_file_or_address_named_in_the_folder(
     place, tmp_path, monkeypatch, capsys, events, command, named
 ):
     model = tmp_path / 'model'
@@ -157,7 +153,7 @@ def test_nothing_that_a_model_folder_names_is_opened(
 
 
 @pytest.mark.parametrize('digest', ['../../a', 'A' * 64, '0' * 65])
-def test_table_is_damaged_if_digest_is_not_hexadecimal(
+def test_table_is_refused_if_a_digest_is_not_hexadecimal(
     place, tmp_path, digest
 ):
     shutil.copy(place / 'model/photographs.csv', tmp_path)

@@ -18,69 +18,43 @@ def folder(tmp_path):
     return folder
 
 
-def test_the_same_call_goes_on(folder):
+def test_known_returns_the_record_of_an_equal_call(folder):
     assert folder.known(replace(RECORD, counts={})) == RECORD
-
-
-@pytest.mark.parametrize(
-    'other, said',
-    [
-        (dict(call=dict(CALL, budget='9ms')), "budget None .now '9ms'"),
-        (dict(photographs='b', counts=dict(ash=4)), '3 photos .now 4'),
-    ],
-)
-def test_another_call_is_refused(folder, other, said):
-    with pytest.raises(ValueError, match=f'{said}.*--overwrite'):
-        folder.known(replace(RECORD, **other))
-
-
-def test_a_folder_of_an_earlier_version(folder):
-    folder.write(replace(RECORD, call=dict(folds=5, budget=None)))
+    older = dict(folds=5, budget=None)  # without an option of today
+    folder.write(replace(RECORD, call=older))
     assert folder.known(RECORD) == RECORD
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    'other, difference',
+    [
+        (dict(call=dict(CALL, budget='9ms')), "None .*'9ms'"),
+        (dict(photographs='b', counts=dict(ash=4)), '3 .*4'),
+    ],
+)
+def test_known_refuses_another_call(folder, other, difference):
+    with pytest.raises(ValueError, match=difference):
+        folder.known(replace(RECORD, **other))
+
+
+def test_known_refuses_a_folder_with_other_files(tmp_path):
     folder = ModelFolder(tmp_path)
     assert folder.known(RECORD) is None
     (tmp_path / 'features').mkdir()
     assert folder.known(RECORD) is None
-    (tmp_path / 'thesis.tex').touch()
-    with pytest.raises(ValueError, match='not empty'):
-        folder.known(RECORD)
-    with pytest.raises(ValueError, match='is a file'):
-        ModelFolder(tmp_path / 'thesis.tex').known(RECORD)
-
-
-def test_photographs_and_a_log_of_another_are_neither_taken_nor_removed(
-    tmp_path,
-):
-    folder, leaf = ModelFolder(tmp_path), tmp_path / 'training/oak/a.jpg'
-    leaf.parent.mkdir(parents=True)
-    for file in (leaf, folder.log):
+    for file in (tmp_path / 'training/oak/a.jpg', folder.log):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     with pytest.raises(ValueError, match='not empty'):
         folder.known(RECORD)
+    with pytest.raises(ValueError, match='is a file'):
+        ModelFolder(folder.log).known(RECORD)
     folder.clear()
-    assert leaf.exists() and folder.log.exists()
+    assert folder.log.exists()
+    assert (tmp_path / 'training/oak/a.jpg').exists()
 
 
-def test_features_and_the_model_outlive_the_rest(folder):
-    for name in ('features', 'training'):
-        (folder.path / name).mkdir()
-    (folder.path / 'thesis.tex').touch()
-    folder.model.touch()
-    folder.clear()
-    left = {path.name for path in folder.path.iterdir()}
-    assert left == {'features', 'thesis.tex', 'model.pth', 'fit.json'}
-
-
-def test_no_model(tmp_path):
-    (tmp_path / 'model.pth').touch()
-    with pytest.raises(FileNotFoundError, match='fit.json'):
-        ModelFolder(tmp_path).read()
-
-
-def test_a_draft_that_is_of_no_use_is_discarded(folder):
+def test_known_discards_a_draft_without_an_equal_call(folder):
     draft = folder.draft
     for record in (None, replace(RECORD, photographs='b')):
         draft.path.mkdir()
@@ -91,24 +65,37 @@ def test_a_draft_that_is_of_no_use_is_discarded(folder):
         assert not draft.path.exists()
 
 
-@pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}', '[' * 100_000])
-def test_a_record_that_is_damaged(folder, text):
-    folder.file.write_text(text)
-    with pytest.raises(ValueError, match='is damaged .*--overwrite'):
-        folder.read()
-
-
-def test_files_of_others_stay_if_trainings_are_removed(folder):
+def test_clear_keeps_features_model_and_user_files(folder):
+    (folder.path / 'features').mkdir()
+    (folder.path / 'thesis.tex').touch()
+    folder.model.touch()
     photo = folder.training / 'ash/a.jpg'
     for path in (photo, folder.hold_out / 'epoch_1.pth'):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     folder.clear()
+    left = {path.name for path in folder.path.iterdir()}
+    expected = {'features', 'thesis.tex', 'model.pth', 'fit.json', 'training'}
+    assert left == expected
     assert photo.exists() and not folder.hold_out.exists()
     photo.unlink()
     photo.parent.rmdir()
     folder.remove_training()
     assert not folder.training.exists()
+
+
+def test_read_names_fit_json_if_it_is_missing(tmp_path):
+    (tmp_path / 'model.pth').touch()
+    for read in (ModelFolder(tmp_path).read, lambda: write_report(tmp_path)):
+        with pytest.raises(FileNotFoundError, match='fit.json'):
+            read()
+
+
+@pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}', '[' * 100_000])
+def test_read_refuses_a_damaged_fit_json(folder, text):
+    folder.file.write_text(text)
+    with pytest.raises(ValueError, match='damaged'):
+        folder.read()
 
 
 DAMAGES = [

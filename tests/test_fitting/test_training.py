@@ -1,126 +1,134 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A fit that trains: the second step, interrupted and gone on with."""
+"""Settings of fine-tuning: recipe, hold-out set and conditions."""
 
-import json
-from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-import torch
-from tiny_photographs import write_photographs, write_weights
-from tiny_run import CLASSES
 
-import mmclca
-from mmclca.apis import TokenReductionInferencer
-from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.fitting import training
+from mmclca.datasets.photographs import LabeledImages
+from mmclca.fitting.model import ATC, classifier_config
+from mmclca.fitting.training import (
+    hold_out,
+    num_steps,
+    photos_per_class,
+    read_recipe,
+    training_config,
+    why_skipped,
+)
+from mmclca.fitting.weights import PIXELS, VIT, Pretrained
+from mmclca.models import Variant
 
-
-def measured(probe, photographs, measure=training.measure):
-    """What is trained, whose features are not kept, names all right, the
-    probe half."""
-    found, logits = measure(probe, photographs)
-    is_trained = probe._caches[1.0]._folder is None
-    return dict(found, accuracy=1.0 if is_trained else 0.5), logits
-
-
-@pytest.fixture
-def fit(tmp_path, monkeypatch):
-    """Fits a model whose training is short, with photographs enough."""
-    recipe = training.read_recipe()
-    recipe.train_cfg.max_epochs = 4
-    recipe.train_dataloader.sampler.min_samples = 32
-    monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
-    monkeypatch.setattr(training, 'WORKERS', 0)
-    monkeypatch.setattr(training, 'LEAST', 16)
-    monkeypatch.setattr(training, 'LEAST_A_CLASS', 4)
-    monkeypatch.setattr(training, 'measure', measured)
-    torch.manual_seed(0)
-    weights = write_weights(tmp_path)
-
-    def fit(per_class=4):
-        photographs = tmp_path / 'photographs'
-        if not photographs.exists():
-            write_photographs(tmp_path, per_class)
-        return mmclca.fit(photographs, tmp_path / 'model', weights=weights)
-
-    return fit
+MODEL = Variant(**ATC, img_size=224)
+ARCH = dict(
+    embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
+)
+NORM = dict(type='LN', eps=1e-6)
+BACKBONE = dict(type=VIT, arch=ARCH, patch_size=16, norm_cfg=NORM)
+DEIT = Pretrained(
+    'deit_tiny', 'deit_tiny.pth', BACKBONE, PIXELS['imagenet'], ''
+)
 
 
-@pytest.mark.slow
-def test_trained_where_it_helps(fit, capsys):
-    model = fit()
-    done = model.facts['training']
-    assert (done['epochs'], done['holdout']['n']) == (4, 4)
-    assert done['holdout']['probe_accuracy'] == 0.5
-    assert (model.facts['final'], model.accuracy) == ('trained', 1.0)
-    told = capsys.readouterr().out
-    assert 'kept' in told and '50.0% -> 100.0% on 4 photos' in told
-    weights, before = (
-        open_checkpoint(str(model.folder / name))['state_dict']
-        for name in ('model.pth', 'probe.pth')
+def photos(*counts, groups=None):
+    """Labeled photos, with a number per class."""
+    labels = [i for i, n in enumerate(counts) for _ in range(n)]
+    paths = [f'{n}.jpg' for n in range(len(labels))]
+    classes = [f'class {i}' for i in range(len(counts))]
+    splits = [''] * len(paths)
+    return LabeledImages(paths, labels, classes, groups, splits, '.')
+
+
+def config_of(work_dir, class_weights=None):
+    """Training config for 40 classes with three or two photos."""
+    plan = SimpleNamespace(
+        call=dict(class_weights=class_weights),
+        variant=MODEL,
+        config=classifier_config(DEIT, MODEL, 40),
     )
-    frozen, name = (f'backbone.layers.{i}.attn.qkv.weight' for i in (0, 2))
-    assert torch.equal(weights[frozen], before[frozen])
-    assert not torch.equal(weights[name], before[name])
-    folder = model.folder
-    inferencer = TokenReductionInferencer(
-        folder / 'model.pth', reject=folder / 'threshold.json'
-    )
-    assert tuple(inferencer.classes) == CLASSES
-    assert not [*folder.glob('training/*/*.pth')]
-    new = write_photographs(folder.parent / 'new', seed=2) / 'elm'
-    model.add_class(new, 'larch')
-    assert model.classes == [*sorted(CLASSES), 'larch']
-    after = open_checkpoint(str(folder / 'model.pth'))['state_dict']
-    assert torch.equal(after[name], weights[name])  # as it was trained
-    assert model.predict(new)[0].keys() >= {'pred_class', 'known'}
+    found = photos(3, *[2] * 39)
+    return training_config(plan, found, 'probe.pth', work_dir)
 
 
-@pytest.mark.slow
-def test_not_kept_where_it_does_not_help(fit, monkeypatch):
-    def worse(*given):
-        found, logits = measured(*given)
-        return dict(found, accuracy=0.7 - 0.4 * found['accuracy']), logits
-
-    monkeypatch.setattr(training, 'measure', worse)
-    model = fit()
-    holdout = model.facts['training']['holdout']
-    assert holdout['accuracy'] < holdout['probe_accuracy']
-    assert model.facts['final'] == 'probe'
-    assert model.accuracy == model.facts['probe']['accuracy']
-
-
-@pytest.mark.slow
-def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
-    def pressed(self, runner, *_, **__):
-        if runner.epoch == 2:  # after a checkpoint
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            'mmclca.engine.hooks.ProgressHook.after_train_iter', pressed
+def test_config_has_the_model_and_pipelines_of_the_recipe(tmp_path):
+    config, recipe = config_of(tmp_path), read_recipe()
+    assert config.model.head.loss == recipe.model.head.loss
+    own, theirs = config.model.backbone, recipe.model.backbone
+    names = 'depth', 'img_size', 'patch_size', 'norm_cfg'
+    for name in (*names, 'frozen_stages'):
+        assert own[name] == theirs[name]
+    for name in ('out_indices', 'reduce_at'):
+        assert [*own[name]] == [*theirs[name]]
+    mean = config.model.data_preprocessor.mean
+    assert mean == recipe.model.data_preprocessor.mean
+    loaders = 'train_dataloader', 'test_dataloader'
+    for name in loaders:
+        (_, *rest), (_, *expected) = (
+            one[name].dataset.pipeline for one in (config, recipe)
         )
-        with pytest.raises(KeyboardInterrupt):
-            fit()
-    folder = tmp_path / 'model'
-    assert {'model.pth', 'threshold.json', 'fit.json'} <= {
-        path.name for path in folder.iterdir()
-    }
-    started = []
-    monkeypatch.setattr(
-        'mmclca.engine.hooks.ProgressHook.before_train',
-        lambda hook, runner: started.append(runner.epoch),
+        assert rest == expected
+    (load, resize), (_, expected) = (
+        one.train_dataloader.dataset.pipeline[0].transforms
+        for one in (config, recipe)
     )
-    monkeypatch.setattr(
-        'mmclca.engine.hooks.ProgressHook.after_train_iter', lambda *_, **__: 0
-    )
-    assert fit().facts['final'] == 'trained'
-    assert started == [2, 0]  # the one without some goes on, then all
-    facts = json.loads((folder / 'fit.json').read_text())
-    assert facts['training']['seconds'] > 0
+    assert resize == expected
+    assert load == dict(type='mmclca.LoadPhotograph')
 
 
-def test_left_out_where_nothing_could_tell(fit, capsys):
-    model = fit(3)
-    assert (model.facts['final'], model.facts['training']) == ('probe', None)
-    assert 'skipped: the median class' in capsys.readouterr().out
+def test_config_has_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = config_of(Path('model'))
+    data = config.train_dataloader.dataset
+    places = config.load_from, config.work_dir, data.data_root, data.classes
+    assert all(place.startswith(f'{tmp_path}/') for place in places)
+    assert 'leaf40' not in config.pretty_text
+
+
+def test_balanced_classes_have_equal_total_weight(tmp_path):
+    weights = config_of(tmp_path, 'balanced').model.head.loss.class_weight
+    assert weights == pytest.approx([81 / 120] + [81 / 80] * 39)
+
+
+def test_num_steps_has_a_minimum_per_epoch():
+    images = {24: 160, 120: 160, 257: 180, 3200: 2000}
+    recipe = read_recipe()
+    assert images == {n: num_steps(recipe, n) for n in images}
+
+
+def test_hold_out_is_a_fifth_per_class():
+    found = photos(10, 5, 1)
+    train, held_out = hold_out(found)
+    assert sorted(train + held_out) == [*range(16)]
+    assert [found.labels[i] for i in held_out].count(0) == 2
+    assert [found.labels[i] for i in held_out].count(1) == 1
+    assert 15 in train  # the only one in its class
+
+
+def test_hold_out_keeps_groups_together():
+    groups = ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']
+    train, held_out = hold_out(photos(4, 4, groups=groups))
+    assert held_out
+    assert not {groups[i] for i in train} & {groups[i] for i in held_out}
+
+
+def test_photos_per_class_counts_a_group_once():
+    groups = [f'plant {i // 2}' for i in range(400)]
+    assert photos_per_class(photos(200, 200, groups=groups)) == [100, 100]
+
+
+@pytest.mark.parametrize(
+    'counts, accuracy, why',
+    [
+        ((100, 100), 0.99, ''),
+        ((100, 99), 0.85, 'accuracy'),
+        ((100, 99), 0.84, ''),
+        ((8,) * 25, 0.9, ''),
+        ((7,) * 30, 0.1, '7 photos'),
+        ((300, 3, 3), 0.1, '3 photos'),
+    ],
+)
+def test_fine_tuning_is_skipped_if_few_photos_or_high_accuracy(
+    counts, accuracy, why
+):
+    found = why_skipped(counts, accuracy)
+    assert why in found and bool(why) is bool(found)

@@ -44,7 +44,7 @@ def test_fit_and_predict_enter_few_files(tmp_path, files_of):
     photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
 
     def fit(name):
-        options = dict(weights=weights, probe_only=True)
+        options = dict(weights=weights, runtime='pytorch', probe_only=True)
         return mmclca.fit(photographs, tmp_path / name, **options)
 
     model = fit('model').folder

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The page, driven in a browser as its user would."""
+"""The page in a browser."""
 
 import json
 import re
@@ -16,11 +16,11 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page.leaves import draw_examples
+from mmclca.page.photos import draw_examples
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-from mmclca.page.server import served
+from mmclca.page.server import served, uploads_folder
 
 chromium = chromium_fixture
 pytestmark = [pytest.mark.slow, pytest.mark.first]
@@ -30,14 +30,13 @@ HERE = ('127.0.0.1', 'localhost', '::1')
 
 @pytest.fixture(scope='module')
 def leaf(tmp_path_factory):
-    """A drawn leaf."""
+    """Path of a synthetic leaf."""
     return draw_examples(tmp_path_factory.mktemp('leaf'), 1)[0]
 
 
 @pytest.fixture(scope='module')
 def asked_for():
-    """Hosts that this process connects to while the page is served, behind
-    a proxy that leads nowhere."""
+    """Hosts connected to while the page is served, with a dead proxy."""
     hosts, connect = [], socket.socket.connect
 
     def note(self, address):
@@ -47,15 +46,15 @@ def asked_for():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, 'connect', note)
-        patch.setenv('http_proxy', 'http://127.0.0.1:9')  # leads nowhere
-        # keeps the proxies of the first use in a process
+        patch.setenv('http_proxy', 'http://127.0.0.1:9')  # dead
+        # urllib caches the proxies
         patch.setattr(urllib.request, '_opener', None)
         yield hosts
 
 
 @pytest.fixture(scope='module')
 def inferencer(tmp_path_factory):
-    """An EViT with two stages."""
+    """EViT with two stages."""
     folder = tmp_path_factory.mktemp('tiny')
     torch.manual_seed(0)
     evit = dict(type='mmclca.EViT', keep_rate=0.5)
@@ -64,25 +63,32 @@ def inferencer(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def address(inferencer, asked_for):
-    """Where its page is served."""
+def uploads(asked_for):
+    """Folder of uploads; Gradio uses no proxy for the page."""
+    with uploads_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope='module')
+def address(inferencer, asked_for, uploads):
+    """Address of its page."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr('mmclca.page.server.MEGABYTES', 1)
-        with served(inferencer, name='t.pth') as (address, _):
+        with served(inferencer, uploads, name='t.pth') as (address, _):
             yield address
 
 
 @pytest.fixture
-def demo(inferencer, asked_for, monkeypatch):
-    """Where a page is served whose model knows the drawn leaves."""
-    monkeypatch.setattr('mmclca.page.leaves.CULTIVARS', CLASSES)
-    with served(inferencer) as (address, _):
+def demo(inferencer, asked_for, uploads, monkeypatch):
+    """Address of a page with example leaves."""
+    monkeypatch.setattr('mmclca.page.photos.CULTIVARS', CLASSES)
+    with served(inferencer, uploads) as (address, _):
         yield address
 
 
 @pytest.fixture
 def page(chromium, address):
-    """The page, which asks for nothing elsewhere."""
+    """The page; its browser may only connect to this computer."""
     with watched(chromium) as (page, asked):
         drive.open_page(page, address)
         yield page
@@ -95,10 +101,10 @@ def tokens(page):
     return [int(number) for number in re.findall(r'(\d+) tokens', shown)]
 
 
-def test_leaf_is_named_and_seen(page, leaf, tmp_path):
-    said = 't.pth, 4 classes: ash, beech, elm, oak'
-    expect(page.locator('#model textarea')).to_have_value(said)
-    expect(page.locator('#drawn')).to_have_count(0)  # of other classes
+def test_page_shows_classes_patches_and_cost(page, leaf, tmp_path):
+    about = 't.pth, 4 classes: ash, beech, elm, oak'
+    expect(page.locator('#model textarea')).to_have_value(about)
+    expect(page.locator('#drawn')).to_have_count(0)
     drive.drop(page, leaf)
     drive.wait_for_costs(page, 'EViT, keep rate 0.5')
     for name in CLASSES:
@@ -114,7 +120,7 @@ def test_leaf_is_named_and_seen(page, leaf, tmp_path):
         assert len(image.getcolors()) > 50
 
 
-def test_keep_rate_and_method(page, leaf):
+def test_page_updates_if_keep_rate_or_method_changes(page, leaf):
     drive.drop(page, leaf)
     drive.wait_for_costs(page, 'EViT, keep rate 0.5')
     slider = page.locator('#keep_rate input[type=range]')
@@ -132,7 +138,7 @@ def test_keep_rate_and_method(page, leaf):
     assert 'dropped' in page.inner_text('#legend')
 
 
-def test_no_picture_gets_a_message_and_the_next_one_an_answer(
+def test_page_refuses_a_text_file_and_reads_the_next_photo(
     page, leaf, tmp_path
 ):
     (tmp_path / 'leaf.png').write_text('not a picture')
@@ -143,15 +149,15 @@ def test_no_picture_gets_a_message_and_the_next_one_an_answer(
     drive.wait_for_costs(page, 'EViT')
 
 
-def test_file_too_large_is_refused_before_it_is_sent(page, tmp_path):
+def test_page_refuses_a_large_file_before_upload(page, tmp_path):
     path = tmp_path / 'leaf.png'
     path.write_bytes(bytes(2 * 2**20))
     drive.drop(page, str(path))
-    said = page.get_by_text(re.compile('maximum allowed size'))
-    expect(said).to_contain_text('1.0 Mb')
+    message = page.get_by_text(re.compile('maximum allowed size'))
+    expect(message).to_contain_text('1.0 Mb')
 
 
-def test_drawn_leaf_is_tried_and_taken_away(chromium, demo):
+def test_example_leaf_is_classified_and_removed(chromium, demo):
     page = chromium.new_page()
     drive.open_page(page, demo)
     drawn = page.locator('#drawn button')
@@ -163,18 +169,19 @@ def test_drawn_leaf_is_tried_and_taken_away(chromium, demo):
     page.close()
 
 
-def test_nothing_outside_asks_or_was_asked(address, asked_for):
-    """Only the page asks: other programs find no endpoints."""
+def test_page_has_no_endpoints_and_connects_to_no_other_host(
+    address, asked_for
+):
     with urllib.request.urlopen(f'{address}gradio_api/info') as answer:
         info = json.load(answer)
     assert info['named_endpoints'] == info['unnamed_endpoints'] == {}
     assert {*asked_for} and {*asked_for} <= {*HERE}
 
 
-def test_port_that_is_taken(address, inferencer):
+def test_served_raises_if_the_port_is_in_use(address, inferencer, uploads):
     port = urlparse(address).port
     with (
         pytest.raises(OSError, match=f'port {port}: .* --port'),
-        served(inferencer, port),
+        served(inferencer, uploads, port),
     ):
         pass

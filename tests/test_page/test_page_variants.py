@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A trained model with other methods and keep rates than in training."""
+"""Variants of a trained model with other methods and keep rates."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_reduction
 from mmclca.page import Variants
-from mmclca.page.variants import answer
+from mmclca.page.variants import predict_photo
 from mmclca.visualization.painting import FUSED, KEPT, kinds
 
 FREE = {
@@ -40,8 +40,7 @@ def variants(folder, most=8, **options):
     return Variants(model, most)
 
 
-def asked(inferencer, leaf):
-    """Tokens and scores of a leaf."""
+def tokens_and_scores(inferencer, leaf):
     (found,) = inferencer([leaf], return_tokens=True)
     return found['tokens'], found['pred_scores']
 
@@ -49,7 +48,9 @@ def asked(inferencer, leaf):
 @pytest.mark.parametrize(
     'name, fixed', [('ToMe', False), ('DynamicViT', False), ('SiT', True)]
 )
-def test_own_method_and_those_without_parameters(name, fixed, tmp_path):
+def test_methods_are_the_trained_one_and_all_without_parameters(
+    name, fixed, tmp_path
+):
     found = variants(tmp_path, **reducer(name, keep_rate=0.6))
     assert found.own == found.start.method == found.methods[0] == name
     assert found.start.keep_rate == 0.6
@@ -59,50 +60,49 @@ def test_own_method_and_those_without_parameters(name, fixed, tmp_path):
     assert [*backbone.reduce_at] == [0, 1, 2]
 
 
-def test_every_parameter_of_every_variant_is_a_trained_one(tmp_path):
+def test_variants_share_the_trained_parameters(tmp_path):
     found = variants(tmp_path, **reducer('DynamicViT', keep_rate=0.6))
     trained = dict(found.trained.model.named_parameters())
     for name in found.methods:
         for key, used in found.at(name, 0.3).model.named_parameters():
             assert torch.equal(used, trained[key])
             same = used.data_ptr() == trained[key].data_ptr()
-            assert same or key == 'backbone.pos_embed'  # fitted on load
+            assert same or key == 'backbone.pos_embed'  # resized on load
 
 
 @pytest.mark.parametrize(
-    'name, settings, rate',  # of several rates the geometric mean
+    'name, settings, rate',  # geometric mean of several rates
     [
         ('EViT', dict(keep_rate=(0.9, 0.5, 0.7)), 0.68),
         ('ToMe', dict(num_tokens=(12, 9, 8)), 0.79),
     ],
 )
-def test_as_trained_it_answers_as_the_checkpoint(
+def test_trained_rate_gives_the_scores_of_the_checkpoint(
     tmp_path, leaf, name, settings, rate
 ):
     found = variants(tmp_path, **reducer(name, **settings))
     assert found.start.keep_rate == rate
-    tokens, scores = asked(found.trained, leaf)
-    same, same_scores = asked(found.at(name, rate), leaf)
+    tokens, scores = tokens_and_scores(found.trained, leaf)
+    same, same_scores = tokens_and_scores(found.at(name, rate), leaf)
     assert same == tokens
     np.testing.assert_array_equal(same_scores, scores)
-    more, _ = asked(found.at(name, 1.0), leaf)
+    more, _ = tokens_and_scores(found.at(name, 1.0), leaf)
     assert more[-1] > tokens[-1]
 
 
-def test_another_method_is_that_of_a_config_with_it(tmp_path, leaf):
+def test_another_method_equals_a_config_with_the_method(tmp_path, leaf):
     found = variants(tmp_path, **reducer('DynamicViT', keep_rate=0.6))
     cfg = Config.fromfile(tmp_path / 'tiny.py')
     for name in ('ATS', 'EViT'):
         cfg.model.backbone.reducer = dict(type=f'mmclca.{name}', keep_rate=0.4)
-        # mmengine leaves what the file has and the model has not
         by_hand = TokenReductionInferencer(cfg, str(tmp_path / 'tiny.pth'))
-        tokens, scores = asked(by_hand, leaf)
-        same, same_scores = asked(found.at(name, 0.4), leaf)
+        tokens, scores = tokens_and_scores(by_hand, leaf)
+        same, same_scores = tokens_and_scores(found.at(name, 0.4), leaf)
         assert same == tokens
         np.testing.assert_allclose(same_scores, scores, rtol=1e-5)
 
 
-def test_plain_model_of_mmpretrain(tmp_path, leaf):
+def test_variants_support_a_plain_model_from_mmpretrain(tmp_path, leaf):
     cfg = Config.fromfile(write_run(tmp_path))
     for name in ('reducer', 'reduce_at', 'cache'):
         del cfg.model.backbone[name]
@@ -112,11 +112,10 @@ def test_plain_model_of_mmpretrain(tmp_path, leaf):
     assert found.start.method == 'none' and {*found.methods} - FREE == {'none'}
     (as_trained,) = found.at('none', 0.5)([leaf])
     reduced = found.at('EViT', 0.5)
-    # quarters of three layers
     assert reduced.model.backbone.reduce_at == (0, 1, 2)
     weight = model.head.fc.weight
     assert reduced.model.head.fc.weight.data_ptr() == weight.data_ptr()
-    assert asked(reduced, leaf)[0][-1] < 17
+    assert tokens_and_scores(reduced, leaf)[0][-1] < 17
     (all_kept,) = found.at('TopK', 1.0)([leaf])
     (expected,) = found.trained([leaf])
     for one in (all_kept, as_trained):
@@ -125,19 +124,19 @@ def test_plain_model_of_mmpretrain(tmp_path, leaf):
         )
 
 
-def test_what_was_not_trained_is_refused(tmp_path):
+def test_at_refuses_untrained_weights_and_caches_variants(tmp_path):
     found = variants(tmp_path, most=1, **reducer('SiT', keep_rate=0.6))
     for method, rate in (('DynamicViT', 0.6), ('SiT', 0.5)):
         with pytest.raises(RuntimeError, match='reducer.stages'):
             found.at(method, rate)
     assert found.at('SiT', 0.6) is found.trained
     first = found.at('TopK', 0.4)
-    assert found.at('TopK', 0.4) is first  # built once
-    found.at('TopK', 0.6)  # few are kept
+    assert found.at('TopK', 0.4) is first
+    found.at('TopK', 0.6)  # replaces the only cached variant
     assert found.at('TopK', 0.4) is not first
 
 
-def test_only_a_method_that_is_chosen_warns(tmp_path, caplog):
+def test_only_a_selected_method_logs_warnings(tmp_path, caplog):
     logger = MMLogger.get_current_instance()
     logger.addHandler(caplog.handler)
     found = variants(tmp_path, **reducer('EViT', keep_rate=0.3))
@@ -147,10 +146,10 @@ def test_only_a_method_that_is_chosen_warns(tmp_path, caplog):
     assert 'ToMe merges at most half' in caplog.text
 
 
-def test_backbone_without_a_cls_token(tmp_path):
+def test_variants_refuse_a_backbone_without_cls_token(tmp_path):
     plain = dict(reducer=None, reduce_at=(), cache=None)
     no_cls = dict(with_cls_token=False, out_type='avg_featmap')
-    with pytest.raises(ValueError, match='with_cls_token=False is not'):
+    with pytest.raises(ValueError, match='with_cls_token'):
         variants(tmp_path, **plain, **no_cls)
 
 
@@ -160,23 +159,23 @@ def evit(tmp_path_factory):
     return variants(folder, **EVIT)
 
 
-def test_answer_is_that_of_the_inferencer(evit, leaf):
+def test_predict_photo_equals_the_inferencer(evit, leaf):
     model = evit.trained
-    found = answer(model, model.prepare(leaf), topk=3)
+    found = predict_photo(model, model.prepare(leaf), topk=3)
     (expected,) = model([leaf], return_tokens=True)
     (best, score), *others = found.scores.items()
     assert (best, len(others)) == (expected['pred_class'], 2)
     assert score == pytest.approx(expected['pred_score'], abs=1e-5)
     assert found.cells[0] == best
     assert found.gmacs == expected['gmacs']
-    stages = found.survivors.stages
-    assert found.survivors.image.shape == (336, 336, 3)
+    stages = found.patches.stages
+    assert found.patches.image.shape == (336, 336, 3)
     assert [len(s.weights) for s in stages] == expected['tokens'][:2]
     shown = {int(kind) for s in stages for kind in kinds(s.weights)}
     assert shown == {KEPT, FUSED}
 
 
-def test_cost_is_compared_with_the_model_without_reduction(evit, leaf):
+def test_costs_compare_with_the_model_without_reduction(evit, leaf):
     packed = evit.trained.prepare(leaf)
     here, plain = evit.costs('EViT', 0.5, packed, 0.5)
     assert here[:2] == ['EViT, keep rate 0.5', 0.5]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The server takes no more than it says, and leaves nothing behind."""
+"""Limits of the server, and its folder of uploads."""
 
 import os
 import tempfile
@@ -27,9 +27,9 @@ async def answer(request):
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    """A client of an application that takes at most 2 MB at a time."""
+    """Client of an application with requests of at most 2 MB."""
     monkeypatch.setattr(server, 'MEGABYTES', 1)
-    bounded = Middleware(server.Bounded, folder=tmp_path)
+    bounded = Middleware(server.RequestLimits, folder=tmp_path)
     routes = [Route(path, answer, methods=['POST']) for path in (UPLOAD, '/')]
     return TestClient(Starlette(routes=routes, middleware=[bounded]))
 
@@ -43,7 +43,7 @@ def test_page_refuses_a_request_if_it_is_too_large(client):
 
 
 @pytest.mark.parametrize(
-    'limit', [dict(KEPT_MEGABYTES=0.001), dict(MOST_FILES=1)]
+    'limit', [dict(MAX_MEGABYTES=0.001), dict(MAX_FILES=1)]
 )
 def test_page_refuses_uploads_if_many_are_kept(
     limit, client, tmp_path, monkeypatch
@@ -70,10 +70,10 @@ def test_page_removes_uploads_if_another_page_was_killed(
     model = TokenReductionInferencer(write_tiny(tmp_path))
     monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
     environment = dict(os.environ)
-    with server.served(model):
-        assert os.environ['GRADIO_TEMP_DIR'] not in ('', str(killed))
+    with server.uploads_folder() as folder, server.served(model, folder):
+        assert os.environ['GRADIO_TEMP_DIR'] == str(folder)
         assert not killed.exists()
-        with server.served(model):
+        with server.uploads_folder():
             assert len([*tmp_path.glob('mmclca-page-*/lock')]) == 3
     assert dict(os.environ) == environment
     assert not [*tmp_path.glob('mmclca-page-[!1]*')]

@@ -18,11 +18,11 @@ import mmclca
 from mmclca.apis import Probe
 from mmclca.datasets.photographs import LabeledImages, check_photographs
 from mmclca.fitting import model
+from mmclca.fitting.log import Log
 from mmclca.fitting.model import make_plan, plain_model
 from mmclca.fitting.probing import fit_classifier, measure
 from mmclca.fitting.record import FitRecord, ModelFolder
-from mmclca.fitting.screen import Log
-from mmclca.fitting.training import refitted, train, training_config
+from mmclca.fitting.training import refit_classifier, train, training_config
 
 STUDY = 'few_photographs_trained'
 WHOLE = 'fine-tuning'
@@ -66,7 +66,7 @@ def measured(backbone, name, crops):
         probe, found, config = begin(plan, known)
         path = train(config, None, log, 'Training')
         row = compare(plan, probe, path, test)
-        anew = refitted(plan, path, known, found.strength)
+        anew = refit_classifier(plan, path, known, found.strength)
         row['refitted'] = accuracy(anew, test)
     told = round(100 * float(found.accuracy.mean()), 2)
     return [dict(photographs=len(known), folds=told, **row)]
@@ -129,7 +129,9 @@ def changed(backbone, name, change):
         _, found, config = begin(plan, known)
         config.merge_from_dict(GRID['changes'][change])
         path = train(config, 'bf16', log, 'Training')
-        right = accuracy(refitted(plan, path, known, found.strength), test)
+        right = accuracy(
+            refit_classifier(plan, path, known, found.strength), test
+        )
     return [{change: right}]
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Linear probe: a classifier on the frozen features of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from os import PathLike
 
@@ -66,9 +66,10 @@ class Probe:
         zooms (Sequence[float]): Zoom factors of additional training views,
             center crops with 1 / zoom times the height and width. Defaults to
             ().
-        unopened (dict[str, str], optional): SHA-256 by path of images that
-            must not be opened, because their features are in ``features_dir``.
-            Defaults to None.
+        digests (dict[str, str]): Known SHA-256 of image files by path.
+            Defaults to {}.
+        unopened (Container[str]): Paths of images that must not be opened,
+            because their features are in ``features_dir``. Defaults to ().
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
@@ -96,7 +97,8 @@ class Probe:
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
         zooms: Sequence[float] = (),
-        unopened: dict[str, str] | None = None,
+        digests: dict[str, str] = {},
+        unopened: Container[str] = (),
     ):
         config, weights = config_and_weights(model, pretrained)
         weights = weights or config.get('load_from')
@@ -108,7 +110,7 @@ class Probe:
         drop_references(self.model)  # they belong to other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
-        self._unopened = unopened or {}
+        self._digests, self._unopened = digests, unopened
         self._inferencer = TokenReductionInferencer(
             self.model, classes=self.classes
         )
@@ -148,7 +150,7 @@ class Probe:
         return torch.stack([x for x, _ in found], dim=1), found[0][1]
 
     def _with_digests(self, paths) -> tuple[list[str], list[str | None]]:
-        paths, known = [str(path) for path in paths], self._unopened
+        paths, known = [str(path) for path in paths], self._digests
         return paths, [known.get(x) or digest_of_file(x) for x in paths]
 
     def _view(self, paths, digests, zoom) -> Outputs:

@@ -29,4 +29,5 @@ def main(args):
         model_file(args.folder)
         with model_files.loading():
             model = fitting.FittedModel(args.folder, args.device)
-        model.add_class(args.photographs, args.name)
+        with fitting.log.redirected_output():
+            model.add_class(args.photographs, args.name)

@@ -76,6 +76,6 @@ def parse_args():
 
 def main(args):
     with model_files.loading():
-        fit = fitting.fit
-    with usage_errors():
+        fit, redirected = fitting.fit, fitting.log.redirected_output()
+    with usage_errors(), redirected:
         fit(**vars(args))

@@ -52,7 +52,7 @@ def local_address(host):
 
 def load_model(args):
     """Load a model; return it with the name of its checkpoint."""
-    checkpoint = args.checkpoint or page.trained_by_demo(model_index.home())
+    checkpoint = args.checkpoint or page.demo_checkpoint(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
     return model, Path(checkpoint).name
 
@@ -70,7 +70,9 @@ def main(args):
         with model_files.quiet():
             model, name = load_model(args)
         gallery = args.index and read_gallery(args.index, model)
-        served = page.server.served(model, args.port, args.host, name, gallery)
-        with served as (address, blocks):
-            print(f'Page       {address} (stop with Ctrl-C)')
-            blocks.block_thread()
+        given = args.port, args.host, name, gallery
+        with page.server.uploads_folder(args.host) as folder:
+            served = page.server.served(model, folder, *given)
+            with served as (address, blocks):
+                print(f'Page       {address} (stop with Ctrl-C)')
+                blocks.block_thread()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The report as a browser shows it, wide, narrow and printed."""
+"""The report in a browser: wide, narrow, dark and printed."""
 
 from contextlib import ExitStack
 
@@ -21,7 +21,7 @@ LOADED = '[...document.images].every(one => one.naturalWidth)'
 
 @pytest.fixture(scope='module')
 def address(tmp_path_factory):
-    """A report with every section, and a name without a space in it."""
+    """Report with all sections and a long name without spaces."""
     folder = tmp_path_factory.mktemp('report')
     write_folder(folder, problems=[LONG], source=f'photos/{LONG}')
     evit = dict(type='mmclca.EViT', keep_rate=0.5)
@@ -32,7 +32,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def visit(chromium, address):
-    """Opens the report, which asks for nothing."""
+    """Open the report, and check for requests."""
     with ExitStack() as stack:
 
         def visit(width, **look):
@@ -47,7 +47,7 @@ def visit(chromium, address):
 
 
 @pytest.mark.parametrize('width', [400, 1200])
-def test_nothing_sticks_out(visit, width):
+def test_report_fits_the_width(visit, width):
     page = visit(width)
     assert page.evaluate(OVERFLOW) <= 0
     assert page.evaluate(LOADED)
@@ -56,7 +56,7 @@ def test_nothing_sticks_out(visit, width):
     assert page.evaluate(OVERFLOW) <= 0
 
 
-def test_dark_on_a_dark_screen_and_white_on_paper(visit):
+def test_report_is_dark_on_a_dark_screen_and_white_on_paper(visit):
     page = visit(1200, color_scheme='dark')
     assert page.evaluate(BACKGROUND) == 'rgb(21, 25, 29)'
     page.emulate_media(media='print')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the page is made of."""
+"""Parts of the report: chart, numbers, patches and thumbnails."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,12 @@ from tiny_model import write_tiny
 from mmclca.apis.probe import forecast
 from mmclca.fitting import report
 from mmclca.fitting.pictures import Pictures
-from mmclca.fitting.report import added_classes, chart, unit_of, what_is_kept
+from mmclca.fitting.report import (
+    added_classes,
+    chart,
+    curve_unit,
+    draw_kept_patches,
+)
 
 NAMES = ('photographs', 'accuracy', 'low', 'high')
 
@@ -20,7 +25,7 @@ def points(*rows):
     return [dict(zip(NAMES, row, strict=True)) for row in rows]
 
 
-def test_chart_of_a_curve():
+def test_chart_has_ticks_labels_and_style_sheet_colors():
     curve = points((1, 0.6, 0.5, 0.7), (20, 0.8, 0.7, 0.9))
     drawn = chart(curve, forecast(curve, 2), 'photos per class')
     texts = re.findall(r'<text[^>]*>([^<]*)<', drawn)
@@ -37,28 +42,28 @@ def test_chart_of_a_curve():
         ([3, 3], True, 'groups per class (median)'),
     ],
 )
-def test_unit_of_the_learning_curve(counts, grouped, unit):
-    assert unit_of(counts, grouped) == unit
+def test_curve_unit_is_a_median_if_classes_differ(counts, grouped, unit):
+    assert curve_unit(counts, grouped) == unit
 
 
 SHARES = '0_% under_1_% 50_% over_99_% 100_%'
 FIGURES = [
     (report.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
-    (report.of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (report.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
     (report.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
     (report.duration, (11.3, 171), '11_s 2_min_51_s'),
 ]
 
 
 @pytest.mark.parametrize('write, values, words', FIGURES)
-def test_figures_in_words(write, values, words):
+def test_numbers_are_rounded_for_readers(write, values, words):
     written = (re.sub(r'\s', '_', str(write(value))) for value in values)
     assert ' '.join(written) == words
 
 
 @pytest.fixture(scope='module')
 def tested(tmp_path_factory):
-    """Two leaves, one a class, and one that is taken for another."""
+    """Two correct predictions and one error."""
     path = str(tmp_path_factory.mktemp('leaf') / 'leaf.png')
     Image.new('RGB', (48, 64), 'green').save(path)
     names = [('ash', 'ash'), ('elm', 'elm'), ('oak', 'elm')]
@@ -78,13 +83,15 @@ def kept_by(folder, tested, name, **options):
     folder.mkdir()
     reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
     write_tiny(folder, **dict(reducer=reducer, cache=None) | options)
-    return what_is_kept(folder / 'tiny.pth', tested, pictures(folder, tested))
+    return draw_kept_patches(
+        folder / 'tiny.pth', tested, pictures(folder, tested)
+    )
 
 
-def test_what_the_model_keeps(tmp_path, tested):
+def test_kept_patches_are_drawn_for_reduced_models(tmp_path, tested):
     given = tested, pictures(tmp_path, tested)
-    assert what_is_kept(tmp_path / 'tiny.pth', *given) is None
-    assert kept_by(tmp_path, tested, '', **PLAIN) is None  # it keeps all
+    assert draw_kept_patches(tmp_path / 'tiny.pth', *given) is None
+    assert kept_by(tmp_path, tested, '', **PLAIN) is None
     found = kept_by(tmp_path, tested, 'EViT', reduce_at=(0, 1))
     assert [row[0][0] for row in found['rows']] == ['ash', 'elm']
     for row in found['rows']:

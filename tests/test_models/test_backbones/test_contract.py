@@ -23,7 +23,7 @@ from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 from mmclca.apis import TokenReductionInferencer
 from mmclca.models import Reducible
 from mmclca.page import Variants
-from mmclca.page.variants import answer
+from mmclca.page.variants import predict_photo
 from mmclca.registry import MODELS
 from mmclca.visualization import rollout
 from mmclca.visualization.cka import gram_matrices
@@ -148,8 +148,8 @@ def test_page_offers_variants_if_backbone_is_reducible(run):
     variants = Variants(inferencer)
     assert ('EViT' in variants.methods) == (kind != 'cait')
     other = variants.at('ToMe', 0.3)
-    shown = answer(other, other.prepare(str(folder / 'data/oak/0.png')))
-    assert len(shown.survivors.stages) == 1 and shown.gmacs > 0
+    shown = predict_photo(other, other.prepare(str(folder / 'data/oak/0.png')))
+    assert len(shown.patches.stages) == 1 and shown.gmacs > 0
 
 
 @pytest.mark.parametrize('run', ['cait'], indirect=True)

@@ -99,13 +99,14 @@ def page():
     import screenshot_page as tool
 
     from mmclca.apis import TokenReductionInferencer
-    from mmclca.page.server import served
+    from mmclca.page.server import served, uploads_folder
 
     fitted()
     model = TokenReductionInferencer(str(WORK / 'model'))
     leaf = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
     with (
-        served(model, name='model') as (address, _),
+        uploads_folder() as folder,
+        served(model, folder, name='model') as (address, _),
         tool.browser() as chromium,
     ):
         view = chromium.new_page()

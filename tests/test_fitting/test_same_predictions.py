@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The best class and whether it is known: four ways, one row."""
+"""predict, ONNX script, FittedModel and page give the same predictions."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
 from mmclca.page import Variants
-from mmclca.page.variants import answer
+from mmclca.page.variants import predict_photo
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
@@ -30,7 +30,7 @@ YES_NO = {True: 'yes', False: 'no'}
 
 
 def run(*words):
-    """Run a command line; gives what it prints."""
+    """Run a command line and return its output."""
     screen = StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(screen):
         patch.setattr(sys, 'argv', ['mmclca', *map(str, words)])
@@ -40,7 +40,7 @@ def run(*words):
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
-    """Folder with a ``model``, and ``new`` photographs: it knows half."""
+    """Folder with a ``model``, and ``new`` photos, half unknown."""
     pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
     folder = tmp_path_factory.mktemp('same')
     torch.manual_seed(0)
@@ -48,7 +48,8 @@ def place(tmp_path_factory):
     new = write_photographs(folder / 'new', seed=2)
     with redirect_stdout(StringIO()), kept():
         out = folder / 'model'
-        mmclca.fit(photographs, out, weights=weights, probe_only=True)
+        options = dict(weights=weights, runtime='pytorch', probe_only=True)
+        mmclca.fit(photographs, out, **options)
         found = FittedModel(out).predict(new)
         scores = sorted(row['known_score'] for row in found)
         threshold = json.loads((out / 'threshold.json').read_text())
@@ -60,7 +61,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(params=[True, False])
 def model(request, place, tmp_path):
-    """A copy of the model, with or without its threshold."""
+    """Copy of the model, with or without its threshold."""
     folder = tmp_path / 'model'
     shutil.copytree(place / 'model', folder)
     if not request.param:
@@ -73,14 +74,14 @@ def model(request, place, tmp_path):
 
 
 def rows_of(table):
-    """The first cells of the rows of a table, whose titles are checked."""
+    """Return the first five cells per row, and check the column titles."""
     header, *rows = csv.reader(table.open())
     ranks = [f'{x}_{i}' for i in (1, 2, 3) for x in ('label', 'name', 'score')]
     assert header == ['image', *COLUMNS, *ranks, 'error']
     return [row[:5] for row in rows]
 
 
-def test_all_give_the_same_rows(model, place, tmp_path):
+def test_all_ways_give_the_same_rows(model, place, tmp_path):
     photographs, table = place / 'new', tmp_path / 'predict.csv'
     said = run('predict', model, photographs, '--topk', 3, '--out', table)
     expected = rows_of(table)
@@ -107,7 +108,7 @@ def test_all_give_the_same_rows(model, place, tmp_path):
 
 
 def in_words(found):
-    """A row of FittedModel.predict as a table has it."""
+    """Format a result of FittedModel.predict as a row."""
     assert [*found] == ['image', *COLUMNS]
     image, name, score, known, how = found.values()
     if known is None:
@@ -116,12 +117,12 @@ def in_words(found):
 
 
 def on_page(folder, images):
-    """The rows that the page shows, for the model as it was fitted."""
+    """Rows shown on the page for the fitted model."""
     variants = Variants(model_in(folder))
     start = variants.start
     model, rows = variants.at(start.method, start.keep_rate), []
     for image in images:
-        cells = answer(model, model.prepare(image)).cells
+        cells = predict_photo(model, model.prepare(image)).cells
         rows.append([image, *map(str, cells)])
     return rows
 
@@ -132,7 +133,7 @@ def model_in(folder):
     return TokenReductionInferencer(folder / 'model.pth', reject=reject)
 
 
-def test_another_keep_rate_has_no_threshold(place):
+def test_page_has_no_threshold_for_another_keep_rate(place):
     variants = Variants(model_in(place / 'model'))
     start = variants.start
     assert variants.at(start.method, start.keep_rate).threshold is not None

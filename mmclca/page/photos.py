@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Leaves for the page: those that are sent, and those to try it with."""
+"""Photos of the page: uploads, synthetic leaves to try, and the demo."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +11,14 @@ from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.datasets.synthetic_leaves import drawn_leaves
 
-LEAST_SIDE = 16  # pixels
-# Times as long as wide: some models enlarge the shorter side, and the longer
-# one with it.
-LONGEST_SHAPE = 30
+MIN_SIDE = 16  # pixels
+# some models enlarge the shorter side, and the longer one with it
+MAX_ASPECT = 30
 CULTIVARS = tuple(f'cultivar_{number:02d}' for number in range(1, 9))
 
 
-def read_leaf(path: str | Path) -> np.ndarray:
-    """Read an uploaded picture as training does, if it is one.
+def read_photo(path: str | Path) -> np.ndarray:
+    """Read an uploaded photo as in training.
 
     Args:
         path (str | Path): The file.
@@ -28,8 +27,8 @@ def read_leaf(path: str | Path) -> np.ndarray:
         np.ndarray: BGR image (H, W, 3), uint8.
 
     Raises:
-        ValueError: If it is no picture, damaged, too large or too small; in
-            words that need no knowledge of programming.
+        ValueError: If the file is not an image, damaged, too large or too
+            small. The message is shown on the page.
     """
     try:
         image = read_image(str(path))
@@ -41,32 +40,22 @@ def read_leaf(path: str | Path) -> np.ndarray:
         ) from error
     height, width = image.shape[:2]
     short, long = sorted((height, width))
-    if short < LEAST_SIDE or long > LONGEST_SHAPE * short:
+    if short < MIN_SIDE or long > MAX_ASPECT * short:
         raise ValueError(
             f'This photo has {width} x {height} pixels. Sides need at least '
-            f'{LEAST_SIDE} pixels and at most {LONGEST_SHAPE} times the other.'
+            f'{MIN_SIDE} pixels and at most {MAX_ASPECT} times the other.'
         )
     return image
 
 
 def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:
-    """Draw leaves for a model that knows them, and none for any other.
-
-    Returns:
-        list[str]: Their paths.
-    """
+    """Draw example leaves if the classes are the synthetic cultivars; return
+    their paths."""
     return draw_examples(folder) if tuple(classes) == CULTIVARS else []
 
 
 def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
-    """Draw leaves to try a model with, each of another cultivar.
-
-    With eight of them the cultivars are those of ``make demo``, in their
-    order; the leaves are others.
-
-    Returns:
-        list[str]: Their paths.
-    """
+    """Draw one new leaf per cultivar of ``make demo``; return the paths."""
     paths = []
     for name, image in drawn_leaves(num_leaves):
         path = Path(folder, f'{name.replace(" ", "_")}.png')
@@ -75,14 +64,14 @@ def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
     return paths
 
 
-def trained_by_demo(root: str | Path) -> Path:
-    """Find the checkpoint that ``make demo`` left behind.
+def demo_checkpoint(root: str | Path) -> Path:
+    """Find the newest checkpoint of ``make demo``.
 
     Args:
         root (str | Path): Folder of the project.
 
     Raises:
-        FileNotFoundError: If there is none; says how to get one.
+        FileNotFoundError: If ``make demo`` was not run.
     """
     folder = Path(root, 'work_dirs', 'demo')
     found = sorted(folder.glob('best_*.pth'), key=lambda p: p.stat().st_mtime)

@@ -1,0 +1,126 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Console output and log file, without changes to the host process."""
+
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO, TextIOBase
+from pathlib import Path
+from typing import TextIO
+
+import cv2
+from mmengine.logging import MessageHub, MMLogger
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+from mmpretrain.visualization import UniversalVisualizer
+from rich import get_console
+from rich.live import Live
+from torch import multiprocessing
+
+from mmclca.utils.messages import print_safe, printable, spinner
+
+# mmengine keeps named global instances and uses the newest one
+MANAGED = DefaultScope, MessageHub, MMLogger, UniversalVisualizer
+
+
+class Log(TextIOBase):
+    """Print lines on the screen and to a log file.
+
+    Within its context, messages to mmengine's current logger go to the file
+    alone. Text is buffered until :meth:`open` gives it a file, so a
+    refused call leaves no file.
+    """
+
+    def __init__(self):
+        self.screen, self.bars = sys.stdout, sys.stderr
+        self.file, self._isolation = StringIO(), isolation(self)
+
+    def __enter__(self) -> 'Log':
+        self._isolation.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._isolation.__exit__(*error)
+        self.file.close()
+        self.file = StringIO()  # for late writers
+
+    def open(self, path: Path) -> None:
+        """Append the buffered text and all further text to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = self.file.getvalue()
+        self.file = path.open('a', encoding='utf-8', errors='replace')
+        self.file.write(text)
+
+    def write(self, text: str) -> int:
+        """Write to the file, or to the buffer."""
+        return self.file.write('\n'.join(map(printable, text.split('\n'))))
+
+    def flush(self) -> None:
+        """See ``io.TextIOBase``."""
+        self.file.flush()
+
+    def status(self, title: str) -> Live:
+        """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
+        return spinner(title, self.bars)
+
+    def print(self, *lines: str) -> None:
+        """Print lines on the screen and to the file."""
+        for file in (self.screen, self):
+            print_safe(*lines, file=file)
+
+
+def find_log() -> Log:
+    """Return the log of :func:`redirected_output`, or a new one."""
+    return sys.stdout if isinstance(sys.stdout, Log) else Log()
+
+
+@contextmanager
+def redirected_output() -> Iterator[None]:
+    """Send library output to the log file of a fit.
+
+    Only for commands: this replaces standard output and error.
+    """
+    log, console = Log(), get_console()
+    if log.bars.isatty():
+        console.file = log.bars
+    try:
+        with redirect_stdout(log), redirect_stderr(log):
+            yield
+    finally:
+        console.file = None  # standard output
+
+
+@contextmanager
+def isolation(file: TextIO) -> Iterator[None]:
+    """Make mmengine log to a file, and restore its global state at the end.
+
+    This removes the logger and all newer global instances, and restores the
+    settings changed by a ``Runner``.
+    """
+    before = {kind: {*kind._instance_dict} for kind in MANAGED}
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    start = multiprocessing.get_start_method(allow_none=True)
+    threads = cv2.getNumThreads()
+    for handler in MMLogger.get_instance(f'mmclca-{id(file)}').handlers:
+        handler.setStream(file)
+    try:
+        yield
+    finally:
+        for kind, names in before.items():
+            for name in {*kind._instance_dict} - names:
+                del kind._instance_dict[name]
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        multiprocessing.set_start_method(start, force=True)
+        cv2.setNumThreads(threads)
+
+
+class FitRunner(Runner):
+    """``Runner`` whose messages go to the log of a fit."""
+
+    def build_logger(self, *args, **options) -> MMLogger:
+        """Create a logger that writes where the current one does."""
+        current = MMLogger.get_current_instance().handlers[0]
+        logger = super().build_logger(*args, **options)
+        logger.handlers[0].setStream(current.stream)
+        return logger

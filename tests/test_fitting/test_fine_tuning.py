@@ -1,0 +1,145 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A fit with fine-tuning, kept, discarded, interrupted and skipped."""
+
+import json
+from copy import deepcopy
+
+import pytest
+import torch
+from process_state import outputs, settings
+from tiny_photographs import write_photographs, write_weights
+from tiny_run import CLASSES
+
+import mmclca
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.engine.hooks import ProgressHook
+from mmclca.fitting import training
+
+
+def measured(probe, photographs, measure=training.measure):
+    """Measure, with accuracy 1 for the fine-tuned model and 0.5 before."""
+    found, logits = measure(probe, photographs)
+    is_trained = probe._caches[1.0]._folder is None
+    return dict(found, accuracy=1.0 if is_trained else 0.5), logits
+
+
+@pytest.fixture
+def fit(tmp_path, monkeypatch):
+    """Fit with a short training that needs few photos."""
+    recipe = training.read_recipe()
+    recipe.train_cfg.max_epochs = 4
+    recipe.train_dataloader.sampler.min_samples = 32
+    monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
+    monkeypatch.setattr(training, 'WORKERS', 0)
+    monkeypatch.setattr(training, 'MIN_PHOTOS', 16)
+    monkeypatch.setattr(training, 'MIN_PER_CLASS', 4)
+    monkeypatch.setattr(training, 'measure', measured)
+    torch.manual_seed(0)
+    options = dict(weights=write_weights(tmp_path), runtime='pytorch')
+
+    def fit(per_class=4):
+        photos = tmp_path / 'photographs'
+        if not photos.exists():
+            write_photographs(tmp_path, per_class)
+        return mmclca.fit(photos, tmp_path / 'model', **options)
+
+    return fit
+
+
+@pytest.fixture
+def during(monkeypatch):
+    """Streams and handlers at the first step of each training."""
+    before, found = outputs(), []
+
+    def note(hook, runner, *_, **__):
+        if not runner.iter:
+            found.append(outputs(before))
+
+    monkeypatch.setattr(ProgressHook, 'before_train_iter', note)
+    return found
+
+
+@pytest.mark.slow
+def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
+    fit, during, capsys, recwarn
+):
+    before, process = outputs(), settings()
+    model = fit()
+    assert [*during, outputs(before)] == [before] * 3
+    assert settings() == process
+    # unclosed resources of earlier tests
+    assert {x.category for x in recwarn} <= {ResourceWarning}
+    done = model.facts['training']
+    assert (done['epochs'], done['holdout']['n']) == (4, 4)
+    assert done['holdout']['probe_accuracy'] == 0.5
+    assert (model.facts['final'], model.accuracy) == ('trained', 1.0)
+    printed, errors = capsys.readouterr()
+    assert '50.0% -> 100.0% on 4 photos' in printed
+    assert ' - INFO - ' not in printed and not errors
+    weights, start = (
+        open_checkpoint(str(model.folder / name))['state_dict']
+        for name in ('model.pth', 'probe.pth')
+    )
+    frozen, tuned = (f'backbone.layers.{i}.attn.qkv.weight' for i in (0, 2))
+    assert torch.equal(weights[frozen], start[frozen])
+    assert not torch.equal(weights[tuned], start[tuned])
+    folder = model.folder
+    inferencer = TokenReductionInferencer(
+        folder / 'model.pth', reject=folder / 'threshold.json'
+    )
+    assert tuple(inferencer.classes) == CLASSES
+    assert not [*folder.glob('training/*/*.pth')]
+    new = write_photographs(folder.parent / 'new', seed=2) / 'elm'
+    model.add_class(new, 'larch')
+    assert model.classes == [*sorted(CLASSES), 'larch']
+    after = open_checkpoint(str(folder / 'model.pth'))['state_dict']
+    assert torch.equal(after[tuned], weights[tuned])
+    assert model.predict(new)[0].keys() >= {'pred_class', 'known'}
+
+
+@pytest.mark.slow
+def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
+    fit, monkeypatch
+):
+    def worse(*given):
+        found, logits = measured(*given)
+        return dict(found, accuracy=0.7 - 0.4 * found['accuracy']), logits
+
+    monkeypatch.setattr(training, 'measure', worse)
+    model = fit()
+    holdout = model.facts['training']['holdout']
+    assert holdout['accuracy'] < holdout['probe_accuracy']
+    assert model.facts['final'] == 'probe'
+    assert model.accuracy == model.facts['probe']['accuracy']
+
+
+@pytest.mark.slow
+def test_fine_tuning_resumes_from_its_checkpoint(fit, monkeypatch, tmp_path):
+    def pressed(self, runner, *_, **__):
+        if runner.epoch == 2:  # after a checkpoint
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressHook, 'after_train_iter', pressed)
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    folder, started = tmp_path / 'model', []
+    files = {path.name for path in folder.iterdir()}
+    assert {'model.pth', 'threshold.json', 'fit.json'} <= files
+    monkeypatch.setattr(
+        ProgressHook,
+        'before_train',
+        lambda hook, runner: started.append(runner.epoch),
+    )
+    monkeypatch.setattr(ProgressHook, 'after_train_iter', lambda *_, **__: 0)
+    assert fit().facts['final'] == 'trained'
+    assert started == [2, 0]  # hold-out training resumes, then all photos
+    facts = json.loads((folder / 'fit.json').read_text())
+    assert facts['training']['seconds'] > 0
+
+
+def test_fine_tuning_is_skipped_with_three_photos_per_class(fit, capsys):
+    model = fit(3)
+    assert (model.facts['final'], model.facts['training']) == ('probe', None)
+    assert 'skipped' in capsys.readouterr().out

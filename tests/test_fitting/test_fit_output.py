@@ -1,0 +1,103 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Printed lines and photographs.csv."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from mmclca.datasets.photographs import Checked, LabeledImages
+from mmclca.fitting.probing import photo_rows
+from mmclca.fitting.record import FitRecord
+from mmclca.fitting.screen import probe_lines, result_lines, series_lines
+from mmclca.utils.files import write_rows
+
+KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
+NOTHING = dict(accuracy=None, low=None, high=None)
+HOLDOUT, HELD_OUT = dict(KNOWN, n=50), dict(KNOWN, n=70)
+THRESHOLD = dict(
+    score='nearest', threshold=0.9, false_alarms=0.06, low=0.01, high=0.2
+)
+FEW = dict(ash=(3, 1.0), elm=(2, 0.5), oak=(1, None))
+UNEVEN = dict(ash=(300, 1.0), elm=(3, 0.2))
+
+
+def record_of(per_class, found=KNOWN, **parts):
+    """Record with a number of photos and a recall per class."""
+    rows = {x: dict(n=n, recall=r) for x, (n, r) in per_class.items()}
+    more = dict(macro_recall=0.6, folds=3, repeats=5, seconds=4.2)
+    return FitRecord(
+        counts={name: row['n'] for name, row in rows.items()},
+        call=dict(class_weights=None),
+        probe=dict(found, **more, per_class=rows),
+        **dict(final='probe', threshold=THRESHOLD) | parts,
+    )
+
+
+def trained(holdout):
+    return record_of(FEW, final='trained', training=dict(holdout=holdout))
+
+
+@pytest.mark.parametrize(
+    'record, term',
+    [
+        (record_of(UNEVEN), '--class-weights'),
+        (trained(HOLDOUT), '50 held-out'),
+        (trained(None), 'before fine-tuning'),
+        (record_of(FEW, series=dict(ash=2, elm=3)), '--groups'),
+        (record_of(FEW, NOTHING), 'second photo'),
+        (record_of(FEW, threshold=dict(score=None)), 'older model'),
+    ],
+)
+def test_lines_have_a_note_only_if_it_applies(record, term):
+    for one, is_printed in ((record, True), (record_of(FEW), False)):
+        lines = [*probe_lines(one), *series_lines(one), *result_lines(one)]
+        assert (term in '\n'.join(lines)) is is_printed
+
+
+def test_best_measurement_prefers_test_photos_to_holdout_to_folds():
+    probe = record_of(FEW)
+    discarded = replace(probe, training=dict(holdout=HOLDOUT))
+    assert discarded.best is probe.probe
+    kept = replace(discarded, final='trained')
+    assert kept.best is HOLDOUT
+    assert replace(kept, held_out=HELD_OUT).best is HELD_OUT
+
+
+PHOTOS = LabeledImages(
+    paths=['/a/0.jpg', '/a/1.jpg', '/b/0.jpg', '/b/1.jpg'],
+    labels=[0, 0, 1, 1],
+    classes=['ash', 'elm, the'],
+    groups=['p1', 'p1', 'p2', 'p3'],
+    splits=['train', 'train', 'train', 'test'],
+    source='/',
+    left_out={'/a/note.doc': 'no image'},
+)
+CHECKED = Checked(
+    photographs=PHOTOS,
+    unread={'/a/2.jpg': 'cut short'},
+    doubled=[('/a/3.jpg', '/a/0.jpg')],
+    conflicts=[('/a/4.jpg', '/b/4.jpg')],
+    leaks=[('/b/5.jpg', '/b/1.jpg')],
+    untrained={},
+    digests={'/a/0.jpg': 'd0'},
+)
+TABLE = """path,class,group,split,used,why_not,predicted,p_given,p_predicted,\
+digest
+/a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000,d0
+/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000,
+/b/0.jpg,"elm, the",p2,train,True,,,,,
+/b/1.jpg,"elm, the",p3,test,False,held out in test,,,,
+/a/note.doc,,,,False,no image,,,,
+/a/2.jpg,,,,False,cut short,,,,
+/a/3.jpg,,,,False,same as /a/0.jpg,,,,
+/b/5.jpg,,,,False,same as /b/1.jpg,,,,
+/a/4.jpg,,,,False,same photo in several classes,,,,
+/b/4.jpg,,,,False,same photo in several classes,,,,
+"""
+
+
+def test_table_has_a_row_per_photo(tmp_path):
+    probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [torch.nan] * 2])
+    write_rows(tmp_path / 'rows.csv', photo_rows(CHECKED, probabilities))
+    assert (tmp_path / 'rows.csv').read_text() == TABLE

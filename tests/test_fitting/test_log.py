@@ -1,0 +1,102 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Screen and log file of a fit, which leaves the process as it was."""
+
+import logging
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.logging import MMLogger, print_log
+from process_state import outputs, settings
+from tiny_photographs import write_photographs, write_weights
+
+import mmclca
+from mmclca.engine.hooks import ProgressHook, progress_hook
+from mmclca.fitting import fitted_model
+from mmclca.fitting.log import Log, redirected_output
+
+
+def test_log_separates_lines_of_fit_from_library_messages(tmp_path, capsys):
+    foreign = MMLogger.get_instance('foreign')
+    path = tmp_path / 'model' / 'log.txt'
+    with Log() as log:
+        print_log('before there is a file', 'current')
+        log.open(path)
+        print_log('of mmengine', 'current', logging.WARNING)
+        log.print('of fit')
+        foreign.info('of another package')
+    print_log('after it', 'current')
+    with Log() as log:
+        log.open(path)
+        log.print('of a second fit')
+    first, second, *others = path.read_text().splitlines()
+    assert first.endswith('before there is a file')
+    assert second.endswith('of mmengine')
+    assert others == ['of fit', 'of a second fit']
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split(' - ')[-1] for line in shown] == [
+        *('of fit', 'of another package', 'after it', 'of a second fit')
+    ]
+
+
+def test_redirected_output_goes_to_the_log_of_a_fit(tmp_path, capsys):
+    with redirected_output(), pytest.raises(ValueError):
+        print('from a library')
+        print('an error', file=sys.stderr)
+        with fitted_model.find_log() as log:
+            log.open(tmp_path / 'log.txt')
+            log.print('of fit')
+            raise ValueError
+    print('after it')
+    assert capsys.readouterr() == ('of fit\nafter it\n', '')
+    text = (tmp_path / 'log.txt').read_text()
+    assert text == 'from a library\nan error\nof fit\n'
+
+
+def test_log_leaves_no_file_if_a_fit_is_refused(tmp_path):
+    with pytest.raises(ValueError), Log() as log:
+        log.write('checked')
+        raise ValueError
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    'runtime', ['pytorch', pytest.param('onnx', marks=pytest.mark.slow)]
+)
+def test_fit_changes_no_output_or_setting_of_its_process(
+    runtime, tmp_path, monkeypatch, capsys, recwarn
+):
+    foreign = MMLogger.get_instance('foreign')
+    torch.manual_seed(0)
+    photos, weights = write_photographs(tmp_path), write_weights(tmp_path)
+    probe, during = fitted_model.run_probe, []
+
+    def noting(*given):
+        during.append(outputs(before))
+        return probe(*given)
+
+    monkeypatch.setattr(fitted_model, 'run_probe', noting)
+    before, process = outputs(), settings()
+    options = dict(weights=weights, runtime=runtime, probe_only=True)
+    mmclca.fit(photos, tmp_path / 'model', **options)
+    assert [*during, outputs(before)] == [before, before]
+    assert settings() == process
+    assert MMLogger.get_current_instance() is foreign
+    out, errors = capsys.readouterr()
+    lines = (tmp_path / 'model/log.txt').read_text().splitlines()
+    assert {*out.splitlines()} < {*lines} and not errors
+    # unclosed resources of earlier tests
+    assert {x.category for x in recwarn} <= {ResourceWarning}
+
+
+def test_progress_hook_prints_remaining_time_after_two_epochs(monkeypatch):
+    printed, clock = [], iter([100.0, 110.0, 150.0])
+    monkeypatch.setattr(
+        progress_hook.time, 'perf_counter', lambda: next(clock)
+    )
+    hook = ProgressHook(sys.stderr, printed.append, 'Training', 60)
+    for done in (8, 16, 24):  # steps at the end of each epoch
+        hook.after_train_epoch(SimpleNamespace(iter=done, max_iters=28))
+    # 10 s for 8 steps, and 12 and 60 are left
+    assert len(printed) == 1 and '1.5 min' in printed[0]

@@ -1,0 +1,118 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Selection of the model, and of its pretrained weights."""
+
+import pandas as pd
+import pytest
+from tables import select
+from tiny_photographs import write_weights
+from tiny_run import ROOT
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.fitting import weights
+from mmclca.fitting.model import (
+    BEST,
+    DEIT,
+    DIFF_RATE,
+    VIT_TINY,
+    choose,
+    choose_model,
+    describe,
+)
+from mmclca.fitting.weights import (
+    DEFAULT,
+    PIXELS,
+    VIT,
+    Pretrained,
+    find_weights,
+    pixels_of,
+)
+from mmclca.models import Variant
+
+ARCH = dict(
+    embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
+)
+TINY = dict(type=VIT, arch=ARCH, patch_size=16)
+RESULTS = ROOT / 'docs/results/few_photographs_frozen.csv'
+READ = dict(
+    cls_std='CLS and std, layers 0 to 11',
+    cls_average_std='CLS, average and std, layers 0 to 8',
+)
+
+
+def test_choose_takes_the_first_model_within_the_budget():
+    models = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
+    costs = [*zip(models, (1.2, 0.6), strict=True)]
+    assert choose(costs, 1.2, 'GMACs') is models[0]
+    assert choose(costs, 1, 'GMACs') is models[1]
+    with pytest.raises(ValueError, match='EViT'):
+        choose(costs, 0.5, 'GMACs')
+
+
+@pytest.mark.parametrize(
+    'backbone, table', [('deit-tiny-p16', DEIT), ('vit-tiny-p16', VIT_TINY)]
+)
+def test_candidates_have_the_measured_accuracy_best_first(backbone, table):
+    rows, accuracies = pd.read_csv(RESULTS), []
+    for kind, side, accuracy in table:
+        wanted = dict(method=kind['method'] or 'none', img_size=side)
+        wanted.update(keep_rate=kind['keep_rate'], row='three crops', count=3)
+        wanted.update(reading=READ[kind['out_type']], classifier='ridge 0.1')
+        own = select(rows, dict(wanted, backbone=backbone))
+        found = own.loc[:, 'coffee5':'strawberry5'].mean(axis=None)
+        assert accuracy == pytest.approx(found, abs=0.051), wanted
+        if (table, kind, side) != (DEIT, DIFF_RATE, 224):  # less robust
+            accuracies.append(accuracy)
+    assert accuracies == sorted(accuracies, reverse=True)
+
+
+@pytest.mark.parametrize(
+    'pixels, budget, chosen',
+    [
+        ('imagenet', None, 'ATC, keep rate 0.5, 224 px'),
+        ('imagenet', '0.42GMACs', 'DiffRate, keep rate 0.5, 192 px'),
+        ('imagenet', BEST, 'full ViT, 224 px'),
+        ('half', None, 'DiffRate, keep rate 0.5, 224 px'),
+    ],
+)
+def test_choose_model_depends_on_pixels_and_budget(pixels, budget, chosen):
+    pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], ())
+    found = choose_model(pretrained, 40, budget, None, 'cpu')
+    assert describe(found) == chosen
+    assert found.layers == (None if found.method else (*range(12),))
+
+
+@pytest.mark.parametrize(
+    'name, pixels',
+    [
+        ('deit_tiny_patch16_224', 'imagenet'),
+        ('deit_tiny_patch16_224-a1311bcf', 'imagenet'),
+        ('vit_tiny_patch16_224', 'half'),
+        ('vit_tiny_patch16_224.augreg_in21k_ft_in1k', 'half'),
+    ],
+)
+def test_pixels_are_found_by_the_name_of_the_weights(name, pixels):
+    assert pixels_of(name) == (PIXELS[pixels], '')
+
+
+def test_pixels_of_an_unknown_name_are_noted_unless_given():
+    found, note = pixels_of('best_epoch_7')
+    assert found == PIXELS['imagenet'] and 'best_epoch_7' in note
+    assert pixels_of('best_epoch_7', 'half') == (PIXELS['half'], '')
+
+
+def test_find_weights_describes_a_file(tmp_path):
+    found = find_weights(str(write_weights(tmp_path)))
+    assert '4 layers, 64 channels, patches of 32 px' in found.describe()
+    assert found.backbone['patch_size'] == 32 and 'tiny' in found.notes[0]
+
+
+def test_find_weights_names_a_source_if_it_is_missing(monkeypatch):
+    with pytest.raises(CheckpointError, match='deit_tinny'):
+        find_weights('timm://deit_tinny')
+
+    def missing(source):
+        raise CheckpointError(source)
+
+    monkeypatch.setattr(weights, 'open_checkpoint', missing)
+    with pytest.raises(CheckpointError, match=f'timm://{DEFAULT}.*--weights'):
+        find_weights()

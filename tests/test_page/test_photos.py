@@ -1,0 +1,90 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Uploaded photos, example leaves, and the command ``demo/app.py``."""
+
+import os
+
+import pytest
+from PIL import Image
+from tiny_model import write_tiny
+from tiny_run import ROOT, load_tool
+
+from mmclca.page import demo_checkpoint, read_photo
+from mmclca.page.photos import examples_for
+
+APP = ROOT / 'demo/app.py'
+HEIC = b'\0\0\0\x18ftypheic' + bytes(100)
+
+
+@pytest.mark.parametrize(
+    'name, content, words',
+    [
+        ('leaf.png', b'no picture', ('not an image', '200 million')),
+        ('leaf.png', b'', ('empty file',)),
+        ('IMG_0001.jpg', HEIC, ('as JPEG',)),
+        ('leaf.png', b'8BPS', ('PSD', 'JPEG')),
+        ('leaf.png', (15, 300), ('15 x 300 pixels', '16 pixels')),
+        ('leaf.png', (16, 481), ('16 x 481 pixels', '30 times')),
+    ],
+)
+def test_read_photo_refuses_a_file(name, content, words, tmp_path):
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        Image.new('RGB', content).save(path)
+    with pytest.raises(ValueError) as error:
+        read_photo(path)
+    assert all(word in str(error.value) for word in words)
+
+
+def test_read_photo_accepts_the_maximum_aspect_ratio(tmp_path):
+    Image.new('RGB', (16, 480)).save(tmp_path / 'leaf.png')
+    assert read_photo(tmp_path / 'leaf.png').shape == (480, 16, 3)
+
+
+def test_examples_are_drawn_for_the_synthetic_cultivars_only(tmp_path):
+    known = [f'cultivar_0{number}' for number in range(1, 9)]
+    first, *others = examples_for(known, tmp_path)
+    assert first.endswith('leaf_1.png') and len(others) == 7
+    assert os.path.getsize(first) > 10_000
+    for classes in (known[:7], ['ash', *known[1:]]):
+        assert examples_for(classes, tmp_path / 'others') == []
+    assert not (tmp_path / 'others').exists()
+
+
+def test_demo_checkpoint_is_the_newest(tmp_path):
+    with pytest.raises(FileNotFoundError, match='make demo'):
+        demo_checkpoint(tmp_path)
+    folder = tmp_path / 'work_dirs/demo'
+    folder.mkdir(parents=True)
+    for age, name in enumerate(('best_b.pth', 'best_a.pth')):
+        (folder / name).touch()
+        os.utime(folder / name, (1000 - age, 1000 - age))
+    (folder / 'epoch_24.pth').touch()
+    assert demo_checkpoint(tmp_path) == folder / 'best_b.pth'
+
+
+@pytest.mark.parametrize(
+    'is_installed, named', [(True, 'none.pth'), (False, r'mmclca\[demo\]')]
+)
+def test_app_exits_if_gradio_or_checkpoint_is_missing(
+    is_installed, named, tmp_path, monkeypatch
+):
+    if is_installed:
+        pytest.importorskip('gradio', reason='extra demo')
+    else:
+        monkeypatch.setattr('mmclca.utils.extras.find_spec', lambda name: None)
+    app = load_tool(monkeypatch, APP, tmp_path / 'none.pth')
+    with pytest.raises(SystemExit, match=named):
+        app['main']()
+
+
+def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
+    write_tiny(tmp_path)
+    words = tmp_path / 'tiny.pth', '--config', tmp_path / 'tiny.py'
+    app = load_tool(monkeypatch, APP, *words, '--device', 'cpu')
+    args = app['parse_args']()
+    assert args.host == '127.0.0.1'
+    model, name = app['trained'](args)
+    assert model.classes == ['ash', 'beech', 'elm', 'oak']
+    assert name == 'tiny.pth'
