@@ -1,21 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import warnings
-
 from mmclca.dependencies import check_dependencies
 from mmclca.version import __version__
 
 check_dependencies()
 
-# Nothing here uses mmcv.ops, which mmcv misses aloud when it is not compiled.
-warnings.filterwarnings(
-    'ignore', message='Fail to import ``MultiScaleDeformableAttention``'
-)
-
 __all__ = ['__version__', 'fit']
 
 
 def __getattr__(name: str):
-    if name == 'fit':  # which takes seconds to import
+    if name == 'fit':  # lazy: its import takes seconds
         from mmclca.fitting import fit
 
         return fit

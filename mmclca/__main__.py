@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The command: ``python -m mmclca VERB``, or ``mmclca VERB``."""
+"""Command line: ``python -m mmclca COMMAND`` or ``mmclca COMMAND``."""
 
 from mmclca.cli.verbs import main
 

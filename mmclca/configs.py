@@ -1,22 +1,23 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Configs by their path or name, and what is overridden in them."""
+"""Read configs, override and check their settings."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from unittest.mock import patch
 
-from mmengine.config import Config
+from mmengine.config import Config, config
 from mmengine.runner import Runner
 from mmengine.utils import to_2tuple
 from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
 
-import mmclca.registry  # noqa: F401, names the configs of this package
+import mmclca.registry  # noqa: F401, registers the names of our configs
 from mmclca.utils.messages import integer
 
-# what mmengine and the tools read of a config beside the runner's arguments
+# settings read by mmengine and the tools, besides the runner's arguments
 MORE_SETTINGS = (
     'auto_scale_lr',
     'compile',
@@ -30,27 +31,34 @@ MORE_SETTINGS = (
 )
 
 
-def read_config(config, options={}):
-    """Read a config by its path or by its name.
-
-    Returns:
-        mmengine.Config: The config, with the options.
+def read_config(name, options={}):
+    """Read a config by its path or name, and override settings.
 
     Raises:
-        FileNotFoundError: If it is neither; suggests a name.
+        FileNotFoundError: If there is neither; suggests a similar name.
     """
-    if Path(config).is_file():
-        with patch('mmengine.config.config.open', _open_text, create=True):
-            cfg = Config.fromfile(config)
+    if Path(name).is_file():
+        with _byte_order_marks_skipped():
+            cfg = Config.fromfile(name)
     else:
-        cfg = _named_config(str(config))
+        cfg = _named_config(str(name))
     merge_options(cfg, options)
     return cfg
 
 
-def _open_text(file, mode='r', encoding=None):
-    """Open a config for mmengine, without a byte order mark."""
-    return open(file, mode, encoding='utf-8-sig' if mode == 'r' else encoding)
+@contextmanager
+def _byte_order_marks_skipped() -> Iterator[None]:
+    """Let mmengine read configs with a byte order mark."""
+
+    def open_text(file, mode='r', encoding=None):
+        encoding = 'utf-8-sig' if mode == 'r' else encoding
+        return open(file, mode, encoding=encoding)
+
+    config.open = open_text
+    try:
+        yield
+    finally:
+        del config.open
 
 
 def _named_config(name):
@@ -65,7 +73,7 @@ def _named_config(name):
 
 
 def require_settings(cfg, *names):
-    """Check that a config has the settings of a tool.
+    """Check that a config has the required settings.
 
     Raises:
         ValueError: Names the missing settings.
@@ -84,7 +92,7 @@ def _is_missing(settings, path):
 def merge_options(cfg, options):
     """Override settings of a config.
 
-    An unknown name only gives a warning, because a hook may read it.
+    An unknown name gives a warning only, because a hook may read it.
 
     Raises:
         ValueError: If an unknown name is similar to a known one.
@@ -106,12 +114,12 @@ def merge_options(cfg, options):
 
 
 def _check_kind(cfg, key, new):
-    """Refuse a plain value for a group of settings."""
+    """Raise if a plain value would replace a group of settings."""
     first, *inner = key.split('.')
     old = cfg.get(first)
     for name in inner:
         old = old.get(name) if isinstance(old, dict) else None
-    # deeper, a string may be a path or name, such as an architecture
+    # a nested group may have a name as value, such as an architecture
     whole = dict | list | tuple | None | (str if new and inner else dict)
     if isinstance(old, dict) and not isinstance(new, whole):
         raise ValueError(
@@ -121,22 +129,14 @@ def _check_kind(cfg, key, new):
 
 
 def check_patches(cfg, size=None):
-    """Refuse image sizes that are not a multiple of the patch size.
+    """Raise if the image size is not a multiple of the patch size.
 
-    mmpretrain would pad such images with black.
-
-    Args:
-        cfg (Config): The config.
-        size (tuple[int, int], optional): Height and width of the images.
-            Defaults to None: ``img_size`` of the backbone.
-
-    Raises:
-        ValueError: If the size is not a multiple of ``patch_size``, or
-            ``patch_size`` is not positive.
+    mmpretrain would pad such images with black. ``size`` is (height, width),
+    by default ``img_size`` of the backbone.
     """
     backbone = cfg.model.get('backbone') or {}
     own, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
-    size = own and (size or own)  # other backbones take any size
+    size = own and (size or own)  # without img_size, any size fits
     sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
     for side, of_patch in sides:
         integer(patch_size=of_patch)

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Check at the import of mmclca the packages that it needs.
+"""Check the versions of required packages when mmclca is imported.
 
-None of them is imported for this: versions are those of the distributions.
+The versions come from the metadata of the distributions, without importing
+the packages.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -9,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-# module: its versions, what to install, other distributions that hold it
+# supported versions of a module, requirement to install, and distributions
+# with the same module
 MODULES = {
     'mmengine': (
         '>=0.10.7,<0.11',
@@ -29,7 +31,7 @@ MODULES = {
 
 
 def installed_version(distribution: str) -> str | None:
-    """Read the version of a distribution, None where it is not installed."""
+    """Return the version of a distribution, None if it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -37,7 +39,7 @@ def installed_version(distribution: str) -> str | None:
 
 
 def _problem(name: str, versions: str, found: dict[str, str]) -> str:
-    """Describe the problem of a module; empty if there is none."""
+    """Describe the problem of a module; empty without one."""
     if not found:
         return f'{name} is not installed'
     for one in found.values():
@@ -47,10 +49,10 @@ def _problem(name: str, versions: str, found: dict[str, str]) -> str:
 
 
 def check_dependencies() -> None:
-    """Refuse missing packages and unsupported versions.
+    """Raise if packages are missing or have unsupported versions.
 
     Raises:
-        ImportError: Names all problems and the commands that fix them.
+        ImportError: Names all problems and the pip commands to fix them.
     """
     problems, old, new = [], [], []
     for name, (versions, install, *others) in MODULES.items():
@@ -69,6 +71,6 @@ def check_dependencies() -> None:
 
 
 def _remedy(old, new) -> str:
-    """Return the commands that install each module once."""
+    """Return the pip commands to fix the problems."""
     uninstall = f'  pip uninstall -y {" ".join(old)}\n' if old else ''
     return uninstall + '  pip install ' + ' '.join(f"'{n}'" for n in new)

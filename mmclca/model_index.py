@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The configs of this package by their names, as mmpretrain finds its own."""
+"""Register the configs of this package by name in mmpretrain."""
 
 from pathlib import Path
 
@@ -9,16 +9,16 @@ PACKAGE = Path(__file__).parent
 
 
 def home() -> Path:
-    """Return the folder with ``configs``: of the wheel, or else the checkout.
+    """Return the parent folder of ``configs``.
 
-    A copy of the package alone has none in it.
+    It is inside the package if installed from a wheel, else the checkout.
     """
     installed = PACKAGE / '.mim'
     return installed if installed.is_dir() else PACKAGE.parent
 
 
 def register_models() -> None:
-    """Let ``mmpretrain.list_models`` and ``get_model`` know ``configs``."""
+    """Add ``configs`` to ``mmpretrain.list_models`` and ``get_model``."""
     index = home() / 'model-index.yml'
     if index.is_file():
         ModelHub.register_model_index(index, home())

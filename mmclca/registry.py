@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Children of mmpretrain's registries, under the scope ``mmclca``.
 
-A config writes ``type='mmclca.X'``: the prefix makes mmengine import this
-package, so the types work in any mmpretrain config without
-``custom_imports``. With the registries come the names of the configs here,
-for ``mmpretrain.list_models`` and ``mmpretrain.get_model``.
+The prefix in ``type='mmclca.X'`` makes mmengine import this package, so the
+types work in any mmpretrain config without ``custom_imports``. This module
+also registers the config names for ``mmpretrain.list_models`` and
+``mmpretrain.get_model``.
 """
 
 from mmengine import registry as mmengine
@@ -13,8 +13,8 @@ from mmpretrain import registry as mmpretrain
 from mmclca.model_index import register_models
 
 
-def _child(name, parent, *rooms):
-    locations = [f'mmclca.{room}' for room in rooms]
+def _child(name, parent, *packages):
+    locations = [f'mmclca.{package}' for package in packages]
     return mmengine.Registry(name, None, parent, 'mmclca', locations)
 
 
@@ -30,7 +30,7 @@ PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )
 TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets', 'models')
-# the one that mmengine builds an ``init_cfg`` from, whatever the scope
+# child of mmengine, which builds an ``init_cfg`` from its own registry
 WEIGHT_INITIALIZERS = _child(
     'weight initializer', mmengine.WEIGHT_INITIALIZERS, 'models'
 )

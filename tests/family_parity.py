@@ -1,19 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What public code of the ViT family answers, and our models with its weights.
+"""Reference results of public ViT code, and our equal models.
 
 ``data/vit_family.json`` holds cases of small models (distilled DeiT, DeiT
-III, its hMLP stem, ResMLP, PatchConvNet, CaiT): settings, and in float64 what
-came out. As in ``parity.py`` tensors are not stored, each is drawn from (seed,
-key, shape).
+III, its hMLP stem, ResMLP, PatchConvNet, CaiT): settings and float64 results.
+As in ``parity.py``, tensors are generated from (seed, key, shape).
 """
 
 import json
 from pathlib import Path
 
 import torch
-from mmengine.runner import load_checkpoint
 from parity import draw
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import CaiT, PatchConvNet, Reducible, TokenReductionViT
 from mmclca.registry import MODELS
@@ -29,12 +28,12 @@ STEMS = dict(
 
 
 def cases(system):
-    """The cases of one system, to parametrize a test with."""
+    """Cases of one system."""
     return [case for case in DATA['cases'] if case['system'] == system]
 
 
 def weights(case):
-    """The state dict of a case, by the keys of its release."""
+    """State dict of a case, with the names of its release."""
     shapes = DATA['shapes'][case['shapes']]
     drawn = {k: draw(case['seed'], k, tuple(s)) for k, s in shapes.items()}
     scale = case.get('layer_scale')
@@ -49,12 +48,12 @@ def weights(case):
 
 
 def targets(case):
-    """The labels of a batch, (B,)."""
+    """Batch labels, (B,)."""
     return torch.arange(case['batch']) % case['num_classes']
 
 
 def vit(case, **settings):
-    """Config of the backbone of a case."""
+    """Backbone config for a case."""
     dims = case['embed_dim']
     return dict(
         type='mmclca.TokenReductionViT',
@@ -72,12 +71,12 @@ def vit(case, **settings):
 
 
 def distilled(case):
-    """Config of the backbone of a distilled DeiT."""
+    """Backbone config for a distilled DeiT."""
     return vit(case, dist_token=True)
 
 
 def deit3(case):
-    """Config of the backbone of a DeiT III."""
+    """Backbone config for a DeiT III."""
     return vit(
         case,
         with_cls_pos=False,
@@ -88,7 +87,7 @@ def deit3(case):
 
 
 def cait(case):
-    """Config of the backbone of a CaiT."""
+    """Backbone config for a CaiT."""
     return dict(
         vit(case),
         type='mmclca.CaiT',
@@ -100,7 +99,7 @@ def cait(case):
 
 
 def resmlp(case):
-    """Config of the backbone of a ResMLP."""
+    """Backbone config for a ResMLP."""
     return dict(
         type='mmclca.ResMLP',
         arch=dict(embed_dims=case['embed_dim'], num_layers=case['depth']),
@@ -110,7 +109,7 @@ def resmlp(case):
 
 
 def patch_convnet(case):
-    """Config of the backbone of a PatchConvNet."""
+    """Backbone config for a PatchConvNet."""
     return dict(
         type='mmclca.PatchConvNet',
         arch=dict(embed_dims=case['embed_dim'], num_layers=case['depth']),
@@ -123,7 +122,7 @@ def patch_convnet(case):
     )
 
 
-BACKBONES = dict(  # of each system, and its head
+BACKBONES = dict(  # backbone and head by system
     deit_distilled=(distilled, 'mmclca.DistilledHead'),
     deit3=(deit3, 'VisionTransformerClsHead'),
     cait=(cait, 'LinearClsHead'),
@@ -133,7 +132,7 @@ BACKBONES = dict(  # of each system, and its head
 
 
 def classifier(case, folder):
-    """A float64 classifier with the weights, loaded as people load them."""
+    """Our classifier of a case, float64, loaded from a file."""
     backbone, head = BACKBONES[case['system']]
     head = dict(type=head, in_channels=case['embed_dim'])
     if case.get('multiclass'):
@@ -148,7 +147,7 @@ def classifier(case, folder):
 
 
 def sums(x):
-    """The three sums of a tensor by which cases describe it."""
+    """Three sums that describe a tensor in the cases."""
     x = x.detach().flatten()
     ramp = torch.arange(1, len(x) + 1).to(x) / len(x)
     return [x.sum().item(), (x * x).sum().item(), (x * ramp).sum().item()]
@@ -156,9 +155,9 @@ def sums(x):
 
 @torch.no_grad()
 def outputs(model, x):
-    """Scores, and what leaves the parts, by the names of the public code.
+    """Scores, and module outputs by their public names.
 
-    Tokens (B, N, C), also of maps.
+    Feature maps become tokens (B, N, C).
     """
     backbone, outs = model.backbone, {}
 
@@ -170,7 +169,7 @@ def outputs(model, x):
         module.register_forward_hook(
             lambda _, __, out, name=name: keep(name, out)
         )
-    if isinstance(backbone, Reducible):  # which opens its layers
+    if isinstance(backbone, Reducible):  # does not call its layers
         run = backbone.run_layer
 
         def run_layer(layer, *arguments):
@@ -183,7 +182,7 @@ def outputs(model, x):
 
 
 def parts(backbone):
-    """Modules of a backbone by their names in the public code."""
+    """Backbone modules by their public names."""
     found = {f'blocks.{i}': one for i, one in enumerate(backbone.layers)}
     found['patch_embed'] = backbone.patch_embed
     if isinstance(backbone, TokenReductionViT):
@@ -197,10 +196,9 @@ def parts(backbone):
 
 
 def check_gradients(module, norms, prefix=''):
-    """Compare the norms of all gradients, of parameters of any module.
+    """Compare gradient norms of all parameters in a module.
 
-    ``prefix`` is what the names of a classifier begin with, and those of the
-    module do not.
+    ``prefix`` is missing in the names of the module.
     """
     theirs = {  # renaming changes tensors, too
         key: torch.tensor(

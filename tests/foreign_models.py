@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small models of timm, and the config of ours that computes the same."""
+"""Small timm models, and equal models of this package."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from torch import nn
 
 from mmclca.registry import MODELS
 
-STYLES = dict(  # options of timm's model and of our backbone
+STYLES = dict(  # options in timm and in our backbone
     plain=({}, {}),
     deit3=(
         dict(no_embed_class=True, init_values=1.0),
@@ -43,7 +43,7 @@ CACHE = dict(type='mmclca.CrossLayerCache')
 
 
 def theirs(style='plain', img_size=32, **options):
-    """A random model of timm, float64, in which every parameter matters."""
+    """Random timm model in float64, with an effect of each parameter."""
     model = VisionTransformer(
         img_size=img_size,
         patch_size=8,
@@ -59,7 +59,7 @@ def theirs(style='plain', img_size=32, **options):
 
 
 def backbone_config(style='plain', img_size=32, depth=3, dims=16, **options):
-    """Our backbone of the same size."""
+    """Our backbone of equal size."""
     return dict(
         type='mmclca.TokenReductionViT',
         arch=dict(
@@ -76,7 +76,7 @@ def backbone_config(style='plain', img_size=32, depth=3, dims=16, **options):
 
 
 def config(style='plain', head=HEAD, cla=False, **options):
-    """Our classifier of the same size; with ``cla`` the whole CLCA."""
+    """Our classifier of equal size; ``cla`` adds CLC and CLA."""
     if cla:
         clca = dict(reduce_at=(1,), cache=CACHE, out_indices=(1, -1))
         options = {**clca, 'final_norm': False, **options}
@@ -90,7 +90,7 @@ def config(style='plain', head=HEAD, cla=False, **options):
 
 
 def ours(style='plain', **options):
-    """That classifier, float64."""
+    """Our classifier, float64."""
     return MODELS.build(config(style, **options)).double().eval()
 
 
@@ -101,14 +101,14 @@ def images(height=32, width=None):
 
 
 def write(path, contents):
-    """A file of weights, of the kind that its ending says."""
+    """Write weights in the format given by the extension."""
     save = save_file if path.suffix == '.safetensors' else torch.save
     save(contents, path)
     return str(path)
 
 
 def release(model, num_clr=1, cla=True):
-    """What the CLCA authors would save for a model of timm."""
+    """Weights as saved by the CLCA authors, for a timm model."""
     weights = dict(model.state_dict())
     rows = weights['pos_embed']
     new = torch.randn(1, num_clr, 16, dtype=rows.dtype)

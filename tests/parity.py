@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the CLCA authors' models answer, and our models with those weights.
+"""Reference results of the CLCA authors' code, and our equal models.
 
 ``data/clca_authors.json`` holds cases of small models: settings, and in
-float64 logits, token counts, training loss and norms of gradients. Weights
-and images are not stored; each tensor is drawn from (seed, key, shape).
+float64 logits, token counts, training loss and gradient norms. Weights and
+images are generated from (seed, key, shape).
 """
 
 import json
@@ -64,13 +64,13 @@ def _gain(key):
 
 
 def weights(case):
-    """The authors' state dict of a case, by their keys."""
+    """State dict of a case, with the authors' names."""
     shapes = DATA['shapes'][case['shapes']]
     return {k: draw(case['seed'], k, tuple(s)) for k, s in shapes.items()}
 
 
 def images(case):
-    """The batch of a case, (B, 3, H, W), float64."""
+    """Image batch for a case, (B, 3, H, W), float64."""
     size = case['img_size']
     generator = torch.Generator().manual_seed(1000 + size)
     shape = (case['batch'], 3, size, size)
@@ -78,7 +78,7 @@ def images(case):
 
 
 def config(case):
-    """The model of a case as a config of ours."""
+    """Our model config for a case."""
     options = case['model']
     dims, depth = case['embed_dim'], case['depth']
     backbone = dict(
@@ -123,7 +123,7 @@ def config(case):
 
 
 def close(ours, theirs):
-    """Whether a tensor, or numbers, are those of the public code."""
+    """Whether numbers equal the reference."""
     ours, theirs = (torch.as_tensor(x).double() for x in (ours, theirs))
     bound = 1e-6 * max(1.0, theirs.abs().max().item())
     return (ours - theirs).abs().max().item() <= bound

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How much memory tensors take at once, without a clock or a GPU."""
+"""Peak tensor memory of a forward pass, counted without a GPU."""
 
 from weakref import finalize
 
@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class _Live(TorchDispatchMode):
-    """Counts the bytes of what operators return, while it lives."""
+    """Counts the bytes of live operator outputs."""
 
     def __init__(self, known):
         super().__init__()
@@ -38,7 +38,7 @@ class _Live(TorchDispatchMode):
 
 @torch.no_grad()
 def peak_bytes(model: nn.Module, x: Tensor) -> int:
-    """Bytes that a forward pass takes beside the parameters and its input."""
+    """Peak bytes of a forward pass, without parameters and input."""
     live = _Live([x, *model.parameters(), *model.buffers()])
     with live:
         model(x)

@@ -4,11 +4,11 @@
 from functools import partial
 
 import torch
-from mmengine.runner import load_checkpoint
 from parity import close
 from public_cases import by_system, public
 
 from mmclca.checkpoints.families.pretraining import rename_pretraining
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.models.selfsup import fixed_masks
 from mmclca.registry import MODELS
 

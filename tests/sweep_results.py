@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results of a sweep that nobody ran."""
+"""Artificial sweep results."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from mmclca.sweep.compose import Cell
 
@@ -16,29 +16,9 @@ def result(
     memory=1503.2,
     **cell,
 ):
-    """A result as a run of a cell leaves it.
-
-    Args:
-        accuracy (float): Top-1 in per cent.
-        gmacs (float): 10^9 multiply-accumulates.
-        gradients (Sequence[float]): The largest of each epoch.
-        seconds (float): How long it took.
-        memory (float | None): Its peak in MiB.
-        **cell: What the cell does not share with leaf40's.
-    """
-    default = dict(
-        dataset='leaf40',
-        backbone='deit-tiny-p16',
-        method='EViT',
-        keep_rate=0.25,
-        size=224,
-        clca='base',
-        variant='',
-        seed=1,
-    )
-    assert cell.keys() <= default.keys(), cell
+    """Make the result of a cell; ``cell`` replaces fields of ``CELL``."""
     return dict(
-        cell={**default, **cell},
+        cell=asdict(replace(CELL, **dict(dict(clca='base'), **cell))),
         config_hash='0123456789abcdef',
         accuracy=accuracy,
         gmacs=gmacs,
@@ -56,12 +36,12 @@ def result(
 
 
 def result_of(cell=CELL, **changes):
-    """A result of a cell, with other values at its top level."""
+    """Make the result of a cell with changed values."""
     return result(**asdict(cell)) | changes
 
 
 def seeds(*accuracies, **more):
-    """Results of a cell, an accuracy a seed from 1."""
+    """Make results of a cell, one accuracy per seed."""
     return [
         result(accuracy, seed=seed, **more)
         for seed, accuracy in enumerate(accuracies, start=1)

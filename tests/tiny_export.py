@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A tiny model with a checkpoint, exported by the tool."""
+"""Tiny model with a checkpoint for the export tools."""
 
 from mmengine.runner import save_checkpoint
 from mmpretrain import get_model
@@ -10,11 +10,7 @@ INFER = ROOT / 'tools/deployment/infer_onnx.py'
 
 
 def write_model(folder):
-    """Write data, config and checkpoint into ``folder``.
-
-    Returns:
-        tuple: Paths of config and checkpoint, and the model.
-    """
+    """Write data, config and checkpoint; return both paths and the model."""
     config = write_run(folder)
     model = get_model(str(config), pretrained=False).eval()
     meta = dict(dataset_meta=dict(classes=CLASSES))

@@ -22,6 +22,8 @@ model = dict(
 train_cfg = dict(val_interval=5)
 default_hooks = dict(
     checkpoint=dict(
-        type='mmclca.LastBestCheckpointHook', save_best='accuracy/top1'
+        type='mmclca.AtomicCheckpointHook',
+        save_best='accuracy/top1',
+        keep_last_best=True,
     )
 )

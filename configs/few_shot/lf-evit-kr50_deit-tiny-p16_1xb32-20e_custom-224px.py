@@ -20,7 +20,9 @@ model = dict(head=dict(num_classes=_base_.num_classes))
 train_cfg = dict(val_interval=5)
 default_hooks = dict(
     checkpoint=dict(
-        type='mmclca.LastBestCheckpointHook', save_best='accuracy/top1'
+        type='mmclca.AtomicCheckpointHook',
+        save_best='accuracy/top1',
+        keep_last_best=True,
     )
 )
 custom_hooks = [

@@ -13,12 +13,12 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.publishing import checkpoint_bytes
 from mmclca.checkpoints.releases import name_source
 from mmclca.checkpoints.stored import (
     check_names,
-    checkpoint_bytes,
     stored_classes,
     stored_config,
 )
@@ -141,14 +141,17 @@ def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
     return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
 
 
-def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
+def build_classifier(config: Config, start: str | None = None) -> BaseModel:
     """Build the model of a config, without its trained weights.
 
     ``start`` is a file with some of the weights to start from.
     """
     # mmcv finds mmpretrain's layers and transforms by the default scope
     init_default_scope('mmpretrain')
-    return get_model(config, pretrained=start)
+    model = get_model(config, pretrained=False)
+    if start is not None:
+        load_checkpoint(model, start)
+    return model
 
 
 def save_classifier(

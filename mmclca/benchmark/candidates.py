@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The models of a comparison, and which are measured beside which.
+"""Models of a comparison and their baselines.
 
-All are configs of mmpretrain's classifiers, with random weights: timm's come
-in its ``TimmClassifier``, so that every model has the same ``forward`` and
-``loss``.
+All models are configs of mmpretrain classifiers with random weights. timm's
+models are wrapped in ``TimmClassifier``, so every model has the same
+``forward`` and ``loss``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,25 +30,25 @@ ONNX, INT8 = 'ONNX', 'ONNX int8'
 REDUCERS = list_methods()
 PLAINS = (MMPRETRAIN, PLAIN)
 KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
-ANY_SIZE = 224  # of images for models that take any
+ANY_SIZE = 224  # image size for models that accept any size
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a model and of its images.
+    """Model size and image size.
 
     Args:
-        name (str): The ``arch`` of ``VisionTransformer``, 'channels x layers'
+        name (str): ``arch`` of a ``VisionTransformer``, 'channels x layers'
             for other vision transformers, or the name of an architecture.
-        img_size (tuple[int, int]): Height and width of an image in pixels.
-        embed_dims (int): Channels C of a ``VisionTransformer``. Defaults to
-            0: another architecture.
-        num_layers (int): Layers; parallel branches count as layers. Defaults
-            to 0.
-        num_heads (int): Heads H. Defaults to 0.
-        feedforward_channels (int): Channels within the FFN. Defaults to 0.
-        patch_size (int): Side of a patch in pixels. Defaults to 16.
-        num_classes (int): Classes. Defaults to 80.
+        img_size (tuple[int, int]): Image height and width in pixels.
+        embed_dims (int): Embedding dimension C of a ``VisionTransformer``.
+            Defaults to 0, another architecture.
+        num_layers (int): Number of layers; parallel branches count as layers.
+            Defaults to 0.
+        num_heads (int): Number of heads H. Defaults to 0.
+        feedforward_channels (int): Hidden FFN channels. Defaults to 0.
+        patch_size (int): Patch size in pixels. Defaults to 16.
+        num_classes (int): Number of classes. Defaults to 80.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Size:
 
     @classmethod
     def of_arch(cls, arch: str, img_size: int) -> 'Size':
-        """Of an ``arch`` of mmpretrain's ``VisionTransformer``."""
+        """Size for an ``arch`` of mmpretrain's ``VisionTransformer``."""
         settings = {k: VisionTransformer.arch_zoo[arch][k] for k in KEYS}
         return cls(arch, (img_size, img_size), **settings)
 
     @classmethod
     def of_config(cls, model: dict) -> 'Size':
-        """Of the config of a classifier over a ``VisionTransformer``."""
+        """Size of a classifier with a ``VisionTransformer`` backbone."""
         backbone = build_on_meta(model['backbone'])
         arch = model['backbone'].get('arch', 'base')
         settings = {k: backbone.arch_settings[k] for k in KEYS}
@@ -86,22 +86,18 @@ class Size:
 
     @property
     def pixels(self) -> str:
-        """Side of an image, or its height and width."""
+        """Image size as text; height and width if they differ."""
         height, width = self.img_size
         return str(height) if height == width else f'{height} x {width}'
 
     @property
     def arch(self) -> dict:
-        """The ``arch`` of a ``VisionTransformer`` of this size."""
+        """``arch`` dict of a ``VisionTransformer`` with this size."""
         return {key: vars(self)[key] for key in KEYS}
 
 
 def size_of(model: dict) -> Size:
-    """Find the size of a classifier.
-
-    Raises:
-        ValueError: If it has no head.
-    """
+    """Size of the classifier in a config; raises if its head is missing."""
     if 'model_name' in model:  # a TimmClassifier
         return _size(model['model_name'], model)
     kind = class_of(model['backbone'])
@@ -118,16 +114,16 @@ def _size(name: str, settings: dict) -> Size:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that is measured.
+    """Model to measure.
 
     Args:
-        size (Size): Its size.
-        config (dict): Config of the classifier.
-        variant (Variant): Its reduction. Defaults to none.
-        kind (str): What it is without one: ``TIMM``, ``MMPRETRAIN`` or
-            ``PLAIN``, ours. Defaults to ``PLAIN``.
-        name (str): Its config file. Defaults to '', it has none.
-        fused (bool): Whether what can be joined is: see
+        size (Size): Model size.
+        config (dict): Classifier config.
+        variant (Variant): Token reduction. Defaults to none.
+        kind (str): Implementation: ``TIMM``, ``MMPRETRAIN``, or ``PLAIN`` for
+            this package. Defaults to ``PLAIN``.
+        name (str): Name of the config file. Defaults to '', no file.
+        fused (bool): Whether branches are fused by
             :func:`mmclca.models.backbones.fuse`. Defaults to False.
         backend (str): ``ONNX`` or ``INT8`` in ONNX Runtime. Defaults to '',
             PyTorch.
@@ -143,40 +139,36 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """Name of its config file or of its size, and how it runs."""
+        """Config file or size name, with fusion and backend."""
         fused = 'fused' if self.fused else ''
         words = self.name or self.size.name, fused, self.backend
         return ', '.join(filter(None, words))
 
     @property
     def method(self) -> str:
-        """Name of the reducer, or what it is without one."""
+        """Name of the reducer, or of the implementation without one."""
         return self.variant.method or self.kind
 
     @property
     def clca(self) -> str:
-        """Its parts of CLCA: 'yes' for both, 'CLC', 'CLA' or 'no'."""
+        """CLCA parts: 'yes' for both, 'CLC', 'CLA' or 'no'."""
         clca = self.variant.clca
         return 'yes' if clca == 'CLCA' else clca or 'no'
 
     @property
     def label(self) -> str:
-        """Method, keep rate and what it has of CLCA, in short."""
+        """Short text with method, keep rate and CLCA parts."""
         return self.variant.label if self.kind == PLAIN else self.kind
 
     @property
     def reduce_at(self) -> tuple[int, ...]:
-        """Layers that reduce."""
-        has_backbone = 'backbone' in self.config  # timm's have none
+        """Indices of the reducing layers."""
+        has_backbone = 'backbone' in self.config  # missing in timm's models
         return reduction_of(self.config)['reduce_at'] if has_backbone else ()
 
     @property
     def vit_size(self) -> Size:
-        """Its size, of which there are plain ViTs.
-
-        Raises:
-            ValueError: If it is no ViT.
-        """
+        """Size for a plain ViT baseline; raises for other architectures."""
         if not self.size.embed_dims:
             raise ValueError(
                 f'{self.name} ({self.size.name}) is not a VisionTransformer: '
@@ -185,16 +177,17 @@ class Candidate:
         return self.size
 
     def cost(self) -> Cost:
-        """Multiply-accumulates and tokens; those of timm's plain ViT are
-        those of mmpretrain's of the same size, and those of joined branches,
-        which share LayerNorms, are those of the branches."""
+        """Multiply-accumulates and tokens of the unfused model.
+
+        timm's plain ViT is counted as mmpretrain's ViT with the same size.
+        """
         if self.method == TIMM and self.size.embed_dims:
             return mmpretrain_vit(self.size).cost()
         return count_config(self.config, self.size.img_size)
 
 
 def timm_vit(size: Size) -> Candidate:
-    """timm's plain ViT with fused attention, the baseline."""
+    """timm's plain ViT with fused attention, the default baseline."""
     config = dict(
         type='mmpretrain.TimmClassifier',
         model_name='vit_base_patch16_224',
@@ -210,7 +203,7 @@ def timm_vit(size: Size) -> Candidate:
 
 
 def mmpretrain_vit(size: Size) -> Candidate:
-    """mmpretrain's plain ViT."""
+    """mmpretrain's plain ViT of a given size."""
     config = dict(
         type='mmpretrain.ImageClassifier',
         backbone=dict(
@@ -229,18 +222,14 @@ def mmpretrain_vit(size: Size) -> Candidate:
 
 
 def varied(model: Candidate, variant: Variant) -> Candidate:
-    """Give a model another reduction; ``Variant()`` is the plain one."""
+    """Apply another token reduction; ``Variant()`` removes reduction."""
     return of_config(model.name, variant.apply(model.config), model.size)
 
 
 def of_config(name: str, model: dict, size: Size | None = None) -> Candidate:
-    """Return a classifier, with what its config says of its reduction.
+    """Make a candidate from a classifier config.
 
-    Args:
-        name (str): How the table calls it.
-        model (dict): Config of the classifier.
-        size (Size, optional): Its size. Defaults to None: that of the built
-            model.
+    ``name`` is its name in the table; ``size`` defaults to the model's size.
     """
     size = size or size_of(model)
     if 'model_name' in model:  # a TimmClassifier
@@ -256,19 +245,16 @@ def varied_candidates(
     keep_rates: Iterable[float],
     clca: Iterable[bool],
 ) -> list[Candidate]:
-    """Return a model with some methods, plain ones once.
+    """Combine a model with methods, keep rates and CLCA on or off.
 
-    Args:
-        model (Candidate): The model. ``MMPRETRAIN`` is a ViT of its size.
-        methods (Iterable[str]): Of ``REDUCERS``, ``MMPRETRAIN`` and ``PLAIN``.
-        keep_rates (Iterable[float]): Keep rates of the reducers.
-        clca (Iterable[bool]): Without CLCA (False), with it (True), or both.
+    ``methods`` may include ``PLAIN``, and ``MMPRETRAIN`` for mmpretrain's ViT
+    with the same size; both occur only once.
     """
     makes = {MMPRETRAIN: lambda: mmpretrain_vit(model.vit_size)}
     makes[PLAIN] = lambda: varied(model, Variant())
     found = [makes[name]() for name in methods if name in makes]
     reducers = [method for method in methods if method not in makes]
-    # layers, cache and head are set once: these ask the built model
+    # set layers, cache and head once: this step builds the model
     first = model.variant.method or [*reducers, None][0]
     starts = [
         varied(model, Variant(first, cache=extra, cla=extra))
@@ -285,7 +271,7 @@ def varied_candidates(
 
 
 def with_onnx(models: Iterable[Candidate]) -> list[Candidate]:
-    """Models, each but timm's followed by itself in ONNX Runtime."""
+    """Add ONNX Runtime copies after each model, except timm's."""
     return [
         replace(model, backend=backend)
         for model in models
@@ -311,21 +297,13 @@ def plan(
     onnx: bool = False,
     **chosen,
 ) -> dict[Candidate, list[Candidate]]:
-    """Put models beside their baselines, in the order of measuring.
+    """Map each baseline to the models compared with it.
 
-    Args:
-        configs (Sequence[Candidate]): Models.
-        baseline (Candidate, optional): What all are compared with. Defaults
-            to None: timm's plain ViT of the size of each.
-        archs (Sequence[str]): Further sizes of ViTs. Defaults to ().
-        img_sizes (Sequence[int]): Sides of their images. Defaults to ().
-        fuse (bool): Whether models are measured fused, too.
-            Defaults to False.
-        onnx (bool): Whether they are, in ONNX Runtime. Defaults to False.
-        **chosen: What models of each size have, of :func:`varied_candidates`.
-
-    Raises:
-        ValueError: If there are two of a name.
+    Without ``baseline``, each model is compared with timm's plain ViT of the
+    same size. ``archs`` and ``img_sizes`` add ViT sizes, ``fuse`` and ``onnx``
+    add fused models and ONNX Runtime, and ``chosen`` is passed to
+    :func:`varied_candidates`. Raises a ValueError if two models have the same
+    name.
     """
     found = {baseline: list(configs)}
     if baseline is None:
@@ -333,15 +311,15 @@ def plan(
         found = {timm_vit(size): [] for size in sizes}
         for one in configs:
             found.setdefault(timm_vit(one.vit_size), []).append(one)
-    for one, beside in found.items():
+    for one, compared in found.items():
         start = one if baseline else mmpretrain_vit(one.size)
-        beside[:0] = varied_candidates(start, **chosen)
+        compared[:0] = varied_candidates(start, **chosen)
         if fuse:
-            fusible = filter(_is_fusible, [one, *beside])
-            beside += [replace(model, fused=True) for model in fusible]
-        _check_names([one, *beside])
+            fusible = filter(_is_fusible, [one, *compared])
+            compared += [replace(model, fused=True) for model in fusible]
+        _check_names([one, *compared])
         if onnx:
-            beside[:] = with_onnx([one, *beside])[1:]
+            compared[:] = with_onnx([one, *compared])[1:]
     return found
 
 

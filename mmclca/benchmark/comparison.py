@@ -14,24 +14,24 @@ from .candidates import Candidate
 from .memory import peak_memory
 from .steps import Setting, interleaved_seconds, step_of
 
-# models in memory, interleaved with the baseline; torch.compile gives up
-# after eight models of a kind, timm's among them
+# models in memory at the same time; torch.compile stops after eight models
+# of one class, including the baseline
 AT_ONCE = 6
 Plan = dict[Candidate, list[Candidate]]
 
 
 @dataclass
 class Result:
-    """The measurements of one model, and of the baseline beside it.
+    """Measurements of one model and its baseline.
 
     Args:
         candidate (Candidate): The model.
-        cost (Cost): Its multiply-accumulates and tokens.
-        seconds (list[float]): Of each round.
-        batch (int): Images in a pass.
-        memory (int, optional): Bytes at the peak of a pass.
-        baseline (Result, optional): That of the baseline, timed in the same
-            rounds. Defaults to None, this is the baseline.
+        cost (Cost): Multiply-accumulates and tokens.
+        seconds (list[float]): Seconds per round.
+        batch (int): Batch size.
+        memory (int, optional): Peak memory in bytes. Defaults to None.
+        baseline (Result, optional): Result of the baseline, timed in the same
+            rounds. Defaults to None if this model is the baseline.
     """
 
     candidate: Candidate
@@ -43,26 +43,25 @@ class Result:
 
     @property
     def speed_up(self) -> list[float]:
-        """Quartiles, the median in the middle, of the rounds' ratios."""
+        """Quartiles of the speed-up over the rounds, median second."""
         plain = (self.baseline or self).seconds
         return np.percentile(np.divide(plain, self.seconds), [25, 50, 75])
 
     @property
     def gmacs_ratio(self) -> float:
-        """How many times fewer multiply-accumulates than the baseline."""
+        """Baseline GMACs divided by the GMACs of this model."""
         return (self.baseline or self).cost.flops / self.cost.flops
 
     @property
     def tokens(self) -> str:
-        """Tokens that leave the reducing layers and the last one, where they
-        can be followed."""
+        """Token counts after the reducing layers and the last layer."""
         if not self.cost.tokens:
             return ''
         layers = (*self.candidate.reduce_at, -1)
         return '/'.join(str(self.cost.tokens[layer]) for layer in layers)
 
     def record(self) -> dict:
-        """Return all numbers by name, of plain types."""
+        """Return all numbers by name, ready for JSON."""
         candidate, size = self.candidate, self.candidate.size
         plain = self.baseline or self
         low, middle, high = map(float, self.speed_up)
@@ -97,47 +96,45 @@ def compare(
     with_memory: bool,
     missing: list[str],
 ) -> Iterator[Result]:
-    """Measure models, and a baseline interleaved with them.
+    """Measure models interleaved with their baselines.
 
     Args:
-        plan (dict[Candidate, list[Candidate]]): Models beside each baseline,
-            whose result comes first.
-        setting (Setting): What all are put through.
-        rounds (int): Timed passes of each model.
-        warm_up (int): Passes before these that are not counted.
-        with_memory (bool): Whether to measure peaks of memory.
-        missing (list[str]): Names of the models that run out of a GPU's
-            memory are added: there is no result of them. Where the baseline
-            does, there is none of those interleaved with it either.
+        plan (dict[Candidate, list[Candidate]]): Models for each baseline. The
+            baseline's result comes first.
+        setting (Setting): Measurement conditions.
+        rounds (int): Timed passes per model.
+        warm_up (int): Untimed passes per model.
+        with_memory (bool): Whether to measure peak memory.
+        missing (list[str]): List to which models are added that exceed the
+            GPU memory. If a baseline does, its group is skipped as well.
+
+    Yields:
+        Result: Measurements of one model.
     """
     measured, peak = set(), cache(peak_memory)
     for group in track([*_groups(plan)], 'Timing groups of models'):
         steps = {one: step_of(one, setting) for one in group}
         seconds = interleaved_seconds(steps, setting, rounds, warm_up)
-        del steps  # their models, before others are built
-        torch.compiler.reset()  # else it gives up after a few of a kind
+        del steps  # free these models before the next are built
+        torch.compiler.reset()  # the number of models per class is limited
         plain = None
         for one in group:
             if not {group[0], one} <= seconds.keys():
-                _leave_out(one, missing)
+                place = f'{one.title}, {one.size.pixels} px'
+                missing.append(f'{one.label} ({place})')
+                warn(f'out of memory: {missing[-1]}')
                 continue
             memory = peak(one, setting) if with_memory else None
             own = seconds[one], setting.batch, memory, plain
             result = Result(one, one.cost(), *own)
             plain = plain or result
-            if one not in measured:  # the baseline once
+            if one not in measured:  # report the baseline once
                 measured.add(one)
                 yield result
 
 
 def _groups(plan: Plan) -> Iterator[list[Candidate]]:
-    """Models that are in memory at once, the baseline first."""
+    """Groups of models measured together, baseline first."""
     for plain, candidates in plan.items():
         for start in range(0, max(1, len(candidates)), AT_ONCE):
             yield [plain, *candidates[start : start + AT_ONCE]]
-
-
-def _leave_out(candidate: Candidate, missing: list[str]) -> None:
-    place = f'{candidate.title}, {candidate.size.pixels} px'
-    missing.append(f'{candidate.label} ({place})')
-    warn(f'out of memory: {missing[-1]}')

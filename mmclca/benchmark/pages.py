@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results as a Markdown page, as CSV, as JSON and as a picture."""
+"""Write benchmark results as Markdown, CSV, JSON and a picture."""
 
 import json
 from collections import defaultdict
@@ -18,7 +18,7 @@ from mmclca.utils.files import write_rows
 from .comparison import Result
 from .steps import Setting
 
-# title of a column, key of a record, format
+# column title, record key, format
 COLUMNS = (
     ('model', 'model', ''),
     ('method', 'method', ''),
@@ -43,23 +43,22 @@ DASHED = dict(color='0.5', linestyle='--', zorder=0)
 
 
 def line(cells: Sequence) -> str:
-    """Return a line of a Markdown table."""
+    """Format cells as a row of a Markdown table."""
     return f'| {" | ".join(map(str, cells))} |'
 
 
 def table_head(titles: Sequence[str]) -> list[str]:
-    """Return the first two lines of a Markdown table."""
+    """Format titles as the first two lines of a Markdown table."""
     return [line(titles), line(['---'] * len(titles))]
 
 
 def results_head() -> list[str]:
-    """Return the first two lines of the table of results."""
+    """First two lines of the results table."""
     return table_head([title for title, *_ in COLUMNS])
 
 
 def table_line(result: Result) -> str:
-    """Return the line of a model in the table of results, with empty cells
-    for the numbers that it does not have."""
+    """Row of a model in the results table; missing numbers are empty."""
     record = result.record()
     low, high = record['speed_up_quartile_1'], record['speed_up_quartile_3']
     record['quartiles'] = f'{low:.2f}-{high:.2f}' if result.baseline else ''
@@ -70,31 +69,23 @@ def table_line(result: Result) -> str:
 
 
 def machine_lines(facts: dict[str, str]) -> list[str]:
-    """Return the machine as a Markdown list."""
+    """Format the machine facts as a Markdown list."""
     marked = dict(facts, command=f'`{facts["command"]}`')
     return [f'- {name}: {fact}' for name, fact in marked.items()]
 
 
-def out_of_memory_lines(missing: list[str]) -> list[str]:
-    """Return the section of a page on the models without a result."""
-    return ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
-
-
 def exponents(results: list[Result]) -> list[dict]:
-    """p of the power laws, number ~ pixels ** p, that fit models best.
+    """Fit power laws, number ~ pixels ** p, to the results of each model.
 
-    Least squares of the logarithms, of models with two sizes at least.
-
-    Returns:
-        list[dict]: ``model``, ``method``, ``batch``, and the exponents of
-        ``GMACs``, ``seconds`` and, where it was measured, of ``memory``
-        beside the weights.
+    Least squares on logarithms, for models with at least two image sizes.
+    Each dict has ``model``, ``method``, ``batch``, and the exponents for
+    ``GMACs``, ``seconds`` and, if measured, ``memory`` without weights.
     """
     models = defaultdict(list)
     for one in results:
         numbers = dict(GMACs=one.cost.flops, seconds=median(one.seconds))
         if one.memory is not None:
-            # a page at least, in which a resident set is counted
+            # at least one memory page, the unit of resident sets
             beside = one.memory - 4 * one.cost.params
             numbers['memory'] = max(beside, 4096)
         pixels = prod(one.candidate.size.img_size)
@@ -111,8 +102,7 @@ def exponents(results: list[Result]) -> list[dict]:
 
 
 def exponent_lines(fitted: list[dict]) -> list[str]:
-    """Return the section of a page on :func:`exponents`, where there are
-    any."""
+    """Page section with the exponents, if any."""
     if not fitted:
         return []
     rows = [[*one.values()] for one in fitted]
@@ -130,23 +120,18 @@ def write_comparison(
     results: list[Result],
     missing: list[str],
 ) -> None:
-    """Write a comparison as page, CSV, JSON and picture.
+    """Write a comparison as PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png.
 
-    Args:
-        prefix (str): Path of the files without suffix.
-        title (str): Of the page.
-        setting (Setting): What was measured.
-        batches (Sequence[int]): Numbers of images in a batch.
-        facts (dict[str, str]): Of :func:`machine`.
-        results (list[Result]): What was measured.
-        missing (list[str]): Models out of memory.
+    ``facts`` comes from :func:`machine`, and ``missing`` lists the models
+    that exceed the GPU memory.
     """
     words, fitted = setting.describe(batches), exponents(results)
+    gone = ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
     lines = [
         *(f'# {title}', '', f'{words[0].upper()}{words[1:]}.', ''),
         *(*machine_lines(facts), '', *results_head()),
         *map(table_line, results),
-        *out_of_memory_lines(missing),
+        *gone,
         *('', f'![speed-up]({Path(prefix).name}.png)'),
         *(*exponent_lines(fitted), ''),
     ]
@@ -165,12 +150,13 @@ def write_comparison(
 
 
 def draw_speed_up(results: list[Result], out: str) -> None:
-    """Draw speed-up, with the quartiles of the rounds, a picture a baseline.
+    """Draw speed-ups with their quartiles, one panel per baseline.
 
-    Against the ratio of multiply-accumulates, a line a method through its
-    keep rates: on the dashed line the clock sees all that they promise. Of
-    several batches, against the batch, a line a model: above the dashed line
-    it is faster than the baseline.
+    For one batch size, the x axis is the GMACs ratio and each line connects
+    the keep rates of a method; on the dashed line, the speed-up equals the
+    GMACs ratio. For several batch sizes, the x axis is the batch size and
+    each line is a model; above the dashed line, the model is faster than the
+    baseline.
     """
     groups = defaultdict(list)
     for one in results:
@@ -198,7 +184,7 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
     lines = defaultdict(list)
     for one in results:
         place = one.batch if several else one.gmacs_ratio
-        lines[_of_line(one, several)].append((place, *one.speed_up))
+        lines[_legend(one, several)].append((place, *one.speed_up))
     for i, (name, points) in enumerate(lines.items()):
         places, low, middle, high = np.transpose(points)
         look = dict(marker=MARKERS[i % 10], linewidth=0.7, label=name)
@@ -210,11 +196,9 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
     axis.legend(fontsize=7, frameon=False, loc='upper left')
 
 
-def _of_line(result: Result, with_rate: bool) -> str:
-    """Return a model as the legend calls it, with its keep rate or with
-    any."""
+def _legend(result: Result, with_rate: bool) -> str:
+    """Legend entry for a model, with or without its keep rate."""
     one = result.candidate
-    words = [one.title, *one.label.split()]
-    if one.variant.rates and not with_rate:
-        words.remove(one.variant.rates)
-    return ' '.join(words).strip()
+    clca = one.variant.clca and f'+ {one.variant.clca}'
+    words = one.title, one.method, with_rate and one.variant.rates, clca
+    return ' '.join(filter(None, words))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""An ONNX file of 8-bit products beside the float one that it was made of."""
+"""Comparison of an int8 ONNX file with its float32 original."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from mmclca.utils.folders import is_below, read_file
 from .steps import Setting, interleaved_seconds
 
 BATCH, ROUNDS = 32, 20
-HELD_OUT = 'held out'  # how the reason in photographs.csv begins
+HELD_OUT = 'held out'  # prefix of the reason in photographs.csv
 
 
 def compare_quantized(
@@ -32,16 +32,16 @@ def compare_quantized(
 
     Args:
         inferencer (TokenReductionInferencer): The model, on the CPU.
-        whole (Path): Its ONNX file in float32.
-        small (Path): That with 8-bit products.
-        size (tuple[int, int]): Height and width of an image.
-        place (str): Where the checkpoint was. A folder that ``fit`` wrote
+        whole (Path): ONNX file in float32.
+        small (Path): ONNX file in int8.
+        size (tuple[int, int]): Image height and width.
+        place (str): Path of the checkpoint. A folder written by ``fit``
             lists the photos to compare on.
-        photos (str | Path, optional): Folder in which these photographs may
-            be opened. Defaults to None: only those in the model folder.
+        photos (str | Path, optional): Additional folder from which photos may
+            be opened. Defaults to None, only the model folder.
 
     Returns:
-        list[str]: Lines for the screen.
+        list[str]: Lines for the console.
     """
     threads = torch.get_num_threads()
     setting = Setting(threads=threads, batch=1)
@@ -68,15 +68,12 @@ def compare_quantized(
 
 
 def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-    """Drop the unknown-class score, which some files return too."""
+    """Drop the unknown-class score if the file returns one."""
     return found[0] if isinstance(found, tuple) else found
 
 
 def photographs_of(folder: str) -> list[dict]:
-    """Read the rows of photographs that a model was measured on.
-
-    Those held out; where there are none, those that it was fitted to.
-    """
+    """Rows of the hold-out photos, or of the training photos without any."""
     columns = 'path', 'class', 'used', 'why_not'
     rows = rows_of(read_file(Path(folder), 'photographs.csv'), *columns)
     held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]

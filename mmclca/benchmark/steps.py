@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""One pass of a model as a function without arguments, and its time.
-
-Timing is interleaved: what disturbs one model disturbs all.
-"""
+"""A model's pass as a function without arguments, and interleaved timing."""
 
 import os
 import sys
@@ -30,20 +27,20 @@ from mmclca.utils.provenance import cpu_name, versions
 from .candidates import INT8, Candidate
 
 AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
-FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
+FASTER = 0.8  # use bfloat16 only below this share of the float32 time
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The conditions that all models of a comparison share.
+    """Measurement conditions shared by all models in a comparison.
 
     Args:
-        device (str): Where they run. Defaults to 'cpu'.
-        threads (int): Threads of PyTorch on the CPU. Defaults to 1.
-        batch (int): Images in a batch B. Defaults to 8.
-        amp (str, optional): Automatic mixed precision, a key of ``AMP``.
+        device (str): Device. Defaults to 'cpu'.
+        threads (int): PyTorch threads on the CPU. Defaults to 1.
+        batch (int): Batch size B. Defaults to 8.
+        amp (str, optional): Automatic mixed precision, a key in ``AMP``.
             Defaults to None, float32.
-        compile_mode (str, optional): Mode of ``torch.compile``. Defaults to
+        compile_mode (str, optional): ``torch.compile`` mode. Defaults to
             None, eager.
         train (bool): Whether a pass is a training step (forward, loss,
             backward, optimizer) instead of inference. Defaults to False.
@@ -62,21 +59,16 @@ class Setting:
         return torch.device(self.device).type == 'cuda'
 
     def images(self, shape: tuple[int, int]) -> Tensor:
-        """Return a batch of noise, (B, 3, H, W), on the device."""
+        """Random images (B, 3, H, W) on the device."""
         return torch.randn(self.batch, 3, *shape, device=self.device)
 
     def autocast(self) -> torch.autocast:
-        """Context of a forward pass."""
+        """Autocast context for a forward pass."""
         device = torch.device(self.device).type
         return torch.autocast(device, AMP.get(self.amp), self.amp is not None)
 
     def describe(self, batches: Sequence[int] = ()) -> str:
-        """Return the setting in words.
-
-        Args:
-            batches (Sequence[int]): Batches that were measured, where there
-                are more than its own. Defaults to ().
-        """
+        """Describe the setting; ``batches`` replaces its own batch size."""
         mode = self.compile_mode
         place = 'GPU' if self.on_gpu else f'CPU, {self.threads} thread'
         words = [
@@ -90,12 +82,7 @@ class Setting:
 
 
 def machine(setting: Setting, command: str) -> dict[str, str]:
-    """Return the machine, the versions and the command, by what they are.
-
-    Args:
-        setting (Setting): The device and the threads in use.
-        command (str): The command line that measured.
-    """
+    """Hardware, package versions and command line of a benchmark."""
     threads = torch.get_num_threads()
     load = '/'.join(f'{average:.2f}' for average in os.getloadavg())
     facts = dict(
@@ -115,7 +102,7 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
 
 
 def build(candidate: Candidate, device: str) -> nn.Module:
-    """Build a model with random weights; what is logged goes to stderr."""
+    """Build a model with random weights; send logs to stderr."""
     with redirect_stdout(sys.stderr), torch.device(device):
         model = MODELS.build(candidate.config)
     set_drop_path(model)
@@ -123,12 +110,7 @@ def build(candidate: Candidate, device: str) -> nn.Module:
 
 
 def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
-    """Return a pass over a batch of noise, inference or training.
-
-    Args:
-        candidate (Candidate): The model, built here.
-        setting (Setting): What it is put through.
-    """
+    """Build a model and return its pass over random images."""
     model = build(candidate, setting.device)
     return _step(model, setting, candidate.size.img_size, candidate.backend)
 
@@ -136,12 +118,9 @@ def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
 def step_of_config(
     config: dict, setting: Setting, backend: str = ''
 ) -> Callable[[], object]:
-    """Return :func:`step_of` a model with random weights.
+    """Build a classifier config and return its pass over random images.
 
-    Args:
-        config (dict): Config of the classifier.
-        setting (Setting): Conditions of the pass.
-        backend (str): See :class:`Candidate`. Defaults to '', PyTorch.
+    See :class:`Candidate` for ``backend``.
     """
     with torch.device(setting.device):
         model = MODELS.build(config)
@@ -159,13 +138,7 @@ def _step(model, setting, img_size, backend) -> Callable[[], object]:
 def inference_step(
     model: nn.Module, images: Tensor, setting: Setting
 ) -> Callable[[], Tensor]:
-    """Make a forward pass in evaluation: logits.
-
-    Args:
-        model (nn.Module): Takes images and returns logits.
-        images (Tensor): Batch (B, 3, H, W) on the device of the model.
-        setting (Setting): Its number format and compilation.
-    """
+    """Forward pass in evaluation mode, which returns logits."""
     forward = _compiled(model.eval(), setting.compile_mode)
 
     @torch.inference_mode()
@@ -179,14 +152,9 @@ def inference_step(
 def onnx_step(
     model: nn.Module, images: Tensor, setting: Setting, int8: bool = False
 ) -> Callable[[], Tensor]:
-    """Make :func:`inference_step` of the exported model in ONNX Runtime.
+    """Forward pass of the exported model in ONNX Runtime on the CPU.
 
-    Args:
-        model (nn.Module): See there; on the CPU.
-        images (Tensor): See there.
-        setting (Setting): Its threads.
-        int8 (bool): Whether matrix products with weights are 8-bit ones.
-            Defaults to False.
+    ``int8`` quantizes matrix products with weights.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, 'model.onnx')
@@ -199,22 +167,17 @@ def onnx_step(
 def training_step(
     model: nn.Module, images: Tensor, setting: Setting
 ) -> Callable[[], Tensor]:
-    """Forward with all losses, backward and fused AdamW: the loss.
+    """Training step with all losses and fused AdamW; returns the loss.
 
-    Only the forward pass and its backward pass are compiled.
-
-    Args:
-        model (BaseModel): A classifier of mmpretrain or of this package.
-        images (Tensor): Batch (B, 3, H, W) on the device of the model.
-        setting (Setting): Its number format and compilation.
+    Only the forward and the backward pass are compiled.
     """
     model.train()
     labels = torch.arange(len(images), device=images.device) % 2
-    # one sample with the labels of all: its values are all that losses read
+    # one sample with all labels: losses read only the label values
     samples = [DataSample().set_gt_label(labels)]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     half = AMP.get(setting.amp) is torch.float16
-    # not the usual 2 ** 16: where gradients overflow, a step is left out
+    # below the default 2 ** 16: overflowing gradients would skip the step
     scaler = torch.amp.GradScaler(
         images.device.type, init_scale=2.0**10, enabled=half
     )
@@ -239,11 +202,11 @@ def training_step(
 def _compiled(function: Callable, mode: str | None) -> Callable:
     if mode is None:
         return function
-    # one graph: a model that falls back to eager would be timed unnoticed
+    # require one graph: a fallback to eager would go unnoticed
     compiled = torch.compile(function, mode=mode, fullgraph=True)
 
     def call(images):
-        # CUDA graphs of interleaved models share memory
+        # CUDA graphs in interleaved models share memory
         torch.compiler.cudagraph_mark_step_begin()
         return compiled(images)
 
@@ -256,22 +219,21 @@ def interleaved_seconds(
     rounds: int = 15,
     warm_up: int = 2,
 ) -> dict[Hashable, list[float]]:
-    """Seconds of each pass of several models, interleaved.
+    """Time the passes of several models, interleaved.
 
-    One pass of each model after the other (A B A B), so that a change of the
-    machine's load meets all of them.
+    Each round runs one pass per model (A B A B), so that changing machine
+    load affects all models.
 
     Args:
-        steps (dict[Hashable, Callable]): A pass of each model, without
-            arguments, by its name.
-        setting (Setting): The models' device, and whose time counts.
-        rounds (int): Timed passes of each model. Defaults to 15.
-        warm_up (int): Passes before these that are not counted.
-            Defaults to 2.
+        steps (dict[Hashable, Callable]): One pass per model, as a function
+            without arguments.
+        setting (Setting): Measurement conditions.
+        rounds (int): Timed passes per model. Defaults to 15.
+        warm_up (int): Untimed passes per model. Defaults to 2.
 
     Returns:
-        dict[Hashable, list[float]]: A number a round, by the name. A model
-        that ran out of a GPU's memory is not among them.
+        dict[Hashable, list[float]]: Seconds per round for each model, without
+        models that exceed the GPU memory.
     """
     seconds = {name: [] for name in steps}
     for _ in range(warm_up + rounds):
@@ -284,7 +246,7 @@ def interleaved_seconds(
 
 
 def seconds_of(step: Callable[[], object], setting: Setting) -> float:
-    """Seconds of one pass, of the GPU or of the clock."""
+    """Time one pass in seconds: GPU time on a GPU, else wall-clock time."""
     if setting.on_gpu:
         return _seconds_on_gpu(step, torch.device(setting.device))
     start = time.perf_counter()
@@ -304,14 +266,9 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
 
 
 def quicker_amp(config: dict, batch: int, device: str) -> str | None:
-    """Return the quicker number format of a training step; None for float32.
+    """Faster precision for a training step: 'bf16', or None for float32.
 
-    bfloat16 takes half the time where a processor has instructions for it.
-
-    Args:
-        config (dict): Of the classifier.
-        batch (int): Images in a batch.
-        device (str): Where it is trained.
+    bfloat16 takes half the time on processors with bfloat16 instructions.
     """
     seconds = {}
     for amp in (None, 'bf16'):
@@ -324,13 +281,6 @@ def quicker_amp(config: dict, batch: int, device: str) -> str | None:
 def median_milliseconds(
     steps: Mapping[str, Callable], setting: Setting, rounds: int, warm_up: int
 ) -> dict[str, float]:
-    """Median time of each of some steps.
-
-    Args:
-        steps (Mapping[str, Callable]): The steps by name.
-        setting (Setting): How they run.
-        rounds (int): Timed passes of each.
-        warm_up (int): Passes before these.
-    """
+    """Median milliseconds per step; see :func:`interleaved_seconds`."""
     seconds = interleaved_seconds(steps, setting, rounds, warm_up)
     return {name: 1e3 * median(values) for name, values in seconds.items()}

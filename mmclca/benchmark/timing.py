@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Time models as they will run: in ONNX Runtime or in PyTorch."""
+"""Latency in the deployment runtime: ONNX Runtime or PyTorch."""
 
 import os
 from collections.abc import Hashable, Mapping
@@ -17,15 +17,15 @@ from .steps import Setting, interleaved_seconds, step_of_config
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
 ROUNDS = 20
-# Where others compute, too, a repeat in the middle takes so many times the
-# least, or so many processes want each core.
+# a machine is busy above this ratio of median to minimum time, or above this
+# load per core
 BUSY = 1.25
 
 
 def find_runtime(given: str | None, device: str) -> str:
-    """Return what a model will run in, a key of ``RUNTIMES``.
+    """Select the runtime, a key in ``RUNTIMES``.
 
-    By default ONNX Runtime where it is installed, PyTorch on a GPU.
+    The default is ONNX Runtime if installed, and PyTorch on a GPU.
     """
     if given == 'onnx':
         require(*NEEDED, extra='deploy')
@@ -40,10 +40,10 @@ def time_models(
     device: str,
     rounds: int = ROUNDS,
 ) -> tuple[dict[Hashable, float], str]:
-    """Time one image, interleaved, on the threads that there are.
+    """Measure the latency of one image with all PyTorch threads.
 
-    Gives milliseconds by the name, the least of the repeats, which other
-    processes disturb least; and :func:`busy_note`.
+    Returns the minimum of the interleaved repeats in milliseconds per model,
+    which other processes disturb least, and the text of :func:`busy_note`.
     """
     onnx = runtime == 'onnx'
     setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
@@ -53,16 +53,16 @@ def time_models(
     }
     found = interleaved_seconds(steps, setting, rounds)
     spread = max(median(one) / min(one) for one in found.values())
-    load = os.getloadavg()[0] / os.cpu_count()  # over a minute
+    load = os.getloadavg()[0] / os.cpu_count()  # one-minute average
     times = {name: 1e3 * min(one) for name, one in found.items()}
     return times, busy_note(spread, load)
 
 
 def busy_note(spread: float, load: float) -> str:
-    """Warn that the machine is busy; empty if it is not.
+    """Warning if the machine is busy, else an empty text.
 
-    ``spread`` is the median time divided by the minimum, ``load`` the load
-    average per core.
+    ``spread`` is the median time divided by the minimum time, and ``load``
+    the load average per core.
     """
     if max(spread, load) <= BUSY:
         return ''

@@ -1,34 +1,30 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Recognize files by their first bytes, and bound their size in memory.
+"""Recognize the checkpoint format and limit the size in memory.
 
-Endings are often wrong: a web page saved under the name of a checkpoint, a
-``.pth`` that holds safetensors.
+The format is recognized by content: a ``.pth`` file may be in safetensors
+format, or a saved web page.
 """
 
 import os
-import re
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import torch
 from torch import Tensor
+from torch.nn.modules import module as registration
+from torch.overrides import TorchFunctionMode
+
+from mmclca.utils.file_kinds import DOWNLOAD, UNPACK, match_kind
 
 from .error import CheckpointError
 
-DOWNLOAD = (
-    'download the file itself (Git LFS: git lfs pull; Hugging Face: /resolve/ '
-    'instead of /blob/ in the URL)'
-)
-UNPACK = 'unpack it and use the weight file inside'
 SAVE = "save the model's state dict with torch.save and use that file"
-# first bytes, a kind of file that has them, and what to do
+# patterns for the first bytes, format, and remedy
 OTHER_FORMATS = (
-    (rb'version https://git-lfs', 'a Git LFS pointer', DOWNLOAD),
-    (rb'[./]*(git/)?annex/', 'a git-annex pointer', DOWNLOAD),
-    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'a web page or XML text', DOWNLOAD),
+    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'XML text, not weights', DOWNLOAD),
     (rb'[\xef\xbb\xbf]*\s*[\[{]', 'JSON text, not weights', DOWNLOAD),
     (rb'[\t\r\n -~]{16,}$', 'text, not weights', DOWNLOAD),
-    (rb'\x1f\x8b', 'a gzip archive', UNPACK),
-    (rb'BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd', 'a compressed file', UNPACK),
-    (rb'7z\xbc\xaf|Rar!|.{257}ustar', 'an archive (7z, RAR or tar)', UNPACK),
     (rb'\x89HDF', 'an HDF5 file, as Keras writes it', SAVE),
     (rb'\x08[\x01-\x20][\x12\x3a\x42]', 'an ONNX model', SAVE),
     (rb'.{4}TFL3|GGUF|\x93NUMPY', 'a TFLite, GGUF or NumPy file', SAVE),
@@ -37,18 +33,10 @@ OTHER_FORMATS = (
 
 
 def format_of(path: str, name: str) -> str:
-    """Recognize the format of a file of weights.
-
-    Args:
-        path (str): The file.
-        name (str): Name of the file for the user.
-
-    Returns:
-        str: 'safetensors', 'npz' or 'pickle', which is also returned for
-        unknown bytes.
+    """Return 'safetensors', 'npz' or 'pickle', also for unknown formats.
 
     Raises:
-        CheckpointError: If the file is known to be something else; names it.
+        CheckpointError: If the file, called ``name``, has another format.
     """
     with open(path, 'rb') as file:
         head = file.read(512)
@@ -56,9 +44,9 @@ def format_of(path: str, name: str) -> str:
         return 'safetensors'
     if head.startswith(b'PK') and zipfile.is_zipfile(path):
         return _format_of_zip(path, name)
-    for start, kind, remedy in OTHER_FORMATS:
-        if re.match(start, head, re.DOTALL):
-            raise CheckpointError(f'{name} is {kind}: {remedy}')
+    kind = match_kind(head) or match_kind(head, OTHER_FORMATS)
+    if kind:
+        raise CheckpointError(f'{name} is {kind}')
     return 'pickle'
 
 
@@ -77,10 +65,10 @@ def _format_of_zip(path: str, name: str) -> str:
 
 
 def unpacked_size(path: str) -> int:
-    """Return the unpacked size of a file in bytes.
+    """Return the unpacked file size in bytes.
 
     Raises:
-        ValueError: If the unpacked size is over ten times the file size.
+        ValueError: If it is more than ten times the file size.
     """
     size = os.path.getsize(path)
     if not zipfile.is_zipfile(path):
@@ -96,15 +84,11 @@ def unpacked_size(path: str) -> int:
 
 
 def check_tensors(weights: dict, size: int) -> None:
-    """Refuse tensors whose strides repeat a few numbers.
-
-    Args:
-        weights (dict): Weights in a file.
-        size (int): Unpacked size of the file in bytes.
+    """Refuse small tensors expanded to a huge shape by their strides.
 
     Raises:
-        ValueError: If copies of all tensors would take more than four times
-            the size plus 16 MB.
+        ValueError: If all tensors together would take more than 16 MB plus
+            four times ``size``, the unpacked file size in bytes.
     """
     tensors = [x for x in weights.values() if isinstance(x, Tensor)]
     copied = sum(x.numel() * x.element_size() for x in tensors)
@@ -113,3 +97,57 @@ def check_tensors(weights: dict, size: int) -> None:
             f'the tensors would take {copied / 1e9:.2g} GB, but the file '
             f'stores only {size / 1e6:.2g} MB of numbers'
         )
+
+
+class _ReadableSteps(TorchFunctionMode):
+    """Keep ``linspace`` on the CPU, because constructors read its values."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is torch.linspace:
+            kwargs = dict(kwargs, device='cpu')
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
+    """Build modules on the meta device, with a size limited by weights.
+
+    Modules may have about twice as many parameters as ``weights``, to allow
+    for a new head and buffers. Errors name the file, ``name``.
+
+    Raises:
+        CheckpointError: If the modules are larger or cannot be built.
+    """
+    sizes = [x.numel() for x in weights.values() if isinstance(x, Tensor)]
+    left = [2 * sum(sizes) + 2**22, 2 * len(sizes) + 1000]
+
+    def count(module, key, tensor):
+        if tensor is not None:
+            left[0] -= tensor.numel()
+            left[1] -= 1
+        if min(left) < 0:
+            raise CheckpointError(
+                f'the config in {name} defines a larger model than its '
+                f'weights fill ({sum(sizes)} numbers in {len(sizes)} '
+                'tensors); use the config of its training'
+            )
+
+    handles = [
+        registration.register_module_parameter_registration_hook(count),
+        registration.register_module_buffer_registration_hook(count),
+    ]
+    try:
+        with torch.device('meta'), _ReadableSteps():
+            yield
+    except CheckpointError:
+        raise
+    except Exception as error:  # constructors may raise anything
+        raise CheckpointError(
+            f'cannot build the model of the config in {name} '
+            f'({type(error).__name__}: {error}); use the config of its '
+            'training'
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()

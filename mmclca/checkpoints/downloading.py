@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints of addresses, and weights that timm fetches or reads."""
+"""Download checkpoints from URLs and timm, and read ``.npz`` files."""
 
 import os
 import re
@@ -20,16 +20,16 @@ from timm.models import VisionTransformer
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import did_you_mean
 
+from .contents import building_within
 from .error import CheckpointError
 from .opening import read_checkpoint
-from .sizes import building_within
 
 
 def download_checkpoint(url: str) -> str:
-    """Download a checkpoint once; gives the path of the file.
+    """Download a checkpoint to torch's cache, once, and return its path.
 
-    It is kept in torch's cache, under its own name where that ends in a hash,
-    else under one made unique.
+    The file keeps its name if the name ends in a hash. Otherwise a URL hash is
+    added.
     """
     name = os.path.basename(urlparse(url).path)
     if not re.search(r'-[0-9a-f]{8,}\.', name):
@@ -38,12 +38,12 @@ def download_checkpoint(url: str) -> str:
     if is_main_process():
         _download(url, path)
     barrier()
-    _download(url, path)  # on a machine that does not share the cache
+    _download(url, path)  # for machines without a shared cache
     return path
 
 
 def _download(url: str, path: str) -> None:
-    """Fetch a file into the cache, unless it is there."""
+    """Download a file unless it is in the cache."""
     if os.path.isfile(path):
         return
 
@@ -55,14 +55,14 @@ def _download(url: str, path: str) -> None:
                 f'cannot download {url} ({error}); download it with a browser '
                 f'and pass its path, or save it as {path}'
             ) from error
-        # refuses an incomplete download before it enters the cache
+        # refuse an incomplete download before it enters the cache
         read_checkpoint(str(part), url)
 
     replace_file(Path(path), fetch)
 
 
 def weights_of_timm(name: str) -> dict:
-    """Fetch pretrained weights by timm's name."""
+    """Download pretrained weights from timm."""
     if not timm.is_model_pretrained(name):
         hint = did_you_mean(name, timm.list_pretrained(), most=3)
         raise CheckpointError(
@@ -78,8 +78,10 @@ def weights_of_timm(name: str) -> dict:
 
 
 def weights_of_npz(path: str, size: int) -> dict:
-    """Read a vision transformer of Google's release by timm's names; its
-    arrays have ``size`` bytes."""
+    """Convert a ViT released by Google to timm's names.
+
+    ``size`` is the unpacked file size in bytes.
+    """
     with np.load(path) as file:
         kernel = file['embedding/kernel']
         rows = file['Transformer/posembed_input/pos_embedding'].shape[1]
@@ -105,7 +107,7 @@ def _fetch_from_timm(name: str) -> dict:
     try:
         _ask_hub(timm.get_pretrained_cfg(name).hf_hub_id)
         return timm.create_model(name, pretrained=True).state_dict()
-    except Exception as error:  # timm and the hub raise many kinds
+    except Exception as error:  # timm and the hub may raise anything
         file = f'{name}.safetensors'
         raise CheckpointError(
             f'cannot download timm://{name} ({type(error).__name__}). On a '
@@ -115,20 +117,20 @@ def _fetch_from_timm(name: str) -> dict:
             f".state_dict(), '{file}')\"\n"
             f'copy {file} here and use its path instead of timm://{name}: '
             f'--cfg-options load_from={file}'
-        ) from None  # the hub's own traceback is hundreds of lines
+        ) from None  # the traceback has hundreds of lines
 
 
 def _ask_hub(repository: str) -> None:
-    """Without a network and without a copy in the cache, fail at once.
+    """Raise at once if the hub is unreachable and the cache has no copy.
 
-    timm would have the hub asked a dozen times, for a minute.
+    timm would try a dozen times, for a minute.
     """
-    if not repository:  # timm has it from elsewhere
+    if not repository:  # hosted elsewhere
         return
     url = huggingface_hub.hf_hub_url(repository, 'model.safetensors')
     try:
         huggingface_hub.get_hf_file_metadata(url, timeout=5)
-    except HfHubHTTPError:  # it answers, timm looks for other files
+    except HfHubHTTPError:  # reachable; timm looks for other files
         return
-    except Exception:  # by its version, the hub raises requests' or httpx's
+    except Exception:  # from requests or httpx, depending on the version
         huggingface_hub.snapshot_download(repository, local_files_only=True)

@@ -2,10 +2,10 @@
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint cannot be read or written, is unsafe, or does not fit."""
+    """A checkpoint is unreadable, unsafe or for another model."""
 
 
-# errors of mmengine, mmpretrain and mmclca about settings and files
+# errors raised by mmengine, mmpretrain and mmclca for wrong settings or files
 WRONG_INPUT = (
     AssertionError,
     CheckpointError,

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Names of checkpoints: files, and folders that ``mmclca fit`` wrote."""
+"""Recognize checkpoint files and model folders of ``mmclca fit``."""
 
 from os import PathLike
 from pathlib import Path
@@ -7,12 +7,12 @@ from pathlib import Path
 from mmclca.utils.folders import finish_replacing, newest, refuse_links
 
 MODEL, THRESHOLD = 'model.pth', 'threshold.json'
-# what fit writes, and replaces together
+# model files, replaced together
 FILES = (
     *(MODEL, THRESHOLD, 'probe.pth', 'fit.json', 'photographs.csv'),
     *('evidence.safetensors', 'report.html'),
 )
-# all else that fit writes
+# other entries that fit writes
 OTHERS = (
     *('.draft', '.lock', 'features', 'log.txt', 'training'),
     'pictures.safetensors',
@@ -21,38 +21,39 @@ WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 
 
 def is_checkpoint(name) -> bool:
-    """Tell files of weights, by their ending, and folders that fit wrote."""
+    """Return whether a name belongs to a weight file or model folder."""
     return isinstance(name, str | PathLike) and (
         str(name).lower().endswith(WEIGHTS) or is_fitted(name)
     )
 
 
 def is_fitted(place: str | PathLike) -> bool:
-    """Return whether a place is a folder with the model of a fit.
+    """Return whether a path is a model folder.
 
     Raises:
-        ValueError: If the model is a link, or behind one.
+        ValueError: If the model or its folder is a link.
     """
     return newest(Path(place).expanduser(), MODEL).is_file()
 
 
 def prepare_writing(folder: Path) -> None:
-    """Complete an interrupted replacement of the files of a fit.
+    """Prepare a model folder for writing.
 
-    Whoever writes into such a folder calls this before.
+    An interrupted file replacement is completed.
 
     Raises:
-        ValueError: If the folder holds links where fit writes.
+        ValueError: If an entry written by fit is a link.
     """
     refuse_links(folder, (*FILES, *OTHERS))
     finish_replacing(folder, FILES)
 
 
 def model_file(place: str | PathLike) -> str:
-    """Return the weight file of a model folder; other paths are returned.
+    """Return the weight file in a model folder; keep other paths.
 
     Raises:
-        FileNotFoundError: If the folder contains no model.
+        FileNotFoundError: If the folder contains no model, or the path does
+            not exist.
     """
     path = Path(place).expanduser()
     if is_fitted(path):
@@ -72,7 +73,7 @@ def model_file(place: str | PathLike) -> str:
 
 
 def threshold_file(place: str | PathLike) -> Path | None:
-    """Find the threshold of the model in such a folder, None without."""
+    """Return the threshold file in a model folder, None without."""
     if not is_fitted(place):
         return None
     path = newest(Path(place).expanduser(), THRESHOLD)

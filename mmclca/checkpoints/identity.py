@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Digests that identify weights, settings and lists."""
+"""Compute digests of weights, settings and lists."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def digest_of(weights: dict[str, Tensor]) -> str:
-    """Return eight hexadecimal digits that identify names and contents."""
+    """Return eight hexadecimal digits for weight names and values."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         digest.update(name.encode())
@@ -20,13 +20,9 @@ def digest_of(weights: dict[str, Tensor]) -> str:
 
 
 def digest(content: object, weights: Mapping[str, Tensor] = {}) -> str:
-    """Return sixteen hexadecimal digits that identify values and weights.
+    """Return sixteen hexadecimal digits for plain values and weights.
 
-    Args:
-        content: Plain values; the order of the keys of a dict has no
-            influence.
-        weights (Mapping[str, Tensor]): Weights, compared in float32.
-            Defaults to {}.
+    Key order does not matter, and weights count in float32.
     """
     text = json.dumps(content, sort_keys=True, default=str)
     found = hashlib.sha256(text.encode())

@@ -1,16 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From the weights of any file to the parameters of a model.
+"""Load weights from any file into a model.
 
-``load_into_*`` are the load hooks of backbones and classifiers, by which every
-way to load weights goes, mmengine's and mmpretrain's too; what comes from a
-file is reported in one line of the log. :func:`load_trained` is for models
-that are used: it takes all of their parameters from a file, or raises.
+``load_into_*`` are load hooks in backbones and classifiers, so they also act
+on loading by mmengine and mmpretrain. Loading from a file is reported in one
+log line. :func:`load_trained` loads complete models.
 """
 
 from collections.abc import Collection
 from copy import deepcopy
 
 import torch
+from mmengine.runner import load_state_dict
 from torch import Tensor, nn
 
 from mmclca.utils.messages import first_of
@@ -27,12 +27,12 @@ from .releases import (
 )
 from .stored import compare_heads
 
-# tokens of others, which a backbone without them does not need
+# tokens that a backbone may lack
 MAY_BE_LEFT = ('cls_token', 'mask_token')
 
 
 def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
-    """Rename weights to a classifier's, its head's among them: a load hook."""
+    """Load hook for classifiers: rename weights, including the head."""
     left_out = rename_to_classifier(state_dict, prefix)
     if 'source' in metadata:
         metadata['source'].begin().unused += left_out
@@ -41,21 +41,15 @@ def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
 def load_into_backbone(
     backbone, state_dict: dict, prefix: str, metadata: dict
 ) -> None:
-    """Load hook of a backbone, the last one: names, positions, CLR tokens.
-
-    Args:
-        backbone (ForeignWeights): The backbone that is to be loaded.
-        state_dict (dict): See :func:`load_into_classifier`.
-        prefix (str): What the names of the backbone begin with.
-        metadata (dict): See :func:`load_into_classifier`.
+    """Load hook for backbones: rename weights, adapt positions and tokens.
 
     Raises:
-        CheckpointError: If weights from a file are not of this backbone.
+        CheckpointError: If weights from a file do not match the backbone.
     """
     left_out = rename_to_backbone(state_dict, prefix)
     resized, new = fit_positions(backbone, state_dict, prefix)
     resized += backbone.adapt_state_dict(state_dict, prefix)
-    if 'source' not in metadata:  # plain torch, as strict as ever
+    if 'source' not in metadata:  # not from a file: torch checks them
         return
     source, own = metadata['source'], backbone.state_dict()
     unfit, unused = compare_weights(own, state_dict, prefix)
@@ -76,12 +70,8 @@ def load_into_backbone(
 def compare_weights(
     own: dict, weights: dict, prefix: str = ''
 ) -> tuple[dict, list]:
-    """Return missing or mismatched parameters, and unexpected keys.
-
-    Returns:
-        tuple[dict, list]: The problem of each parameter by name, and the
-        names that the module does not have.
-    """
+    """Return problems with missing or mismatched parameters by name, and
+    the unexpected names."""
     unfit = {}
     for name, value in own.items():
         came = weights.get(prefix + name)
@@ -97,10 +87,8 @@ def compare_weights(
 def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
     """List the tensors that do not match the backbone, with the reason.
 
-    Args:
-        backbone (ForeignWeights): Defines ``may_be_new``, ``may_be_left``.
-        unfit (dict): Mismatches from :func:`compare_weights`.
-        unused (list): Unexpected keys from :func:`compare_weights`.
+    ``unfit`` and ``unused`` come from :func:`compare_weights`. Names in
+    ``may_be_new`` and ``may_be_left`` are accepted.
     """
     may_be_new = backbone.may_be_new
     may_be_left = (*may_be_new, *backbone.may_be_left, *MAY_BE_LEFT)
@@ -117,7 +105,7 @@ def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
 
 
 def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
-    """Refuse weights of another architecture."""
+    """Raise if weights have another architecture."""
     wrong = wrong_parameters(backbone, unfit, unused)
     if wrong:
         raise CheckpointError(
@@ -131,13 +119,13 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
 
 
 def fill_exactly(own: dict, weights: dict, prefix: str, report: Report):
-    """Make weights fit parameters exactly, in place, and report it.
+    """Drop unexpected weights and fill missing ones, in place.
 
     Args:
-        own (dict): The parameters, which those that do not come keep.
-        weights (dict): Of a file, by the names of the model.
-        prefix (str): What these begin with.
-        report (Report): Gets what was loaded, is new and is not used.
+        own (dict): Model parameters.
+        weights (dict): Weights from a file, with model names.
+        prefix (str): Prefix in ``weights``.
+        report (Report): Report to complete.
     """
     unfit, unused = compare_weights(own, weights, prefix)
     for name in unused:
@@ -149,16 +137,39 @@ def fill_exactly(own: dict, weights: dict, prefix: str, report: Report):
     report.loaded += [prefix + name for name in own if name not in unfit]
 
 
+def load_checkpoint(model: nn.Module, name: str, strict: bool = False) -> dict:
+    """Open a checkpoint and load its weights into a model.
+
+    Missing parameters keep their values. For models that must be complete
+    use :func:`load_trained`.
+
+    Args:
+        model (nn.Module): The model.
+        name (str): See :func:`mmclca.checkpoints.opening.open_checkpoint`.
+        strict (bool): Whether names must match exactly. Defaults to False.
+
+    Returns:
+        dict: The checkpoint.
+
+    Raises:
+        CheckpointError: If the backbone differs.
+    """
+    checkpoint = open_checkpoint(name)
+    load_state_dict(model, weights_of(checkpoint), strict, 'current')
+    return checkpoint
+
+
 def load_trained(
     model: nn.Module, checkpoint: str | dict, may_be_new: Collection[str] = ()
 ) -> Report:
-    """Load a checkpoint that must hold all parameters of a model.
+    """Load a checkpoint that must contain all parameters of a model.
 
-    A model whose checkpoint is refused stays as it was.
+    If it is refused, the model is unchanged.
 
     Raises:
-        CheckpointError: If the backbone in it is another one.
-        ValueError: If parameters are missing, or see :func:`refuse_broken`.
+        CheckpointError: If the backbone differs.
+        ValueError: If parameters are missing, except for ``may_be_new``, or
+            not finite.
     """
     if isinstance(checkpoint, str):
         checkpoint = open_checkpoint(checkpoint)
@@ -175,14 +186,13 @@ def load_trained(
 def load_copy(
     model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
 ) -> tuple[nn.Module, Report]:
-    """Return a copy of a model whose parameters are the tensors of a
-    checkpoint.
+    """Copy a model, with the tensors of a checkpoint as parameters.
 
-    No tensor is read or copied but for another size or form.
+    Tensors are only copied if their size or form changes.
 
     Raises:
-        CheckpointError: If the backbone in it is another one.
-        ValueError: If parameters are missing; names them.
+        CheckpointError: If the backbone differs.
+        ValueError: If parameters are missing, except for ``may_be_new``.
     """
     weights, reports = weights_of(checkpoint), []
     source = source_of(weights)
@@ -193,9 +203,9 @@ def load_copy(
         missing, unused = fitted.load_state_dict(weights, False, assign=True)
     except CheckpointError:
         raise
-    except RuntimeError:  # torch's, of sizes and types: they stay missing
+    except RuntimeError:  # wrong sizes and types count as missing
         pass
-    report = reports[0] if reports else Report(source.name)  # not ours
+    report = reports[0] if reports else Report(source.name)
     own = fitted.state_dict()
     new = {*report.new, *missing, *(n for n in own if own[n].is_meta)}
     report.new = [name for name in own if name in new]
@@ -208,11 +218,9 @@ def load_copy(
 
 
 def refuse_broken(model: nn.Module, source: str) -> None:
-    """Refuse a model whose predictions would be NaN.
+    """Raise ``ValueError`` if a model would predict NaN.
 
-    Raises:
-        ValueError: Names the parameters or buffers that are not finite, and
-            negative variances.
+    The error names tensors that are not finite and negative variances.
     """
     named = {n: x for n, x in model.state_dict().items() if not x.is_meta}
     broken = [name for name, tensor in named.items() if _broken(name, tensor)]
@@ -227,13 +235,13 @@ def refuse_broken(model: nn.Module, source: str) -> None:
 def _broken(name: str, tensor: Tensor) -> bool:
     if tensor.is_complex():
         return True
-    tensor = tensor.float()  # smaller types cannot do it all
+    tensor = tensor.float()  # 8-bit types lack some functions
     negative = name.endswith('running_var') and (tensor < 0).any()
     return bool(negative or not tensor.isfinite().all())
 
 
 def _without_parameters(model: nn.Module) -> nn.Module:
-    """Return a copy whose parameters have a shape and no memory."""
+    """Return a copy with all parameters on the meta device."""
     blank = {
         id(p): nn.Parameter(p.detach().to('meta'), p.requires_grad)
         for p in model.parameters()
@@ -242,7 +250,7 @@ def _without_parameters(model: nn.Module) -> nn.Module:
 
 
 def _refuse(wrong: list[str], source: str) -> None:
-    """Refuse missing parameters; a random head would predict noise."""
+    """Raise if parameters are missing, as random ones predict noise."""
     if wrong:
         raise ValueError(
             f'{source}: {len(wrong)} parameters of the model are missing or '

@@ -1,17 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Open checkpoint files, in the place of mmengine's own functions.
+"""Open checkpoint files without running code in them.
 
-No file is opened in a way that could run code which it carries: pickles with
-``weights_only=True`` (mmengine falls back to running them), `.safetensors`
-beside them. The name of the file travels with the weights, so that reports
-and errors can name it.
-
-A pickle may name tensors, logged values and settings. Neither mmengine's own
-list is used, whose ``getattr`` leads a pickle from any function to
-``os.system``, nor anything of numpy, whose arrays and types take their state
-from the file as it is: it could make objects of bytes, which are addresses
-then. Notes of ours hold what a file says, and an array is made of them when
-all of it is known and fits.
+Pickles are loaded with ``weights_only=True``; mmengine would fall back to
+unrestricted loading. The weights keep their file name for reports and
+errors.
 """
 
 import json
@@ -19,19 +11,14 @@ import os
 import pathlib
 import re
 import zipfile
-from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
-from math import prod
+from contextlib import contextmanager, suppress
 from pickle import UnpicklingError
 
-import numpy as np
 import torch
-from mmengine.config import ConfigDict
-from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
-from torch import Tensor, _weights_only_unpickler
+from torch import Tensor
 
 from mmclca.utils.lazy import lazy
 
@@ -40,93 +27,102 @@ from .error import CheckpointError
 from .fitted import model_file
 from .identity import digest_of
 from .releases import name_source, source_of, unwrap, weights_of
+from .unpickling import only_safe_globals
 
 downloading = lazy('mmclca.checkpoints.downloading')
 
-# how torch names what a pickle must not do; 149 is the frame with which what
-# pickle.dump wrote begins
+# torch's messages about forbidden contents; 149 is the first opcode
+# written by pickle.dump
 UNSAFE = (
     r'GLOBAL \S+|reduce for .+|Can only (create|build) .+|'
     r'Unsupported operand 149'
 )
 
 
-def open_checkpoint(name: str, mapped: bool = False) -> dict:
-    """Open a checkpoint of any place, on the CPU.
-
-    Returns:
-        dict: See :func:`load_from_file`.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If it cannot be had or opened.
-    """
-    if mapped and '://' not in name:
-        return load_from_file(name, mapped=True)
-    return CheckpointLoader.load_checkpoint(name, map_location='cpu')
-
-
-@CheckpointLoader.register_scheme('', force=True)
-def load_from_file(
-    filename: str, map_location=None, mapped: bool = False
+def open_checkpoint(
+    name: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open a local checkpoint, a pickle of torch, ``.safetensors`` or
-    ``.npz``.
+    """Open a checkpoint from a file, a model folder, a URL or timm.
 
     Args:
-        filename (str): Path of the file, or of a model folder of fit.
+        name (str): Path, URL, ``timm://NAME``, or another address supported
+            by mmengine.
         map_location (str | Callable, optional): See ``torch.load``.
             Defaults to None, the CPU.
-        mapped (bool): Whether tensors are read from disk at their first use.
-            Defaults to False.
+        mapped (bool): Whether tensors in a local file are read from disk at
+            their first use. Defaults to False.
 
     Returns:
         dict: The checkpoint with its weights under ``'state_dict'``, or the
-        weights alone. Config and class names of ``.safetensors`` are in
+        weights alone. Config and class names in ``.safetensors`` are in
         ``'meta'``, as in mmengine's checkpoints.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        CheckpointError: If the file is damaged, or contains more than
-            tensors and plain settings.
+        CheckpointError: If the download fails, or the file is damaged or
+            contains more than tensors and plain settings.
     """
+    scheme, separator, _ = name.partition('://')
+    if not separator:
+        return load_from_file(name, map_location, mapped)
+    if scheme in SCHEMES:
+        return SCHEMES[scheme](name, map_location)
+    with safe_loading():  # mmengine's other schemes
+        return CheckpointLoader.load_checkpoint(name, map_location)
+
+
+def load_from_file(
+    filename: str, map_location=None, mapped: bool = False
+) -> dict:
+    """Open a model folder, or a file: pickle, ``.safetensors`` or ``.npz``."""
     path = os.path.expanduser(model_file(filename))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'checkpoint {filename} does not exist')
     return read_checkpoint(path, filename, map_location, mapped)
 
 
-@CheckpointLoader.register_scheme(('http://', 'https://'), force=True)
 def load_from_http(filename: str, map_location=None) -> dict:
-    """Download a checkpoint once, then open it as a local file.
-
-    Raises:
-        CheckpointError: If it cannot be fetched; see also
-            :func:`load_from_file`.
-    """
+    """Download a checkpoint once, then open it as a local file."""
     path = downloading.download_checkpoint(filename)
     return read_checkpoint(path, filename, map_location)
 
 
-@CheckpointLoader.register_scheme('timm://', force=True)
 def load_from_timm(filename: str, map_location=None) -> dict:
-    """Fetch pretrained weights by timm's name, ``timm://NAME``, to the CPU.
-
-    Raises:
-        CheckpointError: If timm does not know the name, or cannot fetch it.
-    """
+    """Load pretrained weights from timm, ``timm://NAME``, on the CPU."""
     weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
     return name_source(weights, filename)
+
+
+SCHEMES = dict(http=load_from_http, https=load_from_http, timm=load_from_timm)
+with suppress(KeyError):  # another package has registered the name
+    CheckpointLoader.register_scheme('timm://', load_from_timm)
+
+
+@contextmanager
+def safe_loading() -> Iterator[None]:
+    """Make mmengine open checkpoints with these functions, in a context.
+
+    ``init_cfg`` with type ``Pretrained`` and other mmengine code use a global
+    loader table. Commands of mmclca, which own their process, run in this
+    context.
+    """
+    before = CheckpointLoader._schemes
+    safe = {f'{scheme}://': load for scheme, load in SCHEMES.items()}
+    CheckpointLoader._schemes = {**before, **safe, '': load_from_file}
+    try:
+        yield
+    finally:
+        CheckpointLoader._schemes = before
 
 
 def read_checkpoint(
     path: str, name: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open the file at ``path``, known to the user as ``name``."""
+    """Open the file at ``path``; reports and errors call it ``name``."""
     found = _read_file(path, name, map_location, mapped)
     meta = dict_in(found, 'meta')
-    # of old versions, a text that mmengine runs as Python where a training
-    # goes on, to ask for a number of GPUs; today's config is under 'cfg'
+    # mmengine executes this text from old versions on resume; the current
+    # key is 'cfg'
     if isinstance(meta.get('config'), str):
         del meta['config']
     source_of(weights_of(found)).meta = meta
@@ -135,7 +131,7 @@ def read_checkpoint(
 
 
 def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
-    """Read a file by its contents, without its base."""
+    """Read a file in any format, without its base weights."""
     try:
         kind, size = format_of(path, name), unpacked_size(path)
         if kind == 'safetensors':
@@ -150,13 +146,13 @@ def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
         return found
     except CheckpointError:
         raise
-    except Exception as error:  # a damaged file raises all kinds
+    except Exception as error:  # damaged files may raise anything
         raise _refusal(path, name, error) from error
 
 
 def _read_pickle(path: str, map_location, mapped: bool):
-    mapped = mapped and zipfile.is_zipfile(path)  # others cannot be
-    # of a path, torch believes the ending
+    mapped = mapped and zipfile.is_zipfile(path)  # not in the old format
+    # given a path, torch would choose the format by its extension
     with only_safe_globals(), open(path, 'rb') as file:
         return torch.load(
             path if mapped else file,
@@ -167,7 +163,7 @@ def _read_pickle(path: str, map_location, mapped: bool):
 
 
 def _read_safetensors(path: str) -> dict:
-    """Read weights alone, or with the config of their model."""
+    """Read weights, with config and classes from the metadata."""
     with safe_open(path, 'pt') as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         texts = file.metadata() or {}
@@ -189,7 +185,7 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
             'the file, save only its state dict in the environment of its '
             'training and load that'
         )
-    # drop torch's advice to open the file without checks
+    # drop torch's advice to load the file without restrictions
     reason = reason.strip().partition('\n')[0].partition('. ')[0]
     return CheckpointError(
         f'{name} ({os.path.getsize(path)} bytes) cannot be opened '
@@ -199,22 +195,17 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
 
 
 def dict_in(found: dict, name: str) -> dict:
-    """Take a part of what a file holds; empty where it is no dict."""
+    """Return a dict inside a checkpoint; empty if it is not a dict."""
     part = found.get(name)
     return part if isinstance(part, dict) else {}
 
 
 def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
-    """Add the frozen parameters that :class:`SaveTrainableHook` stores apart.
-
-    Raises:
-        FileNotFoundError: If the file of base weights does not exist.
-        CheckpointError: If its hash differs from the one in its name.
-    """
+    """Add the frozen parameters stored by :class:`SaveTrainableHook`."""
     base = dict_in(checkpoint, 'meta').get('base')
     if not isinstance(base, str):
         return
-    base = os.path.basename(base)  # never read from another folder
+    base = os.path.basename(base)  # never from another folder
     folder = pathlib.Path(path).absolute().parent
     files = [place / base for place in (folder, folder.parent)]
     found = str(next(filter(pathlib.Path.is_file, files), files[0]))
@@ -230,138 +221,3 @@ def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
     for kind, prefix in dict(state_dict='', ema_state_dict='module.').items():
         added = {prefix + key: value for key, value in weights.items()}
         dict_in(checkpoint, kind).update(added)
-
-
-# truth values, integers, floats and texts of a fixed length, none of them long
-PLAIN = re.compile(r'[biufSU][1-9]\d{0,3}')
-UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
-
-
-class _Kind:
-    """Hold what a file says of a type of numbers."""
-
-    def __init__(self, code: str, *_):
-        self.code, self.order, self.parts = code, '|', ()
-
-    def __setstate__(self, state: tuple):
-        _, self.order, *self.parts = state
-
-
-class _Array:
-    """Stand for an array, and hold what a file says of it."""
-
-    def __init__(self, *_):
-        self.numbers = None
-
-    def __setstate__(self, state: tuple):
-        _, shape, kind, by_column, data = state
-        self.numbers = _numbers(kind, shape, data, 'CF'[bool(by_column)])
-
-    def __reduce__(self):  # copies and files get the array
-        return self.numbers.__reduce__()
-
-    def tolist(self) -> list:
-        """Return the numbers, or texts."""
-        return self.numbers.tolist()
-
-
-class _History(HistoryBuffer):
-    """Read logged values, and become a history of mmengine's."""
-
-    def __setstate__(self, state: dict):
-        logs, counts = (
-            np.array(state[name].numbers, float)
-            for name in ('_log_history', '_count_history')
-        )
-        self.__init__(logs, counts, state['max_length'])
-        self.__class__ = HistoryBuffer
-
-
-def _scalar(kind: _Kind, data: bytes) -> np.generic:
-    return _numbers(kind, (1,), data)[0]
-
-
-def _numbers(
-    kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
-) -> np.ndarray:
-    """Return a new array of exactly these bytes; the file is not trusted."""
-    plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
-    if not plain or any(part is not None for part in kind.parts[:3]):
-        raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
-    dtype = np.dtype(kind.order + kind.code)
-    if (
-        type(data) is not bytes
-        or not all(type(n) is int and n >= 0 for n in shape)
-        or prod(shape) * dtype.itemsize != len(data)
-    ):
-        raise UnpicklingError('the size of an array does not match its shape')
-    if dtype.kind == 'U':
-        data.decode(UTF_32[kind.order])  # refuse invalid Unicode
-    return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
-
-
-def _statistic(owner: type, name: str) -> None:
-    """Replace ``getattr``, whose result a HistoryBuffer does not need."""
-    if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
-        raise UnpicklingError('GLOBAL getattr')
-
-
-def _encoded(text: str, codec: str) -> bytes:
-    """Replace ``codecs.encode``: other codecs could inflate the data."""
-    if codec not in ('latin1', 'latin-1'):
-        raise UnpicklingError(f'GLOBAL _codecs.encode({codec!r:.20})')
-    return text.encode(codec)
-
-
-def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
-    """Replace ``bytearray``, which could allocate any number of zeros."""
-    if isinstance(data, int):
-        raise UnpicklingError('GLOBAL bytearray')
-    return bytearray(_encoded(data, codec) if isinstance(data, str) else data)
-
-
-# functions that torch admits, with bounds
-_BOUNDED = {'_codecs.encode': _encoded, 'builtins.bytearray': _byte_array}
-# rebuilding of arrays and numbers, by the names of numpy 1 and 2
-_NUMPY = [
-    (note, f'{module}.{name}')
-    for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
-    for note, name in ((_Array, '_reconstruct'), (_scalar, 'scalar'))
-]
-# paths become pure ones: they open on other systems too
-_PATHS = [
-    (path, f'{module}.{path.__name__.removeprefix("Pure")}')
-    for module in ('pathlib', 'pathlib._local')
-    for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
-]
-# what a pickle may name; pairs are what it gets, and what it names
-_SAFE = [
-    (_History, 'mmengine.logging.history_buffer.HistoryBuffer'),
-    (_statistic, 'builtins.getattr'),
-    (None, 'numpy.ndarray'),  # is but handed on
-    (_Kind, 'numpy.dtype'),
-    *_NUMPY,
-    ConfigDict,
-    Namespace,
-    *_PATHS,
-]
-
-
-@contextmanager
-def only_safe_globals() -> Iterator[None]:
-    """Within it pickles name tensors and this; no more, as torch's list has.
-
-    Libraries add to that: torch itself tensors that are spread over machines.
-    """
-    before = torch.serialization.get_safe_globals()
-    torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals(_SAFE)
-    allowed = _weights_only_unpickler._get_allowed_globals()
-    theirs = {name: allowed[name] for name in _BOUNDED}
-    allowed.update(_BOUNDED)
-    try:
-        yield
-    finally:
-        allowed.update(theirs)
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(before)

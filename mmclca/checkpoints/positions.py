@@ -1,9 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Positions and CLR tokens of a checkpoint, fitted to a backbone.
-
-Of the backbone only the names and shapes of its parameters are asked, its grid
-of patches where it has positions, and its cache where that has CLR tokens.
-"""
+"""Adapt positions and CLR tokens from a checkpoint to a backbone."""
 
 from math import isqrt, prod
 
@@ -23,30 +19,31 @@ TABLE = 'relative_position_bias_table'
 def fit_positions(
     backbone, state_dict: dict, prefix: str
 ) -> tuple[list[str], list[str]]:
-    """Bring positions and CLR tokens into the backbone's form, in place.
+    """Adapt positions and CLR tokens to the backbone, in place.
 
-    Rows of CLR tokens (the CLCA authors keep them at the end) move to
-    ``cache.clr_pos``; CLR tokens and a distillation token that are missing
-    are copies of CLS, that with its position; rows of zeros are added where a
-    file has no position for CLS and the distillation token (DeiT III), or
-    its rows are added to these tokens where the backbone has none; the grid is
-    resized as timm does it. Rows that are no grid are left as they are, see
-    :func:`explain_rows`.
+    - CLR rows, at the end in files by the CLCA authors, move to
+      ``cache.clr_pos``.
+    - Missing CLR tokens are copied from CLS, and a missing distillation token
+      from CLS with its position.
+    - If the file lacks a position for CLS (DeiT III), zero rows are added.
+      If the backbone lacks one, the position is added to its tokens.
+    - The grid is resized as in timm. Rows that do not form a grid are kept,
+      see :func:`explain_rows`.
 
     Args:
-        backbone (ForeignWeights): The backbone that is to be loaded.
-        state_dict (dict): With the names of the backbone.
-        prefix (str): What the names begin with.
+        backbone (ForeignWeights): The backbone.
+        state_dict (dict): Weights with backbone names.
+        prefix (str): Prefix in ``state_dict``.
 
     Returns:
-        tuple[list[str], list[str]]: What was resized, in words, and the keys
-        of tokens that are new.
+        tuple[list[str], list[str]]: Descriptions of resized parameters, and
+        names of new tokens.
     """
     own, weights = dict(backbone.named_parameters()), below(state_dict, prefix)
     for name in weights:
         del state_dict[prefix + name]
     resized, cls_rows = _fit_pos_embed(backbone, own, weights)
-    # before CLS takes up its position: theirs is in cache.clr_pos
+    # before CLS takes up its position, as CLR tokens have their own
     new = _init_clr(backbone, own, weights, cls_rows)
     new += _init_dist(own, weights)
     if cls_rows is not None and not _num_cls_rows(backbone):
@@ -58,13 +55,13 @@ def fit_positions(
 
 
 def below(state_dict: dict, prefix: str) -> dict:
-    """Return the weights of a module by its own names."""
+    """Return the weights with a prefix, without the prefix."""
     keys = [key for key in state_dict if key.startswith(prefix)]
     return {key[len(prefix) :]: state_dict[key] for key in keys}
 
 
 def _fit_tables(backbone, own: dict, weights: dict) -> list[str]:
-    """Interpolate relative positions from another square grid, in place."""
+    """Resize relative position tables from a square grid, in place."""
     sides = set()
     for name in [name for name in own if TABLE in name and name in weights]:
         table, shape = weights[name], own[name].shape
@@ -81,19 +78,19 @@ def _fit_tables(backbone, own: dict, weights: dict) -> list[str]:
 
 
 def _num_cls_rows(backbone) -> int:
-    """Count the backbone's own positions before those of patches."""
+    """Count the positions before the patches in a backbone."""
     return backbone.pos_embed.size(1) - prod(backbone.patch_resolution)
 
 
 def _fit_pos_embed(
     backbone, own: dict, weights: dict
 ) -> tuple[list[str], Tensor | None]:
-    """Fit ``pos_embed`` of a state dict, in place.
+    """Adapt ``pos_embed`` of a state dict, in place.
 
     Returns:
-        tuple[list[str], Tensor | None]: What was resized, in words, and the
-        positions of the prefix in the file, (1, 0, C) if it has none; None
-        where there is no telling.
+        tuple[list[str], Tensor | None]: Descriptions of resized
+        parameters, and the positions before the patches in the file, (1, n,
+        C), None if unknown.
     """
     if 'pos_embed' not in own:
         return [], None
@@ -126,7 +123,7 @@ def _fit_pos_embed(
 
 
 def _add_to_tokens(backbone, rows: Tensor, weights: dict) -> None:
-    """Add positions to tokens that have none, in place."""
+    """Add positions to the tokens before the patches, in place."""
     tokens = backbone.may_have_position
     for token, row in zip(tokens, rows.unbind(1), strict=False):
         if token in weights:
@@ -134,12 +131,12 @@ def _add_to_tokens(backbone, rows: Tensor, weights: dict) -> None:
 
 
 def _cls_rows(backbone, own: dict, weights: dict) -> tuple[int, ...]:
-    """Guess the rows before the patches in a state dict, likely first.
+    """Return possible row counts before the patches, the likely first.
 
-    They are those of CLS and the distillation token, if it has one. There
-    may be none in a foreign file (DeiT III) and in one of mmpretrain's
-    ``DeiT3``, known by its layer scale. As many rows as in a backbone without
-    any for CLS, under its own name, are its own: 50 may be 5 x 10 patches.
+    Usually CLS and the distillation token have a row each. Foreign files
+    (DeiT III) and ``DeiT3`` in mmpretrain, recognized by its layer scale, may
+    lack them. If the backbone lacks a row for CLS, an equal row count means
+    an equal layout: 50 rows may be 5 x 10 patches.
     """
     rows = len(_prefix_of(backbone, own, weights))
     if not rows:
@@ -154,7 +151,7 @@ def _cls_rows(backbone, own: dict, weights: dict) -> tuple[int, ...]:
 
 
 def _changes(old: tuple, grid: tuple, no_cls: bool) -> list[str]:
-    """Describe what was resized."""
+    """Describe a change of the grid or a new CLS position."""
     if old == grid and not no_cls:
         return []
     none = ' without CLS' if no_cls else ''
@@ -167,17 +164,17 @@ def _is_rows(pos) -> bool:
 
 
 def _prefix_of(backbone, own: dict, weights: dict) -> list[str]:
-    """List tokens before the patches; backbones may lack CLS."""
+    """List the tokens before the patches in the file or backbone."""
     known = {*weights, *({CLS} & own.keys())}
     return [name for name in backbone.may_have_position if name in known]
 
 
 def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
-    """Split rows into CLS, a grid and CLR tokens; None if no grid.
+    """Split rows into CLS, a grid and CLR tokens; None without a grid.
 
-    The backbone's own grid goes before a square one, but where it is a
-    rectangle, CLS and a square go before a rectangle without CLS: 50 rows
-    are 1 + 7 x 7 rather than 5 x 10.
+    The backbone grid is tried before a square grid. If it is not
+    square, CLS and a square are tried before a grid without CLS: 50 rows are
+    1 + 7 x 7 rather than 5 x 10.
     """
     if not _is_rows(pos):
         return None
@@ -196,7 +193,7 @@ def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
 def explain_rows(backbone, own: dict, weights: dict) -> str:
     """Explain a position embedding without a valid grid, for an error.
 
-    Empty if the number of rows is not the problem.
+    Empty if the row count is not the problem.
     """
     pos = weights.get('pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
@@ -211,11 +208,7 @@ def explain_rows(backbone, own: dict, weights: dict) -> str:
 
 
 def _init_dist(own: dict, weights: dict) -> list[str]:
-    """Initialize a distillation token that is missing by CLS, in place.
-
-    Returns:
-        list[str]: The keys of what is new.
-    """
+    """Copy CLS to a missing distillation token, in place; list new keys."""
     if DIST not in own or DIST in weights or CLS not in weights:
         return []
     weights[DIST] = weights[CLS].clone()
@@ -225,15 +218,10 @@ def _init_dist(own: dict, weights: dict) -> list[str]:
 def _init_clr(
     backbone, own: dict, weights: dict, cls_rows: Tensor | None
 ) -> list[str]:
-    """Initialize CLR tokens by the CLS token of a state dict, in place.
+    """Copy CLS to missing CLR tokens, in place; list new keys.
 
-    Nothing happens where the state dict has as many CLR tokens already.
-    Their positions are those that the backbone has drawn, and zero where
-    CLS has none. With ``clr_at_cls`` that of CLS is added, so that the drawn
-    ones distinguish several.
-
-    Returns:
-        list[str]: The keys of what is new.
+    Their positions are the random ones from the backbone, or zero if CLS has
+    none. With ``clr_at_cls``, the CLS position is added to them.
     """
     if CLR not in own or CLS not in weights:
         return []

@@ -1,27 +1,44 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints that are small and safe to hand on."""
+"""Write small checkpoints for distribution."""
 
 import datetime
 import hashlib
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import mmpretrain
 import safetensors.torch
+import torch
 from torch import Tensor, contiguous_format
 
 from mmclca.utils.files import replace_bytes
 from mmclca.version import __version__
 
 from .releases import weights_of
-from .stored import checkpoint_bytes
+
+
+def checkpoint_bytes(
+    weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
+) -> bytes:
+    """Return a self-contained checkpoint in mmengine format."""
+    theirs = mmpretrain.__version__
+    meta = dict(mmclca_version=__version__, mmpretrain_version=theirs)
+    if text is not None:
+        meta['cfg'] = text
+    if classes is not None:
+        meta['dataset_meta'] = dict(classes=tuple(classes))
+    buffer = io.BytesIO()
+    torch.save(dict(meta=meta, state_dict=weights), buffer)
+    return buffer.getvalue()
 
 
 def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
-    """Copy the tensors to the CPU, by name.
+    """Copy checkpoint weights to the CPU.
 
-    With EMA, mmengine stores the average as ``state_dict`` and the trained
-    weights as ``ema_state_dict``.
+    With EMA, mmengine stores the average as ``state_dict`` and the weights
+    without EMA, for ``no_ema``, as ``ema_state_dict``.
     """
     weights = dict(weights_of(checkpoint))
     trained = {
@@ -47,17 +64,13 @@ def publish(
     text: str | None,
     classes: Sequence[str] | None,
 ) -> list[Path]:
-    """Write weights, config and class names; give the files.
+    """Write weights, config text and class names; return the files.
 
-    Args:
-        out (Path): NAME.pth, NAME.safetensors, or NAME for both. Date and
-            hash are put into the names.
-        weights (dict[str, Tensor]): Of :func:`own_weights`.
-        text (str, optional): The config.
-        classes (Sequence[str], optional): Names of the classes.
+    ``out`` is NAME.pth, NAME.safetensors, or NAME for both. The date and a
+    hash are added to the names.
 
     Raises:
-        FileExistsError: If a file is there already.
+        FileExistsError: If a file exists already.
     """
     endings = [out.suffix] if out.suffix in WRITERS else [*WRITERS]
     name = out.with_suffix('') if out.suffix in WRITERS else out
@@ -78,7 +91,7 @@ def _write(name: Path, ending: str, data: bytes) -> Path:
 
 
 def _safetensors_bytes(weights, text, classes) -> bytes:
-    """Return a file that holds nothing but tensors and texts."""
+    """Return a safetensors file, with config and classes as metadata."""
     metadata = dict(format='pt', mmclca_version=__version__)
     if text is not None:
         metadata['config'] = text

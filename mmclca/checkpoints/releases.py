@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Weights of a release: unwrapped, and renamed to those of this package.
-
-What a load made of them is reported in one line of the log.
-"""
+"""Find the weights in a file of any release, rename and report them."""
 
 import os
 import re
@@ -14,51 +11,49 @@ import torch
 from mmengine.logging import MMLogger
 from torch import Tensor
 
-from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import first_of, printable
 
 from .error import CheckpointError
 from .families import FAMILIES, Family
+from .families.family import renamed
+from .families.pretraining import DECODED, rename_pretraining
 from .families.vit import BARE, CLASSIFIER
 
-pretraining = lazy('mmclca.checkpoints.families.pretraining')
-
-# of masked autoencoders; what a file with these is renamed by
-DECODED = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
-# channels of the encoders of twelve heads, MAE-Lite's and MIRL's
+# embedding dimensions with twelve heads in MAE-Lite and MIRL
 TWELVE = (192, 384)
-# likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
-# TokenReduction; DINO, of whose two networks the teacher is the better one
+# keys of the weights, the likely first: mmengine, MoCo v3, open_clip; DeiT,
+# MAE, the CLCA authors, TokenReduction; DINO, with the teacher as the better
+# network
 WRAPPERS = (
     *('state_dict', 'model', 'teacher', 'model_state_dict', 'model_state'),
     *('module', 'net', 'network', 'target_encoder', 'encoder', 'backbone'),
     *('weights', 'params', 'student'),
 )
-# names of moving averages, which timm prefers too
+# names of moving averages, preferred as in timm
 EMA = re.compile(
     r'(?i)(?:^|[._])(?:ema|swa|averaged?|teacher|target)(?:[._]|$)'
 )
 EMA_SETS = re.compile(r'(?i)(?:^|_)(?:ema|swa|averaged?)(?:_|$)')
-# wrappers of parts of a model (torch.compile, FSDP, activation checkpoints)
+# wrapped modules: torch.compile, FSDP, activation checkpoints
 INSIDE = re.compile(
     r'\b_(?:orig_mod|fsdp_wrapped_module|checkpoint_wrapped_module)\.'
 )
-# any names of modules, none of which is a number of a layer
+# module names, without layer numbers
 OUTER = r'(?:[A-Za-z_]\w*\.)*?'
-# what precedes all names of a model in a sequence of modules
+# prefix for a model inside ``nn.Sequential``
 NUMBERED = re.compile(r'([\w-]+\.)*?(\d+|\w*-[\w-]*)\.')
 # networks next to the encoder
 ASIDE = r'momentum_encoder|encoder_k\b|decoder|predictor|text|student'
-# a classifier next to an encoder that has a prefix
+# a classifier next to an encoder with a prefix
 HEAD = re.compile(rf'({OUTER})(?:head|fc|classifier)\.(weight|bias)')
-# releases of MoCo v3, whose ViT-S has twelve heads
+# MoCo v3 releases; their ViT-S has twelve heads
 MOCO = re.compile(rf'{OUTER}(?:base|momentum)_encoder\.')
 MOCO_ARCHS = ('vit_small', 'vit_conv_small')
 
 
 @dataclass
 class Report:
-    """Report a load, by names of the model."""
+    """Report of a load, with model names."""
 
     source: str
     loaded: list[str] = field(default_factory=list)
@@ -79,12 +74,12 @@ class Report:
         return printable('; '.join([loaded, *others]))
 
     def log(self) -> None:
-        """Write it into mmengine's log."""
+        """Write the report to mmengine's log."""
         MMLogger.get_current_instance().info(str(self))
 
 
 def _by_part(names: list[str]) -> list[str]:
-    """Count names per part of the model."""
+    """Count names per model part."""
     parts = {}
     for name in names:
         parts.setdefault('.'.join(name.split('.')[:2]), []).append(name)
@@ -96,21 +91,19 @@ def _by_part(names: list[str]) -> list[str]:
 
 @dataclass
 class WeightSource:
-    """Tell load hooks, to which it travels, where weights come from.
+    """Weight source, passed to load hooks as metadata.
 
     Args:
-        name (str): Path or address of the file, as the user gave it.
-        keys (list[str]): The names in the file.
-        meta (dict): What the file holds beside its weights, as mmengine
-            writes it. Defaults to nothing.
-        arch (str): Name of the network that the file states.
-            Defaults to none.
-        choice (str): Sentence that names the weights taken and those left,
-            if the file has several sets. Defaults to none.
-        report (Report, optional): What the hooks of the load that goes on
-            have reported. Defaults to None, none of them ran.
-        answer (Callable): What is done with the report of a load. Defaults
-            to a line in the log.
+        name (str): Path or URL as given by the user.
+        keys (list[str]): Names in the file.
+        meta (dict): File metadata, as in mmengine. Defaults to {}.
+        arch (str): Network name in the file. Defaults to ''.
+        choice (str): Description of the chosen set, if the file has several
+            sets of weights. Defaults to ''.
+        report (Report, optional): Current report. Defaults to
+            None: no hook has run.
+        answer (Callable): Receives the complete report. Defaults to
+            ``Report.log``.
     """
 
     name: str
@@ -122,18 +115,18 @@ class WeightSource:
     answer: Callable[[Report], None] = Report.log
 
     def begin(self) -> Report:
-        """Begin the report of a load, or give the one that is begun."""
+        """Return the current report; the first hook of a load creates it."""
         self.report = self.report or Report(self.name)
         return self.report
 
     def end(self) -> None:
-        """Answer a load with its report, after its last hook."""
+        """Pass on the report after the last hook."""
         self.answer(self.report)
         self.report = None
 
 
 class StateDict(OrderedDict):
-    """Weights, also found under the key that an EMA hook asks for."""
+    """Weights, also available under the key used by EMA hooks."""
 
     def __missing__(self, key):
         if key == 'state_dict':
@@ -142,16 +135,16 @@ class StateDict(OrderedDict):
 
 
 def name_source(weights: dict, name: str) -> StateDict:
-    """Attach to weights, as metadata, where they came from."""
+    """Attach a source to weights as metadata, and drop outer prefixes."""
     outer = _numbered_prefix([str(key) for key in weights])
-    # what wraps a model for several processes is no part of it
+    # without wrapper prefixes
     pairs = (
         (INSIDE.sub('', str(key)[outer:]).removeprefix('module.'), value)
         for key, value in weights.items()
-        if not _is_odd(value)  # no parameter is such a one
+        if not _is_odd(value)
     )
     named = StateDict(pairs)
-    # torch hands the metadata of a module to its load hooks
+    # torch passes module metadata to the load hooks
     named._metadata = dict(getattr(weights, '_metadata', {}))
     source = WeightSource(name, [str(key) for key in weights])
     for module in ('', 'backbone'):
@@ -161,25 +154,24 @@ def name_source(weights: dict, name: str) -> StateDict:
 
 
 def _numbered_prefix(keys: list[str]) -> int:
-    """Return the length of a prefix such as ``1.`` that all names share."""
+    """Return the length of a common prefix such as ``1.``."""
     shared = os.path.commonprefix(keys)
     shared = shared[: shared.rfind('.') + 1]
     return len(shared) if len(keys) > 9 and NUMBERED.match(shared) else 0
 
 
 def _is_odd(value) -> bool:
-    """Tell whether it is a sparse, quantized or nested tensor."""
+    """Return whether a value is a sparse, quantized or nested tensor."""
     return isinstance(value, Tensor) and (
         value.layout != torch.strided or value.is_quantized or value.is_nested
     )
 
 
 def unwrap(checkpoint, name: str) -> dict:
-    """Find the weights in a checkpoint, and note their source.
+    """Find the weights in a checkpoint, and attach their source.
 
-    Returns:
-        dict: The checkpoint with its weights under ``'state_dict'``, or the
-        weights alone if the file has them under another key.
+    Return the checkpoint if its weights are under ``'state_dict'``, else only
+    the weights.
 
     Raises:
         CheckpointError: If no known key contains weights.
@@ -196,7 +188,7 @@ def unwrap(checkpoint, name: str) -> dict:
         _refuse_unknown(weights, name)
     keys = [str(key) for key in weights]
     if any(map(DECODED.match, keys)):
-        weights = pretraining.rename_pretraining(weights)
+        weights = rename_pretraining(weights)
     weights = name_source(weights, name)
     source = source_of(weights)
     source.keys, source.arch = keys, checkpoint.get('arch', '')
@@ -212,11 +204,10 @@ def unwrap(checkpoint, name: str) -> dict:
 
 
 def _choose_set(checkpoint: dict) -> tuple[str | None, object, list[str]]:
-    """Choose a set of weights in a file: a moving average before others.
+    """Choose weights in a file, preferably a moving average.
 
-    Returns:
-        tuple[str | None, object, list[str]]: Key, weights, and the keys of
-        the other sets. Without any known key: None and the whole file.
+    Return their key, the weights, and the keys of other sets. Without a known
+    key, return None and the whole file.
     """
     sets = {key: _inner_set(value) for key, value in checkpoint.items()}
     sets = {key: found for key, found in sets.items() if found}
@@ -225,9 +216,9 @@ def _choose_set(checkpoint: dict) -> tuple[str | None, object, list[str]]:
         key
         for key, found in sets.items()
         if EMA_SETS.search(str(key))
-        # mmengine stores its average as state_dict, and here what it averages
+        # mmengine: the weights without EMA; the average is in state_dict
         and 'steps' not in found
-        # statistics of an average are not weights
+        # too few tensors are statistics
         and 2 * len(found) >= largest
     ]
     keys = [*averages, *(key for key in WRAPPERS if key in sets)]
@@ -238,7 +229,7 @@ def _choose_set(checkpoint: dict) -> tuple[str | None, object, list[str]]:
 
 
 def _inner_set(found) -> dict | None:
-    """Find the tensors in a part of a file, which may be wrapped again."""
+    """Return the tensor dict inside a value, None without one."""
     for _ in range(4):
         if not isinstance(found, dict):
             break
@@ -251,7 +242,7 @@ def _inner_set(found) -> dict | None:
 
 
 def _refuse_unknown(weights: dict, name: str) -> None:
-    """Refuse dicts without a tensor: the key of the weights is unknown."""
+    """Raise if the weights are under an unknown key."""
     has_dicts, has_tensors = (
         any(isinstance(value, kind) for value in weights.values())
         for kind in (dict, Tensor)
@@ -266,29 +257,27 @@ def _refuse_unknown(weights: dict, name: str) -> None:
 
 
 def weights_of(checkpoint: dict) -> StateDict:
-    """Find the weights in an opened checkpoint."""
+    """Return the weights in an opened checkpoint, with their source."""
     weights = checkpoint.get('state_dict', checkpoint)
     if isinstance(weights, StateDict):
         return weights
-    return name_source(weights, 'the checkpoint')  # opened by mmengine
+    weights = name_source(weights, 'the checkpoint')  # opened by mmengine
+    source_of(weights).meta = checkpoint.get('meta', {})
+    return weights
 
 
 def source_of(weights: StateDict) -> WeightSource:
-    """Find the source of weights of :func:`weights_of`."""
+    """Return the source attached to weights."""
     return weights._metadata['']['source']
 
 
 def recognize(names: list[str]) -> tuple[Family, str] | None:
-    """Find the family of a file, and what precedes the names of its encoder.
+    """Recognize the release family by parameter names.
 
-    Args:
-        names (list[str]): All names of the file.
-
-    Returns:
-        tuple[Family, str] | None: None where they are those of a classifier
-        of this package, or of no known family.
+    Return the family and the encoder prefix; None for classifiers from this
+    package and unknown families.
     """
-    # parts of these backbones have names of others (cache.clr)
+    # first, because cache.clr matches other families
     if any(re.match(BARE.mark, name) for name in names):
         return BARE, ''
     for family in FAMILIES:
@@ -301,8 +290,8 @@ def recognize(names: list[str]) -> tuple[Family, str] | None:
 
 
 def _choose_encoder(found: Counter[str]) -> str:
-    """Choose between encoders of a file by what precedes their names."""
-    # next to a student a teacher is its average, else another network
+    """Choose an encoder by its prefix."""
+    # next to a student, the teacher is its average
     has_student = any('student' in prefix for prefix in found)
     aside = re.compile(ASIDE if has_student else f'{ASIDE}|teacher')
 
@@ -315,13 +304,13 @@ def _choose_encoder(found: Counter[str]) -> str:
 
 
 def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
-    """Give the keys under ``prefix`` the names of a classifier, in place.
+    """Rename the weights under a prefix to classifier names, in place.
 
-    Those of a classifier stay as they are, and so do those of what lies
-    beside the encoder of a file (a momentum encoder, a text tower).
+    Existing classifier names are kept, and so are names from other networks
+    in the file (a momentum encoder, a text tower).
 
     Returns:
-        list[str]: What the family of the file leaves out.
+        list[str]: Names dropped by the release family.
     """
     names = _names(state_dict, prefix)
     found = recognize(names)
@@ -348,16 +337,8 @@ def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
     return left_out
 
 
-def renamed(name: str, family: Family) -> str:
-    """Return the name in a classifier of this package."""
-    for pattern, new in family.renames:
-        if re.match(pattern, name):
-            return re.sub(pattern, new, name, count=1)
-    return f'backbone.{name}'
-
-
 def _reform(weights: dict, family: Family) -> None:
-    """Give tensors the form of this package's, in place."""
+    """Convert and stack tensors, in place."""
     for pattern, new, change in family.values:
         for match in _matches(weights, pattern):
             weights[match.expand(new)] = change(weights[match.string])
@@ -370,7 +351,7 @@ def _reform(weights: dict, family: Family) -> None:
 
 
 def _place(match: re.Match) -> int:
-    """Order parts by their number, or as query, key and value."""
+    """Return the place of a part: its number, or query, key, value."""
     part = match['part']
     return int(part) if part.isdigit() else 'qkv'.index(part[0])
 
@@ -381,10 +362,7 @@ def _matches(weights: dict, pattern: str) -> list[re.Match]:
 
 
 def rename_to_backbone(state_dict: dict, prefix: str) -> list[str]:
-    """Rename as :func:`rename_to_classifier`, for a backbone, in place.
-
-    Of the file of a classifier only the backbone is left.
-    """
+    """Rename as :func:`rename_to_classifier`, and keep the backbone only."""
     if any(re.match(BARE.mark, name) for name in _names(state_dict, prefix)):
         return []
     left_out = rename_to_classifier(state_dict, prefix)
@@ -405,16 +383,10 @@ def _names(state_dict: dict, prefix: str) -> list[str]:
 def heads_of_release(
     keys: list[str], width: int, arch: str = ''
 ) -> int | None:
-    """Count the heads of an encoder that a release is known by.
+    """Return the head count for a release, None if unknown.
 
-    Args:
-        keys (list[str]): The names in the file.
-        width (int): Channels of the encoder.
-        arch (str): Name of the network in the file. Defaults to none.
-
-    Returns:
-        int | None: 12 for the small encoders of MAE-Lite and MIRL, which come
-        with their decoders, and of MoCo v3; None for others.
+    It is 12 for small encoders from MoCo v3, and from MAE-Lite and MIRL in
+    files with their decoders.
     """
     decoded = any(map(DECODED.match, keys))
     of_moco = arch in MOCO_ARCHS or any(map(MOCO.match, keys))

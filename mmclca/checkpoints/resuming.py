@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find the checkpoint of a work dir that a run goes on from."""
+"""Find the checkpoint to resume a run from."""
 
 import re
 import warnings
@@ -12,24 +12,24 @@ from mmengine.logging import print_log
 from .error import CheckpointError
 from .opening import load_from_file
 
-# mmengine's names, without those of its published files
+# checkpoint names in training, not published ones
 NAMES = [re.compile(rf'{kind}_(\d+)\.pth') for kind in ('epoch', 'iter')]
 
 
 def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
-    """Find the newest whole checkpoint of a run, and its iterations.
+    """Return the newest complete checkpoint of a run and its iterations.
 
-    That is the one which ``last_checkpoint`` names, or one written after it
-    that is further on: a run may end between the two. Of another run whose
-    checkpoints lie there, those written before do not count. Files that
-    cannot be opened are passed over with a warning.
+    It is the one named in ``last_checkpoint``, or a later one with more
+    iterations: a run may be killed before the name is written. Older files
+    are ignored, as they may belong to another run. Files that cannot be
+    opened are skipped with a warning.
 
     Args:
-        work_dir (Path): Folder of the run; it need not exist.
+        work_dir (Path): Work dir; it may not exist.
 
     Returns:
-        tuple[str | None, int]: Path and iterations; None and 0 where there is
-        none.
+        tuple[str | None, int]: Path and iterations; (None, 0) without a
+        checkpoint.
     """
     last = _last_checkpoint(work_dir)
     whole = _first_whole([last] if last.is_file() else [])
@@ -47,16 +47,16 @@ def resume(cfg: Config, checkpoint: str | None) -> None:
     """Set the checkpoint that a config resumes from.
 
     Args:
-        cfg (Config): The config, changed in place. Its own ``resume`` without
-            ``load_from`` counts as 'auto'.
+        cfg (Config): The config, changed in place. In it, ``resume`` without
+            ``load_from`` means 'auto'.
         checkpoint (str, optional): A path or URL; 'auto' is the newest
-            complete checkpoint of the work dir, or a new run without one.
-            None uses the settings of the config.
+            complete checkpoint in the work dir, or a new run without one.
+            None uses the settings in the config.
 
     Raises:
         FileNotFoundError: If the file does not exist.
         CheckpointError: If it cannot be opened. Both name the newest
-            complete checkpoint of the work dir.
+            complete checkpoint in the work dir.
     """
     own = cfg.get('resume') and not cfg.get('load_from')
     if checkpoint == 'auto' or (checkpoint is None and own):
@@ -71,7 +71,7 @@ def resume(cfg: Config, checkpoint: str | None) -> None:
 
 
 def _check(checkpoint: str, work_dir: Path) -> None:
-    if '://' in checkpoint:  # checked when it is downloaded
+    if '://' in checkpoint:  # checked after the download
         return
     try:
         load_from_file(checkpoint, mapped=True)
@@ -82,7 +82,10 @@ def _check(checkpoint: str, work_dir: Path) -> None:
 
 
 def _last_checkpoint(work_dir: Path) -> Path:
-    """Follow ``last_checkpoint``; into the folder, where that was moved."""
+    """Return the file named in ``last_checkpoint``.
+
+    If the work dir was moved, it is the file in it with the same name.
+    """
     note = work_dir / 'last_checkpoint'
     text = note.read_text().strip() if note.is_file() else ''
     named = Path(text or 'none')
@@ -90,20 +93,23 @@ def _last_checkpoint(work_dir: Path) -> Path:
 
 
 def _numbered(folder: Path, name: re.Pattern) -> list[Path]:
-    """List the files of a name in a folder, the highest number first."""
+    """List the files matching a pattern, the highest number first."""
     found = [(name.fullmatch(file.name), file) for file in folder.glob('*')]
     numbered = [(int(match[1]), file) for match, file in found if match]
     return [file for _, file in sorted(numbered, reverse=True)]
 
 
 def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
-    """Find the first file that can be opened, with its iterations."""
+    """Return the first readable checkpoint and its iterations, in a list;
+    empty without one.
+    """
     for file in files:
         try:
             meta = load_from_file(str(file), mapped=True).get('meta')
         except CheckpointError as error:
             warnings.warn(f'skipped checkpoint: {error}', stacklevel=3)
             continue
+        # files with weights only are skipped
         if isinstance(meta, dict) and isinstance(meta.get('iter'), int):
-            return [(str(file), meta['iter'])]  # skip files of weights only
+            return [(str(file), meta['iter'])]
     return []

@@ -50,6 +50,7 @@ import argparse
 import os
 import runpy
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -64,6 +65,7 @@ from mmclca.utils.messages import print_safe
 from mmclca.version import __version__
 
 from .errors import UsageError, usage_error, usage_errors
+from .packages import checkpoints
 from .pictures import PICTURES
 
 # exit codes; shells use 130 for Ctrl-C
@@ -110,7 +112,8 @@ def main_of(name: str) -> Callable[[], int | None]:
         args = command.parse_args()
         advice, _ = map(vars(args).pop, ('advice', 'debug'))
         try:
-            return command.main(args)
+            with checkpoints.opening.safe_loading():
+                return command.main(args)
         except ImportError as error:  # a package may be missing
             raise usage_error(None, error) from error
         except KeyboardInterrupt as error:
@@ -134,7 +137,7 @@ def upstream(name: str, **names: object) -> Callable[[], None]:
 
     def main():
         package = Path(find_spec('mmpretrain').origin).parent
-        with usage_errors():
+        with usage_errors(), checkpoints.opening.safe_loading():
             tool = runpy.run_path(str(package / '.mim/tools' / name))['main']
             tool.__globals__.update(names)
             tool()
@@ -172,8 +175,12 @@ def _schedule(work_dir: str, name: str):
 def prepare_process() -> None:
     """Print unencodable characters as escapes, and expand ``~``.
 
-    Shells do not expand ``--out=~/model`` or ``data_root=~/leaves``.
+    Shells do not expand ``--out=~/model`` or ``data_root=~/leaves``. A
+    warning of mmcv about operators that are not compiled is hidden: no
+    command needs them.
     """
+    message = 'Fail to import ``MultiScaleDeformableAttention``'
+    warnings.filterwarnings('ignore', message)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors='backslashreplace')

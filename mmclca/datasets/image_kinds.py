@@ -4,14 +4,14 @@
 import re
 from collections.abc import Mapping
 
+from mmclca.utils.file_kinds import match_kind
+
 _ADVICE = 'not supported; save it as JPEG, PNG or TIFF'
 _RAW = 'camera RAW'
 RAW = f'{_RAW}: {_ADVICE}'
 _OTHER_ADVICE = dict(
     HEIC='pip install "mmclca[heic]" adds support',
     AVIF='needs Pillow 11.3 or newer',
-    pointer='not an image; run "git lfs pull"',
-    page='not an image; download the image again',
     archive='not an image; unpack it',
 )
 # pattern of the first bytes per format; the first match counts
@@ -30,10 +30,8 @@ _KINDS = {
     'DICOM': rb'.{128}DICM',
     'PDF': rb'%PDF',
     'PostScript (EPS)': rb'%!PS|\xc5\xd0\xd3\xc6',
-    'a Git LFS pointer': rb'version https://git-lfs',
-    'a web page': rb'\s*<(!doctype html|html|head|body)',
     'SVG or XML': rb'\s*<(svg|\?xml|!--|!doctype svg)',
-    'an archive': rb'PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf|BZh|\xfd7zXZ',
+    'a zip archive': rb'PK\x03\x04',
 }
 
 
@@ -44,6 +42,8 @@ def kind_of(start: bytes) -> str:
         if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
             advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
             return f'{kind}: {advice}'
+    if kind := match_kind(text):
+        return f'not an image but {kind}'
     return f'not an image: it begins with {start[:12]!r}'
 
 

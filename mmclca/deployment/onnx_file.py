@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A classifier as an ``.onnx`` file."""
+"""Export of a classifier to an ``.onnx`` file."""
 
 import logging
 import warnings
@@ -25,22 +25,22 @@ def export_onnx(
     metadata: dict[str, str],
     opset: int = OLDEST_OPSET,
 ) -> float:
-    """Write a classifier as an ONNX file, checked with ONNX Runtime.
+    """Write a classifier to an ONNX file and check it with ONNX Runtime.
 
     Args:
-        model (nn.Module): The classifier, in evaluation mode on the CPU.
-        size (tuple[int, int]): Height and width of an image.
-        path (Path): The file, replaced where it exists.
-        metadata (dict[str, str]): Its ``metadata_props``.
-        opset (int): Version of ONNX's operators, at least 18.
-            Defaults to 18.
+        model (nn.Module): Classifier in evaluation mode on the CPU.
+        size (tuple[int, int]): Image height and width.
+        path (Path): Output file; an existing file is replaced.
+        metadata (dict[str, str]): ``metadata_props`` in the file.
+        opset (int): ONNX operator version, at least 18. Defaults to 18.
 
     Returns:
-        float: The largest difference of a logit from those of the model.
+        float: Largest absolute difference between exported and PyTorch
+        logits.
 
     Raises:
         ImportError: If onnx, onnxscript or onnxruntime is missing.
-        ValueError: If logits differ; no file is left then.
+        ValueError: If the logits differ. The file is not written.
     """
     require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
 
@@ -58,49 +58,51 @@ def write_onnx(
     metadata: dict[str, str],
     opset: int = OLDEST_OPSET,
 ) -> None:
-    """Write as :func:`export_onnx` does, without a check."""
+    """Write a classifier to an ONNX file without a check."""
     require('onnx', 'onnxscript', extra='deploy')
     _write_graph(classifier_program(model, size), path, opset)
-    _finish(path, metadata)
+    _add_metadata(path, metadata)
 
 
 def quantize(path: Path, out: Path) -> None:
-    """Make matrix products with weights 8-bit ones (dynamic quantization).
+    """Quantize matrix products with weights to int8 (dynamic quantization).
 
-    What weights multiply is 8-bit, too, by its range in each run.
+    Their inputs are quantized at run time, by range.
 
     Args:
-        path (Path): An ONNX file.
-        out (Path): The file to write, which may be the same.
+        path (Path): ONNX file.
+        out (Path): Output file, which may be the same.
     """
     require('onnxruntime', extra='deploy')
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     root = logging.getLogger()
     level = root.level
-    root.setLevel(logging.ERROR)  # it advises what :func:`_finish` has done
-    quantize_dynamic(
-        path,
-        out,
-        op_types_to_quantize=['MatMul', 'Gemm'],
-        per_channel=True,
-        reduce_range=True,  # 8 bits overflow where a CPU has no VNNI
-        weight_type=QuantType.QInt8,
-        extra_options=dict(MatMulConstBOnly=True),
-    )
-    root.setLevel(level)
-    onnx_session(out)  # that it can be opened
+    root.setLevel(logging.ERROR)  # hide advice on shapes, see _add_metadata
+    try:
+        quantize_dynamic(
+            path,
+            out,
+            op_types_to_quantize=['MatMul', 'Gemm'],
+            per_channel=True,
+            reduce_range=True,  # 8 bits overflow on CPUs without VNNI
+            weight_type=QuantType.QInt8,
+            extra_options=dict(MatMulConstBOnly=True),
+        )
+    finally:
+        root.setLevel(level)
+    onnx_session(out)  # raise if the file cannot be opened
 
 
 def onnx_session(path: Path, threads: int = 1):
-    """Open an ONNX file for the CPU.
+    """Open an ONNX file in ONNX Runtime on the CPU.
 
     Args:
-        path (Path): The file.
-        threads (int): Threads of a run. Defaults to 1.
+        path (Path): ONNX file.
+        threads (int): Threads per run. Defaults to 1.
 
     Returns:
-        onnxruntime.InferenceSession: The model.
+        onnxruntime.InferenceSession: Session for the model.
     """
     require('onnxruntime', extra='deploy')
     import onnxruntime
@@ -114,8 +116,11 @@ def onnx_session(path: Path, threads: int = 1):
 
 
 def onnx_logits(path: Path, threads: int = 1) -> Callable:
-    """Return an ONNX file as a function of images (B, 3, H, W), to logits or,
-    where the head keeps references, to these and ``nearest`` (B,)."""
+    """Load an ONNX file as a function from images (B, 3, H, W) to logits.
+
+    If the head stores references, the function returns logits and ``nearest``
+    (B,).
+    """
     session = onnx_session(path, threads)
 
     def logits(images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
@@ -126,17 +131,17 @@ def onnx_logits(path: Path, threads: int = 1) -> Callable:
     return logits
 
 
-@torch.no_grad()  # as the program was traced, for the same attention
+@torch.no_grad()  # as in the traced program, for the same attention
 def _write_graph(program, path: Path, opset: int) -> None:
-    from .onnx_operators import TRANSLATIONS  # it needs onnxscript
+    from .onnx_operators import TRANSLATIONS  # needs onnxscript
 
     with warnings.catch_warnings():
-        # on its own matters: names of dimensions, opsets that it converts
+        # the exporter warns about its own dimension names and opsets
         warnings.simplefilter('ignore')
         torch.onnx.export(
             program,
             f=path,
-            dynamic_shapes=({0: 'batch'},),  # its name
+            dynamic_shapes=({0: 'batch'},),  # dimension name
             input_names=[INPUT],
             output_names=OUTPUTS[: len(program.graph_signature.user_outputs)],
             opset_version=opset,
@@ -147,10 +152,10 @@ def _write_graph(program, path: Path, opset: int) -> None:
         )
 
 
-def _finish(path: Path, metadata: dict[str, str]) -> None:
-    """Put metadata in, and leave out what the exporter notes of its work.
+def _add_metadata(path: Path, metadata: dict[str, str]) -> None:
+    """Add metadata and remove exporter notes from an ONNX file.
 
-    Of the shapes that it notes, those of weights mislead the quantization.
+    The noted weight shapes mislead the quantization.
     """
     import onnx
 

@@ -1,22 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Operators of the models that torch's exporter has no, or other, ONNX for.
+"""ONNX translations for operators that torch's exporter lacks or changes.
 
-Each answers as PyTorch's on the CPU does, ties included.
+Each returns the same values as PyTorch on the CPU, including ties.
 """
 
 import torch
 from onnxscript import opset18 as op
 from onnxscript.function_libs.torch_lib.ops.core import aten_arange_start_step
 
-# PyTorch expands |x - y|^2 for more rows than this, for speed
+# PyTorch expands |x - y|^2 above this number of rows, for speed
 EXPANDED_ABOVE = 25
 
 
 def cdist(x1, x2, p, compute_mode):
-    """``aten::_cdist_forward`` of norm 2: (B, N, C), (B, M, C) to (B, N, M).
+    """``aten::_cdist_forward`` with p=2: (B, N, C), (B, M, C) to (B, N, M).
 
-    Rounded as PyTorch does it: tokens that are alike come out at the same
-    distance.
+    The rounding matches PyTorch, so equal tokens have equal distances.
     """
     if p != 2 or compute_mode:
         raise NotImplementedError(f'cdist with {p=}, {compute_mode=}')
@@ -50,7 +49,7 @@ def _subtracted(x1, x2):
 def searchsorted(
     sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None
 ):
-    """``aten::searchsorted`` of rows: how many elements are below a value."""
+    """``aten::searchsorted`` per row: number of elements below a value."""
     if out_int32 or right or side or sorter is not None:
         raise NotImplementedError('searchsorted with non-default arguments')
     values = op.Unsqueeze(self, op.Constant(value_ints=[2]))
@@ -61,7 +60,7 @@ def searchsorted(
 
 
 def stable_sort(self, stable=False, dim=-1, descending=False):
-    """``aten::sort.stable``: ONNX's TopK puts the first of equals first."""
+    """``aten::sort.stable`` as ONNX TopK, which keeps the order of ties."""
     dim_size = op.Shape(self, start=dim, end=dim + 1 or None)
     return op.TopK(self, dim_size, axis=dim, largest=descending, sorted=True)
 
@@ -69,9 +68,9 @@ def stable_sort(self, stable=False, dim=-1, descending=False):
 def arange(
     start, end, step=1, dtype=-1, layout='', device='', pin_memory=False
 ):
-    """``aten::arange.start_step``, of fractions as a constant.
+    """``aten::arange.start_step``, a constant for fractional arguments.
 
-    ONNX's Range rounds otherwise, and may make one number more or fewer.
+    ONNX's Range rounds differently and may return one number more or fewer.
     """
     if not any(isinstance(number, float) for number in (start, end, step)):
         return aten_arange_start_step(start, end, step, dtype=dtype)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The steps from an image to the input of a model, without torch."""
+"""Image preprocessing stored with an exported model."""
 
 import json
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ ALLOWED = (
     "scale, no keep_ratio), ResizeEdge (edge='short'), CenterCrop (no "
     'auto_pad), PackInputs'
 )
-# what a step must be set to
-WANTED = {
+# settings required of each step
+STEP_SETTINGS = {
     LoadPhotograph: {},
     LoadImageFromFile: dict(
         to_float32=False, color_type='color', imdecode_backend='cv2'
@@ -38,18 +38,18 @@ WANTED = {
 
 @dataclass
 class Preprocessing:
-    """The steps from a decoded image (8-bit, BGR) to the input of a model.
+    """Steps from a decoded image (8-bit, BGR) to the model input.
 
     Args:
-        steps (list[dict]): Resizing and cropping in their order. ``type`` is
+        steps (list[dict]): Resizing and cropping, in order. ``type`` is
             'Resize' (``width``, ``height``, ``backend``, ``interpolation``),
-            'ResizeEdge' (``scale`` of the shorter edge, ``backend``,
+            'ResizeEdge' (``scale`` for the shorter edge, ``backend``,
             ``interpolation``) or 'CenterCrop' (``width``, ``height``).
-        channel_order (str): 'RGB' or 'BGR', of the model's input.
-        mean (list[float]): Subtracted from the pixels (0 to 255), one a
-            channel in that order.
-        std (list[float]): What they are divided by then.
-        size (tuple[int, int]): Height and width of the model's input.
+        channel_order (str): Channel order of the input, 'RGB' or 'BGR'.
+        mean (list[float]): Mean per channel, subtracted from pixel values (0
+            to 255).
+        std (list[float]): Divisor per channel, applied after the mean.
+        size (tuple[int, int]): Height and width of the model input.
     """
 
     steps: list[dict]
@@ -60,21 +60,22 @@ class Preprocessing:
 
 
 def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
-    """Return the test pipeline of a config and the data preprocessor of its
-    model.
+    """Describe the test pipeline and data preprocessor without mmcv.
 
     Args:
-        config (Config): A config with a ``test_dataloader``.
-        model (nn.Module): The classifier.
+        config (Config): Config with a ``test_dataloader``.
+        model (nn.Module): Classifier.
+
+    Returns:
+        Preprocessing: The steps.
 
     Raises:
-        ValueError: If there is a step that cannot be described without mmcv,
-            or images are not all of one size at the end. Says what is
-            allowed.
+        ValueError: If a step is not supported, or if the pipeline returns
+            several image sizes. Lists the supported steps.
     """
     pipeline = config.test_dataloader.dataset.pipeline
     built = [TRANSFORMS.build(step) for step in without_cache(pipeline)]
-    problems = [problem for step in built for problem in _problems(step)]
+    problems = [problem for step in built for problem in _unsupported(step)]
     processor = model.data_preprocessor
     if type(processor) is not ClsDataPreprocessor:
         problems.append(f'data_preprocessor={type(processor).__name__}')
@@ -85,7 +86,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
             f'supports {ALLOWED}; data_preprocessor supports '
             'ClsDataPreprocessor'
         )
-    steps = {step: words for step in built if (words := _words(step))}
+    steps = {step: words for step in built if (words := _describe(step))}
     size, divisor = _final_size(steps), processor.pad_size_divisor
     if any(side % divisor for side in size):
         raise ValueError(
@@ -101,20 +102,20 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     return Preprocessing([*steps.values()], order, mean, std, size)
 
 
-def _problems(step) -> list[str]:
-    """Return what cannot be described of a step; empty where all can."""
+def _unsupported(step) -> list[str]:
+    """List the unsupported settings of a step."""
     name = type(step).__name__
-    if type(step) not in WANTED:
+    if type(step) not in STEP_SETTINGS:
         return [name]
     return [
         f'{name}({key}={getattr(step, key)!r})'
-        for key, value in WANTED[type(step)].items()
+        for key, value in STEP_SETTINGS[type(step)].items()
         if getattr(step, key) != value
     ]
 
 
-def _words(step) -> dict:
-    """Return a step in plain words; none where pixels stay as they are."""
+def _describe(step) -> dict:
+    """Describe a step as a dict; empty if it leaves pixels unchanged."""
     if isinstance(step, CenterCrop):
         width, height = step.crop_size
         return dict(type='CenterCrop', width=width, height=height)
@@ -129,7 +130,7 @@ def _words(step) -> dict:
 
 
 def _final_size(steps) -> tuple[int, int]:
-    """Height and width of every image at the end, tried on some."""
+    """Output height and width of the steps, tried on two image sizes."""
     sizes = set()
     for height, width in ((16, 160), (160, 16)):
         results = dict(img=np.zeros((height, width, 3), np.uint8))
@@ -152,26 +153,25 @@ def metadata_of(
     classes: Sequence[str],
     threshold: dict | None = None,
 ) -> dict[str, str]:
-    """Return the metadata of an exported file.
+    """Make the metadata for an exported file.
 
     Args:
-        config (Config): The config of the model.
-        model (nn.Module): The classifier.
-        preprocessing (Preprocessing): What is done to an image before it.
-        classes (Sequence[str]): Names of the classes.
-        threshold (dict, optional): ``score`` and ``threshold``, below which
-            an image is of none of these. Defaults to None.
+        config (Config): Model config.
+        model (nn.Module): Classifier.
+        preprocessing (Preprocessing): Image preprocessing.
+        classes (Sequence[str]): Class names.
+        threshold (dict, optional): ``score`` and ``threshold`` below which an
+            image is classified as unknown. Defaults to None.
 
     Returns:
-        dict[str, str]: Texts by name: ``preparation`` and ``classes`` as
-        JSON; ``threshold``, JSON, null without one; the text of the
-        ``config``; ``mmclca_version``; ``method``, the
-        name of the reducer or 'none'; ``keep_rate``, JSON, a number or one a
-        stage.
+        dict[str, str]: ``preparation`` and ``classes`` as JSON; ``threshold``
+        as JSON, null if missing; the ``config`` text; ``mmclca_version``;
+        ``method``, the name of the reducer or 'none'; ``keep_rate`` as JSON,
+        a number or one number per stage.
     """
     reducer = model.backbone.reducer if reduces(model.backbone) else None
     return dict(
-        # the name that exported files have had from the start
+        # the established key in exported files
         preparation=json.dumps(asdict(preprocessing)),
         classes=json.dumps(list(classes), ensure_ascii=False),
         threshold=json.dumps(threshold),

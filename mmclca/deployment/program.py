@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A classifier as a graph of torch's operators, and as a ``.pt2`` file.
+"""Export of a classifier to an operator graph and to a ``.pt2`` file.
 
-An exported model answers as the model does, or it is not kept.
+A file is kept only if its logits match the model.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ BATCH_SIZES = (1, 3)
 
 
 def noise(batch: int, size: tuple[int, int]) -> Tensor:
-    """Return images of noise, always the same ones, (B, 3, H, W)."""
+    """Random images (B, 3, H, W), the same in every call."""
     generator = torch.Generator().manual_seed(batch)
     return torch.randn(batch, 3, *size, generator=generator)
 
@@ -32,20 +32,11 @@ def check_logits(
     exported: Callable[[Tensor], Tensor],
     size: tuple[int, int],
 ) -> float:
-    """Compare what is exported in float32 at two batch sizes.
+    """Compare exported logits with the model at two batch sizes.
 
-    Args:
-        model (nn.Module): The classifier, in evaluation mode.
-        exported (Callable): Gives the logits (B, classes) of images, with
-            ``nearest`` (B,) where the head keeps references.
-        size (tuple[int, int]): Height and width of an image.
-
-    Returns:
-        float: The largest difference.
-
-    Raises:
-        ValueError: If logits differ by more than 1e-4, relative and
-            absolute.
+    ``exported`` maps images to logits (B, classes), and to ``nearest`` (B,)
+    if the head stores references. Returns the largest absolute difference;
+    raises a ValueError above 1e-4, relative plus absolute.
     """
     largest, model = 0.0, with_nearest(model)
     for batch in BATCH_SIZES:
@@ -69,21 +60,20 @@ def _columns(found: Tensor | tuple[Tensor, ...]) -> Tensor:
 def classifier_program(
     model: nn.Module, size: tuple[int, int]
 ) -> ExportedProgram:
-    """Trace a classifier: normalized images to logits, of any batch.
+    """Trace a classifier from normalized images to logits, for any batch.
 
-    Parallel branches and affine maps are joined in it
-    (:func:`mmclca.models.backbones.fuse`); the model stays as it is. ATS pads
-    to the count of the stage in such a graph; the logits are those of the
-    shorter sequences.
+    The program is fused (:func:`mmclca.models.backbones.fuse`); the model is
+    left unchanged. In the program, ATS pads sequences to the token number of
+    the stage, which does not change the logits.
     """
     shapes = ({0: Dim('batch', min=1)},)
     model = with_nearest(fuse(deepcopy(model)))
     program = torch.export.export(
         model, (noise(2, size),), dynamic_shapes=shapes
     )
-    for part in program.graph_module.modules():  # of loops, too
+    for part in program.graph_module.modules():  # includes loop bodies
         for node in part.graph.nodes if isinstance(part, GraphModule) else ():
-            node.meta.pop('stack_trace', None)  # paths on this machine
+            node.meta.pop('stack_trace', None)  # contains local paths
     return program
 
 
@@ -93,19 +83,20 @@ def export_pt2(
     path: Path,
     metadata: dict[str, str],
 ) -> float:
-    """Write a classifier as a ``torch.export`` file, checked.
+    """Write a classifier to a ``torch.export`` file and check it.
 
     Args:
-        model (nn.Module): See :func:`classifier_program`.
-        size (tuple[int, int]): See there.
-        path (Path): The file, replaced where it exists.
-        metadata (dict[str, str]): Its ``extra_files``.
+        model (nn.Module): Classifier in evaluation mode on the CPU.
+        size (tuple[int, int]): Image height and width.
+        path (Path): Output file; an existing file is replaced.
+        metadata (dict[str, str]): ``extra_files`` in the file.
 
     Returns:
-        float: The largest difference of a logit from those of the model.
+        float: Largest absolute difference between exported and PyTorch
+        logits.
 
     Raises:
-        ValueError: If logits differ; no file is left then.
+        ValueError: If the logits differ. The file is not written.
     """
     program = classifier_program(model, size)
 

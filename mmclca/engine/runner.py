@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From a config and a command line to a runner of mmengine."""
+"""Build an mmengine runner from a config and command-line options."""
 
 import os
 from pathlib import Path
@@ -7,9 +7,11 @@ from pathlib import Path
 import torch
 from mmengine.device import get_device
 from mmengine.hooks import CheckpointHook
+from mmengine.model import is_model_wrapper
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import Runner, load_state_dict
 
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 
 from .hooks import FiniteHook
@@ -22,8 +24,43 @@ PLAIN_CHECKPOINT_HOOK = (
 )
 
 
+class SafeRunner(Runner):
+    """mmengine's ``Runner``, which opens checkpoints as all of mmclca does.
+
+    See :func:`mmclca.checkpoints.opening.open_checkpoint`.
+    """
+
+    def load_checkpoint(
+        self, filename, map_location='cpu', strict=False, revise_keys=()
+    ):
+        """Load a checkpoint into the model.
+
+        Args:
+            filename (str): Path, URL or ``timm://NAME``.
+            map_location (str | Callable): See ``torch.load``. Defaults to
+                'cpu'.
+            strict (bool): Whether names must match exactly. Defaults to
+                False.
+            revise_keys (Sequence): Not used, as weights are renamed by their
+                model. Defaults to ().
+
+        Returns:
+            dict: The checkpoint.
+        """
+        checkpoint = open_checkpoint(filename, map_location)
+        self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
+        wrapped = is_model_wrapper(self.model)
+        model = self.model.module if wrapped else self.model
+        # hooks may have replaced the weights
+        weights = checkpoint.get('state_dict', checkpoint)
+        load_state_dict(model, weights, strict)
+        self._has_loaded = True
+        self.logger.info(f'Load checkpoint from {filename}')
+        return checkpoint
+
+
 def set_up_run(cfg, config, work_dir, launcher, local_rank):
-    """Tell a config where its results go and how its processes start."""
+    """Set the work dir and the launcher of a config."""
     os.environ.setdefault('LOCAL_RANK', str(local_rank))
     default = cfg.get('work_dir') or f'./work_dirs/{Path(config).stem}'
     cfg.work_dir = work_dir or default
@@ -33,7 +70,7 @@ def set_up_run(cfg, config, work_dir, launcher, local_rank):
 
 
 def join_processes_on_cpu(cfg):
-    """Do without a GPU what mmengine's launcher does with one."""
+    """Set up distributed training on CPUs, which mmengine does not support."""
     torch.distributed.init_process_group('gloo')
     wrapper = dict(
         type='MMDistributedDataParallel',
@@ -45,7 +82,7 @@ def join_processes_on_cpu(cfg):
 
 
 def use_amp(cfg, dtype='fp16'):
-    """Train in automatic mixed precision."""
+    """Set automatic mixed precision in a config."""
     wrapper = cfg.optim_wrapper
     if dtype == 'bf16':
         wrapper.type = 'mmclca.BF16OptimWrapper'
@@ -56,14 +93,14 @@ def use_amp(cfg, dtype='fp16'):
 
 
 def use_hook(cfg, name):
-    """Give a config a hook of ours where it has none of that kind."""
+    """Add the hook ``mmclca.NAME`` to a config unless it has one."""
     hooks = cfg.get('custom_hooks') or []
     if all(hook['type'] != f'mmclca.{name}' for hook in hooks):
         cfg.custom_hooks = [*hooks, dict(type=f'mmclca.{name}')]
 
 
 def set_loader_defaults(cfg, no_pin_memory=False, no_persistent_workers=False):
-    """Fill in what the data loaders of a config leave open."""
+    """Set defaults for the data loaders in a config."""
     loaders = [f'{name}_dataloader' for name in ('train', 'val', 'test')]
     for loader in filter(None, map(cfg.get, loaders)):
         has_workers = loader.get('num_workers', 0) > 0
@@ -77,39 +114,30 @@ def set_loader_defaults(cfg, no_pin_memory=False, no_persistent_workers=False):
 
 
 def use_atomic_checkpoints(cfg):
-    """Have a run write each checkpoint whole or not at all."""
+    """Replace mmengine's checkpoint hooks in a config by atomic ones."""
     default = dict(checkpoint=dict(type='CheckpointHook', interval=1))
     cfg.default_hooks = {**default, **(cfg.get('default_hooks') or {})}
     hooks = (*cfg.default_hooks.values(), *(cfg.get('custom_hooks') or []))
     for hook in filter(None, hooks):
         if hook['type'] in PLAIN_CHECKPOINT_HOOK:
-            # by its path, which is found from any default scope
+            # the full path works in any default scope
             hook['type'] = 'mmclca.engine.hooks.AtomicCheckpointHook'
 
 
 def use_class_count(cfg):
-    """Have the number of classes compared before weights are fetched."""
+    """Add ``ClassCountHook`` to a classifier's config unless it has one."""
     hooks = cfg.get('custom_hooks') or []
     named = any('ClassCountHook' in str(hook['type']) for hook in hooks)
-    model = cfg.model.get('module', cfg.model)  # LoRA is around it
+    model = cfg.model.get('module', cfg.model)  # inside LoRA
     if 'num_classes' in (model.get('head') or {}) and not named:
         checked = dict(type='mmclca.engine.hooks.ClassCountHook')
         cfg.custom_hooks = [*hooks, checked]
 
 
-def build_runner(cfg, runner_class=Runner):
-    """Build the runner that a config asks for.
+def build_runner(cfg, runner_class=SafeRunner):
+    """Build a runner with our default hooks and atomic checkpoints.
 
-    A kill or a full disk loses none of the checkpoints that it has written.
-
-    Args:
-        cfg (Config): The config.
-        runner_class (type[Runner]): Class of a runner without
-            ``runner_type``. Defaults to ``Runner``.
-
-    Returns:
-        mmengine.runner.Runner: Of ``runner_class``, or the one of
-        ``runner_type``.
+    ``runner_class`` is used for configs without ``runner_type``.
     """
     set_loader_defaults(cfg)
     use_atomic_checkpoints(cfg)
@@ -117,7 +145,7 @@ def build_runner(cfg, runner_class=Runner):
     build = RUNNERS.build if 'runner_type' in cfg else runner_class.from_cfg
     runner = build(cfg)
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
-        # not in the config, which checkpoints hold as the user wrote it
+        # leave the config alone: checkpoints store it as the user wrote it
         setattr(runner, name, match_by_name(vars(runner)[name]))
     runner.register_hook(FiniteHook())
     return runner

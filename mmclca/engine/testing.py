@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts of a test alone: settings of its config, and its hooks."""
+"""Config settings and hooks for testing only."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -13,14 +13,14 @@ from mmclca.checkpoints.loading import load_trained
 from mmclca.models import fuse, fusible
 from mmclca.utils.wrappers import inner_model
 
-# the folder of ImageNet-V2, as it is released
+# folder name in the ImageNet-V2 release
 V2 = 'imagenetv2-matched-frequency-format-val'
 
 
 def draw_predictions(
     cfg: Config, show: bool, show_dir: str, interval: int, wait_time: float
 ) -> None:
-    """Draw every n-th prediction, in a window or into a folder."""
+    """Draw every ``interval``-th prediction in a window or a folder."""
     if 'visualization' not in (cfg.get('default_hooks') or {}):
         raise ValueError(
             '--show and --show-dir need a visualization hook; add '
@@ -37,14 +37,14 @@ def draw_predictions(
 
 
 def mirrored(pipeline: list[dict]) -> list[dict]:
-    """Make a pipeline pack both an image and its mirror image."""
+    """Make a pipeline return each image and its mirror image."""
     flips = [dict(type='RandomFlip', prob=prob) for prob in (1.0, 0.0)]
     views = dict(type='TestTimeAug', transforms=[flips, [pipeline[-1]]])
     return [*deepcopy(pipeline[:-1]), views]
 
 
 def use_tta(cfg: Config) -> None:
-    """Wrap the model so that it averages the scores of several views."""
+    """Wrap the model to average scores over several views."""
     dataset = cfg.test_dataloader.dataset
     tta_model = cfg.get('tta_model', dict(type='AverageClsScoreTTA'))
     dataset.pipeline = cfg.get('tta_pipeline') or mirrored(dataset.pipeline)
@@ -54,7 +54,8 @@ def use_tta(cfg: Config) -> None:
 def use_benchmark(cfg: Config, name: str) -> None:
     """Test on ReaL labels or on ImageNet-V2 instead of ImageNet.
 
-    real.json is in the ImageNet folder, ImageNet-V2 next to this folder.
+    real.json must be in the ImageNet folder, and the ImageNet-V2 folder next
+    to the ImageNet folder.
     """
     dataset = cfg.test_dataloader.dataset
     if dataset.get('type') != 'ImageNet':
@@ -76,7 +77,7 @@ def use_benchmark(cfg: Config, name: str) -> None:
 
 
 def over_seeds(found: list[dict]) -> dict:
-    """Give the mean and the spread (n - 1) of metrics of several runs."""
+    """Mean and sample standard deviation of metrics over runs."""
     both = {}
     for name in found[0]:
         values = [metrics[name] for metrics in found]
@@ -85,7 +86,7 @@ def over_seeds(found: list[dict]) -> dict:
 
 
 def register_hooks(runner: Runner, fused: bool = False) -> None:
-    """Give a runner of a test its hooks; those that join branches too."""
+    """Register the test hooks; ``fused`` adds branch fusion."""
     hooks = [CompleteWeightsHook()]
     if fused:
         joined = FuseHook()
@@ -95,9 +96,9 @@ def register_hooks(runner: Runner, fused: bool = False) -> None:
 
 
 class CompleteWeightsHook(Hook):
-    """Stop before the first image where the head would be one of noise."""
+    """Stop before the first image if the head is untrained."""
 
-    priority = 'HIGHEST'  # before EMA takes its weights
+    priority = 'HIGHEST'  # run before EMA swaps its weights in
 
     def after_load_checkpoint(self, runner, checkpoint):
         load_trained(inner_model(runner.model), checkpoint)
@@ -105,9 +106,9 @@ class CompleteWeightsHook(Hook):
 
 
 class FuseHook(Hook):
-    """Test what is joined for inference, of the weights that EMA chose."""
+    """Fuse the model after EMA has swapped in its weights."""
 
-    priority = 'VERY_LOW'  # after EMA puts its weights into the model
+    priority = 'VERY_LOW'  # run after EMA swaps its weights in
     modules = ()
 
     def before_test_epoch(self, runner):
@@ -117,9 +118,9 @@ class FuseHook(Hook):
 
 
 class UnfuseHook(Hook):
-    """Take apart again what :class:`FuseHook` joined."""
+    """Restore the branches that :class:`FuseHook` fused."""
 
-    priority = 'HIGHEST'  # before EMA takes its weights back
+    priority = 'HIGHEST'  # run before EMA swaps its weights out
 
     def __init__(self, fused):
         self.fused = fused

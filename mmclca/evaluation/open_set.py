@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.checkpoints import identity
-from mmclca.checkpoints.stored import without_training
+from mmclca.checkpoints.plain_config import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.models.heads import NearestHead

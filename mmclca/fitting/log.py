@@ -12,12 +12,12 @@ from typing import TextIO
 import cv2
 from mmengine.logging import MessageHub, MMLogger
 from mmengine.registry import DefaultScope
-from mmengine.runner import Runner
 from mmpretrain.visualization import UniversalVisualizer
 from rich import get_console
 from rich.live import Live
 from torch import multiprocessing
 
+from mmclca.engine.runner import SafeRunner
 from mmclca.utils.messages import print_safe, printable, spinner
 
 # mmengine keeps named global instances and uses the newest one
@@ -115,8 +115,8 @@ def isolation(file: TextIO) -> Iterator[None]:
         cv2.setNumThreads(threads)
 
 
-class FitRunner(Runner):
-    """``Runner`` whose messages go to the log of a fit."""
+class FitRunner(SafeRunner):
+    """Runner whose messages go to the log of a fit."""
 
     def build_logger(self, *args, **options) -> MMLogger:
         """Create a logger that writes where the current one does."""

@@ -2,9 +2,9 @@
 from copy import deepcopy
 
 from mmengine.logging import MMLogger
-from mmengine.runner import load_checkpoint
 from torch import nn
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import WEIGHT_INITIALIZERS
 from mmclca.utils.messages import integer
 
@@ -57,7 +57,7 @@ class PartialInit:
         initial = [deepcopy(backbone.layers[i].state_dict()) for i in new]
         known = backbone.may_be_new
         backbone.may_be_new = (*known, *(f'layers.{i}.' for i in new))
-        load_checkpoint(module, self.checkpoint, map_location='cpu')
+        load_checkpoint(module, self.checkpoint)
         backbone.may_be_new = known
         for i, weights in zip(new, initial, strict=True):
             backbone.layers[i].load_state_dict(weights)

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Many runs from one small file: ``tools/sweep.py``.
+"""Sweeps: many runs from one grid file (``tools/sweep.py``).
 
-A grid says which cells there are, a cell is one run, and each finished run
-leaves one JSON file.
+A grid lists cells, a cell is one run, and each finished run writes one JSON
+file.
 """
 
 from mmclca.utils.extras import require

@@ -1,30 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Errors that would stop cells, found for all before the first."""
+"""Check the inputs of all cells before a sweep starts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from mmengine.runner import CheckpointLoader
 
 from mmclca.checkpoints.error import WRONG_INPUT
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 from mmclca.registry import DATASETS, MODELS
 
 
 def check_inputs(configs: list[Config]) -> None:
-    """Open the weights and data of all cells and build their models.
+    """Open weights and datasets of all cells and build their models.
 
-    Weights that lie elsewhere are fetched, once and not by every cell.
-
-    Raises:
-        ValueError: Lists what is missing or wrong, and how many cells need
-            it.
+    Remote weights are downloaded once here instead of in every cell. Raises a
+    ValueError with all missing or wrong inputs and their number of uses.
     """
     init_default_scope('mmpretrain')
     loaders = [
@@ -33,9 +29,8 @@ def check_inputs(configs: list[Config]) -> None:
         for loader in (cfg.train_dataloader, cfg.test_dataloader)
     ]
     weights = [cfg.load_from for cfg in configs if cfg.load_from]
-    load = partial(CheckpointLoader.load_checkpoint, map_location='cpu')
     problems = [
-        *_failures(load, weights),
+        *_failures(open_checkpoint, weights),
         *_failures(_open_images, [loader.dataset for loader in loaders]),
         *_failures(_build, [cfg.model for cfg in configs]),
     ]
@@ -47,7 +42,7 @@ def check_inputs(configs: list[Config]) -> None:
 
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:
-    """Describe those that are not available."""
+    """Describe the error of each distinct input that cannot be opened."""
     counts = Counter(map(repr, things))
     for text, thing in {repr(thing): thing for thing in things}.items():
         try:
@@ -57,8 +52,8 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
 
 
 def _open_images(dataset: dict) -> None:
-    """Open a data set, and see that its images are there."""
-    while isinstance(dataset.get('dataset'), dict):  # that repeats another
+    """Open a dataset and check that its images exist."""
+    while isinstance(dataset.get('dataset'), dict):  # unwrap RepeatDataset
         dataset = dataset['dataset']
     opened = DATASETS.build(match_by_name(dict(dataset, pipeline=[])))
     images = map(opened.get_data_info, range(len(opened)))
@@ -72,4 +67,4 @@ def _open_images(dataset: dict) -> None:
 
 def _build(model: dict) -> None:
     with torch.device('meta'):
-        MODELS.build(deepcopy(model))  # mmpretrain fills in defaults
+        MODELS.build(deepcopy(model))  # mmpretrain adds defaults in place

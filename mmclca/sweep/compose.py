@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A cell, one run of a grid, and its config.
-
-A config is composed of base configs, which are found by name.
-"""
+"""A cell (one run of a grid) and its config, composed from base configs."""
 
 import os
 from copy import deepcopy
@@ -18,9 +15,9 @@ from mmclca.model_index import home
 from mmclca.models import Variant
 from mmclca.utils.messages import not_one_of
 
-# nothing, the aggregation head, the cache, both
+# no CLCA, aggregation head (CLA), cache (CLC), both
 ABLATIONS = ('base', 'cla', 'clc', 'clca')
-NONE = 'none'  # in place of the name of a method
+NONE = 'none'  # method name for the full ViT
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Cell:
 
     @property
     def model(self) -> Variant:
-        """The variant of its backbone."""
+        """Token reduction of the backbone."""
         return Variant(
             None if self.method == NONE else self.method,
             self.keep_rate,
@@ -49,7 +46,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Name of its result and folder, different for each cell."""
+        """Unique name for the result file and folder."""
         parts = (
             f'{self.dataset}-{self.size}px',
             self.backbone,
@@ -61,20 +58,16 @@ class Cell:
         return '_'.join(filter(None, parts))
 
 
-# kinds of base configs: the folders that they are in
+# folders for each kind of base config
 MODELS, DATASETS, RECIPES, RUNTIME = 'models', 'datasets', 'schedules', '.'
-# what names leave out: `vit-base-p16` is clca-evit_vit-base-p16.py
+# prefix omitted in names: `vit-base-p16` is clca-evit_vit-base-p16.py
 MODEL = 'clca-evit_'
-# files that our data sets share begin so; they are no data sets
+# prefix of files shared by datasets
 SHARED = 'leaves_'
 
 
 def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
-    """Return the file of a base config.
-
-    Raises:
-        ValueError: If there is none; names those that there are.
-    """
+    """Find a base config by name; an error lists the available names."""
     files = base_configs(kind, folders)
     named = {file.stem: file for file in files.values()} | files
     if name in named:
@@ -84,15 +77,8 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
 
 
 def read(file: Path) -> dict:
-    """Return the settings of a base config; runs its ``custom_imports``.
-
-    Args:
-        file (Path): Its file.
-
-    Raises:
-        ValueError: If it is no Python.
-    """
-    # configs of data sets read the variable
+    """Read the settings of a base config and run its ``custom_imports``."""
+    # dataset configs read this variable: use it as a cache key
     return _parsed(file, os.environ.get('MMCLCA_DATA')).to_dict()
 
 
@@ -108,7 +94,7 @@ def _parsed(file: Path, data: str | None) -> Config:
 
 @cache
 def base_configs(kind: str, folders: tuple[Path, ...] = ()) -> dict[str, Path]:
-    """Return files by the names of base configs; the first folder counts."""
+    """Map base config names to files; earlier folders take precedence."""
     found = {}
     for folder in (*folders, home() / 'configs'):
         for file in _files(folder, kind):
@@ -119,7 +105,7 @@ def base_configs(kind: str, folders: tuple[Path, ...] = ()) -> dict[str, Path]:
 def _files(folder: Path, kind: str) -> list[Path]:
     base = folder / '_base_'
     files = [*(base if base.is_dir() else folder).joinpath(kind).glob('*.py')]
-    if kind == MODELS:  # whole configs, too
+    if kind == MODELS:  # complete configs contain a model, too
         files += folder.glob('*.py')
     hidden = ('_', SHARED) if kind == DATASETS else '_'
     return sorted(f for f in files if not f.stem.startswith(hidden))
@@ -155,22 +141,13 @@ def compose(
     recipe: str = RECIPE,
     folders: tuple[Path, ...] = (),
 ) -> Config:
-    """Return the whole config of a cell.
+    """Compose the complete config of a cell.
 
-    Args:
-        cell (Cell): The cell.
-        options (dict): Settings to change last, by dotted name.
-            Defaults to {}.
-        weights (dict[str, str]): Checkpoints of backbones, by name.
-            Defaults to {}, the ``load_from`` of their configs.
-        recipe (str): Name of a schedule. Defaults to ``RECIPE``.
-        folders (tuple[Path, ...]): A user's folders of configs, which come
-            before ours. Defaults to ().
-
-    Raises:
-        ValueError: If there is no such base config, if something that a run
-            needs is missing, if the model cannot be what the cell says, or if
-            an option is no setting of the config.
+    ``options`` are settings by dotted name, applied last; ``weights`` maps
+    backbone names to checkpoints and replaces ``load_from``; ``recipe`` names
+    a schedule; user ``folders`` with base configs take precedence. Raises a
+    ValueError if a base config or a required setting is missing, or if the
+    cell or an option does not match the config.
     """
     files = [
         find(RUNTIME, 'default_runtime', folders),
@@ -178,14 +155,15 @@ def compose(
         find(DATASETS, cell.dataset, folders),
         find(MODELS, cell.backbone, folders),
     ]
-    cfg = _joined(files)
+    cfg = _merge(files)
     cfg.load_from = weights.get(cell.backbone, cfg.load_from)
     try:
         require_settings(cfg, *NEEDED)
         _check_metric(cfg.test_evaluator)
-        _set(cfg, cell)
-        cfg.merge_from_dict(deepcopy(options))  # which takes `_delete_` out
-        _tell_classes(cfg.model)
+        _apply_cell(cfg, cell)
+        # a copy, because merging removes `_delete_`
+        cfg.merge_from_dict(deepcopy(options))
+        _set_num_classes(cfg.model)
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
         raise ValueError(
@@ -194,13 +172,13 @@ def compose(
     return cfg
 
 
-def _joined(files: list[Path]) -> Config:
-    """Return the settings of all parts; of the last one, the model alone."""
+def _merge(files: list[Path]) -> Config:
+    """Merge base configs; use only the model from the last one."""
     *others, of_model = parts = [read(file) for file in files]
     cfg = {k: v for part in others for k, v in part.items()}
     cfg['model'] = model = of_model.get('model', {})
     cfg['load_from'] = of_model.get('load_from')
-    # in configs of mmpretrain it is beside the model, or with the data set
+    # mmpretrain configs set it next to the model or in the dataset config
     own = cfg.pop('data_preprocessor', None)
     beside = of_model.get('data_preprocessor') or own
     model['data_preprocessor'] = model.get('data_preprocessor') or beside
@@ -216,7 +194,7 @@ def _imports(part: dict) -> list[str]:
 
 
 def _check_metric(evaluator: dict | list) -> None:
-    """See that a test measures what a result holds."""
+    """Raise if the test does not measure top-1 accuracy."""
     metrics = evaluator if isinstance(evaluator, list) else [evaluator]
     topk = [m.get('topk', 1) for m in metrics if m['type'] in ACCURACY]
     if not any(1 in (k if isinstance(k, list | tuple) else [k]) for k in topk):
@@ -226,15 +204,15 @@ def _check_metric(evaluator: dict | list) -> None:
         )
 
 
-def _tell_classes(model: dict) -> None:
-    """Tell the number of classes to what mixes images and their labels."""
+def _set_num_classes(model: dict) -> None:
+    """Set the number of classes for batch augmentations such as mixup."""
     mixes = (model.get('train_cfg') or {}).get('augments')
     if mixes or 'num_classes' in model.get('data_preprocessor', ()):
         model.data_preprocessor.num_classes = model.head.num_classes
 
 
-def _set(cfg: Config, cell: Cell) -> None:
-    """Give a config what a cell says, in place."""
+def _apply_cell(cfg: Config, cell: Cell) -> None:
+    """Apply the settings of a cell to a config, in place."""
     cfg.model.head.num_classes = cfg.num_classes
     cfg.model = cell.model.apply(cfg.model)
     for loader in (cfg.train_dataloader, cfg.test_dataloader):
@@ -242,5 +220,5 @@ def _set(cfg: Config, cell: Cell) -> None:
     cfg.randomness = dict(cfg.get('randomness') or {}, seed=cell.seed)
     stats = dict(type='mmclca.GradientStatsHook')
     cfg.custom_hooks = [*(cfg.get('custom_hooks') or []), stats]
-    # a cell is tested once, at its end
+    # skip validation: each cell is tested once after training
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None

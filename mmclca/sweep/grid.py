@@ -17,32 +17,28 @@ from mmclca.utils.messages import integer, number, one_of
 from . import compose as parts
 from .compose import Cell
 
-# what a grid lists, in the order of the arguments of Cell
+# lists in a grid, in the order of Cell's fields
 LISTS = (
     *('datasets', 'backbones', 'methods', 'keep_rates'),
     *('sizes', 'clca', 'seeds'),
 )
-MORE = dict(variant='', recipe=parts.RECIPE, options={})
-OF_THE_WHOLE = dict(
+OPTIONAL = dict(variant='', recipe=parts.RECIPE, options={})
+FILE_ONLY = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
-# what a config takes of a block besides the cell
-OWN = ('recipe', 'options', 'weights', 'folders')
+# block settings passed to compose with the cell
+COMPOSE_KEYS = ('recipe', 'options', 'weights', 'folders')
 
 
 @dataclass
 class Grid:
-    """The cells of a sweep."""
+    """Cells of a sweep with their arguments for ``compose``."""
 
     cells: dict[Cell, dict]
     keep_checkpoints: bool
 
     def configs(self) -> dict[Cell, Config]:
-        """Return the whole config of each cell.
-
-        Raises:
-            ValueError: See :func:`mmclca.sweep.compose.compose`.
-        """
+        """Compose the config of each cell."""
         return {
             cell: parts.compose(cell, **own)
             for cell, own in self.cells.items()
@@ -50,39 +46,34 @@ class Grid:
 
 
 def read_grid(path: str | Path) -> Grid:
-    """Read a grid.
+    """Read a grid file.
 
     The file lists ``datasets``, ``backbones``, ``methods``, ``keep_rates``,
-    ``sizes``, ``clca`` (of ``ABLATIONS``) and ``seeds``; every combination is
-    a cell. ``blocks``, a list of dicts of the same, makes several such
-    products; what they leave out is as in the file. ``recipe`` names another
-    schedule, ``options`` changes settings as ``--cfg-options`` does, and
-    ``variant`` is a word for cells that differ by these alone.
-    ``config_dirs`` are folders with base configs of the user's own, relative
-    to the file. A name that starts with ``_`` is for the file itself.
+    ``sizes``, ``clca`` (values in ``ABLATIONS``) and ``seeds``; every
+    combination is a cell. ``blocks`` is a list of dicts with these keys; each
+    block makes its own combinations, with defaults from the file. ``recipe``
+    names another schedule, ``options`` changes settings like
+    ``--cfg-options``, and ``variant`` distinguishes cells with different
+    recipes or options. ``config_dirs`` lists folders with user base configs,
+    relative to the file. Names starting with ``_`` are private.
 
-    All cells of a seed come before those of the next, so that a sweep that is
-    stopped has whole seeds.
-
-    Raises:
-        FileNotFoundError: If there is none.
-        ValueError: If it lists what does not exist; names all that is wrong
-            and what there is.
+    Cells are sorted by seed, so an interrupted sweep has complete seeds.
+    Raises a ValueError with all unknown names and values.
     """
     path = Path(path)
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
-    whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
+    whole = {k: content.pop(k, v) for k, v in FILE_ONLY.items()}
     named = whole['config_dirs']
     named = [named] if isinstance(named, str) else named
     folders = tuple(path.parent / name for name in named)
     shared = dict(weights=whole['weights'], folders=folders)
-    blocks = [MORE | content | block | shared for block in whole['blocks']]
+    blocks = [OPTIONAL | content | block | shared for block in whole['blocks']]
     for block in blocks:
         block['options'] = content.get('options', {}) | block['options']
     wrong = [
-        *_unknown((*LISTS, *MORE, *OF_THE_WHOLE), 'the file', content),
-        *_unknown((*LISTS, *MORE), 'blocks', chain(*whole['blocks'])),
+        *_unknown((*LISTS, *OPTIONAL, *FILE_ONLY), 'the file', content),
+        *_unknown((*LISTS, *OPTIONAL), 'blocks', chain(*whole['blocks'])),
         *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
         *(line for block in blocks for line in _problems(block)),
     ]
@@ -100,13 +91,13 @@ def read_grid(path: str | Path) -> Grid:
 
 
 def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
-    own = {name: block[name] for name in OWN}
+    own = {name: block[name] for name in COMPOSE_KEYS}
     for values in product(*(block[name] for name in LISTS)):
         yield Cell(*values, block['variant']), own
 
 
 def _problems(block: dict) -> list[str]:
-    """List all that is wrong with a block."""
+    """List all errors in a block."""
     wrong = [
         f'{name}: expected a list with at least one value, {name} = [...]'
         for name in LISTS
@@ -120,7 +111,7 @@ def _problems(block: dict) -> list[str]:
         *_missing('backbones', parts.MODELS, block['backbones'], folders),
         *_missing('recipe', parts.RECIPES, [block['recipe']], folders),
         *_missing('weights', parts.MODELS, block['weights'], folders),
-        # base configs have been read, which may register methods
+        # check methods last: the base configs above may register some
         *_unknown([parts.NONE, *list_methods()], 'methods', block['methods']),
         *_unknown(parts.ABLATIONS, 'clca', block['clca']),
         *_refused(partial(number, 1e-6, 1), 'keep_rates', rates),

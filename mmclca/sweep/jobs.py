@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Cells as submitit's jobs: processes of this machine, or those of Slurm."""
+"""Run cells as submitit jobs, in local processes or on Slurm."""
 
 import os
 import re
@@ -17,22 +17,21 @@ from .compose import Cell
 from .run import DONE, run_cell
 
 TRIES = 2
-POLL = 1.0  # seconds between looks at jobs
+POLL = 1.0  # seconds between job status checks
 # Slurm's default limit is 1,001
 MAX_ARRAY = 1000
 
 
 def visible_gpus() -> list[int]:
-    """Numbers of the GPUs to use, for submitit names them anew for jobs.
+    """GPU numbers in ``CUDA_VISIBLE_DEVICES``, by default all GPUs.
 
-    Raises:
-        ValueError: If ``CUDA_VISIBLE_DEVICES`` names some otherwise than by
-            numbers.
+    submitit overwrites the variable in jobs, so jobs select their GPU by
+    number. Raises a ValueError if the variable is not a list of numbers.
     """
     named = os.environ.get('CUDA_VISIBLE_DEVICES')
     if not named:
         return list(range(torch.cuda.device_count()))
-    if named == '-1':  # a way to hide them all
+    if named == '-1':  # hides all GPUs
         return []
     if not re.fullmatch(r'\d+(,\d+)*', named):
         raise ValueError(
@@ -42,7 +41,7 @@ def visible_gpus() -> list[int]:
 
 
 def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
-    """submitit's parameters, where a user does not say otherwise."""
+    """Default submitit parameters."""
     if cluster == 'slurm':
         return dict(
             timeout_min=24 * 60,
@@ -51,8 +50,8 @@ def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
             slurm_array_parallelism=num_jobs,
         )
     return dict(
-        timeout_min=7 * 24 * 60,  # else two
-        gpus_per_node=max(gpus, default=-1) + 1,  # the first so many
+        timeout_min=7 * 24 * 60,  # submitit's default is two minutes
+        gpus_per_node=max(gpus, default=-1) + 1,  # jobs see GPUs from 0 on
         cpus_per_task=max(os.cpu_count() // num_jobs, 1),
     )
 
@@ -60,15 +59,10 @@ def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
 def make_executor(
     cluster: str, folder: Path, options: dict
 ) -> submitit.AutoExecutor:
-    """Make the executor of jobs.
+    """Make a submitit executor for the cluster 'local' or 'slurm'.
 
-    Args:
-        cluster (str): 'local' or 'slurm'.
-        folder (Path): For submitit's files, seen by all nodes.
-        options (dict): submitit's parameters.
-
-    Raises:
-        ValueError: If there is no Slurm here, or no such parameter.
+    All nodes must share ``folder``. Raises a ValueError if Slurm is missing
+    or a parameter is unknown.
     """
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster)
@@ -81,32 +75,26 @@ def make_executor(
 def run_cells(
     executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> list[tuple[Cell, submitit.Job]]:
-    """Run cells, and those without a result once more.
+    """Run cells as jobs and retry failed cells once.
 
-    Args:
-        executor (submitit.Executor): Starts the jobs.
-        calls (list[tuple]): Arguments of :func:`run_cell`, one tuple a cell.
-        slots (int): Jobs that the executor is given at a time, at most
-            ``MAX_ARRAY``.
-
-    Returns:
-        list[tuple[Cell, submitit.Job]]: Cells without a result, each with
-        its last job.
+    ``calls`` has arguments for :func:`run_cell`, and at most ``slots`` (up to
+    ``MAX_ARRAY``) jobs are submitted at the same time. Returns the cells
+    without a result and their last jobs.
     """
     left = [(call, None) for call in calls]
     for _ in range(TRIES):
         calls, left = [call for call, _ in left], []
         for start in range(0, len(calls), MAX_ARRAY):
             part = calls[start : start + MAX_ARRAY]
-            left += _run(executor, part, slots)
+            left += _run_once(executor, part, slots)
     return [(cell, job) for (cell, *_), job in left]
 
 
-def _run(
+def _run_once(
     executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> Iterator[tuple[tuple, submitit.Job]]:
-    """Run cells once; give those without a result, and their jobs."""
-    with closing(_ended(executor, calls, slots)) as ended:
+    """Run cells once; yield cells without a result and their jobs."""
+    with closing(_finished(executor, calls, slots)) as ended:
         for call, job in track(ended, 'Cells', len(calls)):
             outcome = 'failed' if job.exception() else job.result()
             print_safe(f'{call[0].name}: {outcome}')
@@ -114,10 +102,10 @@ def _run(
                 yield call, job
 
 
-def _ended(
+def _finished(
     executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> Iterator[tuple[tuple, submitit.Job]]:
-    """Start jobs, give each that has ended, and cancel those left over."""
+    """Start jobs, yield each finished job, and finally cancel the rest."""
     waiting, jobs = calls, {}
     try:
         while waiting or jobs:
@@ -137,8 +125,11 @@ def _ended(
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """Let processes that start meanwhile write their own errors, as the
-    traceback of Ctrl-C, to a file: what cells write goes to files already."""
+    """Redirect stderr of processes started in this context to a file.
+
+    It receives their own errors, such as tracebacks after Ctrl-C; submitit
+    already writes the output of cells to files.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     own = os.dup(2)
     try:

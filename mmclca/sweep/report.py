@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results of a sweep as tables of runs, of means over seeds, and of gains."""
+"""Tables of runs, means over seeds and CLCA gains from sweep results."""
 
 from collections.abc import Collection
 from dataclasses import fields
@@ -11,9 +11,9 @@ from mmclca.utils.files import replace_text, to_cell
 
 from .compose import Cell
 
-# what makes a cell, its seed apart
+# fields of a cell except the seed
 SETTING = [field.name for field in fields(Cell) if field.name != 'seed']
-# columns of a run, by the keys of its result
+# result keys and their columns in the table of runs
 RUN = {
     **{f'cell.{name}': name for name in (*SETTING, 'seed')},
     'accuracy': 'accuracy',
@@ -39,9 +39,9 @@ ORDER = [
     *('size', 'keep_rate', 'clca', 'seed'),
 ]
 FLOATS = ('keep_rate', 'peak_memory_mb', 'max_gradient')
-# how tables write the values of ``clca``, in their order
+# labels for the values of ``clca``, in table order
 CLCA = dict(base='base', cla='+CLA', clc='+CLC', clca='CLCA')
-# title of a column of the Markdown table, column of the summary, format
+# title in the Markdown table, column in the summary, format
 MARKDOWN = (
     ('data set', 'dataset', '{}'),
     ('backbone', 'backbone', '{}'),
@@ -62,22 +62,17 @@ MARKDOWN = (
 
 
 def to_table(results: list[dict]) -> pd.DataFrame:
-    """Return a table of one row per run.
+    """Make a table with one row per run, sorted by setting and seed.
 
-    Returns:
-        pandas.DataFrame: Rows ordered by setting and seed. ``accuracy`` is
-        top-1 in per cent, ``max_gradient`` the largest magnitude of a
-        gradient in the run, ``mean_gradient`` the mean over epochs of the
-        largest of each.
-
-    Raises:
-        ValueError: If there are no results, or two of one cell.
+    ``accuracy`` is top-1 in percent, ``max_gradient`` the largest gradient
+    magnitude in the run, and ``mean_gradient`` the mean over the maxima per
+    epoch. Raises a ValueError without results or for duplicate cells.
     """
     if not results:
         raise ValueError('no results found: run tools/sweep.py GRID first')
     table = pd.json_normalize(results).reindex(columns=list(RUN))
     table = table.rename(columns=RUN).astype(dict.fromkeys(FLOATS, float))
-    table['mean_gradient'] = [  # of the epochs that updated something
+    table['mean_gradient'] = [  # skips epochs without updates
         pd.Series(per_epoch, dtype=float).mean()
         for per_epoch in table.mean_gradient
     ]
@@ -92,19 +87,17 @@ def to_table(results: list[dict]) -> pd.DataFrame:
 
 
 def _rank(column: pd.Series) -> pd.Series:
-    """Keep rates fall, CLCA comes last."""
+    """Sort key: falling keep rates, and CLCA last."""
     if column.name == 'clca':
         return column.map(list(CLCA).index)
     return -column if column.name == 'keep_rate' else column
 
 
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over the seeds of each setting.
+    """Average runs over seeds, one row per setting.
 
-    Returns:
-        pandas.DataFrame: One row a setting, in the order of the table:
-        ``seeds`` (how many), ``accuracy``, ``accuracy_std`` (with ``n - 1``;
-        NaN for one seed) and the means of what it cost.
+    Columns: ``seeds`` (number), ``accuracy``, ``accuracy_std`` (with
+    ``n - 1``; NaN for one seed) and the mean costs.
     """
     groups = table.groupby(SETTING, sort=False, as_index=False)
     return groups.agg(
@@ -116,15 +109,13 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
-    """Compute the gain of the head (CLA), the cache (CLC) and both by seed.
+    """Gain of the head (CLA), the cache (CLC) and both, paired by seed.
 
-    Returns:
-        pandas.DataFrame: One row for each setting and each of +CLA, +CLC and
-        CLCA that has seeds in common with the base: ``seeds`` (how many),
-        ``gain`` (mean difference of top-1, in points), ``gain_std`` (its
-        standard deviation over seeds, with ``n - 1``; NaN for one seed),
-        ``gradient_ratio`` (mean over seeds of the largest gradient over that
-        of the base).
+    One row per setting and CLCA part with seeds in common with the base:
+    ``seeds`` (number), ``gain`` (mean top-1 difference in points),
+    ``gain_std`` (its standard deviation over seeds, with ``n - 1``; NaN for
+    one seed) and ``gradient_ratio`` (mean ratio of the largest gradient to
+    the base).
     """
     shared = [name for name in SETTING if name != 'clca']
     base = table[table.clca == 'base']
@@ -144,7 +135,7 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
-    """Return rows and titles in Markdown."""
+    """Format a table in Markdown; align columns in ``words`` left."""
     sides = ['left' if title in words else 'right' for title in cells]
     return cells.to_markdown(
         index=False, disable_numparse=True, colalign=sides
@@ -154,15 +145,13 @@ def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
 def _over_seeds(
     means: pd.Series, stds: pd.Series, seeds: pd.Series
 ) -> pd.Series:
-    """Means, standard deviations (not of one), and how many seeds."""
+    """Format means, standard deviations (if any) and seed counts."""
     spread = stds.map(' ± {:.1f}'.format, na_action='ignore').fillna('')
     return means.map('{:.1f}'.format) + spread + seeds.map(' ({})'.format)
 
 
 def summary_to_markdown(summary: pd.DataFrame) -> str:
-    """Return a summary for people to read, the number of seeds behind each
-    accuracy; a column for variants where there are any.
-    """
+    """Format a summary in Markdown, with a variant column if needed."""
     shown = summary.assign(
         accuracy=_over_seeds(
             summary.accuracy, summary.accuracy_std, summary.seeds
@@ -181,9 +170,7 @@ def summary_to_markdown(summary: pd.DataFrame) -> str:
 
 
 def gains_to_markdown(gained: pd.DataFrame) -> str:
-    """Gains for people to read, a row a setting, the number of seeds behind
-    each; a column for variants where there are any.
-    """
+    """Format gains in Markdown, with a variant column if needed."""
     shared = ['dataset', 'backbone', 'method', 'keep_rate', 'size', 'variant']
     cells = gained.assign(
         text=_over_seeds(gained.gain, gained.gain_std, gained.seeds),
@@ -204,14 +191,10 @@ def gains_to_markdown(gained: pd.DataFrame) -> str:
 
 
 def write_tables(results: list[dict], folder: str | Path) -> list[Path]:
-    """Write the tables of a sweep.
+    """Write the tables of a sweep; each file is replaced in one step.
 
-    Each file is replaced at once, so readers never see half of it.
-
-    Returns:
-        list[Path]: ``runs.csv``, ``summary.csv``, ``summary.md`` and, where
-        there are runs with and without CLC or CLA, ``gains.csv`` and
-        ``gains.md``.
+    Returns the paths: ``runs.csv``, ``summary.csv``, ``summary.md`` and, for
+    runs with and without CLC or CLA, ``gains.csv`` and ``gains.md``.
     """
     runs = to_table(results)
     summary, gained = summarize(runs), gains(runs)

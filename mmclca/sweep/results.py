@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results of cells: one JSON file each, of one config, written at once."""
+"""Result files of cells: one JSON file per cell and config."""
 
 import json
 import warnings
@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 
 from mmclca.checkpoints.identity import digest
 
-# sections that decide what a run learns and how it is tested
-DECIDING = (
+# config sections that affect training and test results
+SECTIONS = (
     'model',
     'train_dataloader',
     'test_dataloader',
@@ -23,27 +23,24 @@ DECIDING = (
     'randomness',
     'custom_hooks',
 )
-# settings within them that change the pace alone
-PACE = ('num_workers', 'persistent_workers', 'pin_memory', 'val_interval')
+# settings in these sections without effect on results
+SPEED = ('num_workers', 'persistent_workers', 'pin_memory', 'val_interval')
 
 
 def config_hash(cfg: dict) -> str:
-    """Return sixteen digits, unlike for configs whose results may differ.
+    """Hash the settings that affect results, as 16 hex digits.
 
-    Of paths only the last part counts: a result holds on other machines,
-    whose data and weights lie elsewhere.
-
-    Args:
-        cfg (Config): The whole config of a run.
+    Only the last component of paths counts, so the hash is the same on other
+    machines.
     """
-    return digest({name: _plain(cfg.get(name)) for name in DECIDING})
+    return digest({name: _plain(cfg.get(name)) for name in SECTIONS})
 
 
 def _plain(value):
     if isinstance(value, dict):
-        # the folder of all sets; other types name that of their own set
+        # its data_root is the shared folder of all datasets
         of_all = value.get('type') == 'mmclca.UltraFGVC'
-        left_out = (*PACE, 'data_root') if of_all else PACE
+        left_out = (*SPEED, 'data_root') if of_all else SPEED
         kept = {k: v for k, v in value.items() if k not in left_out}
         return {str(key): _plain(inner) for key, inner in kept.items()}
     if isinstance(value, list | tuple):
@@ -53,8 +50,8 @@ def _plain(value):
     return value
 
 
-# what every result holds
-KEYS = (
+# keys required in every result
+RESULT_KEYS = (
     *('cell', 'config_hash', 'accuracy', 'gmacs', 'params', 'throughput'),
     *('gradients', 'commit', 'versions', 'machine'),
     *('started', 'finished', 'seconds'),
@@ -62,21 +59,15 @@ KEYS = (
 
 
 def read_result(path: Path, wanted: str = '') -> dict | None:
-    """Read a result; None where there is none, or, with a warning, no whole
-    one.
+    """Read a result; return None if it is missing or, with a warning, invalid.
 
-    Args:
-        path (Path): The file.
-        wanted (str): Hash of the config of the result. Defaults to '', any.
-
-    Raises:
-        ValueError: If it is of another config.
+    Raises a ValueError if the config hash is not ``wanted`` ('' accepts all).
     """
     try:
         result = json.loads(path.read_bytes())
         if not isinstance(result, dict):
             raise ValueError('expected a JSON object')
-        if missing := [key for key in KEYS if result.get(key) is None]:
+        if missing := [key for key in RESULT_KEYS if result.get(key) is None]:
             raise ValueError(f'missing {", ".join(missing)}')
     except FileNotFoundError:
         return None
@@ -93,10 +84,6 @@ def read_result(path: Path, wanted: str = '') -> dict | None:
 
 
 def set_aside(path: Path) -> None:
-    """Give a file a name that nothing has, in the same folder.
-
-    Args:
-        path (Path): The file, of a cell that this process has locked.
-    """
+    """Rename an invalid result of a locked cell to an unused name."""
     names = (path.with_name(f'{path.name}.bad-{n}') for n in count(1))
     path.rename(next(name for name in names if not name.exists()))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run one cell: train, test, and write what came of it."""
+"""Run one cell: train, test, and write the result."""
 
 import json
 import statistics
@@ -17,6 +17,7 @@ from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
 from mmclca.benchmark.memory import peak_so_far
+from mmclca.checkpoints.opening import safe_loading
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.cost import count_config
@@ -27,9 +28,9 @@ from mmclca.utils.provenance import provenance
 from .compose import Cell
 from .results import config_hash, read_result, set_aside
 
-# what a run of a cell comes to
+# outcomes of running a cell
 DONE, TAKEN = 'done', 'skipped, running in another process'
-# a lock of the operating system, which ends with the process that holds it
+# the operating system releases the lock when the process ends
 LOCK = 'cell.lock'
 
 
@@ -41,23 +42,11 @@ def run_cell(
     threads: int,
     keep_checkpoints: bool,
 ) -> str:
-    """Run a cell, unless it is finished or another process has it.
+    """Run a cell unless it is finished or locked by another process.
 
-    What an interrupted run left is gone on from.
-
-    Args:
-        cell (Cell): The cell.
-        cfg (Config): Its config, written to ``<root>/<name>/<hash>``.
-        root (Path): Folder of the sweep.
-        gpu (int): Which GPU to use, where there are any.
-        threads (int): Threads to compute with on the CPU.
-        keep_checkpoints (bool): Whether the last checkpoints stay.
-
-    Returns:
-        str: ``DONE``, there is a result, or ``TAKEN``.
-
-    Raises:
-        ValueError: If there is a result of another config.
+    An interrupted run is resumed. The config is written to
+    ``<root>/<name>/<hash>``. Returns ``DONE`` or, if locked, ``TAKEN``; raises
+    a ValueError if the existing result has another config.
     """
     folder = root / cell.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +54,7 @@ def run_cell(
         lock = FileLock(folder / LOCK).acquire(timeout=0)
     except Timeout:
         return TAKEN
-    with lock:
+    with lock, safe_loading():
         torch.set_num_threads(threads)
         if torch.cuda.is_available():
             torch.cuda.set_device(gpu)
@@ -73,12 +62,12 @@ def run_cell(
     return DONE
 
 
-# what submitit calls where a cluster ends a job before its time
+# submitit calls this to requeue a preempted job
 run_cell.checkpoint = partial(DelayedSubmission, run_cell)
 
 
 def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
-    """Make the result of a cell, unless it is there."""
+    """Measure a cell and write its result, unless the result exists."""
     digest, path = config_hash(cfg), root / f'{cell.name}.json'
     if read_result(path, digest):
         return
@@ -87,9 +76,8 @@ def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
     refuse_links(root, [cell.name])
     folder = root / cell.name / digest
     replace_text(folder / 'config.py', cfg.pretty_text)
-    # reading it imports the modules that it names
+    # reading the file runs its custom imports
     cfg, work_dir = Config.fromfile(folder / 'config.py'), folder / 'work_dir'
-    # only here is it chosen how a cell is measured: all are trained
     result = dict(cell=asdict(cell), **measure_cell(cfg, work_dir))
     replace_text(path, json.dumps(result, indent=1) + '\n')
     if not keep_checkpoints:
@@ -98,14 +86,10 @@ def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
 
 
 def measure_cell(cfg: Config, work_dir: Path) -> dict:
-    """Train and test what a config says.
+    """Train and test a config; return the result without its cell.
 
-    Args:
-        cfg (Config): The config, changed in place.
-        work_dir (Path): For logs and checkpoints, of this config alone.
-
-    Returns:
-        dict: A result but for its cell, ready for JSON.
+    The config is changed in place. The work dir must belong to this config
+    only.
     """
     origin = provenance()
     digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
@@ -133,15 +117,15 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
         **origin,
         started=started.isoformat(timespec='seconds'),
         finished=finished.isoformat(timespec='seconds'),
-        # and of the iterations of before
+        # include the iterations before the resume
         seconds=seconds + sum(_history(runner, 'train/time')[:num_iters]),
-        # of all threads; not of a run that was interrupted
+        # sum over all threads; unknown for a resumed run
         cpu_seconds=None if num_iters else cpu_seconds,
     )
 
 
 def _first_start(work_dir: Path, started: datetime) -> datetime:
-    """Return when a run began, noted at its first part."""
+    """Start time of a run, stored for later resumes."""
     note = work_dir / 'started.txt'
     if note.exists():
         return datetime.fromisoformat(note.read_text())
@@ -150,13 +134,10 @@ def _first_start(work_dir: Path, started: datetime) -> datetime:
 
 
 def throughput(runner: Runner) -> dict[str, float]:
-    """Return images per second of training and of testing.
+    """Images per second in training and in testing.
 
-    Medians over the iterations of the run itself, waiting for data included:
-    other work on the machine counts.
-
-    Args:
-        runner (Runner): A runner that has trained and tested.
+    Medians over the iterations of the run, including data loading and load
+    from other processes.
     """
     loaders = dict(train=runner.train_dataloader, test=runner.test_dataloader)
     return {
@@ -167,11 +148,9 @@ def throughput(runner: Runner) -> dict[str, float]:
 
 
 def gradients(runner: Runner) -> dict:
-    """Read the log of ``GradientStatsHook``: the largest magnitude of all,
-    and by epoch, of all parameters and of its parts.
+    """Largest gradient magnitudes logged by ``GradientStatsHook``.
 
-    Args:
-        runner (Runner): A runner that has trained.
+    ``max`` over the run, ``per_epoch`` maxima, and epoch maxima per part.
     """
     of_part = 'epoch/grad_max_'
     names = runner.message_hub.log_scalars
@@ -185,7 +164,7 @@ def gradients(runner: Runner) -> dict:
 
 
 def _by_epoch(runner: Runner, name: str) -> list[float | None]:
-    """Values with five digits; None where an epoch updated nothing."""
+    """Epoch values with five digits; None for epochs without updates."""
     values = _history(runner, name)
     return [None if isnan(v) else float(f'{v:.5g}') for v in values]
 

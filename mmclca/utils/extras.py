@@ -1,15 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Packages that only parts of this one need."""
+"""Optional packages."""
 
 from importlib.util import find_spec
 
 
 def require(*names: str, extra: str) -> None:
-    """Check that packages are installed.
-
-    Raises:
-        ImportError: Names the missing packages and how to install them.
-    """
+    """Raise ``ImportError`` with the pip command if packages are missing."""
     missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise ImportError(

@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Files: written whole or not at all, read without waiting, and CSV tables.
+"""Write files atomically, read files of users, read and write CSV tables.
 
-No reader finds a file half written, whatever ends the writer. What a user
-names is read without waiting for a pipe or a device. Of a table a spreadsheet
-runs nothing.
+Readers never see a partly written file, even if the writer is killed. Reading
+never blocks on a pipe or a device. Cells never become spreadsheet formulas.
 """
 
 import csv
@@ -24,32 +23,30 @@ fileio = lazy('mmengine.fileio')
 
 MIB = 2**20
 Written = TypeVar('Written')
-# name of a file that is being written: a stem, a number and a suffix
+# name of a file during writing: stem, random number, suffix
 PARTIAL = '.{}.' + '[0-9a-f]' * 32 + '{}'
 
 
 def replace_file(
     path: Path, write: Callable[[Path], Written], sync: bool = True
 ) -> Written:
-    """Write a file under another name, then rename it.
+    """Write a file under a temporary name, then rename it.
 
-    Readers find the whole file or none, on network file systems too, and of
-    many writers each leaves a whole one. Where writing fails, what had the
-    name before keeps it.
+    Readers find the complete file or none, also on network file systems and
+    with several writers. If writing fails, an existing file is kept.
 
     Args:
-        path (Path): The file; its folder is made.
-        write (Callable): Writes to the path that it is given, whose suffix
-            is that of the file.
-        sync (bool): Whether it is on disk before it has its name, as a file
-            must be that outlives the machine's next failure of power.
-            Defaults to True.
+        path (Path): The file; its folder is created.
+        write (Callable): Writes to the path passed to it, which has the
+            suffix of the file.
+        sync (bool): Whether the content is on disk before the file is
+            renamed, to survive a power failure. Defaults to True.
 
     Returns:
-        What ``write`` returned.
+        The result of ``write``.
 
     Raises:
-        OSError: If it cannot be written, as on a full disk.
+        OSError: If writing fails, as on a full disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
@@ -67,15 +64,9 @@ def replace_file(
 
 
 def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
-    """Write bytes to a file; see :func:`replace_file`.
+    """Write bytes to a file, see :func:`replace_file`.
 
-    Args:
-        path (Path): The file.
-        content (bytes): Its content.
-        sync (bool): See there. Defaults to True.
-
-    Raises:
-        OSError: If it cannot be written; names needed and free disk space.
+    An ``OSError`` names the needed and the free disk space.
     """
     try:
         replace_file(path, lambda part: part.write_bytes(content), sync)
@@ -90,22 +81,15 @@ def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a text to a file; see :func:`replace_bytes`.
-
-    Args:
-        path (Path): The file.
-        text (str): Its content.
-    """
+    """Write a text to a file, see :func:`replace_bytes`."""
     replace_bytes(path, text.encode())
 
 
 def remove_partial_files(folder: Path, stem='*', suffix='*') -> None:
-    """Remove the files that killed writers left in a folder.
+    """Remove temporary files of killed writers from a folder.
 
-    Args:
-        folder (Path): The folder, to which no process is writing.
-        stem (str): Pattern of the names without suffix. Defaults to '*'.
-        suffix (str): Pattern of the suffixes. Defaults to '*'.
+    No process may be writing to it. ``stem`` and ``suffix`` are glob patterns
+    of the files.
     """
     for partial in folder.glob(PARTIAL.format(stem, suffix)):
         partial.unlink(missing_ok=True)
@@ -121,11 +105,10 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Open a file to read it.
+    """Open a file for reading.
 
     Raises:
-        OSError: If it cannot be opened, or is a pipe, a device, a socket or a
-            folder.
+        OSError: If it is missing or not a regular file.
     """
     with open(path, 'rb', opener=_open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -135,16 +118,12 @@ def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def _open_at_once(path, flags: int) -> int:
-    # opening a pipe else waits until somebody writes to it
+    # without this flag, opening a pipe blocks until there is a writer
     return os.open(path, flags | getattr(os, 'O_NONBLOCK', 0))
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-    """Read a file, or a URL supported by mmengine.
-
-    Raises:
-        OSError: See :func:`open_file`.
-    """
+    """Read a file, see :func:`open_file`, or a URL supported by mmengine."""
     if '://' in str(path):
         try:
             return fileio.get(path)
@@ -156,13 +135,10 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    """Read the lines of a UTF-8 text, without line breaks.
-
-    A byte order mark is skipped.
+    """Read the lines of a UTF-8 text, without line breaks or byte order mark.
 
     Raises:
-        OSError: See :func:`open_file`.
-        ValueError: If it is in another encoding.
+        ValueError: If the text has another encoding.
     """
     try:
         text = read_bytes(path).decode('utf-8-sig')
@@ -171,28 +147,27 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     return [line.rstrip('\r\n') for line in StringIO(text)]
 
 
-# a spreadsheet computes cells that begin so
+# first characters of spreadsheet formulas
 _SIGNS = ('=', '+', '-', '@', '\t', '\r')
 
 
 def to_cell(value):
-    """Return a value as it is written: before texts like formulas comes a
-    quote."""
+    """Put a quote before a text if a spreadsheet would run it as a formula."""
     return f"'{value}" if _is_formula(value) else value
 
 
 def from_cell(value):
-    """Return a value as it was before :func:`to_cell`."""
+    """Undo :func:`to_cell`."""
     return value[value[0] == "'" :] if _is_formula(value) else value
 
 
 def _is_formula(value) -> bool:
-    # behind quotes, too, so that the way back is clear
+    # quoted texts get another quote, to keep from_cell unambiguous
     return isinstance(value, str) and value.lstrip("'").startswith(_SIGNS)
 
 
 def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
-    """Write a table, in one step."""
+    """Write a table atomically."""
     text = StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerows(map(to_cell, row) for row in rows)
@@ -201,15 +176,10 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
 
 
 def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
-    """Return rows of a table, by the titles in its first one.
-
-    Args:
-        path (str | Path): The table.
-        *columns: Titles that the table must have.
+    """Read the rows of a table as dicts, by the titles in its first row.
 
     Raises:
-        OSError: See :func:`open_file`.
-        ValueError: If a cell is too large or a column is missing.
+        ValueError: If a required column is missing, or a cell is too large.
     """
     try:
         return rows_of(read_bytes(path), *columns)
@@ -218,12 +188,7 @@ def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
 
 
 def rows_of(content: bytes, *columns: str) -> list[dict[str, str]]:
-    """Return rows of the content of a table, see :func:`read_rows`.
-
-    Raises:
-        ValueError: If a cell is too large, with its line, or a column is
-            missing.
-    """
+    """Parse the content of a table, see :func:`read_rows`."""
     text = content.decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
     try:

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Folders that may come from strangers: no entry is reached through a link.
+"""Read and write untrusted folders without following symbolic links.
 
-Archives and repositories keep symbolic links, so a folder that was downloaded
-may hold links to the files of the user.
+Archives and repositories preserve links, so a downloaded folder may contain
+links to private files of the user.
 """
 
 import os
@@ -12,22 +12,17 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-WHOLE = '.whole'  # a complete set of new files, which replaces the old one
-# Windows opens no folders; there, links are looked for before each access
+WHOLE = '.whole'  # complete set of new files, which replaces the old set
+# Windows cannot open folders; there, links are checked before each access
 _HAS_HANDLES = os.open in os.supports_dir_fd
 _FOLDER = os.O_RDONLY | getattr(os, 'O_DIRECTORY', 0)
 _NO_LINK = getattr(os, 'O_NOFOLLOW', 0)
 
 
 def refuse_links(folder: Path, names: Iterable[str]) -> None:
-    """Raise if an entry of a folder, or anything below it, is a link.
+    """Raise ``ValueError`` if an entry, or anything below it, is a link.
 
-    Args:
-        folder (Path): The folder, which may itself be a link.
-        names (Iterable[str]): Names of its entries; absent ones are fine.
-
-    Raises:
-        ValueError: Names the first link.
+    The folder itself may be a link, and entries may be missing.
     """
     for name in names:
         for path in _paths_below(folder / name):
@@ -49,20 +44,16 @@ def _link_error(path: Path) -> ValueError:
 
 
 def is_below(path: str | os.PathLike, folder: Path) -> bool:
-    """Return whether a path, without the links in it, is below a folder."""
+    """Return whether a path, with its links resolved, is below a folder."""
     try:
         inside = Path(os.path.realpath(path))
-    except ValueError:  # it has a null byte
+    except ValueError:  # null byte
         return False
     return inside.is_relative_to(folder.resolve())
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and all that it holds, if it exists.
-
-    Raises:
-        ValueError: If it is a link.
-    """
+    """Remove a folder with its content; raise ``ValueError`` for a link."""
     if folder.is_symlink():
         raise _link_error(folder)
     if folder.is_dir():
@@ -71,9 +62,9 @@ def remove_folder(folder: Path) -> None:
 
 @contextmanager
 def _opened(folder: Path, *names: str) -> Iterator[tuple[Path, int | None]]:
-    """Open a folder in a folder, without following links to it.
+    """Open a subfolder without following links.
 
-    Yields its path, and a handle (None where the platform has none).
+    Yields its path and a handle, None on platforms without handles.
     """
     path = folder.joinpath(*names)
     if not _HAS_HANDLES:
@@ -99,7 +90,7 @@ def read_file(folder: Path, name: str) -> bytes:
     """Read the newest version of a file of a folder.
 
     Raises:
-        OSError: If there is no such file, or it is a pipe or a device.
+        OSError: If it is missing or not a regular file.
         ValueError: If it is a link.
     """
     path = newest(folder, name)
@@ -115,12 +106,12 @@ def read_file(folder: Path, name: str) -> bytes:
 
 
 def newest(folder: Path, name: str) -> Path:
-    """Find the newest version of a file of a folder, which need not exist.
+    """Return the path of the newest version of a file, which may not exist.
 
-    After :func:`replace_files` was killed, that is in the complete set.
+    If :func:`replace_files` was killed, it is in the set of new files.
 
     Raises:
-        ValueError: If it is a link, or behind one.
+        ValueError: If the file or its folder is a link.
     """
     refuse_links(folder, [WHOLE, name])
     new = folder / WHOLE / name
@@ -128,17 +119,18 @@ def newest(folder: Path, name: str) -> Path:
 
 
 def replace_files(folder: Path, files: Path, names: Collection[str]) -> None:
-    """Replace files of a folder together, whatever ends the writer.
+    """Replace several files of a folder atomically, even if killed.
 
     Args:
         folder (Path): The folder.
-        files (Path): A folder in it with the new files, which is removed. An
-            empty file removes the one of its name.
-        names (Collection[str]): All names that the files may have.
+        files (Path): Subfolder with the new files, which is removed. An empty
+            file removes the old file.
+        names (Collection[str]): All possible names of files.
 
     Raises:
-        OSError: If they cannot be moved.
-        ValueError: If the folder holds links or other files in their place.
+        OSError: If the files cannot be moved.
+        ValueError: If the folder contains links, or files of other programs
+            with the same names.
     """
     finish_replacing(folder, names)
     refuse_links(folder, [files.name])
@@ -147,10 +139,10 @@ def replace_files(folder: Path, files: Path, names: Collection[str]) -> None:
 
 
 def finish_replacing(folder: Path, names: Collection[str]) -> None:
-    """Complete a :func:`replace_files` that was killed, before writing.
+    """Complete an interrupted :func:`replace_files`; call before writing.
 
     Raises:
-        ValueError: If the complete set is a link or holds other files.
+        ValueError: If the set of new files is a link or has other files.
     """
     refuse_links(folder, [WHOLE])
     whole = folder / WHOLE
@@ -163,14 +155,14 @@ def finish_replacing(folder: Path, names: Collection[str]) -> None:
             f'{whole / others[0]} was not written by fit; remove it'
         )
     for name in names:
-        with suppress(FileNotFoundError):  # was not replaced
+        with suppress(FileNotFoundError):  # not in the set
             _move(folder, name)
-    with suppress(FileNotFoundError):  # another process was quicker
+    with suppress(FileNotFoundError):  # another process removed it
         whole.rmdir()
 
 
 def _move(folder: Path, name: str) -> None:
-    """Move a file of the complete set into the folder, or remove both."""
+    """Move a new file into the folder; if it is empty, remove both."""
     with _opened(folder) as old, _opened(folder, WHOLE) as new:
         source, target = _at(*new, name), _at(*old, name)
         if os.stat(source, dir_fd=new[1], follow_symlinks=False).st_size:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The endings of image files; a module of its own that imports nothing."""
+"""File name extensions of images, without any import."""
 
 IMAGE_SUFFIXES = (
     *('.png', '.jpg', '.jpeg', '.jpe', '.jfif', '.bmp', '.pgm', '.ppm'),

@@ -5,20 +5,20 @@ from inspect import ismodule
 
 
 class lazy:  # noqa: N801, used like a function
-    """A module, and those below it, imported when something is used first.
+    """Module imported at the first use of one of its names.
 
-    Commands name packages that import torch by it, so that ``--help`` and
-    wrong options answer at once.
+    Commands use it for packages with slow imports, so that ``--help`` and
+    wrong options respond immediately.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str):
-        # progress bars keep the stdout of their import
+        # progress bars keep the standard output at import, so import first
         import mmengine.utils  # noqa: F401
 
-        with redirect_stdout(None):  # mmpretrain prints optional imports
+        with redirect_stdout(None):  # mmpretrain prints missing readers
             module = import_module(self._name)
         if hasattr(module, name) and not ismodule(getattr(module, name)):
             return getattr(module, name)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""One-line messages for refused settings, safe printing, progress bars."""
+"""Print safely, show progress, and validate settings with clear errors."""
 
 import re
 import sys
@@ -15,10 +15,10 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.spinner import Spinner
 
-# bars and spinners vanish and leave standard output and error as they are
+# progress displays are temporary and do not redirect standard streams
 PLAIN = dict(transient=True, redirect_stdout=False, redirect_stderr=False)
-# control characters, characters that change the text direction, and bytes of
-# file names that are not UTF-8
+# control characters, marks of the text direction, and bytes of file names
+# without UTF-8
 _CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
@@ -32,12 +32,7 @@ def printable(text: str) -> str:
 
 
 def print_safe(*lines, file: TextIO | None = None) -> None:
-    """Print lines without control characters, see :func:`printable`.
-
-    Args:
-        *lines: Texts or objects.
-        file (TextIO, optional): Stream. Defaults to None: standard output.
-    """
+    """Print lines without control characters, see :func:`printable`."""
     for line in lines:
         print(printable(str(line)), file=file or sys.stdout, flush=True)
 
@@ -50,10 +45,10 @@ def warn(text: str) -> None:
 def track(
     sequence: Iterable, description: str = '', total: float | None = None
 ) -> Iterable:
-    """Iterate over a sequence with a progress bar and the remaining time.
+    """Iterate over a sequence with a progress bar in a terminal or notebook.
 
-    Without a terminal or notebook nothing is printed. Bars of MMPretrain stay
-    at 0% with current versions of rich.
+    It replaces the bars of MMPretrain, which stay at 0% with current versions
+    of rich.
     """
     # the global console may have been created without a terminal
     console = Console(file=get_console().file)
@@ -68,7 +63,7 @@ def _with_bar(console, sequence, description, total) -> Iterator:
 
 
 def spinner(title: str, file: TextIO) -> Live:
-    """Show a spinner with a title on a terminal, within a context."""
+    """Return a context manager that shows a spinner on a terminal."""
     return Live(Spinner('dots', title), console=Console(file=file), **PLAIN)
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The code, the packages and the machine that made a result."""
+"""Record the code, packages and machine behind a result."""
 
 import platform
 import re
@@ -12,18 +12,16 @@ import torch
 
 from mmclca.version import __version__
 
-# Pillow resizes the images: not every version to the same pixels
+# with Pillow, as versions differ in how they resize images
 PACKAGES = ('mmclca', 'mmpretrain', 'mmcv', 'mmengine', 'timm', 'torch', 'PIL')
 
 
 def provenance() -> dict:
-    """Describe the origin of a result, ready for JSON.
+    """Describe the origin of a result as a dict for JSON.
 
-    Returns:
-        dict: ``commit`` of the checkout, with a plus where files differ from
-        it, and empty where the package is installed elsewhere; ``versions``
-        of Python and of the packages that decide a result; ``machine``, the
-        GPU, or else the CPU and the threads in use.
+    ``commit`` of the checkout ends in a plus if files were changed, and is
+    empty outside a checkout. ``versions`` has Python and the packages with an
+    influence on results, ``machine`` the GPU, or the CPU with its threads.
     """
     versions = {name: import_module(name).__version__ for name in PACKAGES}
     return dict(
@@ -34,7 +32,7 @@ def provenance() -> dict:
 
 
 def versions() -> dict[str, str]:
-    """List the versions of what computes, by common names."""
+    """Return the versions of Python, PyTorch, timm and mmclca."""
     return dict(
         Python=platform.python_version(),
         PyTorch=torch.__version__,
@@ -44,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """Return the name of the CPU, and its architecture."""
+    """Return name and architecture of the CPU."""
     info = Path('/proc/cpuinfo')
     text = info.read_text() if info.exists() else ''
     name = re.search(r'model name\s*: (.+)', text)
@@ -52,7 +50,7 @@ def cpu_name() -> str:
 
 
 def machine_name(device: str) -> str:
-    """Return the name of a GPU, or that of the CPU and its threads in use."""
+    """Return the name of a GPU, or of the CPU with its number of threads."""
     if torch.device(device).type == 'cuda':
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -70,6 +68,6 @@ def _git(folder: Path, *arguments: str) -> str:
     command = ['git', '-C', str(folder), *arguments]
     try:
         run = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:  # no git on this machine
+    except FileNotFoundError:  # git is not installed
         return ''
     return run.stdout.strip()

@@ -9,7 +9,7 @@ import torch
 
 @contextmanager
 def same_random_state() -> Iterator[None]:
-    """Leave the random state of Python, NumPy and PyTorch as it was."""
+    """Restore the random state of Python, NumPy and PyTorch afterwards."""
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng():

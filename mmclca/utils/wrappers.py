@@ -4,8 +4,7 @@ from torch import nn
 
 
 def inner_model(model: nn.Module) -> nn.Module:
-    """Return the model inside what distributes it or augments its test
-    images."""
+    """Return a model without its wrappers for DDP and test augmentation."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model

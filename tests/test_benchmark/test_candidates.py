@@ -26,7 +26,7 @@ def config(cla=False, **backbone):
 
 
 @pytest.mark.parametrize('arch', ['deit-small', 'large'])
-def test_plain_models_are_of_the_same_size(arch):
+def test_plain_vits_have_equal_parameter_counts(arch):
     size = Size.of_arch(arch, 224)
     vit = mmpretrain_vit(size)
     params = [
@@ -38,7 +38,7 @@ def test_plain_models_are_of_the_same_size(arch):
     assert varied(vit, Variant('EViT', 0.5)).reduce_at == layers
 
 
-def test_cost_of_timm_is_what_torch_counts_of_it():
+def test_cost_of_timm_vit_equals_torch_flop_counter():
     timm = timm_vit(TINY)
     counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
     model = build(timm, 'cpu').eval()
@@ -48,7 +48,7 @@ def test_cost_of_timm_is_what_torch_counts_of_it():
     assert timm.cost().flops == counter.get_total_flops() // 2
 
 
-def test_clca_is_cache_and_head():
+def test_clca_adds_cache_and_head():
     size = Size.of_arch('deit-small', 224)
     vit = mmpretrain_vit(size)
     base, clca = (
@@ -62,7 +62,7 @@ def test_clca_is_cache_and_head():
     assert build(base, 'meta').backbone.cache is None
 
 
-def test_models_of_methods():
+def test_varied_candidates_combine_methods_rates_and_clca():
     found = varied_candidates(
         mmpretrain_vit(TINY),
         ['mmpretrain', 'none', 'ToMe', 'ATS'],
@@ -92,7 +92,7 @@ def test_models_of_methods():
         (dict(cla=True, cache=CACHE), 'yes'),
     ],
 )
-def test_config_tells_its_size_and_what_it_has(options, clca):
+def test_candidate_reads_size_and_variant_from_config(options, clca):
     one = of_config('mine', config(**options))
     assert (one.name, one.method, one.clca) == ('mine', 'EViT', clca)
     assert (one.variant.rates, one.reduce_at) == ('0.5/0.25', (1, 2))
@@ -101,21 +101,20 @@ def test_config_tells_its_size_and_what_it_has(options, clca):
     assert shape == (1, 5)
 
 
-def test_branches_are_measured_beside_as_many_layers_in_sequence():
+def test_baseline_has_one_layer_per_parallel_branch():
     one = of_config('mine', classifier(vit(4, branches=2)))
     assert one.size.num_layers == 8
     assert timm_vit(one.size).cost().flops == one.cost().flops
 
 
-def test_images_that_are_not_square():
+def test_candidate_supports_images_that_are_not_square():
     size = of_config('mine', config(img_size=(16, 32))).size
     assert size.pixels == '16 x 32'
     x = torch.zeros(1, 3, 16, 32)
     assert build(timm_vit(size), 'cpu')(x).shape == (1, 5)
 
 
-def test_models_of_other_architectures():
-    """They are compared with a given baseline only."""
+def test_other_architectures_need_a_baseline():
     resnet = dict(
         backbone=dict(type='mmpretrain.ResNet', depth=18),
         head=dict(type='ClsHead'),
@@ -123,14 +122,14 @@ def test_models_of_other_architectures():
     one = of_config('mine', resnet)
     assert (one.size.name, one.size.pixels) == ('ResNet', '224')
     assert one.method == 'mmpretrain'
-    with pytest.raises(ValueError, match='--baseline FILE'):
+    with pytest.raises(ValueError, match='--baseline'):
         varied_candidates(one, ['mmpretrain'], [], [])
     headless = dict(config(), head=None)
     with pytest.raises(ValueError, match='model.head'):
         of_config('mine', headless)
 
 
-def test_a_model_of_timm_by_its_name():
+def test_candidate_supports_timm_models_by_name():
     model = dict(
         type='mmpretrain.TimmClassifier',
         model_name='resmlp_12_224',

@@ -31,7 +31,7 @@ MIB = 2**20
 
 
 def pair():
-    """A result of timm's and one beside it."""
+    """Results of timm's baseline and of a reduced model."""
     plain = Cost((64, 64), flops=6 * 10**9, tokens=[17] * 4)
     fewer = Cost((64, 64), 2 * 10**9, tokens=[17, 10, 7, 5], distances=10**9)
     timm = Result(timm_vit(TINY), plain, [2.0, 4.0, 9.0], 4, 8 * MIB)
@@ -39,9 +39,9 @@ def pair():
     return timm, one
 
 
-def test_ratios_are_those_of_rounds_not_of_medians():
+def test_speed_up_is_the_quartiles_over_rounds():
     timm, one = pair()
-    assert one.speed_up.tolist() == [1.5, 2, 2.5]  # of 1, 2 and 3
+    assert one.speed_up.tolist() == [1.5, 2, 2.5]  # ratios 1, 2 and 3
     record = one.record()
     assert record['images_per_second'] == 4 / 3
     assert (record['gmacs_ratio'], record['efficiency']) == (3, 2 / 3)
@@ -52,7 +52,7 @@ def test_ratios_are_those_of_rounds_not_of_medians():
     assert one.record()['memory_mib'] is one.record()['memory_ratio'] is None
 
 
-def test_table_csv_and_json_say_the_same(tmp_path):
+def test_written_files_contain_the_same_results(tmp_path):
     timm, one = pair()
     assert table_line(one) == (
         '| tiny | EViT | 0.5 | yes | 64 | 10/7/5/5 | 2.00 | 1.00 | 4 | 1.333 '
@@ -81,7 +81,7 @@ def test_table_csv_and_json_say_the_same(tmp_path):
     assert content['setting']['batch'] == 8
 
 
-def test_groups_are_interleaved_with_timm(monkeypatch):
+def test_each_group_is_timed_with_its_baseline(monkeypatch):
     groups = []
     monkeypatch.setattr(comparison, 'AT_ONCE', 1)
 
@@ -107,12 +107,12 @@ def test_groups_are_interleaved_with_timm(monkeypatch):
         'EViT 0.5',
         'EViT 0.5 + CLCA',
     ]
-    # each beside timm of its own rounds
+    # each result refers to the baseline in its own rounds
     assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
 
 
 def run_out(*labels):
-    """A pass of a model, which takes too much memory in some."""
+    """Make a ``step_of`` with passes out of memory for some models."""
 
     def step_of(candidate, setting):
         def step():
@@ -125,7 +125,7 @@ def run_out(*labels):
 
 
 def compare_all():
-    """Labels of the models that are measured, and names of the others."""
+    """Labels of measured models, and names of models out of memory."""
     missing = []
     found = compare(
         {timm_vit(TINY): [varied(VIT, Variant()), *EVIT]},
@@ -139,9 +139,9 @@ def compare_all():
     return labels, [name.removesuffix(' (tiny, 64 px)') for name in missing]
 
 
-def test_a_model_out_of_memory_is_left_out(monkeypatch):
+def test_models_out_of_memory_are_skipped(monkeypatch):
+    """A group without its baseline is skipped as well."""
     monkeypatch.setattr(comparison, 'AT_ONCE', 2)
-    """Without timm there is nothing to compare with."""
     monkeypatch.setattr(comparison, 'step_of', run_out('EViT 0.5'))
     measured = ['timm', 'none', 'EViT 0.5 + CLCA']
     assert compare_all() == (measured, ['EViT 0.5'])
@@ -152,15 +152,15 @@ def test_a_model_out_of_memory_is_left_out(monkeypatch):
 
 
 def grown(model, side, seconds, memory):
-    """A result at a size, beside 1 MiB of weights; GMACs with the pixels."""
+    """Result at an image size, with 1 MiB weights and GMACs ~ pixels."""
     size = replace(model.size, img_size=(side, side))
     cost = Cost((side, side), flops=side**2, tokens=[], params=2**18)
     memory = memory and memory + MIB
     return Result(replace(model, size=size), cost, [seconds], 4, memory)
 
 
-def test_exponents_of_models_of_several_sizes():
-    """One of a single size has none; memory is that beside the weights."""
+def test_exponents_are_fitted_if_there_are_several_sizes():
+    """Memory excludes the weights."""
     results = [grown(EVIT[0], s, 3 * s**4, s**3) for s in (32, 64, 128)]
     results.append(grown(EVIT[1], 64, 1, 1))
     (fitted,) = exponents(results)
@@ -178,7 +178,7 @@ def test_exponents_of_models_of_several_sizes():
     assert row == '| tiny | mmpretrain | 4 | 1.00 | 0.50 |'
 
 
-def test_plot(tmp_path):
+def test_speed_up_is_drawn_for_several_batches(tmp_path):
     timm, one = pair()
     more = [one, replace(one, batch=8)]
     draw_speed_up([timm, *more], tmp_path / 'plot.png')

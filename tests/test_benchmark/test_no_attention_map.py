@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""No reducer falls back to an attention map in memory, unnoticed: by time.
+"""Timing test: no reducer falls back to an explicit attention map.
 
-``test_registered_reducers.py`` looks at the tensors that are made; this one
-at the clock, which sees any other way to be as slow.
+``test_registered_reducers.py`` checks the tensors; the time also reveals
+other slow paths.
 """
 
 import pytest
@@ -15,15 +15,15 @@ from mmclca.models import Variant
 from mmclca.registry import MODELS
 
 pytestmark = pytest.mark.alone
-# many heads of few channels: the map is most of what there is to do
+# with many narrow heads, the attention map dominates the time
 SIZE = Size('32 x 32 patches', (512, 512), 64, 4, 8, 64)
-BOUND = 3.3  # the slowest takes 2.3 times as long, with maps 4.9
+BOUND = 3.3  # ratio 2.3 for the slowest reducer, 4.9 with maps
 SLOW = {toy.__name__: toy for toy in (MaskBySoftmax, MaskFromFirstStage)}
 
 
 @pytest.fixture(scope='module')
 def slow():
-    """Registers reducers that make the map."""
+    """Register reducers with an explicit attention map."""
     for name, toy in SLOW.items():
         MODELS.register_module(name=name, module=toy)
     yield
@@ -33,10 +33,10 @@ def slow():
 
 @pytest.fixture(scope='module')
 def ratios(slow):
-    """Time of a model with each reducer over that of the plain one.
+    """Time with each reducer, relative to the plain model.
 
-    They reduce in the first layer, so that weights and masks that they set
-    are in the attention of the others.
+    Reducing in the first layer applies token weights and masks in the
+    attention of all later layers.
     """
     vit = mmpretrain_vit(SIZE)
     candidates = {'plain': varied(vit, Variant())}
@@ -52,10 +52,10 @@ def ratios(slow):
 
 
 @pytest.mark.parametrize('name', REDUCERS)
-def test_attention_stays_fused(ratios, name):
+def test_reducer_keeps_fused_attention(ratios, name):
     assert ratios[name] < BOUND
 
 
 @pytest.mark.parametrize('name', SLOW)
-def test_a_map_would_be_seen(ratios, name):
+def test_timing_detects_attention_maps(ratios, name):
     assert ratios[name] > BOUND

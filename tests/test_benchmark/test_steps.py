@@ -29,7 +29,7 @@ PLAIN = (varied(VIT, Variant()), VIT, timm_vit(TINY))
 
 
 class Product(nn.Linear):
-    """Remembers the number format that it computed in."""
+    """Linear layer with a record of its output type."""
 
     def forward(self, x):
         out = super().forward(x)
@@ -41,7 +41,7 @@ class Product(nn.Linear):
     'amp, dtype',
     [(None, torch.float32), ('bf16', torch.bfloat16), ('fp16', torch.float16)],
 )
-def test_mixed_precision(amp, dtype):
+def test_inference_step_uses_the_amp_dtype(amp, dtype):
     model = Product(4, 4)
     inference_step(model, torch.zeros(2, 4), Setting(amp=amp))()
     assert model.dtype is dtype
@@ -52,21 +52,21 @@ def test_mixed_precision(amp, dtype):
     [*zip(PLAIN, [None, 'bf16', 'fp16'], strict=True)],
     ids=['none', 'mmpretrain', 'timm'],
 )
-def test_a_training_step_trains(one, amp):
+def test_training_step_lowers_the_loss(one, amp):
     model = build(one, 'cpu').eval()
     before = {key: p.clone() for key, p in model.named_parameters()}
     step = training_step(model, torch.randn(2, 3, 64, 64), Setting(amp=amp))
     assert model.training
     first = step()
     moved = [k for k, p in model.named_parameters() if (p != before[k]).any()]
-    assert moved  # all but where gradients are still zero
+    assert moved
     assert all(param.grad is None for param in model.parameters())
     for _ in range(9):
         last = step()
     assert last < first
 
 
-def test_inference_is_in_evaluation():
+def test_inference_step_uses_evaluation_mode():
     model = build(EVIT, 'cpu')
     images = torch.randn(2, 3, 64, 64)
     logits = inference_step(model, images, Setting())()
@@ -76,8 +76,8 @@ def test_inference_is_in_evaluation():
 
 
 @pytest.mark.slow
-def test_onnx_runtime_runs_the_same_model(monkeypatch):
-    """In float32 up to rounding, with 8-bit products nearly."""
+def test_onnx_steps_return_pytorch_logits(monkeypatch):
+    """float32 is equal up to rounding, int8 approximately."""
     pytest.importorskip('onnxruntime')
     vit = mmpretrain_vit(Size('tiny', (32, 32), 16, 1, 1, 32))
     models = with_onnx([timm_vit(vit.size), vit])[1:]
@@ -87,7 +87,7 @@ def test_onnx_runtime_runs_the_same_model(monkeypatch):
     monkeypatch.setattr(Setting, 'images', lambda *_: images)
     results = []
     for one in models:
-        torch.manual_seed(0)  # of the weights
+        torch.manual_seed(0)  # same weights
         results.append(step_of(one, Setting(batch=2))())
     assert torch.allclose(*results[:2], atol=1e-5)
     both = torch.stack([results[0].flatten(), results[2].flatten()])
@@ -99,7 +99,7 @@ def test_onnx_runtime_runs_the_same_model(monkeypatch):
 @pytest.mark.parametrize(
     'one, train', [(EVIT, False), (EVIT, True), (timm_vit(TINY), True)]
 )
-def test_compiled_as_eager(one, train, monkeypatch):
+def test_compiled_step_equals_eager_step(one, train, monkeypatch):
     seen = []
 
     def compile(function, mode, fullgraph):
@@ -117,19 +117,6 @@ def test_compiled_as_eager(one, train, monkeypatch):
     assert torch.allclose(*results, atol=1e-6)
 
 
-def test_setting_in_words():
-    assert Setting().describe() == (
-        'inference, batch 8, float32, eager, CPU, 1 thread'
-    )
-    assert Setting().describe([1, 4]) == (
-        'inference, batch 1/4, float32, eager, CPU, 1 thread'
-    )
-    setting = Setting('cuda', 2, 128, 'bf16', 'default', True)
-    assert setting.describe() == (
-        'training step, batch 128, bf16, torch.compile (default), GPU'
-    )
-
-
 @pytest.fixture
 def clock(monkeypatch):
     clock = [0.0]
@@ -137,7 +124,7 @@ def clock(monkeypatch):
     return clock
 
 
-def test_turns_medians_and_warm_up(clock):
+def test_timing_interleaves_and_skips_warm_up(clock):
     log = []
 
     def taking(name, *seconds):
@@ -161,7 +148,7 @@ def test_turns_medians_and_warm_up(clock):
 @pytest.mark.skipif(
     not torch.cuda.is_available(), reason='a CUDA device is missing'
 )
-def test_the_clock_of_a_gpu_waits_for_its_work():
+def test_gpu_timing_waits_for_the_gpu():
     x = torch.randn(4096, 4096, device='cuda')
 
     def step(times):

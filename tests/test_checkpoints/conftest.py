@@ -4,28 +4,42 @@ import re
 from unittest.mock import patch
 
 import pytest
+from foreign_models import write
 from golden import golden
 from mmengine.logging import MMLogger
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import WeightSource
 
 
 @pytest.fixture
+def load(tmp_path):
+    """Function to load weights into a model by a file."""
+
+    def load(weights, model, strict=False):
+        path = write(tmp_path / 'weights.pth', weights)
+        load_checkpoint(model, path, strict)
+        return model
+
+    return load
+
+
+@pytest.fixture
 def log(request):
-    """Lines that mmengine logs, by whichever of its loggers."""
+    """Log lines from all mmengine loggers."""
     lines = []
 
     def note(_, record):
         lines.append(record.getMessage())
 
-    MMLogger.get_instance(request.node.nodeid)  # the current one, as new
+    MMLogger.get_instance(request.node.nodeid)  # a new current logger
     with patch.object(MMLogger, 'callHandlers', note):
         yield lines
 
 
 @pytest.fixture
 def report_is_golden(request):
-    """What the loads of a test report is what they reported."""
+    """Compare the load reports in a test with the golden file."""
     told, end = [], WeightSource.end
 
     def note(source):
@@ -41,7 +55,7 @@ def report_is_golden(request):
 
 
 class Trap:
-    """Runs a command when it is unpickled."""
+    """Object that runs a command when unpickled."""
 
     def __init__(self, command):
         self.command = command
@@ -52,7 +66,7 @@ class Trap:
 
 @pytest.fixture
 def sprung(tmp_path):
-    """A file that exists once a trap has run."""
+    """Path of a file created by the trap."""
     return tmp_path / 'sprung'
 
 

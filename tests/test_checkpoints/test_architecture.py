@@ -12,7 +12,7 @@ from mmclca.registry import MODELS
 
 PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}
 SCALED = {'layer_scale_init_value'}
-# heads, and settings beside those of a plain one
+# head count, and settings besides PLAIN
 RELEASED = dict(
     vit_tiny_patch16_224=(3, set()),
     deit3_small_patch16_224=(6, SCALED | {'with_cls_pos'}),
@@ -31,12 +31,12 @@ def weights_of(name):
 
 
 def released(name, **changes):
-    """A file of timm's model, of shapes alone."""
+    """timm weights on the meta device."""
     return name_source(dict(weights_of(name), **changes), f'{name}.pth')
 
 
 @pytest.mark.parametrize('name', RELEASED)
-def test_settings_are_those_of_the_model_in_the_file(name):
+def test_settings_are_inferred_from_shapes(name):
     heads, more = RELEASED[name]
     weights = released(name)
     backbone = backbone_of(weights)
@@ -51,7 +51,7 @@ def test_settings_are_those_of_the_model_in_the_file(name):
     assert len(in_layers) == sum(key.startswith('layers.') for key in own)
 
 
-def test_layers_without_a_bias_are_seen():
+def test_missing_bias_is_detected():
     weights = released('vit_tiny_patch16_224')
     for layer in range(12):
         del weights[f'blocks.{layer}.attn.qkv.bias']
@@ -71,12 +71,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize('name, changes, said', REFUSED)
-def test_other_models_are_refused(name, changes, said):
+def test_weights_are_refused_if_unsupported(name, changes, said):
     with pytest.raises(CheckpointError, match=said):
         backbone_of(released(name, **changes))
 
 
-def test_heads_are_those_of_the_stored_config():
+def test_head_count_is_read_from_the_stored_config():
     arch = dict(embed_dims=128, num_layers=1, feedforward_channels=64)
     backbone = dict(
         type='mmclca.TokenReductionViT',

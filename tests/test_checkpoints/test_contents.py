@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Files of weights are recognized by content, not by ending."""
+"""Recognize the checkpoint format by content."""
 
 import gzip
 import io
@@ -61,9 +61,7 @@ OTHERS = {
 
 @pytest.mark.parametrize('ending', ['pth', 'safetensors', 'npz'])
 @pytest.mark.parametrize('kind', OTHERS)
-def test_file_is_named_in_one_line_if_it_holds_no_weights(
-    kind, ending, tmp_path
-):
+def test_file_is_refused_in_one_line_without_weights(kind, ending, tmp_path):
     path = tmp_path / f'w.{ending}'
     path.write_bytes(OTHERS[kind]())
     with pytest.raises(CheckpointError, match=kind) as error:
@@ -73,9 +71,7 @@ def test_file_is_named_in_one_line_if_it_holds_no_weights(
 
 @pytest.mark.parametrize('ending', ['pth', 'safetensors', 'npz', 'bin', 'x'])
 @pytest.mark.parametrize('data', [pickled(), save({'a': torch.ones(2)})])
-def test_weights_are_read_if_the_ending_is_of_another_format(
-    data, ending, tmp_path
-):
+def test_weights_are_loaded_if_extension_is_wrong(data, ending, tmp_path):
     path = tmp_path / f'w.{ending}'
     path.write_bytes(data)
     assert open_checkpoint(str(path))['a'].tolist() == [1, 1]

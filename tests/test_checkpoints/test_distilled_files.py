@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Files with a distillation token, and models with one."""
+"""Load files and models with a distillation token."""
 
 import pytest
 import torch
 from foreign_models import CACHE, STYLES, images, ours, theirs
-from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import checkpoint_filter_fn
@@ -18,7 +17,7 @@ DISTILLED = dict(
 
 
 def distilled(img_size=32):
-    """timm's, with what DeiT's releases have."""
+    """Distilled timm model with the parts of a DeiT release."""
     options = dict(STYLES['plain'][0], img_size=img_size, patch_size=8)
     model = VisionTransformerDistilled(
         **options, embed_dim=16, depth=3, num_heads=2, mlp_ratio=2
@@ -29,38 +28,32 @@ def distilled(img_size=32):
     return model.double().eval()
 
 
-def load(weights, model, folder):
-    torch.save({'model': weights}, folder / 'weights.pth')
-    load_checkpoint(model, str(folder / 'weights.pth'))
-    return model
-
-
 @pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('size', [(32, 32), (48, 48), (24, 56)])
 @torch.no_grad()
-def test_a_release_computes_what_timm_computes(size, tmp_path):
+def test_distilled_release_equals_timm(size, load):
     weights = distilled().state_dict()
     there = distilled(size)
     there.load_state_dict(checkpoint_filter_fn(dict(weights), there))
-    here = load(weights, ours(img_size=size, **DISTILLED), tmp_path)
+    here = load(weights, ours(img_size=size, **DISTILLED))
     x = images(*size)
     assert (here(x) - there(x)).abs().max() < 1e-12
 
 
-def test_own_files_come_back(tmp_path):
+def test_distilled_checkpoint_is_restored(load):
     saved = ours(img_size=(32, 48), with_cls_pos=False, **DISTILLED)
     again = ours(img_size=(32, 48), with_cls_pos=False, **DISTILLED)
-    load(saved.state_dict(), again, tmp_path)
+    load(saved.state_dict(), again)
     assert all(
         torch.equal(value, saved.state_dict()[name])
         for name, value in again.state_dict().items()
     )
 
 
-def test_rows_without_a_place_are_added_to_the_tokens(tmp_path):
+def test_positions_are_added_to_tokens_without_rows(load):
     weights = distilled().state_dict()
     here = ours(with_cls_pos=False, img_size=48, **DISTILLED)
-    backbone = load(weights, here, tmp_path).backbone
+    backbone = load(weights, here).backbone
     rows = weights['pos_embed']
     expected = weights['dist_token'] + rows[:, 1:2]
     assert torch.equal(backbone.dist_token, expected)
@@ -69,22 +62,22 @@ def test_rows_without_a_place_are_added_to_the_tokens(tmp_path):
     assert torch.equal(backbone.pos_embed, patches[:, 2:])
 
 
-def test_rows_that_a_file_lacks_are_zero(tmp_path):
+def test_missing_position_rows_are_zero(load):
     weights = distilled().state_dict()
     weights['pos_embed'] = weights['pos_embed'][:, 2:]
-    backbone = load(weights, ours(**DISTILLED), tmp_path).backbone
+    backbone = load(weights, ours(**DISTILLED)).backbone
     assert torch.equal(backbone.pos_embed[:, 2:], weights['pos_embed'])
     assert not backbone.pos_embed[:, :2].any()
 
 
 @pytest.mark.parametrize('with_cls_pos', [True, False])
-def test_clr_tokens_start_at_cls(with_cls_pos, tmp_path):
+def test_clr_starts_at_cls_if_distilled(with_cls_pos, load):
     weights = distilled().state_dict()
     cache = dict(CACHE, clr_at_cls=True)
     options = dict(DISTILLED, reduce_at=(1,), cache=cache)
     here = ours(img_size=48, with_cls_pos=with_cls_pos, **options)
     drawn = here.backbone.cache.clr_pos.clone()
-    cache = load(weights, here, tmp_path).backbone.cache
+    cache = load(weights, here).backbone.cache
     assert torch.equal(cache.clr, weights['cls_token'])
     pos = drawn + weights['pos_embed'][:, :1]
     assert torch.equal(cache.clr_pos, pos)
@@ -92,10 +85,10 @@ def test_clr_tokens_start_at_cls(with_cls_pos, tmp_path):
 
 @pytest.mark.parametrize('with_cls_pos', [True, False])
 @torch.no_grad()
-def test_the_token_starts_as_cls_of_a_plain_file(with_cls_pos, tmp_path):
+def test_distillation_token_starts_as_cls(with_cls_pos, load):
     there = theirs()
     here = ours(with_cls_pos=with_cls_pos, **DISTILLED)
-    backbone = load(there.state_dict(), here, tmp_path).backbone
+    backbone = load(there.state_dict(), here).backbone
     x = images(32)
     cls_token, dist_token = backbone(x)[0].chunk(2, dim=1)
     assert torch.equal(cls_token, dist_token)
@@ -103,6 +96,6 @@ def test_the_token_starts_as_cls_of_a_plain_file(with_cls_pos, tmp_path):
 
 
 @pytest.mark.parametrize('size', [32, 48])
-def test_a_distilled_file_is_refused_by_a_plain_model(size, tmp_path):
+def test_distilled_file_is_refused_by_plain_model(size, load):
     with pytest.raises(CheckpointError, match='dist_token is'):
-        load(distilled().state_dict(), ours(img_size=size), tmp_path)
+        load(distilled().state_dict(), ours(img_size=size))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints of other places: addresses, and timm's names."""
+"""Download checkpoints by URL and timm name."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,17 +9,17 @@ import pytest
 import timm
 import torch
 from foreign_models import config, theirs
-from mmengine.runner import load_checkpoint
 from safetensors.torch import save
 
 from mmclca.checkpoints import downloading
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.registry import MODELS
 
 
 class Server(BaseHTTPRequestHandler):
-    """Serves ``files``; a name with ``broken`` stops half-way."""
+    """Server for ``files``; names with ``broken`` stop halfway."""
 
     files: dict = {}
     requests: list = []
@@ -47,7 +47,7 @@ class Server(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """Address of a server; files and requests are those of ``Server``."""
+    """URL of a running ``Server``."""
     for name in ('http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY'):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'cache'))
@@ -62,7 +62,7 @@ def server(tmp_path, monkeypatch):
     server.server_close()
 
 
-def test_download_once(server):
+def test_url_is_downloaded_once(server):
     weights = theirs().state_dict()
     Server.files['/a/model.safetensors'] = save(weights)
     url = f'{server}/a/model.safetensors?download=true'
@@ -73,7 +73,7 @@ def test_download_once(server):
     assert Server.requests == ['GET /a/model.safetensors']
 
 
-def test_same_name_of_two_addresses(server):
+def test_downloads_are_separate_if_names_are_equal(server):
     for i in (1, 2):
         one = {'a': torch.full((1,), float(i))}
         Server.files[f'/{i}/model.safetensors'] = save(one)
@@ -81,8 +81,8 @@ def test_same_name_of_two_addresses(server):
         assert open_checkpoint(f'{server}/{i}/model.safetensors')['a'] == i
 
 
-def test_name_with_a_hash_is_kept(server, tmp_path):
-    """As torch and mmengine keep it: what lies there is not fetched."""
+def test_cached_file_is_used_if_name_has_a_hash(server, tmp_path):
+    """torch and mmengine use the same cache."""
     folder = tmp_path / 'cache' / 'hub' / 'checkpoints'
     folder.mkdir(parents=True)
     torch.save({'a': torch.ones(1)}, folder / 'vit_20220101-0123abcd.pth')
@@ -90,7 +90,7 @@ def test_name_with_a_hash_is_kept(server, tmp_path):
     assert not Server.requests
 
 
-def test_planted_pickle_from_a_server(server, trap, sprung, tmp_path):
+def test_downloaded_code_is_refused(server, trap, sprung, tmp_path):
     torch.save({'model': trap}, tmp_path / 'w.pth')
     Server.files['/w.pth'] = (tmp_path / 'w.pth').read_bytes()
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_planted_pickle_from_a_server(server, trap, sprung, tmp_path):
     assert not sprung.exists()
 
 
-def test_download_that_breaks_off_is_not_kept(server, tmp_path):
+def test_download_is_not_cached_if_incomplete(server, tmp_path):
     data = save({'a': torch.ones(1000)})
     Server.files['/broken.safetensors'] = data
     url = f'{server}/broken.safetensors'
@@ -111,14 +111,14 @@ def test_download_that_breaks_off_is_not_kept(server, tmp_path):
     assert not list(folder.iterdir())
 
 
-def test_no_such_address(server):
+def test_download_error_names_a_remedy(server):
     with pytest.raises(CheckpointError, match='404') as error:
         open_checkpoint(f'{server}/nothing.pth')
     assert 'browser' in str(error.value)
 
 
 def test_only_the_main_process_downloads(server, monkeypatch):
-    """The others wait until the file is there."""
+    """Other processes wait for the file."""
     Server.files['/w.safetensors'] = save({'a': torch.ones(1)})
     url = f'{server}/w.safetensors'
     before = []
@@ -138,7 +138,7 @@ def test_only_the_main_process_downloads(server, monkeypatch):
 
 @pytest.fixture
 def hub(server, tmp_path, monkeypatch):
-    """The server in place of the Hugging Face hub."""
+    """Use the server as Hugging Face hub."""
     pattern = '/{repo_id}/resolve/{revision}/{filename}'
     changes = dict(
         ENDPOINT=server,
@@ -154,7 +154,7 @@ NAME = 'test_vit.r160_in1k'
 
 
 @pytest.mark.parametrize('offline', [True, False])
-def test_timm_name_without_a_network(hub, unplug, offline, monkeypatch):
+def test_timm_fails_at_once_without_network(hub, unplug, offline, monkeypatch):
     unplug()
     monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', offline)
     with pytest.raises(
@@ -168,7 +168,7 @@ def test_timm_name_without_a_network(hub, unplug, offline, monkeypatch):
 
 @pytest.fixture
 def unplug(monkeypatch):
-    """Call it, and nobody answers where the hub was."""
+    """Function to disconnect the hub."""
 
     def unplug():
         nobody = 'http://127.0.0.1:9'
@@ -182,7 +182,7 @@ def unplug(monkeypatch):
     return unplug
 
 
-def test_timm_name_from_the_cache_needs_no_answer(hub, unplug):
+def test_timm_works_offline_if_cached(hub, unplug):
     weights = timm.create_model('test_vit').state_dict()
     Server.files[f'/timm/{NAME}/resolve/main/model.safetensors'] = save(
         weights
@@ -197,10 +197,10 @@ def test_timm_name_from_the_cache_needs_no_answer(hub, unplug):
     'name, close',
     [
         ('deit_tiny_patch16_244', 'deit_tiny_patch16_224.fb_in1k'),
-        ('vit_base_patch16_gap_224', 'vit_base_patch16_'),  # no weights
+        ('vit_base_patch16_gap_224', 'vit_base_patch16_'),  # without weights
     ],
 )
-def test_unknown_timm_name(name, close):
+def test_timm_suggests_names_if_unknown(name, close):
     with pytest.raises(
         CheckpointError, match=f'no pretrained model {name!r}'
     ) as error:

@@ -1,15 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of names, for a backbone that is none of this package's."""
+"""Rename tables, also for a new backbone."""
 
 import pytest
 import torch
 import toy_backbones  # noqa: F401, registers them
-from mmengine.runner import load_checkpoint
 
 from mmclca.checkpoints import families, releases
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import FAMILIES, Family
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.releases import recognize, rename_to_classifier
 from mmclca.registry import MODELS
 
@@ -40,7 +39,7 @@ def toy(channels=24):
 
 
 def foreign(model):
-    """Its weights as others would name them."""
+    """Weights with foreign names."""
     weights = {'teacher_temperature': torch.ones(1)}
     for name, value in model.state_dict().items():
         name = name.removeprefix('backbone.').replace('layers.', 'stage')
@@ -61,7 +60,7 @@ def file(tmp_path):
     return file
 
 
-def test_a_new_backbone_is_a_table_more(file, monkeypatch):
+def test_new_backbone_loads_with_a_table(file, monkeypatch):
     there, here = toy(), toy()
     path = file({'model': foreign(there)})
     with pytest.raises(CheckpointError, match='ToyReducible'):
@@ -76,7 +75,7 @@ def test_a_new_backbone_is_a_table_more(file, monkeypatch):
     load_checkpoint(toy().backbone, path, strict=True)
 
 
-def test_any_backbone_of_the_contract_is_checked(file):
+def test_backbone_is_checked_if_reducible(file):
     path = file(toy(48).state_dict())
     with pytest.raises(CheckpointError, match=r'ToyReducible .* 24'):
         load_checkpoint(toy(), path)
@@ -111,13 +110,13 @@ def test_any_backbone_of_the_contract_is_checked(file):
         (['layers.0.ln1.weight'], 'BARE', ''),
     ],
 )
-def test_a_family_is_known_by_what_a_file_holds(names, family, encoder):
+def test_family_is_recognized_by_names(names, family, encoder):
     known = vars(families.vit) | vars(families.deit)
     assert recognize(names) == (known[family], encoder)
 
 
-def test_heads_of_classes_are_one_in_the_order_of_their_numbers():
-    """Files of some kinds sort by letters: 10 before 2."""
+def test_class_heads_are_stacked_by_number():
+    """Some files are sorted alphabetically: 10 before 2."""
     weights = {'blocks.0.attn.qkv_pos.0.bias': torch.zeros(2)}
     for k in sorted(map(str, range(12))):
         weights[f'head.{k}.weight'] = torch.full((1, 2), float(k))
@@ -129,5 +128,5 @@ def test_heads_of_classes_are_one_in_the_order_of_their_numbers():
     assert [*weights] == ['backbone.layers.0.conv1.bias']
 
 
-def test_names_of_a_classifier_are_nobody_elses():
+def test_own_classifier_is_not_renamed():
     assert recognize(['backbone.layers.0.ln1.weight', 'head.fc.bias']) is None

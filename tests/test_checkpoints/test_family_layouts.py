@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parallel branches, in the layouts that files have.
+"""Load parallel branches in each layout; logits must equal timm.
 
-DeiT's releases hold ``model`` with names of their own, timm's are bare; the
-numbers to reach are those of timm's models. The stem, which timm lacks, is
+DeiT releases have other names under ``model``. The stem, missing in timm, is
 compared with the papers' public code in test_family_parity.py.
 """
 
@@ -11,14 +10,13 @@ import re
 import pytest
 import torch
 from foreign_models import images, ours, theirs, write
-from mmengine.runner import load_checkpoint
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 
 
 def numbered(match):
-    """timm's name of a part of a branch, as DeiT's releases have it."""
+    """Convert the timm name of a branch to a DeiT release."""
     kind, branch, part = match.groups()
     half, end = ('1', '2')[kind == 'ffns'], branch.lstrip('0')
     if part == 'ls.gamma':
@@ -32,7 +30,7 @@ def release(weights):
     return {'model': renamed}
 
 
-LAYOUTS = {  # style, file, and what is in it
+LAYOUTS = {  # style, file name, content
     'timm': ('parallel', 'w.safetensors', dict),
     'timm-pth': ('parallel', 'w.pth', dict),
     'release': ('parallel', 'w.pth', release),
@@ -44,7 +42,7 @@ LAYOUTS = {  # style, file, and what is in it
 @pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('size', [32, 48])
 @pytest.mark.parametrize('layout', LAYOUTS)
-def test_logits_are_those_of_timm(layout, size, tmp_path):
+def test_logits_equal_timm(layout, size, tmp_path):
     style, name, contents = LAYOUTS[layout]
     there = theirs(style)
     path = write(tmp_path / name, contents(there.state_dict()))
@@ -56,8 +54,8 @@ def test_logits_are_those_of_timm(layout, size, tmp_path):
         assert (here(x) - there.double()(x)).abs().max() < 1e-9
 
 
-def test_positions_that_fit_are_not_told_as_resized(tmp_path):
-    """None for CLS, in a backbone that has none for it either."""
+def test_matching_positions_are_not_reported_as_resized(tmp_path):
+    """DeiT III has no CLS position."""
     path = write(tmp_path / 'w.pth', release(theirs('deit3').state_dict()))
     assert not load_trained(ours('deit3', with_cls_pos=False), path).resized
     (line,) = load_trained(ours('deit3'), path).resized
@@ -65,8 +63,8 @@ def test_positions_that_fit_are_not_told_as_resized(tmp_path):
 
 
 @pytest.mark.parametrize('contents', [dict, release])
-def test_any_number_of_branches(contents, tmp_path):
-    """Twelve: the numbers of branches have two digits."""
+def test_twelve_branches_are_loaded(contents, tmp_path):
+    """Twelve branches have numbers with two digits."""
     here = ours(branches=12, depth=1)
     weights = {}
     for name, value in theirs('parallel', depth=1).state_dict().items():
@@ -90,7 +88,7 @@ def test_any_number_of_branches(contents, tmp_path):
         ('plain', dict(branches=2), r'branches\.0\.\S+ is missing'),
     ],
 )
-def test_another_model_is_refused(style, own, reason, tmp_path):
+def test_branches_are_refused_if_number_differs(style, own, reason, tmp_path):
     path = write(tmp_path / 'w.pth', theirs(style).state_dict())
     with pytest.raises(CheckpointError, match=reason):
         load_checkpoint(ours(**own), path)

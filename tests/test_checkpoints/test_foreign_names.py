@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Sets of weights, wrappers, and the names of other libraries."""
+"""Load several sets of weights, wrappers, and other libraries."""
 
 import re
 
@@ -7,7 +7,6 @@ import pytest
 import timm
 import torch
 from foreign_models import images, ours, theirs
-from mmengine.runner import load_checkpoint
 from torchvision.models import VisionTransformer
 
 from mmclca.checkpoints.opening import open_checkpoint
@@ -35,7 +34,7 @@ SETS = {
 
 
 @pytest.mark.parametrize('kind', SETS)
-def test_moving_average_is_taken_if_a_file_has_one(kind, tmp_path, log):
+def test_moving_average_is_chosen(kind, tmp_path, log):
     torch.save(SETS[kind], tmp_path / 'w.pth')
     weights = weights_of(open_checkpoint(str(tmp_path / 'w.pth')))
     assert weights['a'].tolist() == [1, 1]
@@ -66,11 +65,8 @@ def backbone_file(prefix, heads=()):
         *((prefix, ()) for prefix in ('1.', 'model.0.', 'my-net.')),
     ],
 )
-def test_prefix_of_all_names_is_stripped(prefix, heads, tmp_path):
-    path = str(tmp_path / 'w.pth')
-    torch.save(backbone_file(prefix, heads), path)
-    here = ours()
-    load_checkpoint(here, path)
+def test_common_prefix_is_dropped(prefix, heads, load):
+    here = load(backbone_file(prefix, heads), ours())
     wanted = THEIRS['blocks.0.attn.qkv.weight']
     found = here.state_dict()['backbone.layers.0.attn.qkv.weight']
     assert torch.equal(found, wanted)
@@ -80,7 +76,7 @@ def test_prefix_of_all_names_is_stripped(prefix, heads, tmp_path):
 
 @pytest.mark.parametrize('prefix', ['', 'module.', 'model.net.'])
 @pytest.mark.parametrize('bare', [False, True])
-def test_own_names_are_found_behind_a_prefix(prefix, bare, tmp_path):
+def test_own_names_load_behind_a_prefix(prefix, bare, load):
     own = ours().state_dict()
     if bare:
         own = {
@@ -88,25 +84,20 @@ def test_own_names_are_found_behind_a_prefix(prefix, bare, tmp_path):
             for name, value in own.items()
             if name.startswith('backbone.')
         }
-    path = str(tmp_path / 'w.pth')
-    torch.save({prefix + name: 0 * x + 3 for name, x in own.items()}, path)
-    here = ours()
-    load_checkpoint(here, path)
-    values = here.state_dict()
+    weights = {prefix + name: 0 * x + 3 for name, x in own.items()}
+    values = load(weights, ours()).state_dict()
     assert (values['backbone.layers.1.ln1.weight'] == 3).all()
     assert bool((values['head.layers.head.bias'] == 3).all()) != bare
 
 
-def test_teacher_is_taken_if_it_is_next_to_a_student(tmp_path):
+def test_teacher_is_chosen_next_to_a_student(load):
     own = backbone_file('teacher.')
     own |= {k: 0 * v for k, v in backbone_file('student.').items()}
-    torch.save(own, tmp_path / 'w.pth')
-    here = ours()
-    load_checkpoint(here, str(tmp_path / 'w.pth'))
-    assert here.state_dict()['backbone.layers.0.attn.qkv.weight'].any()
+    weights = load(own, ours()).state_dict()
+    assert weights['backbone.layers.0.attn.qkv.weight'].any()
 
 
-def test_heads_are_twelve_if_names_are_of_moco_v3(tmp_path):
+def test_head_count_is_twelve_for_moco_v3(tmp_path):
     options = dict(embed_dim=384, depth=1, num_heads=12, num_classes=0)
     weights = timm.models.VisionTransformer(**options).state_dict()
     for prefix, arch, heads in (
@@ -123,17 +114,14 @@ def test_heads_are_twelve_if_names_are_of_moco_v3(tmp_path):
         assert said == (heads == 6)
 
 
-def computes_the_same(here, there, weights, tmp_path):
-    torch.save(weights, tmp_path / 'w.pth')
-    load_checkpoint(here, str(tmp_path / 'w.pth'))
+@torch.no_grad()
+def check_equal(here, there):
     x = images()
-    with torch.no_grad():
-        assert (here(x) - there(x)).abs().max() < 1e-9
-    return True
+    assert (here(x) - there(x)).abs().max() < 1e-9
 
 
 @pytest.mark.parametrize('old', [False, True])
-def test_model_of_torchvision_computes_the_same(old, tmp_path):
+def test_torchvision_weights_give_equal_logits(old, load):
     there = VisionTransformer(32, 8, 3, 2, 16, 32, num_classes=5).double()
     for parameter in there.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
@@ -142,10 +130,10 @@ def test_model_of_torchvision_computes_the_same(old, tmp_path):
         re.sub(r'(?<=mlp\.)\d', lambda m: names.get(m[0], m[0]), name): value
         for name, value in there.state_dict().items()
     }
-    assert computes_the_same(ours(), there.eval(), weights, tmp_path)
+    check_equal(load(weights, ours()), there.eval())
 
 
-VIT = {  # timm's names, and those of ViT and DINOv2 at Hugging Face
+VIT = {  # names in timm, and in ViT and DINOv2 at Hugging Face
     r'(cls_token|register_tokens)$': (r'embeddings.\1',) * 2,
     'pos_embed$': ('embeddings.position_embeddings',) * 2,
     r'patch_embed\.proj': ('embeddings.patch_embeddings.projection',) * 2,
@@ -171,7 +159,7 @@ CLIP = {
 
 
 def renamed(weights, table, qkv, prefix):
-    """Names of Hugging Face, with query, key and value apart."""
+    """Rename to Hugging Face, with separate query, key and value."""
     found = {}
     for name, value in weights.items():
         for old, new in table.items():
@@ -193,18 +181,16 @@ QKV_NAMES = [
 
 @pytest.mark.parametrize('prefix', ['', 'vit.', 'model.dinov2.'])
 @pytest.mark.parametrize('style, column', [('plain', 0), ('deit3', 1)])
-def test_vit_of_hugging_face_computes_the_same(
-    style, column, prefix, tmp_path
-):
+def test_hugging_face_vit_gives_equal_logits(style, column, prefix, load):
     there = theirs(style)
     table = {name: both[column] for name, both in VIT.items()}
     weights = renamed(there.state_dict(), table, QKV_NAMES, prefix)
     weights[f'{prefix}embeddings.mask_token'] = torch.ones(1)
     weights[f'{prefix}pooler.dense.weight'] = torch.ones(1)
-    assert computes_the_same(ours(style), there, weights, tmp_path)
+    check_equal(load(weights, ours(style)), there)
 
 
-def test_clip_of_hugging_face_computes_the_same(tmp_path):
+def test_hugging_face_clip_gives_equal_features(load):
     there = theirs('clip', num_classes=0)
     parts = [f'self_attn.{part}_proj' for part in 'qkv']
     weights = renamed(there.state_dict(), CLIP, parts, 'vision_model.')
@@ -218,9 +204,5 @@ def test_clip_of_hugging_face_computes_the_same(tmp_path):
     weights[name] = weights[name].flatten()
     here = ours('clip')
     here.head = torch.nn.Identity()
-    torch.save(weights, tmp_path / 'w.pth')
-    load_checkpoint(here, str(tmp_path / 'w.pth'))
-    x = images()
-    with torch.no_grad():
-        found = here.backbone(x)[-1]
-    assert (found - there(x)).abs().max() < 1e-9
+    backbone = load(weights, here).backbone
+    check_equal(lambda x: backbone(x)[-1], there)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Files whose arrays are not what they say: a pointer of the file's choice."""
+"""Refuse arrays with forged object pointers."""
 
 import struct
 import subprocess
@@ -22,7 +22,7 @@ POINTERS = struct.pack('<4Q', *range(0x4141414141414141, 0x4141414141414145))
 
 
 class Forged:
-    """Is pickled as it says."""
+    """Object with a chosen pickle."""
 
     def __init__(self, *parts):
         self.parts = parts
@@ -32,7 +32,7 @@ class Forged:
 
 
 def kind(code, order='|', *state):
-    """A type of numbers, with a state that says otherwise."""
+    """Dtype with a contradicting state."""
     state = state or (None, None, None, -1, -1, 0)
     return Forged(np.dtype, (code, False, True), (3, order, *state))
 
@@ -46,7 +46,7 @@ def array(kind, shape=(4,), data=POINTERS, *rest):
 
 
 def buffer(values):
-    """A log whose numbers are forged."""
+    """History with forged values."""
     log = HistoryBuffer([1.0], [1])
     log._log_history = values
     return log
@@ -106,14 +106,14 @@ def write(folder, path, classes):
 
 
 def write_infinite(folder, path):
-    """Weights whose model gives NaN for every image."""
+    """Write weights for a model with NaN predictions."""
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     loaded['state_dict']['backbone.ln1.weight'][3] = torch.inf
     torch.save(loaded, path)
 
 
 @pytest.mark.parametrize('forged', FORGED)
-def test_it_is_refused_in_one_line(folder, tmp_path, forged):
+def test_forged_array_is_refused_in_one_line(folder, tmp_path, forged):
     path = str(tmp_path / 'evil.pth')
     write(folder, path, FORGED[forged])
     with pytest.raises(CheckpointError, match='evil.pth') as error:
@@ -133,7 +133,7 @@ COMMANDS = [
     f'{DRAW} tiny.py --pretrained FILE --leaves 1 --out a.png',
     'model_converters/publish_model.py FILE published',
 ]
-# a process that crashes ends them all
+# all tools in one process, to detect a crash
 ONE_BY_ONE = """
 import runpy, sys
 tools, codes = sys.argv[1], []
@@ -152,7 +152,7 @@ print(codes)
 def test_no_command_crashes_or_names_classes(folder):
     write(folder, folder / 'evil.pth', FORGED['objects'])
     write_infinite(folder, folder / 'infinite.pth')
-    # publishing copies weights, and does not use them
+    # publishing copies weights without using them
     evil = [line.replace('FILE', 'evil.pth') for line in COMMANDS]
     use = [line.replace('FILE', 'infinite.pth') for line in COMMANDS[:-1]]
     ended = subprocess.run(

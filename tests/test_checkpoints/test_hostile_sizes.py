@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small files that would take all memory or time, or open other files."""
+"""Refuse small files that exhaust memory or time, or open other files."""
 
 import _codecs
 import os
@@ -21,7 +21,7 @@ from mmclca.datasets.batches import dataset_of
 
 @pytest.fixture(scope='module')
 def stored(tmp_path_factory):
-    """A checkpoint that holds its config."""
+    """Checkpoint with config."""
     folder = tmp_path_factory.mktemp('sizes')
     write_tiny(folder)
     return torch.load(folder / 'tiny.pth', weights_only=True)
@@ -33,7 +33,7 @@ def write(stored, path, text, **meta):
     return str(path)
 
 
-CHANGES = {  # a setting, its new value, and what the message names
+CHANGES = {  # setting, new value, term in the error
     'layers': (r'num_layers=\d+', 'num_layers=10000000', 'num_layers'),
     'some layers': (r'num_layers=\d+', 'num_layers=4000', 'larger model'),
     'digits': (r'num_layers=\d+', f'num_layers={"9" * 400}', 'num_layers'),
@@ -51,9 +51,7 @@ CHANGES = {  # a setting, its new value, and what the message names
 
 
 @pytest.mark.parametrize('change', CHANGES)
-def test_stored_config_is_refused_if_weights_do_not_fill_it(
-    stored, tmp_path, change
-):
+def test_stored_config_is_refused_if_model_is_larger(stored, tmp_path, change):
     setting, new, term = CHANGES[change]
     text = re.sub(setting, new, stored['meta']['cfg'], flags=re.DOTALL)
     path = write(stored, tmp_path / 'evil.pth', text)
@@ -64,7 +62,7 @@ def test_stored_config_is_refused_if_weights_do_not_fill_it(
 def test_stored_config_opens_no_dataset(stored, tmp_path):
     secret, fifo = tmp_path / 'secret.txt', tmp_path / 'fifo'
     secret.write_text('a\nb\nc\nd\n')
-    os.mkfifo(fifo)  # a reader waits for ever
+    os.mkfifo(fifo)  # reading would block forever
     files = f"dataset=dict(classes='{secret}', ann_file='{fifo}',"
     text = stored['meta']['cfg'].replace('dataset=dict(', files)
     path = write(stored, tmp_path / 'evil.pth', text, dataset_meta=None)
@@ -76,7 +74,7 @@ def test_stored_config_opens_no_dataset(stored, tmp_path):
 
 
 class Call:
-    """Is pickled as a call."""
+    """Object pickled as a call."""
 
     def __init__(self, *parts):
         self.parts = parts
@@ -95,14 +93,14 @@ BOMBS = dict(
 
 @pytest.mark.parametrize('old', [False, True])
 @pytest.mark.parametrize('bomb', BOMBS)
-def test_pickle_is_refused_if_it_grows(bomb, old, tmp_path):
+def test_pickle_is_refused_if_memory_grows(bomb, old, tmp_path):
     path, zipped = tmp_path / 'evil.pth', not old
     torch.save(BOMBS[bomb], path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(CheckpointError, match=bomb):
         open_checkpoint(str(path))
 
 
-def test_bytes_are_read_as_before(tmp_path):
+def test_bytes_are_loaded(tmp_path):
     values = dict(state_dict={}, a=bytearray(b'a\xff'), b=b'b\xff')
     torch.save(values, tmp_path / 'w.pth')
     found = open_checkpoint(str(tmp_path / 'w.pth'))

@@ -31,7 +31,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize('broken', BROKEN)
-def test_a_broken_checkpoint_is_refused(tmp_path, broken):
+def test_load_trained_refuses_broken_weights(tmp_path, broken):
     here, weights = model(), model().state_dict()
     name, change = BROKEN[broken]
     weights['1.running_mean'] += 7
@@ -45,7 +45,7 @@ def test_a_broken_checkpoint_is_refused(tmp_path, broken):
         assert torch.equal(tensor, before[key]), key
 
 
-def test_a_whole_checkpoint(tmp_path):
+def test_load_trained_fills_all_parameters(tmp_path):
     here, there = model(), model()
     torch.save(there.state_dict(), tmp_path / 'weights.pth')
     before = [parameter.data_ptr() for parameter in here.parameters()]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Weights of others, in every place where mmengine loads a checkpoint."""
+"""Load foreign weights by each loader of mmengine and mmpretrain."""
 
 import argparse
 import pathlib
@@ -11,18 +11,20 @@ import torch
 from foreign_models import CACHE, config, images, ours, release, theirs
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.runner import Runner, load_checkpoint
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
 
 from mmclca.checkpoints import opening, releases
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.opening import safe_loading
+from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
 
 
 @pytest.fixture
 def save(tmp_path):
-    """Save a checkpoint; returns its path."""
+    """Function to save a checkpoint, which returns the path."""
 
     def save(checkpoint, name='weights.pth'):
         path = str(tmp_path / name)
@@ -35,12 +37,12 @@ def save(tmp_path):
 
 def by_hand(cfg, path, work_dir):
     model = MODELS.build(cfg)
-    load_checkpoint(model, path, logger='current')
+    load_checkpoint(model, path)
     return model
 
 
 def load_from(cfg, path, work_dir):
-    runner = Runner(
+    runner = SafeRunner(
         cfg,
         str(work_dir),
         load_from=path,
@@ -54,7 +56,8 @@ def load_from(cfg, path, work_dir):
 def on_classifier(cfg, path, work_dir):
     cfg = dict(cfg, init_cfg=dict(type='Pretrained', checkpoint=path))
     model = MODELS.build(cfg)
-    model.init_weights()
+    with safe_loading():
+        model.init_weights()
     return model
 
 
@@ -62,19 +65,22 @@ def on_backbone(cfg, path, work_dir):
     pretrained = dict(type='Pretrained', checkpoint=path)
     backbone = dict(cfg['backbone'], init_cfg=pretrained)
     model = MODELS.build(dict(cfg, backbone=backbone))
-    model.init_weights()
+    with safe_loading():
+        model.init_weights()
     return model
 
 
 def get_model(cfg, path, work_dir):
-    return mmpretrain.get_model(Config(dict(model=cfg)), pretrained=path)
+    cfg = Config(dict(model=cfg))
+    with safe_loading():
+        return mmpretrain.get_model(cfg, pretrained=path)
 
 
 PLACES = [by_hand, load_from, on_classifier, on_backbone, get_model]
 
 
 def difference(here, there):
-    """Between CLS tokens, and between logits, of ours and timm's."""
+    """Largest differences to timm in CLS token and logits."""
     x = images()
     here = here.double().eval()
     with torch.no_grad():
@@ -86,7 +92,7 @@ def difference(here, there):
 
 @pytest.mark.parametrize('place', PLACES)
 @pytest.mark.parametrize('style', ['plain', 'clip'])
-def test_timm_names_in_every_place(place, style, save, tmp_path):
+def test_timm_weights_load_by_each_loader(place, style, save, tmp_path):
     there = theirs(style)
     path = save(there.state_dict(), 'weights.safetensors')
     here = place(config(style), path, tmp_path / 'work')
@@ -96,8 +102,9 @@ def test_timm_names_in_every_place(place, style, save, tmp_path):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_each_step_is_done_once(place, save, tmp_path, log, monkeypatch):
-    """Opened once, recognized once, renamed once, reported once."""
+def test_file_is_opened_renamed_and_reported_once(
+    place, save, tmp_path, log, monkeypatch
+):
     path = save(theirs().state_dict())
     steps = []
 
@@ -138,7 +145,7 @@ FORMS = dict(
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_forms_of_releases(form, save, tmp_path):
+def test_release_loads_in_each_form(form, save, tmp_path):
     style, name, wrap = FORMS[form]
     there = theirs(style)
     path = save(wrap(there.state_dict()), name)
@@ -146,8 +153,8 @@ def test_forms_of_releases(form, save, tmp_path):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_own_checkpoint_in_every_place(place, save, tmp_path):
-    """A classifier's file, also into a backbone alone."""
+def test_own_checkpoint_loads_by_each_loader(place, save, tmp_path):
+    """A classifier file also loads into a backbone."""
     saved = MODELS.build(config(cla=True))
     for parameter in saved.parameters():
         torch.nn.init.normal_(parameter)
@@ -160,10 +167,10 @@ def test_own_checkpoint_in_every_place(place, save, tmp_path):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_release_of_the_authors(save, log):
-    """best_checkpoint.pth, with all that lies in it beside the weights."""
+def test_release_by_the_clca_authors_loads(save, log):
+    """Load best_checkpoint.pth, with optimizer, scaler and settings."""
     weights = release(theirs())
-    weights['head.weight'] = torch.zeros(1000, 16)  # dead
+    weights['head.weight'] = torch.zeros(1000, 16)  # unused
     weights['head.bias'] = torch.zeros(1000)
     settings = argparse.Namespace(
         model='evit', keep_rate=[0.5], root=pathlib.PosixPath('data'), lr=None
@@ -192,7 +199,7 @@ def test_release_of_the_authors(save, log):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_linear_release_of_the_authors(save):
+def test_release_by_the_clca_authors_loads_without_cla(save):
     there = theirs()
     weights = release(there, cla=False)
     here = ours(reduce_at=(1,), cache=CACHE)
@@ -203,7 +210,7 @@ def test_linear_release_of_the_authors(save):
 
 
 @pytest.mark.parametrize('place', [by_hand, on_classifier])
-def test_new_head_is_reported_and_no_error(place, save, log):
+def test_new_head_is_reported(place, save, log):
     path = save(theirs(num_classes=7).state_dict())
     here = place(config(), path, None)
     said = '\n'.join(log)
@@ -214,7 +221,7 @@ def test_new_head_is_reported_and_no_error(place, save, log):
     assert here.head.layers.head.weight.shape == (5, 16)
 
 
-def test_linear_head_to_cla_head(save, log):
+def test_cla_head_is_new_if_file_has_linear_head(save, log):
     there = theirs()
     path = save(there.state_dict())
     here = by_hand(config(cla=True), path, None)
@@ -226,97 +233,73 @@ def test_linear_head_to_cla_head(save, log):
     assert (here.backbone.cls_token - there.cls_token).abs().max() < 1e-9
 
 
-def test_cla_head_to_linear_head(save, log):
+def test_linear_head_is_new_if_file_has_cla_head(save, log):
     here = by_hand(config(), save({'model': release(theirs())}), None)
     assert 'loaded: head.layers.* (2), backbone.ln1.* (2)' in '\n'.join(log)
     assert here.backbone.ln1.weight.eq(1).all()
 
 
+# our options, timm options, and the reported tensor
 WRONG = dict(
-    width=(
-        dict(dims=32),
-        lambda: theirs().state_dict(),
-        r'cls_token .*\(1, 1, 16\), .* \(1, 1, 32\)',
-    ),
-    deeper_file=(
-        {},
-        lambda: theirs(depth=4).state_dict(),
-        r'layers\.3\.\S+ is ',
-    ),
-    deeper_model=(
-        dict(depth=4),
-        lambda: theirs().state_dict(),
-        r'layers\.3\.\S+ is missing',
-    ),
-    no_qkv_bias=(
-        {},
-        lambda: theirs('miil').state_dict(),
-        r'layers\.0\.attn\.qkv\.bias is missing',
-    ),
-    qkv_bias=(
-        dict(style='miil'),
-        lambda: theirs().state_dict(),
-        r'layers\.0\.attn\.qkv\.bias is ',
-    ),
-    layer_scale=(
-        {},
-        lambda: theirs('deit3').state_dict(),
-        r'layers\.0\.attn\.gamma1\.weight is ',
-    ),
-    pre_norm=(
-        {},
-        lambda: theirs('clip').state_dict(),
-        r'patch_embed\.projection\.bias is missing',
-    ),
+    width=(dict(dims=32), {}, r'cls_token .*\(1, 1, 16\), .* \(1, 1, 32\)'),
+    deeper_file=({}, dict(depth=4), r'layers\.3\.\S+ is '),
+    deeper_model=(dict(depth=4), {}, r'layers\.3\.\S+ is missing'),
+    no_qkv_bias=({}, dict(style='miil'), r'0\.attn\.qkv\.bias is missing'),
+    qkv_bias=(dict(style='miil'), {}, r'layers\.0\.attn\.qkv\.bias is '),
+    layer_scale=({}, dict(style='deit3'), r'0\.attn\.gamma1\.weight is '),
+    pre_norm=({}, dict(style='clip'), r'projection\.bias is missing'),
     registers=(
         {},
-        lambda: theirs(reg_tokens=4, no_embed_class=True).state_dict(),
+        dict(reg_tokens=4, no_embed_class=True),
         'register_tokens is ',
     ),
-    no_cls=(
-        {},
-        lambda: theirs(class_token=False, global_pool='avg').state_dict(),
-        'cls_token is missing',
-    ),
+    no_cls=({}, dict(class_token=False, global_pool='avg'), 'cls_token is mi'),
     patch_size=(
         dict(in_channels=1),
-        lambda: theirs().state_dict(),
+        {},
         r'projection\.weight .*\(16, 3, 8, 8\), .* \(16, 1, 8, 8\)',
     ),
     rectangle=(
         {},
-        lambda: theirs(img_size=(16, 24)).state_dict(),
+        dict(img_size=(16, 24)),
         r'pos_embed .*\(1, 7, 16\), .* \(1, 17, 16\) \(7 rows, 1 ',
     ),
-    another_model=({}, lambda: {'conv.weight': torch.ones(3)}, 'conv.weight'),
-    nothing=({}, dict, 'first keys of the file: none'),
 )
 
 
 @pytest.mark.parametrize('wrong', WRONG)
-def test_what_does_not_fit_is_an_error(wrong, save):
-    options, weights, says = WRONG[wrong]
-    weights = weights()
+def test_weights_are_refused_if_architecture_differs(wrong, save):
+    options, there, says = WRONG[wrong]
+    weights = theirs(**there).state_dict()
     path = save(weights)
     with pytest.raises(CheckpointError, match=says) as error:
         by_hand(config(**options), path, None)
-    assert str(path) in str(error.value)
-    assert 'TokenReductionViT' in str(error.value)
-    for key in list(weights)[:6]:  # the keys of the file, not renamed
-        assert key in str(error.value)
+    for name in (path, 'TokenReductionViT', *list(weights)[:6]):
+        assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    'weights, says',
+    [
+        ({'conv.weight': torch.ones(3)}, 'conv.weight'),
+        ({}, 'first keys of the file: none'),
+    ],
+)
+def test_weights_are_refused_if_they_are_of_no_vit(weights, says, save):
+    with pytest.raises(CheckpointError, match=says):
+        by_hand(config(), save(weights), None)
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_what_does_not_fit_is_an_error_everywhere(place, save, tmp_path):
-    options, weights, _ = WRONG['width']
-    path = save(weights())
+def test_weights_are_refused_by_each_loader(place, save, tmp_path):
+    path = save(theirs().state_dict())
     with pytest.raises(CheckpointError, match=re.escape(path)):
-        place(config(**options), path, tmp_path / 'work')
+        place(config(dims=32), path, tmp_path / 'work')
 
 
 @pytest.mark.parametrize('strict', [True, False])
 @pytest.mark.parametrize('clca', [False, True])
-def test_plain_torch(strict, clca):
+def test_load_state_dict_renames(strict, clca):
     there = theirs()
     here = ours(**(dict(reduce_at=(1,), cache=CACHE) if clca else {}))
     keys = here.load_state_dict(there.state_dict(), strict=strict)
@@ -327,14 +310,14 @@ def test_plain_torch(strict, clca):
         assert max(difference(here, there)) < 1e-9
 
 
-def test_plain_torch_in_a_wrapper():
+def test_load_state_dict_renames_in_a_wrapper():
     there, here = theirs(), ours()
     weights = wrapped(there.state_dict())
     torch.nn.DataParallel(here).load_state_dict(weights)
     assert max(difference(here, there)) < 1e-9
 
 
-def test_plain_torch_is_as_strict_as_ever():
+def test_load_state_dict_is_strict():
     here = ours()
     with pytest.raises(RuntimeError, match=r'layers\.3\.ln1\.weight'):
         here.load_state_dict(theirs(depth=4).state_dict())
@@ -346,14 +329,14 @@ def test_plain_torch_is_as_strict_as_ever():
     assert here.backbone.cls_token.eq(1).all()
 
 
-def test_loading_leaves_the_weights_of_the_caller_alone():
+def test_load_state_dict_keeps_the_given_weights():
     weights = theirs().state_dict()
     before = list(weights)
     ours(reduce_at=(1,), cache=CACHE).load_state_dict(weights)
     assert list(weights) == before
 
 
-def test_test_time_augmentation(save, tmp_path):
+def test_weights_load_into_a_tta_model(save, tmp_path):
     there = theirs()
     wrapper = dict(type='mmpretrain.AverageClsScoreTTA', module=config())
     path = save(there.state_dict())
@@ -362,7 +345,7 @@ def test_test_time_augmentation(save, tmp_path):
 
 
 class Noise(torch.utils.data.Dataset):
-    """Eight images of noise, the same in each epoch."""
+    """Eight fixed images of noise."""
 
     metainfo = dict(classes=('a', 'b'))
 
@@ -381,7 +364,7 @@ def _generator(i):
 
 
 def train(work_dir, max_epochs, **options):
-    runner = Runner(
+    runner = SafeRunner(
         config(cla=True),
         str(work_dir),
         train_dataloader=dict(
@@ -403,7 +386,7 @@ def train(work_dir, max_epochs, **options):
     return runner
 
 
-def test_resuming_is_as_never_having_stopped(save, tmp_path):
+def test_resumed_run_equals_uninterrupted_run(save, tmp_path):
     weights = save(theirs().state_dict())
     whole = train(tmp_path / 'whole', 3, load_from=weights)
     train(tmp_path / 'part', 2, load_from=weights)
@@ -421,11 +404,11 @@ def test_resuming_is_as_never_having_stopped(save, tmp_path):
         assert len(part_[0]) == 6
         assert (whole_[0] == part_[0]).all() and (whole_[1] == part_[1]).all()
     average, live = last[0]['state_dict'], last[0]['ema_state_dict']
-    name = 'backbone.cache.clr'  # mmengine saves them under swapped names
+    name = 'backbone.cache.clr'  # mmengine swaps the names
     assert not torch.equal(average[name], live[f'module.{name}'])
 
 
-def test_ema_starts_from_a_bare_state_dict(save, tmp_path):
+def test_ema_starts_from_bare_weights(save, tmp_path):
     weights = theirs().state_dict()
     runner = train(tmp_path, 0, load_from=save(weights))
     ema = next(h for h in runner.hooks if type(h).__name__ == 'EMAHook')

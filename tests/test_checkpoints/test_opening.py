@@ -1,29 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Opening of checkpoint files, and what is refused."""
+"""Open checkpoint files, and refuse unsafe ones."""
 
 import argparse
 import pathlib
 import pickle
 import struct
 import zipfile
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from foreign_models import config, theirs
-from mmengine.config import ConfigDict
+from mmengine.config import Config, ConfigDict
 from mmengine.logging import HistoryBuffer
-from mmengine.runner import Runner, load_checkpoint
-from mmengine.runner.checkpoint import CheckpointLoader
+from mmpretrain import get_model
 from safetensors.torch import save_file
 from torch import _weights_only_unpickler
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.opening import open_checkpoint, safe_loading
+from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
-
-open_checkpoint = CheckpointLoader.load_checkpoint
-
 
 PLANTED = dict(
     alone=lambda trap: trap,
@@ -53,7 +53,7 @@ def _history(trap):
 @pytest.mark.parametrize(
     'name', ['w.pth', 'w.pt', 'w.pth.tar', 'w.bin', 'w', 'old.pth']
 )
-def test_planted_pickle_is_refused_and_not_run(
+def test_planted_code_is_refused_and_not_run(
     planted, name, trap, sprung, tmp_path
 ):
     path = tmp_path / name
@@ -67,34 +67,38 @@ def test_planted_pickle_is_refused_and_not_run(
     assert not sprung.exists()
 
 
-def test_a_text_that_resuming_would_run_is_dropped(tmp_path):
-    meta = dict(config='import os', cfg='a = 1', epoch=1)  # mmengine's keys
+def test_executable_config_is_dropped(tmp_path):
+    meta = dict(config='import os', cfg='a = 1', epoch=1)  # keys of mmengine
     path = str(tmp_path / 'w.pth')
     torch.save(dict(meta=meta, state_dict=theirs().state_dict()), path)
     assert open_checkpoint(path)['meta'] == dict(cfg='a = 1', epoch=1)
 
 
-def test_planted_pickle_is_refused_where_models_are_loaded(
-    trap, sprung, tmp_path
-):
+def test_planted_code_is_refused_by_all_loaders(trap, sprung, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(PLANTED['in_args'](trap), path)
     pretrained = dict(type='Pretrained', checkpoint=path)
-    runner = Runner(
+    backbone = dict(config()['backbone'], init_cfg=pretrained)
+    runner = SafeRunner(
         config(),
         str(tmp_path / 'work'),
         load_from=path,
         default_scope='mmpretrain',
     )
-    for load in (
+    own = (
         partial(load_checkpoint, MODELS.build(config()), path),
-        MODELS.build(dict(config(), init_cfg=pretrained)).init_weights,
-        MODELS.build(
-            dict(config()['backbone'], init_cfg=pretrained)
-        ).init_weights,
         runner.load_or_resume,
+    )
+    by_mmengine = (
+        MODELS.build(dict(config(), init_cfg=pretrained)).init_weights,
+        MODELS.build(backbone).init_weights,
+        partial(get_model, Config(dict(model=config())), pretrained=path),
+    )
+    for load, context in (
+        *((load, nullcontext()) for load in own),
+        *((load, safe_loading()) for load in by_mmengine),
     ):
-        with pytest.raises(CheckpointError, match='is refused'):
+        with context, pytest.raises(CheckpointError, match='is refused'):
             load()
     assert not sprung.exists()
 
@@ -108,7 +112,7 @@ def string(text):
 
 
 def pickle_through_getattr(command):
-    """Reaches os.system from torch's own functions with ``getattr`` alone."""
+    """Pickle that reaches os.system from torch with ``getattr``."""
 
     def attribute(owner, name):
         return name_of('builtins', 'getattr') + owner + string(name) + b'\x86R'
@@ -124,7 +128,7 @@ def pickle_through_getattr(command):
 
 
 def rewrite(path, new, change):
-    """Save a checkpoint anew with another pickle in it."""
+    """Copy a checkpoint with another pickle."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(new, 'w') as file:
         for name in old.namelist():
             data = old.read(name)
@@ -132,7 +136,7 @@ def rewrite(path, new, change):
             file.writestr(name, change(data) if is_pickle else data)
 
 
-def test_getattr_of_mmengines_list_is_no_way_in(sprung, tmp_path):
+def test_getattr_is_refused(sprung, tmp_path):
     empty, path = tmp_path / 'empty.pth', str(tmp_path / 'trap.pth')
     torch.save({}, empty)
     data = pickle_through_getattr(f'touch {sprung}')
@@ -140,7 +144,7 @@ def test_getattr_of_mmengines_list_is_no_way_in(sprung, tmp_path):
     with pytest.raises(CheckpointError, match='getattr'):
         open_checkpoint(path)
     assert not sprung.exists()
-    # the trap is a live one
+    # the trap works without the check
     allowed = torch.serialization.safe_globals([getattr, HistoryBuffer])
     with allowed, pytest.raises(AttributeError):
         torch.load(path, weights_only=True)
@@ -148,7 +152,7 @@ def test_getattr_of_mmengines_list_is_no_way_in(sprung, tmp_path):
 
 
 @pytest.mark.parametrize('protocol', [4, 5])
-def test_what_pickle_wrote_is_not_called_cut_short(protocol, tmp_path):
+def test_file_of_pickle_dump_is_not_called_incomplete(protocol, tmp_path):
     path = tmp_path / 'w.pth'
     with path.open('wb') as file:
         pickle.dump({'model': torch.ones(1)}, file, protocol)
@@ -158,7 +162,7 @@ def test_what_pickle_wrote_is_not_called_cut_short(protocol, tmp_path):
     assert 'state dict' in str(error.value)
 
 
-def test_what_is_no_weights_but_harmless_is_read(tmp_path):
+def test_harmless_metadata_is_loaded(tmp_path):
     meta = dict(
         path=pathlib.Path('data/leaves'),
         args=argparse.Namespace(lr=1e-4, blocks=(3, 6)),
@@ -179,7 +183,7 @@ def test_what_is_no_weights_but_harmless_is_read(tmp_path):
         assert type(read[name]) is type(meta[name])
 
 
-def test_arrays_of_numpy_1_are_read(tmp_path):
+def test_arrays_are_loaded_if_saved_by_numpy_1(tmp_path):
     path, old = tmp_path / 'w.pth', str(tmp_path / 'old.pth')
     torch.save({'state_dict': {}, 'meta': np.arange(3)}, path)
     rewrite(
@@ -188,7 +192,7 @@ def test_arrays_of_numpy_1_are_read(tmp_path):
     assert open_checkpoint(old)['meta'].tolist() == [0, 1, 2]
 
 
-def test_file_of_a_gpu_opens_without_one(tmp_path):
+def test_gpu_checkpoint_opens_on_the_cpu(tmp_path):
     path, new = tmp_path / 'w.pth', str(tmp_path / 'gpu.pth')
     torch.save({'a': torch.ones(1)}, path)
     rewrite(
@@ -197,7 +201,7 @@ def test_file_of_a_gpu_opens_without_one(tmp_path):
     assert open_checkpoint(new)['a'].device.type == 'cpu'
 
 
-def test_list_of_safe_names_is_not_left_behind(tmp_path):
+def test_safe_names_are_restored(tmp_path):
     before = set(_weights_only_unpickler._get_safe_globals())
     torch.save({}, tmp_path / 'w.pth')
     open_checkpoint(str(tmp_path / 'w.pth'))
@@ -206,7 +210,7 @@ def test_list_of_safe_names_is_not_left_behind(tmp_path):
 
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors'])
 @pytest.mark.parametrize('share', [0, 0.01, 0.5, 0.99])
-def test_truncated_file(name, share, tmp_path):
+def test_file_is_refused_if_truncated(name, share, tmp_path):
     path = tmp_path / name
     weights = theirs().state_dict()
     (save_file if 'safe' in name else torch.save)(weights, path)
@@ -217,16 +221,8 @@ def test_truncated_file(name, share, tmp_path):
     assert f'{path} ({len(data)} bytes)' in str(error.value)
 
 
-@pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w.bin'])
-def test_text_file(name, tmp_path):
-    path = tmp_path / name
-    path.write_text('version https://git-lfs.github.com/spec/v1\n')
-    with pytest.raises(CheckpointError, match='LFS'):
-        open_checkpoint(str(path))
-
-
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors', 'w'])
-def test_folder_and_missing_file(name, tmp_path):
+def test_path_is_refused_if_missing_or_folder(name, tmp_path):
     path = tmp_path / name
     with pytest.raises(FileNotFoundError, match=f'{path} does not exist'):
         open_checkpoint(str(path))
@@ -244,14 +240,16 @@ def test_folder_and_missing_file(name, tmp_path):
         ({'loss': {'a': torch.ones(1)}}, 'loss;'),
     ],
 )
-def test_no_dict_of_tensors(checkpoint, said, tmp_path):
+def test_checkpoint_is_refused_without_dict_of_tensors(
+    checkpoint, said, tmp_path
+):
     path = str(tmp_path / 'w.pth')
     torch.save(checkpoint, path)
     with pytest.raises(CheckpointError, match=f'w.pth.* {said}'):
         open_checkpoint(path)
 
 
-def test_home_folder(tmp_path, monkeypatch):
+def test_home_folder_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     torch.save({'a': torch.ones(1)}, tmp_path / 'w.pth')
     assert open_checkpoint('~/w.pth')['a'] == 1

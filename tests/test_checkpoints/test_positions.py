@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Positions and CLR tokens, as they arrive in a model."""
+"""Adapt positions and CLR tokens to a model."""
 
 import pytest
 import torch
@@ -12,7 +12,6 @@ from foreign_models import (
     release,
     theirs,
 )
-from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.vision_transformer import checkpoint_filter_fn
 
@@ -27,20 +26,14 @@ NO_CLS = dict(
 
 
 @pytest.fixture
-def load(tmp_path):
-    """Save weights, load them into a model, return its backbone."""
-
-    def load(weights, model):
-        torch.save(weights, tmp_path / 'weights.pth')
-        load_checkpoint(model, str(tmp_path / 'weights.pth'))
-        return model.backbone
-
-    return load
+def load(load):
+    """Function to load weights into a model, which returns the backbone."""
+    return lambda weights, model: load(weights, model).backbone
 
 
 @pytest.mark.parametrize('style', ['plain', 'deit3'])
 @pytest.mark.parametrize('size', [(48, 48), (24, 24), (40, 64), (16, 64)])
-def test_another_size_computes_what_timm_computes(load, style, size):
+def test_resized_positions_equal_timm(load, style, size):
     weights = theirs(style).state_dict()
     there = theirs(style, img_size=size)
     there.load_state_dict(checkpoint_filter_fn(dict(weights), there))
@@ -51,7 +44,7 @@ def test_another_size_computes_what_timm_computes(load, style, size):
         assert (here(x) - there(x)).abs().max() < 1e-9
 
 
-def test_resizing_is_in_float32_with_antialias(load):
+def test_positions_are_resized_in_float32_with_antialias(load):
     pos = torch.randn(1, 17, 16, dtype=torch.float64)
     weights = dict(theirs().state_dict(), pos_embed=pos)
     backbone = load(weights, ours(img_size=(24, 48)))
@@ -61,14 +54,14 @@ def test_resizing_is_in_float32_with_antialias(load):
 
 
 @pytest.mark.parametrize('size', [32, (16, 64)])
-def test_as_many_positions_stay_as_they_are(load, size):
+def test_positions_are_kept_if_count_matches(load, size):
     pos = torch.randn(1, 17, 16, dtype=torch.float64)
     weights = dict(theirs().state_dict(), pos_embed=pos)
     assert torch.equal(load(weights, ours(img_size=size)).pos_embed, pos)
 
 
-def test_cls_and_square_are_not_taken_for_a_rectangle(load):
-    """7 x 7 patches and CLS are 50 rows, but no 5 x 10 patches."""
+def test_square_grid_is_preferred_if_file_has_cls(load):
+    """50 rows are CLS and 7 x 7 patches, not 5 x 10 patches."""
     pos = torch.randn(1, 50, 16, dtype=torch.float64)
     weights = dict(theirs(img_size=56).state_dict(), pos_embed=pos)
     backbone = load(weights, ours(img_size=(40, 80)))
@@ -79,8 +72,8 @@ def test_cls_and_square_are_not_taken_for_a_rectangle(load):
 @pytest.mark.parametrize(
     'options', [dict(with_cls_pos=False), NO_CLS], ids=['no row', 'no CLS']
 )
-def test_own_rectangle_without_a_row_for_cls_stays_as_it_is(load, options):
-    """5 x 10 patches are 50 rows, but no CLS and 7 x 7 patches."""
+def test_own_rectangle_is_kept_without_cls_row(load, options):
+    """50 rows are 5 x 10 patches, not CLS and 7 x 7 patches."""
     saved = ours(img_size=(40, 80), **options)
     for parameter in saved.parameters():
         torch.nn.init.normal_(parameter)
@@ -89,8 +82,8 @@ def test_own_rectangle_without_a_row_for_cls_stays_as_it_is(load, options):
         assert torch.equal(value, saved.backbone.state_dict()[name]), name
 
 
-def test_cls_and_square_of_others_without_a_row_for_cls(load):
-    """The same 50 rows under the name that timm gives them."""
+def test_cls_row_is_added_to_token_if_file_is_foreign(load):
+    """The same 50 rows with the timm name."""
     weights = theirs(img_size=56).state_dict()
     backbone = load(weights, ours(img_size=(40, 80), with_cls_pos=False))
     expected = resample_abs_pos_embed(weights['pos_embed'], (5, 10))[:, 1:]
@@ -99,8 +92,8 @@ def test_cls_and_square_of_others_without_a_row_for_cls(load):
     assert torch.equal(backbone.cls_token, cls_token)
 
 
-def test_rectangle_is_not_taken_for_a_square_without_cls(load):
-    """4 x 6 patches and CLS are 25 rows, but no 5 x 5 patches."""
+def test_rectangle_is_refused_by_square_model(load):
+    """25 rows are CLS and 4 x 6 patches, not 5 x 5 patches."""
     saved = ours(img_size=(32, 48))
     for weights in (saved.state_dict(), saved.backbone.state_dict()):
         with pytest.raises(CheckpointError, match='25 rows'):
@@ -108,7 +101,7 @@ def test_rectangle_is_not_taken_for_a_square_without_cls(load):
 
 
 @pytest.mark.parametrize('size', [32, 48])
-def test_deit3_of_mmpretrain_has_no_row_for_cls(load, size):
+def test_mmpretrain_deit3_loads_without_cls_row(load, size):
     vit = dict(backbone_config(), type='DeiT3')
     cfg = dict(type='ImageClassifier', backbone=vit, head=HEAD)
     there = MODELS.build(cfg).double()
@@ -121,7 +114,7 @@ def test_deit3_of_mmpretrain_has_no_row_for_cls(load, size):
     assert not backbone.pos_embed[:, 0].any()
 
 
-def test_cls_of_the_file_without_cls_in_the_model(load):
+def test_cls_row_is_dropped_if_model_has_no_cls(load):
     weights = theirs().state_dict()
     here = ours(img_size=48, **NO_CLS)
     expected = resample_abs_pos_embed(weights['pos_embed'], (6, 6))[:, 1:]
@@ -130,7 +123,7 @@ def test_cls_of_the_file_without_cls_in_the_model(load):
 
 @pytest.mark.parametrize('num_clr', [1, 2])
 @pytest.mark.parametrize('size', [32, 48, (40, 64)])
-def test_clr_rows_of_the_authors(load, num_clr, size):
+def test_clr_rows_by_the_authors_become_clr_pos(load, num_clr, size):
     there = theirs()
     weights = release(there, num_clr)
     here = ours(cla=True, img_size=size, cache=dict(CACHE, num_tokens=num_clr))
@@ -143,14 +136,14 @@ def test_clr_rows_of_the_authors(load, num_clr, size):
     assert torch.equal(backbone.cache.clr_pos, new)
 
 
-def test_clr_rows_without_a_cache_are_left_out(load):
+def test_clr_rows_are_dropped_without_cache(load):
     there = theirs()
     backbone = load(release(there, 2, cla=False), ours(img_size=48))
     expected = resample_abs_pos_embed(there.state_dict()['pos_embed'], (6, 6))
     assert torch.equal(backbone.pos_embed, expected)
 
 
-def test_authors_without_positions_for_clr(load):
+def test_clr_pos_is_zero_if_file_has_no_rows(load):
     there = theirs('deit3')
     weights = dict(there.state_dict(), clr=torch.randn(1, 1, 16).double())
     backbone = load(weights, ours('deit3', reduce_at=(1,), cache=CACHE))
@@ -160,9 +153,7 @@ def test_authors_without_positions_for_clr(load):
 
 
 @pytest.mark.parametrize('size, num_clr', [(16, 2), (32, 6)])
-def test_own_grid_goes_before_cls_and_clr_of_a_smaller_one(
-    load, size, num_clr
-):
+def test_own_grid_is_preferred_to_cls_and_clr_rows(load, size, num_clr):
     """4 rows are 2 x 2 patches, not CLS, 2 CLR tokens and one patch."""
     there = theirs('deit3', img_size=size)
     weights = dict(there.state_dict(), clr=torch.ones(1, num_clr, 16))
@@ -174,20 +165,22 @@ def test_own_grid_goes_before_cls_and_clr_of_a_smaller_one(
     assert not backbone.cache.clr_pos.any()
 
 
+@pytest.mark.parametrize('clr_at_cls', [False, True])
 @pytest.mark.parametrize('num_clr', [1, 3])
-def test_new_clr_are_copies_of_cls(load, num_clr):
+def test_new_clr_is_copied_from_cls(load, num_clr, clr_at_cls):
     there = theirs()
-    cache = dict(CACHE, num_tokens=num_clr)
+    cache = dict(CACHE, num_tokens=num_clr, clr_at_cls=clr_at_cls)
     here = ours(reduce_at=(1,), cache=cache)
     drawn = here.backbone.cache.clr_pos.clone()
+    assert 0.01 < drawn.std() < 0.03
     cache = load(there.state_dict(), here).cache
     assert torch.equal(cache.clr, there.cls_token.expand(1, num_clr, 16))
-    assert torch.equal(cache.clr_pos, drawn)
-    assert 0.01 < drawn.std() < 0.03
+    added = there.pos_embed[:, :1] if clr_at_cls else 0
+    assert torch.equal(cache.clr_pos, drawn + added)
 
 
 @pytest.mark.parametrize('clr_at_cls', [False, True])
-def test_positions_of_new_clr_are_zero_where_cls_has_none(load, clr_at_cls):
+def test_new_clr_pos_is_zero_if_cls_has_no_position(load, clr_at_cls):
     cache = dict(CACHE, clr_at_cls=clr_at_cls)
     here = ours('deit3', reduce_at=(1,), cache=cache)
     assert here.backbone.cache.clr_pos.any()
@@ -195,31 +188,17 @@ def test_positions_of_new_clr_are_zero_where_cls_has_none(load, clr_at_cls):
     assert not cache.clr_pos.any()
 
 
-def test_positions_of_new_clr_are_drawn_beside_a_cls_row_of_zeros(load):
-    """MAE and MoCo v3 have a position for CLS, which is zero."""
+def test_new_clr_pos_is_random_if_cls_row_is_zero(load):
+    """In MAE and MoCo v3 the CLS position is zero."""
     weights = theirs().state_dict()
     weights['pos_embed'][:, 0] = 0
     here = ours(reduce_at=(1,), cache=CACHE)
     assert load(weights, here).cache.clr_pos.any()
 
 
-@pytest.mark.parametrize('num_clr', [1, 2])
-def test_new_clr_may_start_at_the_position_of_cls(load, num_clr):
-    there = theirs()
-    cache = dict(CACHE, num_tokens=num_clr, clr_at_cls=True)
-    here = ours(reduce_at=(1,), cache=cache)
-    drawn = here.backbone.cache.clr_pos.clone()
-    cache = load(there.state_dict(), here).cache
-    whole = there.cls_token + there.pos_embed[:, :1]
-    assert torch.allclose(cache.clr + cache.clr_pos, whole + drawn)
-    assert torch.allclose(cache.clr_pos - drawn, there.pos_embed[:, :1])
-
-
 @pytest.mark.parametrize('clr_at_cls', [False, True])
 @torch.no_grad()
-def test_new_clr_are_the_same_where_cls_takes_up_its_position(
-    load, clr_at_cls
-):
+def test_new_clr_is_equal_with_and_without_cls_row(load, clr_at_cls):
     there = theirs()
     cache = dict(CACHE, num_tokens=2, clr_at_cls=clr_at_cls)
     options = dict(img_size=48, reduce_at=(1,), cache=cache)
@@ -234,7 +213,7 @@ def test_new_clr_are_the_same_where_cls_takes_up_its_position(
     assert (models[1](x) - models[0](x)).abs().max() < 1e-12
 
 
-def test_another_number_of_clr_starts_anew(load):
+def test_clr_is_initialized_again_if_number_differs(load):
     saved = ours(reduce_at=(1,), cache=CACHE)
     torch.nn.init.normal_(saved.backbone.cls_token)
     torch.nn.init.normal_(saved.backbone.cache.clr)
@@ -245,7 +224,7 @@ def test_another_number_of_clr_starts_anew(load):
     assert cache.clr_pos.any()
 
 
-def test_own_checkpoint_keeps_its_clr(load):
+def test_own_clr_is_kept(load):
     saved = ours(cla=True)
     for parameter in saved.backbone.cache.parameters():
         torch.nn.init.normal_(parameter)

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The layout of each release: features and logits are those of timm."""
+"""Load each release layout; features and logits must equal timm."""
 
 import argparse
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from piece_models import (
     ARCH,
     NAMES,
@@ -21,7 +20,7 @@ from mmclca.registry import MODELS
 
 
 def other(weights):
-    """Tensors of the same shapes that must not be taken."""
+    """Decoys of equal shapes."""
     return {name: torch.randn_like(value) for name, value in weights.items()}
 
 
@@ -34,7 +33,7 @@ def no_head(weights):
 
 
 def mlp(name):
-    """A projection of three layers, as self-supervised methods have it."""
+    """Projection head of self-supervised methods."""
     return {
         f'{name}.0.weight': torch.randn(8, 16),
         f'{name}.1.running_mean': torch.randn(8),
@@ -43,7 +42,7 @@ def mlp(name):
 
 
 def mae(weights):
-    """The file of pre-training, with its decoder."""
+    """Pre-training file with decoder."""
     return dict(
         no_head(weights),
         mask_token=torch.randn(1, 1, 8),
@@ -94,7 +93,7 @@ def probed_moco(weights):
     return dict(epoch=90, arch='vit_base', state_dict=weights, best_acc1=76.7)
 
 
-CLIP = (  # timm's names, and open_clip's
+CLIP = (  # names in timm and open_clip
     ('cls_token', 'class_embedding'),
     ('pos_embed', 'positional_embedding'),
     ('patch_embed.proj', 'conv1'),
@@ -120,7 +119,7 @@ def image_tower(weights):
     tower['class_embedding'] = tower['class_embedding'][0, 0]
     tower['positional_embedding'] = tower['positional_embedding'][0]
     tower['proj'] = tower['proj'].t().contiguous()
-    assert not tower.pop('head.bias').any()  # it has none
+    assert not tower.pop('head.bias').any()
     return tower
 
 
@@ -131,7 +130,7 @@ def open_clip(weights):
         'positional_embedding': torch.randn(77, 16),
         'text_projection': torch.randn(16, 5),
         'logit_scale': torch.tensor(4.6),
-        **other(blocks),  # of the text tower
+        **other(blocks),  # text tower
         **under('visual.', tower),
         'token_embedding.weight': torch.randn(30, 16),
         'ln_final.weight': torch.randn(16),
@@ -148,7 +147,7 @@ def dinov2(weights):
 
 
 def dinov2_registers(weights):
-    """With a position of CLS, which timm adds to the token."""
+    """With a CLS position; timm adds it to the token."""
     weights = dinov2(weights)
     row = torch.randn(1, 1, 16).double()
     weights['cls_token'] = weights['cls_token'] - row
@@ -158,7 +157,7 @@ def dinov2_registers(weights):
 
 
 def token_reduction(weights):
-    """Of a model with clusters, which a plain one has no use for."""
+    """File with clusters, unused by a plain model."""
     clusters = {f'cluster_layers.{i}.v': torch.randn(9, 16) for i in (0, 1)}
     return dict(
         model={**weights, **clusters},
@@ -170,11 +169,11 @@ def token_reduction(weights):
 
 
 def authors(weights):
-    """Without CLC and CLA."""
+    """File without CLC and CLA."""
     return dict(model=weights, ema_best=None, args=argparse.Namespace(clc=0))
 
 
-LAYOUTS = {  # piece, file, whether the file has a linear head
+LAYOUTS = {  # backbone, file, with a linear head?
     'timm': ('vit-base-p16', dict, True),
     'deit': ('deit-base-p16', lambda w: {'model': w}, True),
     'miil': ('miil-base-p16', lambda w: {'state_dict': w}, True),
@@ -194,19 +193,13 @@ LAYOUTS = {  # piece, file, whether the file has a linear head
 }
 
 
-def load(checkpoint, model, tmp_path):
-    torch.save(checkpoint, tmp_path / 'weights.pth')
-    load_checkpoint(model, str(tmp_path / 'weights.pth'))
-    return model
-
-
 def native(backbone):
     return 518 if 'dinov2' in backbone else 224
 
 
 @pytest.fixture(params=LAYOUTS)
 def layout(request):
-    """Piece, timm's weights, what the release would save, with a head?"""
+    """Backbone, timm weights, content of the file, with a head?"""
     backbone, release, with_head = LAYOUTS[request.param]
     weights = theirs(backbone).state_dict()
     if 'clip' in backbone:
@@ -215,29 +208,28 @@ def layout(request):
 
 
 @pytest.mark.usefixtures('report_is_golden')
-def test_each_layout(layout, tmp_path):
+def test_layout_equals_timm(layout, load):
     backbone, weights, checkpoint, with_head = layout
     size = native(backbone)
-    here = load(checkpoint, ours(backbone, size), tmp_path)
+    here = load(checkpoint, ours(backbone, size))
     there = resized(backbone, weights, size)
     features, logits = differences(here, there, size)
     assert features < 1e-9
     assert logits < 1e-9 if with_head else logits > 1e-3
 
 
-def test_each_layout_into_a_backbone_alone(layout, tmp_path):
+def test_layout_loads_into_a_backbone(layout, load):
     backbone, _, checkpoint, _ = layout
-    whole = load(checkpoint, ours(backbone, 112), tmp_path).state_dict()
-    alone = load(checkpoint, ours(backbone, 112).backbone, tmp_path)
+    whole = load(checkpoint, ours(backbone, 112)).state_dict()
+    alone = load(checkpoint, ours(backbone, 112).backbone)
     for name, value in alone.state_dict().items():
         assert torch.equal(value, whole[f'backbone.{name}']), name
 
 
 @pytest.mark.parametrize('backbone', NAMES)
-def test_each_piece_computes_what_timm_computes(backbone, tmp_path):
-    """With resized positions."""
+def test_backbone_equals_timm_if_resized(backbone, load):
     weights = theirs(backbone).state_dict()
-    here = load(weights, ours(backbone, 336), tmp_path)
+    here = load(weights, ours(backbone, 336))
     there = resized(backbone, weights, 336)
     assert max(differences(here, there, 336)) < 1e-9
 
@@ -249,14 +241,14 @@ FULL = dict(embed_dim=768, depth=12, num_heads=12)
 @pytest.mark.parametrize(
     'backbone', ['vit-base-p16', 'clip-base-p16', 'dinov2-reg-base-p14']
 )
-def test_full_size(backbone, tmp_path):
-    """Twelve layers, of those kinds that differ in more than a parameter."""
+def test_full_size_equals_timm(backbone, load):
+    """Twelve layers, for backbones with different modules."""
     there = theirs(backbone, img_size=224, **FULL)
     weights = there.state_dict()
-    for name in weights:  # the sum of 12 layers must not grow
+    for name in weights:  # keep the sum of 12 layers small
         if '.proj.weight' in name or '.fc2.weight' in name:
             weights[name] *= 0.02
-    here = load(weights, ours(backbone, 224, small=False), tmp_path)
+    here = load(weights, ours(backbone, 224, small=False))
     assert max(differences(here, there, 224)) < 1e-9
 
 
@@ -265,10 +257,10 @@ def test_full_size(backbone, tmp_path):
     'kind, size',
     [('classifier', 448), ('backbone', 224), ('pretraining', 224)],
 )
-def test_names_of_mmpretrain(kind, size, tmp_path):
-    """Timm's weights under the names that mmpretrain would save."""
+def test_mmpretrain_names_equal_timm(kind, size, load):
+    """Rename timm weights to mmpretrain."""
     weights = theirs('vit-base-p16').state_dict()
-    own = load(weights, ours('vit-base-p16', 224), tmp_path).state_dict()
+    own = load(weights, ours('vit-base-p16', 224)).state_dict()
     bare = {
         name.removeprefix('backbone.'): value
         for name, value in own.items()
@@ -280,15 +272,15 @@ def test_names_of_mmpretrain(kind, size, tmp_path):
         classifier=own, backbone=bare, pretraining={**encoder, **beside}
     )
     checkpoint = dict(meta={}, state_dict=weights_of[kind])
-    here = load(checkpoint, ours('vit-base-p16', size), tmp_path)
+    here = load(checkpoint, ours('vit-base-p16', size))
     there = resized('vit-base-p16', weights, size)
     features, logits = differences(here, there, size)
     assert features < 1e-9
     assert logits < 1e-9 if kind == 'classifier' else logits > 1e-3
 
 
-def test_modules_of_token_reduction_arrive(tmp_path):
-    """Those of Sinkhorn are named another way than all others."""
+def test_sinkhorn_centers_are_loaded(load):
+    """Sinkhorn centers have an unusual name."""
     options = dict(
         reducer=dict(type='mmclca.Sinkhorn', keep_rate=0.5), reduce_at=(0, 1)
     )
@@ -297,6 +289,6 @@ def test_modules_of_token_reduction_arrive(tmp_path):
     weights = theirs('deit-small-p16').state_dict()
     centers = [torch.randn_like(c) for c in here.reducer.stages]
     weights |= {f'cluster_layers.{i}.v': c for i, c in enumerate(centers)}
-    here = load({'model': weights}, here, tmp_path)
+    here = load({'model': weights}, here)
     for center, came in zip(centers, here.reducer.stages, strict=True):
         assert torch.equal(center, came)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From which checkpoint a run goes on."""
+"""Find the checkpoint to resume from."""
 
 import os
 
@@ -15,7 +15,7 @@ from mmclca.engine.runner import use_atomic_checkpoints
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a checkpoint, a second after that before it; returns its path."""
+    """Function to write a checkpoint one second after the last one."""
     written = []
 
     def write(name, iters, whole=True):
@@ -30,16 +30,16 @@ def write(tmp_path):
     return write
 
 
-def test_by_number_not_by_name(write, tmp_path):
+def test_newest_checkpoint_is_chosen_by_number(write, tmp_path):
     assert newest_checkpoint(tmp_path / 'none') == (None, 0)
     newest = write('epoch_10.pth', 40)
     write('epoch_9.pth', 36)
-    write('epoch_11-0123abcd.pth', 44)  # published: not to go on from
+    write('epoch_11-0123abcd.pth', 44)  # published
     write('best_score_epoch_9.pth', 36)
     assert newest_checkpoint(tmp_path) == (newest, 40)
 
 
-def test_epochs_and_iterations(write, tmp_path):
+def test_newest_checkpoint_has_most_iterations(write, tmp_path):
     write('epoch_2.pth', 8)
     newest = write('iter_10.pth', 10)
     assert newest_checkpoint(tmp_path) == (newest, 10)
@@ -47,7 +47,7 @@ def test_epochs_and_iterations(write, tmp_path):
     assert newest_checkpoint(tmp_path) == (newest, 12)
 
 
-def test_what_is_broken_is_passed_over_and_named(write, tmp_path):
+def test_broken_checkpoint_is_skipped_with_a_warning(write, tmp_path):
     newest = write('epoch_1.pth', 4)
     torch.save(dict(weight=torch.ones(1)), tmp_path / 'epoch_2.pth')
     write('epoch_4.pth', 'many')
@@ -58,25 +58,25 @@ def test_what_is_broken_is_passed_over_and_named(write, tmp_path):
     assert len(all) == 1
 
 
-def test_what_another_run_left_does_not_count(write, tmp_path):
+def test_older_checkpoints_are_ignored(write, tmp_path):
     write('epoch_50.pth', 200)
     last = write('epoch_1.pth', 4)
     (tmp_path / 'last_checkpoint').write_text(last)
     assert newest_checkpoint(tmp_path) == (last, 4)
-    newest = write('epoch_2.pth', 8)  # a kill, before it was named
+    newest = write('epoch_2.pth', 8)  # killed before naming it
     assert newest_checkpoint(tmp_path) == (newest, 8)
 
 
-def test_a_work_dir_that_was_moved(write, tmp_path):
-    last = write('mine_3.pth', 12)  # of another filename_tmpl
+def test_last_checkpoint_is_found_if_work_dir_moved(write, tmp_path):
+    last = write('mine_3.pth', 12)  # another filename_tmpl
     for named in ('/gone/mine_3.pth', last):
         (tmp_path / 'last_checkpoint').write_text(named)
         assert newest_checkpoint(tmp_path) == (last, 12)
-    (tmp_path / 'last_checkpoint').write_text('')  # a full disk
+    (tmp_path / 'last_checkpoint').write_text('')  # full disk
     assert newest_checkpoint(tmp_path) == (None, 0)
 
 
-def test_a_config_that_resumes_by_itself(write, tmp_path, capsys):
+def test_resume_setting_uses_newest_checkpoint(write, tmp_path, capsys):
     own = dict(work_dir=str(tmp_path), resume=True)
     cfg = Config(own)
     resume(cfg, None)
@@ -91,7 +91,7 @@ def test_a_config_that_resumes_by_itself(write, tmp_path, capsys):
     assert (cfg.resume, cfg.load_from) == (True, 'a.pth')
 
 
-def test_a_file_that_is_broken(write, tmp_path):
+def test_resume_is_refused_if_file_is_broken(write, tmp_path):
     cfg = Config(dict(work_dir=str(tmp_path)))
     broken = write('a.pth', 4, whole=False)
     with pytest.raises(CheckpointError, match=r'a.pth.* new run'):
@@ -113,7 +113,7 @@ def test_a_file_that_is_broken(write, tmp_path):
         dict(custom_hooks=[dict(type='mmpretrain.CheckpointHook')]),
     ],
 )
-def test_every_plain_hook_becomes_atomic(given):
+def test_plain_checkpoint_hooks_become_atomic(given):
     cfg = Config(given)
     use_atomic_checkpoints(cfg)
     hooks = [*cfg.default_hooks.values(), *cfg.get('custom_hooks', [])]
@@ -122,7 +122,7 @@ def test_every_plain_hook_becomes_atomic(given):
     }
 
 
-def test_other_hooks_stay_as_they_are():
+def test_other_hooks_are_unchanged():
     hooks = dict(timer=dict(type='IterTimerHook'), checkpoint=None)
     cfg = Config(dict(default_hooks=hooks))
     use_atomic_checkpoints(cfg)

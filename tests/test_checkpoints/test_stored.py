@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
-def test_config_and_classes_out_of_a_file(folder, name):
+def test_config_and_classes_are_read(folder, name):
     checkpoint = open_checkpoint(str(folder / name))
     config = Config.fromfile(folder / 'tiny.py')
     read = stored_config(checkpoint).to_dict()
@@ -42,7 +42,7 @@ def test_config_and_classes_out_of_a_file(folder, name):
     assert tuple(stored_classes(checkpoint)) == CLASSES
 
 
-def test_bare_weights_hold_no_config(folder, tmp_path):
+def test_bare_weights_have_no_config(folder, tmp_path):
     bare = tmp_path / 'bare.pth'
     weights = torch.load(folder / 'tiny.pth', weights_only=True)['state_dict']
     torch.save(weights, bare)
@@ -54,7 +54,7 @@ def test_bare_weights_hold_no_config(folder, tmp_path):
 
 
 def plant(folder, place, config):
-    """Write evil.pth and evil.safetensors with this text as their config."""
+    """Write evil.pth and evil.safetensors with a config."""
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     loaded['meta']['cfg'] = config
     torch.save(loaded, place / 'evil.pth')
@@ -67,7 +67,7 @@ def plant(folder, place, config):
 
 @pytest.fixture
 def helper(tmp_path, monkeypatch):
-    """Where a helper.py that Python finds leaves a mark when it is run."""
+    """Path of a mark written if helper.py is imported."""
     mark = tmp_path / 'ran'
     code = f'open({str(mark)!r}, "w")\nmodel = dict(type="ImageClassifier")\n'
     (tmp_path / 'helper.py').write_text(code)
@@ -103,13 +103,15 @@ ATTACKS = dict(
 
 @pytest.mark.parametrize('ending', ['.pth', '.safetensors'])
 @pytest.mark.parametrize('attack', ATTACKS)
-def test_nothing_is_run(folder, tmp_path, helper, attack, ending):
+def test_malicious_config_is_refused_and_not_run(
+    folder, tmp_path, helper, attack, ending
+):
     config = Config.fromfile(folder / 'tiny.py')
     backbone, message = ATTACKS[attack]
     config.model.backbone = backbone(config.model.to_dict())
     plant(folder, tmp_path, config.pretty_text)
     file = str(tmp_path / f'evil{ending}')
-    for load_model in (  # of Python and the page; of the tools
+    for load_model in (  # Python and page; tools
         lambda: TokenReductionInferencer(file),
         lambda: TokenReductionInferencer(None, file, 'cpu'),
     ):
@@ -120,7 +122,7 @@ def test_nothing_is_run(folder, tmp_path, helper, attack, ending):
         assert not helper.exists()
 
 
-def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
+def test_config_is_refused_if_not_plain_settings(folder, tmp_path):
     ran = tmp_path / 'ran'
     call = f"type='os.mkdir', path={str(ran)!r}"
     for text, message in (
@@ -146,7 +148,7 @@ def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
         assert not ran.exists()
 
 
-def test_files_of_training_are_not_asked_for(folder, tmp_path):
+def test_training_settings_are_ignored(folder, tmp_path):
     config = Config.fromfile(folder / 'tiny.py')
     start = dict(type='Pretrained', checkpoint='http://gone.invalid/a.pth')
     loss = dict(type='mmclca.DeiTDistillation')
@@ -156,7 +158,7 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
         train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
     )
     config.model.backbone.init_cfg = [start]
-    config.val_dataloader = None  # as train.py --no-validate leaves it
+    config.val_dataloader = None  # as after train.py --no-validate
     config.dump(tmp_path / 'full.py')
     plant(folder, tmp_path, config.pretty_text)
     read = stored_config(open_checkpoint(str(tmp_path / 'evil.pth')))
@@ -178,8 +180,8 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
 
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
 @pytest.mark.parametrize('by', ['inferencer', 'tools', '--config'])
-def test_a_file_is_opened_once(folder, name, by, monkeypatch):
-    """For its config, its class names and its weights."""
+def test_file_is_opened_once(folder, name, by, monkeypatch):
+    """Config, class names and weights come from one read."""
     opened = []
 
     def note(path, *arguments, **options):
@@ -209,7 +211,7 @@ def test_a_file_is_opened_once(folder, name, by, monkeypatch):
         dict(classes='abcd'),
     ],
 )
-def test_class_names_that_are_no_texts(folder, tmp_path, meta):
+def test_class_names_are_refused_if_not_strings(folder, tmp_path, meta):
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     loaded['meta']['dataset_meta'] = meta
     torch.save(loaded, tmp_path / 'evil.pth')
@@ -218,7 +220,7 @@ def test_class_names_that_are_no_texts(folder, tmp_path, meta):
 
 
 @pytest.mark.parametrize('meta', [None, 3, dict(dataset_meta=[1], cfg=2)])
-def test_what_is_no_meta_holds_nothing(folder, tmp_path, meta):
+def test_invalid_meta_has_no_config_or_classes(folder, tmp_path, meta):
     loaded = torch.load(folder / 'tiny.pth', weights_only=True)
     torch.save(dict(loaded, meta=meta), tmp_path / 'odd.pth')
     opened = open_checkpoint(str(tmp_path / 'odd.pth'))

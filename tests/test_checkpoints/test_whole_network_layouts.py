@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""CaiT, ResMLP and PatchConvNet, in the layouts that files have.
+"""Load CaiT, ResMLP and PatchConvNet in each layout.
 
-The numbers to reach are those of timm's models, and of the public code of
-PatchConvNet, which timm lacks.
+Logits must equal timm, and for PatchConvNet its public code.
 """
 
 import re
@@ -11,20 +10,19 @@ import family_parity
 import pytest
 import torch
 from foreign_models import images, write
-from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.cait import Cait
 from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.registry import MODELS
 
 SIZES = dict(patch_size=8, embed_dim=16, num_classes=5)
 
 
 def random(model):
-    """float64; every parameter matters, LayerScale is about 0.3."""
+    """Randomize all parameters, with LayerScale near 0.3, in float64."""
     with torch.no_grad():
         for name, value in model.named_parameters():
             if re.search(r'gamma_|\.ls\d', name):
@@ -34,18 +32,16 @@ def random(model):
 
 
 def cait(img_size=32, depth=3):
-    """timm's."""
     return random(Cait(img_size, num_heads=2, depth=depth, **SIZES))
 
 
 def resmlp():
-    """timm's."""
     kinds = dict(block_layer=ResBlock, norm_layer=Affine, mlp_ratio=4)
     return random(MlpMixer(img_size=32, num_blocks=3, **kinds, **SIZES))
 
 
 def ours(kind, img_size=32, **options):
-    """A classifier of the same size, float64."""
+    """Our classifier of equal size, float64."""
     arch = dict(embed_dims=16, num_layers=3)
     if kind == 'CaiT':
         arch.update(num_heads=2, feedforward_channels=64)
@@ -55,19 +51,18 @@ def ours(kind, img_size=32, **options):
 
 
 def classifier(backbone, head, num_classes, in_channels):
-    """float64."""
     head = dict(type=head, num_classes=num_classes, in_channels=in_channels)
     model = dict(type='ImageClassifier', backbone=backbone, head=head)
     return MODELS.build(model).double().eval()
 
 
 def cait_release(weights):
-    """Written by several processes, as DeiT's releases are."""
+    """DeiT release, saved by several processes."""
     return {'model': {f'module.{k}': v for k, v in weights.items()}}
 
 
 def resmlp_release(weights):
-    """timm's names turned back into those of DeiT's releases."""
+    """Convert timm names to a DeiT release."""
     renames = (
         (r'stem\.', 'patch_embed.'),
         (r'linear_tokens\.', 'attn.'),
@@ -88,7 +83,7 @@ RELEASES = dict(CaiT=cait_release, ResMLP=resmlp_release)
 
 
 def file_of(kind, there, layout, folder):
-    """A file of timm's model."""
+    """Write a timm model."""
     weights = there.state_dict()
     if layout == 'timm':
         return write(folder / 'w.safetensors', weights)
@@ -99,7 +94,7 @@ def file_of(kind, there, layout, folder):
 @pytest.mark.parametrize('layout', LAYOUTS)
 @pytest.mark.parametrize('kind, theirs', [('CaiT', cait), ('ResMLP', resmlp)])
 @torch.no_grad()
-def test_logits_are_those_of_timm(kind, theirs, layout, tmp_path):
+def test_logits_equal_timm(kind, theirs, layout, tmp_path):
     there, here = theirs(), ours(kind)
     path = file_of(kind, there, layout, tmp_path)
     load_checkpoint(here, path, strict=True)
@@ -109,8 +104,8 @@ def test_logits_are_those_of_timm(kind, theirs, layout, tmp_path):
 
 @pytest.mark.parametrize('size', [(24, 56), (16, 40)])
 @torch.no_grad()
-def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
-    """To 2 x 5, one more than a square: no row is one for CLS."""
+def test_cait_positions_are_resized_as_in_timm(size, tmp_path):
+    """2 x 5 rows are one more than a square, but none is for CLS."""
     small, there = cait(), cait(size)
     weights = dict(small.state_dict())
     grid = there.patch_embed.grid_size
@@ -128,8 +123,8 @@ def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
 
 
 @torch.no_grad()
-def test_ten_positions_of_cait_are_two_by_five(tmp_path):
-    """Of a ViT they would be CLS and three by three."""
+def test_cait_rectangle_is_kept(tmp_path):
+    """10 rows of a ViT would be CLS and 3 x 3 patches."""
     there, here = cait((16, 40)), ours('CaiT', (16, 40))
     path = file_of('CaiT', there, 'timm', tmp_path)
     assert not load_trained(here, path).resized
@@ -139,8 +134,8 @@ def test_ten_positions_of_cait_are_two_by_five(tmp_path):
         load_checkpoint(ours('CaiT', 24), path)
 
 
-def test_names_of_a_backbone_alone(tmp_path):
-    """As ``init_cfg`` of a backbone loads them; the head lies beside."""
+def test_release_loads_into_a_backbone(tmp_path):
+    """As by ``init_cfg`` of a backbone; the head is ignored."""
     there, here = resmlp(), ours('ResMLP').backbone
     path = file_of('ResMLP', there, 'release', tmp_path)
     load_checkpoint(here, path, strict=True)
@@ -158,7 +153,9 @@ def test_names_of_a_backbone_alone(tmp_path):
         ('ResMLP', dict(communication='conv'), r'mix\.\S*weight'),
     ],
 )
-def test_another_network_is_refused(kind, options, reason, tmp_path):
+def test_network_is_refused_if_settings_differ(
+    kind, options, reason, tmp_path
+):
     theirs = dict(CaiT=cait, ResMLP=resmlp)[kind]()
     path = file_of(kind, theirs, 'timm', tmp_path)
     with pytest.raises(CheckpointError, match=reason) as error:
@@ -174,11 +171,11 @@ PATCH_CONVNETS = {
 
 @pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('name', ['pcn_base', 'pcn_multi'])
-def test_release_of_patch_convnet_is_read_whole(name, tmp_path):
+def test_patch_convnet_release_loads_completely(name, tmp_path):
     family_parity.classifier(PATCH_CONVNETS[name], tmp_path)
 
 
-def test_queries_of_other_classes_are_refused(tmp_path):
+def test_class_queries_are_refused_if_number_differs(tmp_path):
     case = PATCH_CONVNETS['pcn_multi']
     path = write(tmp_path / 'w.pth', {'model': family_parity.weights(case)})
     backbone = family_parity.patch_convnet(case) | dict(multiclass=7)

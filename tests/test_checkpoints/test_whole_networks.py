@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""CaiT, ResMLP and PatchConvNet: what fit reads of a file of theirs."""
+"""Infer the settings of CaiT, ResMLP and PatchConvNet for fit."""
 
 import re
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from tiny_photographs import write_photographs
 import mmclca
 from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import name_source
+from mmclca.checkpoints.releases import name_source, source_of
 from mmclca.fitting.model import SIDES, candidates_of, describe
 from mmclca.registry import MODELS
 
@@ -32,7 +32,7 @@ BACKBONES = dict(
 
 
 def weights_of(model, name):
-    """A file, of shapes alone."""
+    """Weights on the meta device."""
     return name_source(model.state_dict(), f'{name}.pth')
 
 
@@ -46,7 +46,7 @@ def shapes(backbone):
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_settings_are_those_of_the_model_in_the_file(name):
+def test_settings_are_inferred_from_shapes(name):
     config = BACKBONES[name]
     head = dict(type='LinearClsHead', num_classes=3, in_channels=16)
     model = dict(type='ImageClassifier', backbone=config, head=head)
@@ -65,7 +65,7 @@ def test_settings_are_those_of_the_model_in_the_file(name):
         ('resmlp_12_224', 'ResMLP', (384, 12)),
     ],
 )
-def test_files_with_the_names_of_timm(name, kind, sizes):
+def test_settings_are_inferred_from_timm_names(name, kind, sizes):
     with torch.device('meta'):
         found = backbone_of(weights_of(timm.create_model(name), name))
     assert found['type'] == f'mmclca.{kind}'
@@ -73,8 +73,8 @@ def test_files_with_the_names_of_timm(name, kind, sizes):
     assert found['patch_size'] == 16
 
 
-def test_models_to_choose_from():
-    """Smaller images for a budget, but of what takes one size alone."""
+def test_candidates_have_smaller_images_if_size_is_free():
+    """A budget allows smaller images, unless the size is fixed."""
     cait = candidates_of(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
     assert tuple(one.img_size for one in cait) == SIDES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
@@ -91,7 +91,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize('name', ['resmlp', *SLOW])
-def test_a_fit_of_the_whole_network(name, tmp_path, capsys):
+def test_fit_uses_the_full_network(name, tmp_path, capsys):
     weights = MODELS.build(BACKBONES[name]).state_dict()
     path = tmp_path / f'{name}.pth'
     torch.save({f'backbone.{k}': v for k, v in weights.items()}, path)
@@ -112,10 +112,12 @@ def test_a_fit_of_the_whole_network(name, tmp_path, capsys):
 
 
 def file_of(backbone, **meta):
-    """A checkpoint of a backbone, and what is stored beside its weights."""
+    """Checkpoint of a backbone with metadata."""
     weights = built(backbone).state_dict()
     weights = {f'backbone.{k}': v for k, v in weights.items()}
-    return dict(state_dict=name_source(weights, 'w.pth'), meta=meta)
+    named = name_source(weights, 'w.pth')
+    source_of(named).meta = meta
+    return dict(state_dict=named, meta=meta)
 
 
 def config_of(backbone):
@@ -123,7 +125,7 @@ def config_of(backbone):
 
 
 EPS = dict(norm_cfg=dict(type='LN', eps=1e-3))
-NO_RELEASE = [  # and a parameter that tells
+NO_RELEASE = [  # settings, and a parameter that shows them
     ('cait', dict(talking_heads=False), 'mix_logits.weight is missing'),
     ('cait', dict(cls_at=0, num_class_layers=0), 'class_layers.0.ln1'),
     ('cait', dict(in_channels=1), r'\(16, 3, 8, 8\)'),
@@ -133,7 +135,7 @@ NO_RELEASE = [  # and a parameter that tells
     ('patchconvnet', dict(stem=None), 'projection.weight is'),
     ('patchconvnet', dict(multiclass=5), r'\(1, 5, 16\), .* \(1, 1, 16\)'),
 ]
-IN_CONFIG = [  # what names and shapes do not tell
+IN_CONFIG = [  # settings not shown by names and shapes
     ('cait', dict(cls_at=0, reducer=dict(type='mmclca.ToMe'), reduce_at=1)),
     ('patchconvnet', dict(num_heads=2)),
     ('resmlp', dict(communication='none', arch='s12')),
@@ -142,8 +144,8 @@ IN_CONFIG = [  # what names and shapes do not tell
 
 
 @pytest.mark.parametrize('name, options, told', NO_RELEASE)
-def test_what_is_not_of_the_releases(name, options, told):
-    """Refused as weights alone, and taken with the config of its model."""
+def test_unusual_settings_need_the_stored_config(name, options, told):
+    """Bare weights are refused, and accepted with their config."""
     backbone = dict(BACKBONES[name], **options)
     kind = backbone['type']
     with pytest.raises(CheckpointError, match=told) as refused:
@@ -152,7 +154,7 @@ def test_what_is_not_of_the_releases(name, options, told):
     assert line.startswith('w.pth') and kind in line
     assert 'tools/train.py' in line and '\n' not in line
     stored = file_of(backbone, cfg=config_of(backbone))
-    if {'in_channels', 'multiclass'} & {*options}:  # fit leaves no choice
+    if {'in_channels', 'multiclass'} & {*options}:  # fixed by fit
         with pytest.raises(CheckpointError, match=told):
             backbone_of(stored)
         return
@@ -162,7 +164,7 @@ def test_what_is_not_of_the_releases(name, options, told):
 
 
 @pytest.mark.parametrize('name, options', IN_CONFIG)
-def test_what_no_weight_tells_is_in_the_config(name, options):
+def test_stored_config_defines_hidden_settings(name, options):
     backbone = dict(BACKBONES[name], **options)
     found = backbone_of(file_of(backbone, cfg=config_of(backbone)))
     told = {k: v for k, v in backbone.items() if k in found and k != 'arch'}
@@ -171,7 +173,7 @@ def test_what_no_weight_tells_is_in_the_config(name, options):
 
 
 CAIT = BACKBONES['cait']
-OTHERS = [  # of configs beside the weights of a CaiT
+OTHERS = [  # configs stored with CaiT weights
     (config_of(dict(CAIT, talking_heads=False)), 'mix_logits'),
     (config_of(dict(CAIT, class_layers=2)), 'class_layers'),
     ('import os\nmodel = dict(backbone=dict())', 'w.pth.*import os'),
@@ -179,12 +181,12 @@ OTHERS = [  # of configs beside the weights of a CaiT
 
 
 @pytest.mark.parametrize('text, told', OTHERS)
-def test_a_config_of_another_network_or_of_none(text, told):
+def test_stored_config_is_refused_if_weights_differ(text, told):
     with pytest.raises((CheckpointError, ValueError), match=told):
         backbone_of(file_of(CAIT, cfg=text))
 
 
-def test_images_that_are_no_squares_are_refused():
+def test_images_are_refused_if_not_square():
     backbone = dict(BACKBONES['resmlp'], img_size=(24, 32))
     with pytest.raises(CheckpointError, match=r'\(12, 12\), .* \(9, 9\)'):
         backbone_of(file_of(backbone))

@@ -141,7 +141,9 @@ def test_config_equals_its_base_configs():
         if path == CUSTOM:
             expected['train_cfg']['val_interval'] = 5
             expected['default_hooks']['checkpoint'].update(
-                type='mmclca.LastBestCheckpointHook', save_best='accuracy/top1'
+                type='mmclca.AtomicCheckpointHook',
+                save_best='accuracy/top1',
+                keep_last_best=True,
             )
         assert read(path).to_dict() == expected, path
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Operators that torch's exporter does not have, ties and padding included."""
+"""ONNX translations equal PyTorch, including ties and padding."""
 
 import onnxruntime
 import pytest
@@ -10,7 +10,7 @@ from mmclca.deployment.onnx_operators import TRANSLATIONS
 
 
 class Call(nn.Module):
-    """A function of tensors as a module."""
+    """Module that calls a function."""
 
     def __init__(self, function):
         super().__init__()
@@ -21,7 +21,7 @@ class Call(nn.Module):
 
 
 def in_onnx(function, *tensors):
-    """What a function answers as a graph of ONNX."""
+    """Run a function as an ONNX graph."""
     names = [str(i) for i in range(len(tensors))]
     program = torch.onnx.export(
         Call(function).eval(),
@@ -45,17 +45,17 @@ def expect_equal(function, *tensors):
 
 
 @pytest.mark.parametrize('num_tokens', [9, 40])
-def test_cdist(num_tokens):
+def test_cdist_equals_pytorch(num_tokens):
     x = torch.randn(2, num_tokens, 8)
     x[:, 1] = x[:, 0]
     found = in_onnx(lambda x: torch.cdist(x, x), x)
     expected = torch.cdist(x, x)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-3)
-    far = expected > 0.1  # near 0 the root makes much of rounding
+    far = expected > 0.1  # the root amplifies rounding near 0
     torch.testing.assert_close(found[far], expected[far])
 
 
-def test_searchsorted_with_padding_and_equal_elements():
+def test_searchsorted_equals_pytorch_with_padding_and_ties():
     inf = torch.inf
     cdf = torch.tensor([[-inf, -inf, 0.2, 0.2, 0.5], [0.1, 0.2, 0.3, 0.4, 1]])
     points = torch.tensor([[0.1, 0.2, 0.6], [0.1, 0.25, 0.5]])
@@ -64,14 +64,14 @@ def test_searchsorted_with_padding_and_equal_elements():
 
 @pytest.mark.parametrize('descending', [False, True])
 @pytest.mark.slow
-def test_stable_sort_keeps_the_order_of_equals(descending):
+def test_stable_sort_keeps_the_order_of_ties(descending):
     def order(x):
         return x.argsort(dim=1, descending=descending, stable=True)
 
     expect_equal(order, torch.randint(0, 3, (2, 40)))
 
 
-def test_fractions_from_start_to_end_are_as_many_as_those_of_torch():
+def test_arange_equals_pytorch_with_fractional_steps():
     def points(x):
         fractions = (
             torch.arange(0.5 / K, 1 - 0.5 / K, 1 / K) for K in range(2, 60)

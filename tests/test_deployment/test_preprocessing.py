@@ -30,7 +30,7 @@ def describe(*steps, processor=NORMALIZE, load=LOAD):
 
 
 @pytest.mark.parametrize('load', [LOAD, dict(type='mmclca.LoadPhotograph')])
-def test_resize_crop_and_normalization(load):
+def test_preprocessing_describes_resize_crop_and_normalization(load):
     found = describe(RESIZE, CROP, load=load)
     assert found.steps == [
         dict(
@@ -47,7 +47,7 @@ def test_resize_crop_and_normalization(load):
     assert found.size == (32, 32)
 
 
-def test_shorter_edge_and_no_normalization():
+def test_preprocessing_describes_resize_edge_without_normalization():
     edge = dict(type='ResizeEdge', scale=50)
     found = describe(
         edge, dict(CROP, crop_size=(32, 24)), processor=dict(to_rgb=False)
@@ -61,12 +61,12 @@ def test_shorter_edge_and_no_normalization():
     assert describe(dict(RESIZE, scale=(40, 30)), CROP).size == (30, 32)
 
 
-def test_steps_within_a_cache():
+def test_preprocessing_unwraps_the_image_cache():
     cache = dict(type='mmclca.CacheImages', transforms=[LOAD, RESIZE])
     assert describe(CROP, load=cache) == describe(RESIZE, CROP)
 
 
-def test_all_that_cannot_be_described_is_named_at_once():
+def test_all_unsupported_steps_are_listed():
     with pytest.raises(ValueError) as error:
         describe(
             dict(type='Resize', scale=32, keep_ratio=True),
@@ -79,17 +79,16 @@ def test_all_that_cannot_be_described_is_named_at_once():
         'Resize(keep_ratio=True)',
         'ColorTransform',
         'CenterCrop(auto_pad=True)',
-        'test_dataloader.dataset.pipeline supports LoadImageFromFile',
     ):
         assert problem in str(error.value)
 
 
-def test_data_preprocessor_that_cannot_be_described():
+def test_unsupported_data_preprocessor_is_refused():
     dataset = dict(pipeline=[LOAD, RESIZE, PACK])
     config = Config(dict(test_dataloader=dict(dataset=dataset)))
     model = build(NORMALIZE)
     model.data_preprocessor = nn.Identity()
-    with pytest.raises(ValueError, match='data_preprocessor=Identity'):
+    with pytest.raises(ValueError, match='Identity'):
         preprocessing_of(config, model)
 
 
@@ -103,13 +102,13 @@ def test_data_preprocessor_that_cannot_be_described():
     ],
     ids=str,
 )
-def test_images_of_several_sizes(steps):
+def test_pipeline_is_refused_if_image_sizes_vary(steps):
     with pytest.raises(ValueError, match='CenterCrop'):
         describe(*steps)
 
 
-def test_padding():
+def test_padding_is_refused_unless_it_has_no_effect():
     processor = dict(NORMALIZE, pad_size_divisor=32)
     assert describe(RESIZE, CROP, processor=processor).size == (32, 32)
-    with pytest.raises(ValueError, match='pad_size_divisor=32'):
+    with pytest.raises(ValueError, match='pad_size_divisor'):
         describe(RESIZE, processor=processor)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoint writes that fail, on purpose, at every step."""
+"""Checkpoint writes with injected failures at every step."""
 
 import resource
 import shutil
@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 import torch
-from mmengine import dump
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
-from mmengine.fileio import LocalBackend
+from mmengine.fileio import LocalBackend, get_file_backend
+from mmengine.hooks import CheckpointHook
 from mmengine.model import BaseModel
 from mmengine.registry import METRICS, MODELS
 from mmengine.runner import Runner
@@ -31,12 +31,12 @@ EPOCHS = 3
 
 
 class Killed(BaseException):
-    """Ends a process, as far as a test can have it."""
+    """Simulates a killed process."""
 
 
 @MODELS.register_module()
 class Weights(BaseModel):
-    """400 kB."""
+    """Model with 400 kB of weights."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ class Weights(BaseModel):
 
 @METRICS.register_module()
 class Rising(BaseMetric):
-    """A score that is better from epoch to epoch, or as given."""
+    """Metric with given scores, by default rising per epoch."""
 
     default_prefix = None
 
@@ -64,7 +64,7 @@ class Rising(BaseMetric):
 
 @pytest.fixture
 def train(tmp_path):
-    """Train with a checkpoint hook; returns the runner."""
+    """Train with a checkpoint hook; return the runner."""
 
     def train(
         hook=PLAIN,
@@ -82,7 +82,7 @@ def train(tmp_path):
             dict(
                 model=dict(type='Weights'),
                 work_dir=str(work_dir),
-                experiment_name=uuid4().hex,  # the message hub goes by it
+                experiment_name=uuid4().hex,  # key of the message hub
                 train_dataloader=loader,
                 train_cfg=dict(by_epoch=True, max_epochs=epochs),
                 optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
@@ -105,7 +105,7 @@ def train(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Without what takes a run's time: asking the system, formatting."""
+    """Skip slow set-up: environment queries and config formatting."""
     monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
     monkeypatch.setattr('mmengine.runner.runner.get_git_hash', str)
     monkeypatch.setattr(Config, 'pretty_text', '')
@@ -116,7 +116,7 @@ def names(work_dir):
 
 
 def check_last(work_dir):
-    """``last_checkpoint`` names a whole file; returns its name."""
+    """Check that ``last_checkpoint`` names a valid file; return its name."""
     last = Path((work_dir / 'last_checkpoint').read_text())
     assert 'state_dict' in torch.load(last, weights_only=False)
     return last.name
@@ -124,7 +124,7 @@ def check_last(work_dir):
 
 @contextmanager
 def file_size_limit(num_bytes):
-    """A file is written up to there, then fails, as on a full disk."""
+    """Make writes beyond a size fail, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
     try:
@@ -135,7 +135,7 @@ def file_size_limit(num_bytes):
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """Have writes of a checkpoint fail half way."""
+    """Make writes of a given checkpoint fail half way."""
     save = Runner.save_checkpoint
 
     def full_disk(name):
@@ -149,7 +149,7 @@ def full_disk(monkeypatch):
     return full_disk
 
 
-def test_nothing_fails(train, tmp_path):
+def test_hook_keeps_best_last_and_published_checkpoints(train, tmp_path):
     runner = train(dict(BEST, published_keys=['state_dict', 'meta']))
     work_dir = tmp_path / 'work'
     published_best, best, published, last = names(work_dir)
@@ -170,7 +170,9 @@ def test_nothing_fails(train, tmp_path):
         ('best_score_epoch_3.pth', ['best_score_epoch_2.pth', 'epoch_3.pth']),
     ],
 )
-def test_a_full_disk_ends_the_run(train, full_disk, tmp_path, full, kept):
+def test_run_ends_and_resumes_if_disk_is_full(
+    train, full_disk, tmp_path, full, kept
+):
     work_dir = tmp_path / 'work'
     full_disk(full)
     with pytest.raises(CheckpointError) as error:
@@ -184,7 +186,7 @@ def test_a_full_disk_ends_the_run(train, full_disk, tmp_path, full, kept):
     assert names(work_dir) == ['best_score_epoch_4.pth', 'epoch_4.pth']
 
 
-def test_best_by_two_metrics(train, tmp_path):
+def test_hook_keeps_best_checkpoints_for_two_metrics(train, tmp_path):
     two = ['score', 'loss']
     train(dict(PLAIN, save_best=two, rule=['greater', 'less']))
     assert names(tmp_path / 'work') == [
@@ -192,14 +194,13 @@ def test_best_by_two_metrics(train, tmp_path):
     ]
 
 
-def test_files_by_a_client(train, tmp_path):
+def test_hook_uses_a_file_client_if_given(train, tmp_path):
     with pytest.warns(DeprecationWarning):
         train(dict(PLAIN, file_client_args=dict(backend='disk')))
     assert names(tmp_path / 'work') == ['epoch_3.pth']
 
 
-def test_best_ones_of_a_run_that_was_killed(train, tmp_path):
-    """The newest counts, and one that is not whole does not."""
+def test_resume_finds_newest_valid_best_checkpoint(train, tmp_path):
     work_dir = tmp_path / 'work'
     train(BEST)
     best, last = work_dir / 'best_score_epoch_3.pth', work_dir / 'epoch_3.pth'
@@ -212,7 +213,7 @@ def test_best_ones_of_a_run_that_was_killed(train, tmp_path):
     assert damaged.exists() and not best.exists()
 
 
-def test_older_checkpoints_are_removed_if_names_are_the_users(train, tmp_path):
+def test_old_checkpoints_are_removed_if_template_is_custom(train, tmp_path):
     train(dict(PLAIN, filename_tmpl='ckpt-{}.pth'))
     assert names(tmp_path / 'work') == ['ckpt-3.pth']
 
@@ -235,23 +236,27 @@ def test_resume_removes_no_file_if_checkpoint_names_it(train, tmp_path, key):
     assert thesis.exists() and notes.exists()
 
 
-def test_other_files_have_other_errors(tmp_path):
-    (folder := tmp_path / 'results.pkl').mkdir()
-    with pytest.raises(OSError, match='cannot write') as error:
-        dump([], folder)
-    assert '--resume' not in str(error.value)
+def test_import_leaves_the_local_backend_of_mmengine_alone():
+    assert type(get_file_backend('model.pth')) is LocalBackend
+
+
+def test_hook_uses_the_backend_of_the_user_if_one_is_given(train):
+    runner = train(dict(PLAIN, backend_args=dict(backend='local')), epochs=1)
+    (hook,) = (h for h in runner.hooks if isinstance(h, CheckpointHook))
+    assert hook.backend_args == dict(backend='local')
 
 
 @pytest.mark.parametrize(
     'scores, best', [((5, 9, 9, 7), 3), ((9, 5, 5, 5), 1), ((1, 1, 1, 1), 4)]
 )
-def test_last_of_equals_is_kept(train, tmp_path, scores, best):
-    hook = dict(BEST, type='mmclca.engine.hooks.LastBestCheckpointHook')
-    train(hook, epochs=4, scores=scores)
+def test_last_best_is_kept_if_scores_are_equal(train, tmp_path, scores, best):
+    last_best = dict(BEST, type='mmclca.engine.hooks.AtomicCheckpointHook')
+    last_best['keep_last_best'] = True
+    train(last_best, epochs=4, scores=scores)
     assert names(tmp_path / 'work')[0] == f'best_score_epoch_{best}.pth'
 
 
-def test_last_checkpoint_names_the_new_one_before_the_old_goes(
+def test_last_checkpoint_is_updated_before_old_file_is_removed(
     train, monkeypatch, tmp_path
 ):
     def look(self, path):
@@ -266,7 +271,7 @@ def test_last_checkpoint_names_the_new_one_before_the_old_goes(
 
 @pytest.fixture
 def killed_at(monkeypatch):
-    """Kill before a rename or removal of a given number."""
+    """Kill before the n-th rename or removal."""
     replace, remove = files.os.replace, LocalBackend.remove
 
     def killed_at(number):
@@ -275,7 +280,7 @@ def killed_at(monkeypatch):
         def step(act, *paths):
             if next(steps) != number:
                 return act(*paths)
-            if act is replace:  # leave it, as a kill does
+            if act is replace:  # leave a partial file, as a kill does
                 shutil.copy(paths[0], paths[0].with_stem('.left.' + 'f' * 32))
             raise Killed
 
@@ -290,7 +295,7 @@ def killed_at(monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_at_every_step(train, killed_at, tmp_path):
+def test_run_resumes_if_killed_at_any_step(train, killed_at, tmp_path):
     for number in count():
         work_dir = tmp_path / str(number)
         killed_at(number)
@@ -312,7 +317,7 @@ def test_killed_at_every_step(train, killed_at, tmp_path):
     assert number == 3 * EPOCHS + 2 * (EPOCHS - 1)
 
 
-def test_a_real_full_disk(train, tmp_path):
+def test_run_resumes_after_real_full_disk(train, tmp_path):
     disk = tmp_path / 'disk'
     disk.mkdir()
     mount = ['mount', '-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', str(disk)]

@@ -13,16 +13,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from mmclca.engine.runner import use_class_count
 
-HEADS = {
-    'LinearClsHead': dict(in_channels=4),
-    'VisionTransformerClsHead': dict(in_channels=4),
-    'MultiLabelLinearClsHead': dict(in_channels=4),
-    'StackedLinearClsHead': dict(in_channels=4, mid_channels=[4]),
-}
-
 
 class Leaves(Dataset):
-    """Six images of as many classes as named, or of these names."""
+    """Six images with class names, given as a list or a number."""
 
     def __init__(self, num_classes):
         names = num_classes
@@ -37,12 +30,12 @@ class Leaves(Dataset):
         raise AssertionError('an image was loaded')
 
 
-def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
+def build_runner(tmp_path, train=5, val=5, test=5):
     init_default_scope('mmpretrain')
     model = dict(
         type='ImageClassifier',
         backbone=dict(type='LeNet5', num_classes=-1),
-        head=dict(type=head, num_classes=5, **HEADS[head]),
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=4),
     )
     return Runner(
         MODELS.build(model),
@@ -61,31 +54,27 @@ def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
     )
 
 
-@pytest.mark.parametrize('head', HEADS)
-def test_training_stops_before_the_first_image(tmp_path, head):
-    runner = build_runner(tmp_path, head, train=7, val=7)
-    with pytest.raises(ValueError, match='5, .* 7 .*num_classes=7`$'):
-        runner.train()
-
-
-def test_validation_set_is_checked_before_training(tmp_path):
-    runner = build_runner(tmp_path, val=4)
-    # 4 classes would be wrong for the training set
-    with pytest.raises(ValueError, match='only the train set has c4'):
-        runner.train()
-
-
-OTHERS = ('c0', 'c1', 'c2', 'c3', 'zzz')
-TURNED = ('c1', 'c0', 'c2', 'c3', 'c4')
+NAMES = tuple(f'c{n}' for n in range(5))
+OTHER = (*NAMES[:4], 'zzz')
+SWAPPED = ('c1', 'c0', *NAMES[2:])
 
 
 @pytest.mark.parametrize(
-    ('names', 'term'), [(OTHERS, 'zzz'), (TURNED, 'order')]
+    'loop, datasets, term',
+    [
+        ('train', dict(train=7, val=7), 'num_classes=7`$'),
+        # no advice to use 4 classes, which the training set exceeds
+        ('train', dict(val=4), 'only the train set has c4'),
+        ('train', dict(val=OTHER), 'zzz'),
+        ('train', dict(val=SWAPPED), 'order'),
+        ('val', dict(val=6), '6 classes in the val set; add.*=6`'),
+        ('test', dict(test=6), '6 classes in the test set; add.*=6`'),
+    ],
 )
-def test_training_stops_if_names_differ(tmp_path, names, term):
-    runner = build_runner(tmp_path, val=names)
+def test_run_stops_if_classes_differ(tmp_path, loop, datasets, term):
+    runner = build_runner(tmp_path, **datasets)
     with pytest.raises(ValueError, match=term):
-        runner.train()
+        getattr(runner, loop)()
 
 
 def write_checkpoint(runner, file, names, **meta):
@@ -95,19 +84,17 @@ def write_checkpoint(runner, file, names, **meta):
     runner._load_from = str(file)
 
 
-@pytest.mark.parametrize(
-    ('names', 'term'), [(OTHERS, 'zzz'), (TURNED, 'order')]
-)
-def test_test_stops_if_the_checkpoint_has_other_names(tmp_path, names, term):
+@pytest.mark.parametrize('names, term', [(OTHER, 'zzz'), (SWAPPED, 'order')])
+def test_test_stops_if_checkpoint_has_other_names(tmp_path, names, term):
     runner = build_runner(tmp_path)
     write_checkpoint(runner, tmp_path / 'a.pth', names)
     with pytest.raises(ValueError, match=f'the checkpoint.*{term}'):
         runner.test()
 
 
-def test_num_classes_of_the_checkpoint_stays_if_a_folder_is_missing(tmp_path):
+def test_advice_keeps_num_classes_if_a_class_folder_is_missing(tmp_path):
     runner = build_runner(tmp_path, test=4)
-    write_checkpoint(runner, tmp_path / 'a.pth', [f'c{n}' for n in range(5)])
+    write_checkpoint(runner, tmp_path / 'a.pth', NAMES)
     with pytest.raises(ValueError, match='c4.*classes=FILE') as error:
         runner.test()
     assert 'num_classes' not in str(error.value)
@@ -115,23 +102,25 @@ def test_num_classes_of_the_checkpoint_stays_if_a_folder_is_missing(tmp_path):
 
 def test_resuming_stops_if_names_differ(tmp_path):
     runner = build_runner(tmp_path)
-    write_checkpoint(runner, tmp_path / 'a.pth', OTHERS)
+    write_checkpoint(runner, tmp_path / 'a.pth', OTHER)
     runner._resume = True
     with pytest.raises(ValueError, match='zzz'):
         runner.train()
-    write_checkpoint(runner, tmp_path / 'a.pth', [f'c{n}' for n in range(5)])
+    write_checkpoint(runner, tmp_path / 'a.pth', NAMES)
     with pytest.raises(ValueError, match='only weights'):
         runner.train()
 
 
-def test_fine_tuning_starts_from_other_classes(tmp_path):
+def test_training_starts_if_datasets_agree(tmp_path):
+    """A checkpoint for fine-tuning may have other classes."""
     runner = build_runner(tmp_path)
-    write_checkpoint(runner, tmp_path / 'a.pth', OTHERS)
-    with pytest.raises(AssertionError, match='an image was loaded'):
-        runner.train()
+    write_checkpoint(runner, tmp_path / 'a.pth', OTHER)
+    for ready in (build_runner(tmp_path), runner):
+        with pytest.raises(AssertionError, match='an image was loaded'):
+            ready.train()
 
 
-def test_list_is_refused_if_folders_have_another_order(tmp_path):
+def test_training_stops_if_class_list_reorders_folders(tmp_path):
     write_images(tmp_path / 'data', per_class=1, size=8)
     runner = build_runner(tmp_path, train=4, val=4)
     dataset = CustomDataset(
@@ -152,28 +141,14 @@ def test_training_stops_if_a_metric_needs_more_classes(tmp_path):
         runner.train()
 
 
-def test_training_stops_if_there_is_no_batch(tmp_path):
+def test_training_stops_if_loader_is_empty(tmp_path):
     runner = build_runner(tmp_path)
     runner._train_dataloader = DataLoader(Leaves(5), 7, drop_last=True)
     with pytest.raises(ValueError, match='drop_last'):
         runner.train()
 
 
-@pytest.mark.parametrize('step', ['val', 'test'])
-def test_val_and_test_alone(tmp_path, step):
-    runner = build_runner(tmp_path, **{step: 6})
-    with pytest.raises(
-        ValueError, match=f'6 classes in the {step} set; add.*=6`'
-    ):
-        getattr(runner, step)()
-
-
-def test_agreement_goes_on_to_the_images(tmp_path):
-    with pytest.raises(AssertionError, match='an image was loaded'):
-        build_runner(tmp_path).train()
-
-
-def test_set_without_class_names_is_let_through(tmp_path, caplog):
+def test_test_only_warns_if_class_names_are_missing(tmp_path, caplog):
     runner = build_runner(tmp_path, test=None)
     runner.logger.addHandler(caplog.handler)
     with pytest.raises(AssertionError, match='an image was loaded'):
@@ -181,7 +156,7 @@ def test_set_without_class_names_is_let_through(tmp_path, caplog):
     assert 'test_dataloader.dataset.classes=FILE' in caplog.text
 
 
-def test_model_under_test_time_augmentation(tmp_path):
+def test_test_stops_if_counts_differ_under_tta(tmp_path):
     runner = build_runner(tmp_path, test=7)
     runner.model = AverageClsScoreTTA(module=runner.model)
     with pytest.raises(ValueError, match='is 5, .* 7 classes'):
@@ -192,7 +167,7 @@ LORA = dict(type='mmclca.LoRAModel', targets=[dict(type='.*mix')])
 
 
 @pytest.mark.parametrize('around', [None, LORA])
-def test_a_teacher_has_the_same_classes(tmp_path, around):
+def test_training_stops_if_teacher_differs_or_is_broken(tmp_path, around):
     student = dict(
         type='mmclca.DistilledClassifier',
         backbone=RESMLP,
@@ -216,7 +191,7 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
     torch.save(kept, tmp_path / 'teacher.pth')
     with pytest.raises(ValueError, match="no 'c4' "):
         runner.train()
-    kept['meta']['dataset_meta']['classes'] = [f'c{n}' for n in range(5)]
+    kept['meta']['dataset_meta']['classes'] = NAMES
     kept['state_dict']['head.fc.weight'][0] = torch.nan
     torch.save(kept, tmp_path / 'teacher.pth')
     runner = build_runner(tmp_path)
@@ -225,7 +200,7 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
         runner.train()
 
 
-def test_a_run_with_lora_gets_the_hook():
+def test_class_count_hook_is_added_if_lora_wraps_the_model():
     plain = dict(head=dict(num_classes=5))
     for model in (plain, dict(LORA, module=plain)):
         cfg = Config(dict(model=model))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Losses and scores that are NaN or infinite."""
+"""NaN and infinite losses and scores."""
 
 from types import SimpleNamespace
 
@@ -9,7 +9,7 @@ from mmengine.optim import AmpOptimWrapper, OptimWrapper
 from mmpretrain.structures import DataSample
 
 from mmclca.engine.hooks import FiniteHook
-from mmclca.engine.hooks.finite_hook import SKIPPED
+from mmclca.engine.hooks.finite_hook import MAX_SKIPPED
 
 NAN, INF = torch.tensor(torch.nan), torch.tensor(torch.inf)
 
@@ -26,9 +26,11 @@ def test_training_stops_if_the_loss_is_not_finite(loss):
         hook.after_train_iter(runner, outputs=dict(loss=loss))
 
 
-def test_training_goes_on_if_a_loss_scale_settles():
+def test_training_continues_if_loss_scale_settles():
     hook, runner = FiniteHook(), run_with(AmpOptimWrapper)
-    for loss in [INF] * SKIPPED + [torch.tensor(1.0)] + [INF] * SKIPPED:
+    for loss in (
+        [INF] * MAX_SKIPPED + [torch.tensor(1.0)] + [INF] * MAX_SKIPPED
+    ):
         hook.after_train_iter(runner, outputs=dict(loss=loss))
     with pytest.raises(FloatingPointError):
         hook.after_train_iter(runner, outputs=dict(loss=INF))

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pre-training by mmengine's runner: pictures, logs, a run that goes on."""
+"""Pre-training with mmengine's runner: pictures, logs and resuming."""
 
 import json
+from itertools import product
 
 import mmcv
 import numpy as np
@@ -11,9 +12,8 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from small_models import build
 from small_selfsup import MAE, SIDE, mirl
-from tiny_run import ROOT, run_tool, write_images
+from tiny_run import ROOT, run_tool, write_run
 
-from mmclca.registry import HOOKS
 from mmclca.visualization import reconstructions
 
 NORMAL = dict(
@@ -29,49 +29,30 @@ SEGMENTS = {
 
 
 def config(folder, model, hooks=(), epochs=2):
-    if not (folder / 'data').exists():
-        write_images(folder / 'data', size=SIDE)
-    return Config(
-        dict(
-            default_scope='mmpretrain',
-            model=dict(model, data_preprocessor=NORMAL),
-            train_dataloader=dict(
-                batch_size=8,
-                num_workers=0,
-                sampler=dict(type='DefaultSampler', shuffle=True),
-                collate_fn=dict(type='default_collate'),
-                dataset=dict(
-                    type='CustomDataset',
-                    data_root=str(folder / 'data'),
-                    with_label=False,
-                    pipeline=[
-                        dict(
-                            type='mmclca.CacheImages',
-                            transforms=[dict(type='LoadImageFromFile')],
-                        ),
-                        dict(type='RandomResizedCrop', scale=SIDE),
-                        dict(type='PackInputs'),
-                    ],
-                ),
-            ),
-            train_cfg=dict(by_epoch=True, max_epochs=epochs),
-            optim_wrapper=dict(
-                optimizer=dict(type='AdamW', lr=0.001), accumulative_counts=2
-            ),
-            custom_hooks=list(hooks),
-            visualizer=dict(
-                type='UniversalVisualizer',
-                vis_backends=[dict(type='LocalVisBackend')],
-            ),
-            default_hooks=dict(logger=dict(type='LoggerHook', interval=1)),
-            randomness=dict(seed=0),
-            work_dir=str(folder / 'work'),
-            experiment_name=folder.name,
-        )
-    )
+    """Config for pre-training on the images of the tiny config."""
+    path = folder / 'tiny.py'
+    cfg = Config.fromfile(path if path.exists() else write_run(folder))
+    for name in product(('val', 'test'), ('cfg', 'dataloader', 'evaluator')):
+        cfg.pop('_'.join(name))
+    cfg.model = dict(model, data_preprocessor=NORMAL)
+    load = [dict(type='LoadImageFromFile')]
+    pipeline = [
+        dict(type='mmclca.CacheImages', transforms=load),
+        dict(type='RandomResizedCrop', scale=SIDE),
+        dict(type='PackInputs'),
+    ]
+    loader = cfg.train_dataloader
+    loader.update(batch_size=8, collate_fn=dict(type='default_collate'))
+    loader.dataset.update(with_label=False, pipeline=pipeline)
+    cfg.train_cfg.max_epochs = epochs
+    cfg.optim_wrapper.accumulative_counts = 2
+    cfg.custom_hooks = list(hooks)
+    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+    cfg.work_dir, cfg.experiment_name = str(folder / 'work'), folder.name
+    return cfg
 
 
-def test_pictures_and_norms_of_segments(tmp_path):
+def test_pre_training_draws_pictures_and_logs_segment_norms(tmp_path):
     hooks = (
         dict(type='mmclca.ReconstructionHook', interval=2, num_images=3),
         dict(type='mmclca.GradientStatsHook', parts=SEGMENTS),
@@ -91,7 +72,7 @@ def test_pictures_and_norms_of_segments(tmp_path):
     assert named and all('loss_pair1' in line for line in named)
 
 
-def test_a_run_goes_on(tmp_path):
+def test_pre_training_resumes(tmp_path):
     part = config(tmp_path, MAE, epochs=1)
     part.work_dir = str(tmp_path / 'parts')
     Runner.from_cfg(part).train()
@@ -104,8 +85,8 @@ def test_a_run_goes_on(tmp_path):
     assert (tmp_path / 'parts/epoch_2.pth').is_file()
 
 
-def test_the_parts_of_a_picture():
-    """Visible patches stay; main part and residual add up to the sum."""
+def test_reconstructions_keep_visible_patches_and_add_up():
+    """The sum is the main part plus the residual."""
     model = build(dict(mirl(2), data_preprocessor=NORMAL)).eval()
     inputs = torch.randint(0, 255, (2, 3, SIDE, SIDE), dtype=torch.uint8)
     torch.manual_seed(1)
@@ -125,8 +106,8 @@ def test_the_parts_of_a_picture():
     assert abs(parts - found['sum 1'])[inside].max() <= 3
 
 
-def test_a_picture_leaves_a_training_as_it_is():
-    """Also statistics of a stem's norms."""
+def test_reconstructions_leave_the_model_unchanged():
+    """This includes BatchNorm statistics in the stem."""
     stem = dict(MAE['backbone'], stem=dict(type='mmclca.HMLPStem'))
     model = build(dict(MAE, backbone=stem, data_preprocessor=NORMAL)).train()
     before = {k: v.clone() for k, v in model.state_dict().items()}
@@ -136,7 +117,7 @@ def test_a_picture_leaves_a_training_as_it_is():
     assert all(torch.equal(v, after[k]) for k, v in before.items())
 
 
-def test_the_picture_tool(tmp_path, monkeypatch):
+def test_vis_reconstruction_tool_writes_a_picture(tmp_path, monkeypatch):
     cfg = config(tmp_path, MAE)
     cfg.dump(tmp_path / 'mae.py')
     torch.save(build(MAE).state_dict(), tmp_path / 'mae.pth')
@@ -145,9 +126,3 @@ def test_the_picture_tool(tmp_path, monkeypatch):
     words = 'mae.py mae.pth data/ash/0.png --leaves 1 --out made.png'
     run_tool(monkeypatch, tool, *words.split())
     assert mmcv.imread(tmp_path / 'made.png').std() > 10
-
-
-@pytest.mark.parametrize('name', ('interval', 'num_images'))
-def test_refused(name):
-    with pytest.raises(ValueError, match=f'{name}=0'):
-        HOOKS.build({'type': 'mmclca.ReconstructionHook', name: 0})

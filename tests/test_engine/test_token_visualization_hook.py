@@ -9,7 +9,7 @@ from mmengine.runner import Runner
 from tiny_run import write_run
 
 from mmclca.engine.hooks import TokenVisualizationHook
-from mmclca.engine.hooks.token_visualization_hook import spread
+from mmclca.engine.hooks.drawing_hooks import spread
 
 
 def train(tmp_path, folder, hooks, **options):
@@ -18,7 +18,7 @@ def train(tmp_path, folder, hooks, **options):
         {
             'custom_hooks': hooks,
             'work_dir': str(tmp_path / folder),
-            # runs of one name and second would share a visualizer
+            # runs with the same name and second would share a visualizer
             'experiment_name': tmp_path.name,
             'visualizer.vis_backends': [dict(type='LocalVisBackend')],
             **options,
@@ -34,7 +34,7 @@ def pictures(tmp_path, folder):
     return {path.name: mmcv.imread(path) for path in found}
 
 
-def test_the_same_images_every_interval_epochs(tmp_path):
+def test_same_images_are_drawn_every_interval_epochs(tmp_path):
     hook = dict(type='mmclca.TokenVisualizationHook', interval=2, num_images=3)
     train(tmp_path, 'work', [hook], **{'train_cfg.max_epochs': 4})
     found = pictures(tmp_path, 'work')
@@ -45,7 +45,7 @@ def test_the_same_images_every_interval_epochs(tmp_path):
     assert set(found) == names
     picture = found[f'{first}_2.png']
     assert picture.std() > 10
-    # the image itself is drawn alike, whatever is left of it
+    # the original image is the same, regardless of the kept tokens
     again = found[f'{first}_4.png']
     height, width = picture.shape[:2]
     itself = slice(height // 3, 2 * height // 3), slice(width // 5, width // 3)
@@ -54,9 +54,9 @@ def test_the_same_images_every_interval_epochs(tmp_path):
 
 
 @pytest.mark.slow
-def test_training_is_the_same_with_and_without(tmp_path):
+def test_training_is_the_same_without_the_hook(tmp_path):
     hook = dict(type='mmclca.TokenVisualizationHook')
-    noisy = dict(type='ColorJitter', brightness=0.5)  # takes random numbers
+    noisy = dict(type='ColorJitter', brightness=0.5)  # uses random numbers
     cfg = Config.fromfile(write_run(tmp_path / 'new'))
     pipeline = cfg.val_dataloader.dataset.pipeline
     pipeline.insert(2, noisy)
@@ -72,7 +72,7 @@ def test_training_is_the_same_with_and_without(tmp_path):
         assert torch.equal(value, states[1][name]), name
 
 
-def test_weights_are_those_that_were_validated(tmp_path, monkeypatch):
+def test_pictures_use_validated_weights(tmp_path, monkeypatch):
     seen = []
     draw = TokenVisualizationHook._draw_image
 
@@ -92,15 +92,13 @@ def test_weights_are_those_that_were_validated(tmp_path, monkeypatch):
     assert not torch.equal(seen[0], runner.model.head.fc.weight)
 
 
-def test_spread():
+def test_spread_returns_evenly_spaced_indices():
     assert spread(100, 4) == [0, 33, 66, 99]
     assert spread(2, 4) == [0, 1]
     assert spread(5, 1) == [0]
 
 
-def test_bad_input(tmp_path):
-    with pytest.raises(ValueError, match='interval=0'):
-        TokenVisualizationHook(interval=0)
+def test_models_without_reduction_are_refused(tmp_path):
     hook = dict(type='mmclca.TokenVisualizationHook')
     nothing = dict(reducer=None, cache=None, reduce_at=())
     nothing = {f'model.backbone.{key}': v for key, v in nothing.items()}

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What trains in each scope, all else bit by bit, and small checkpoints."""
+"""Trained and frozen parameters per scope, and small checkpoints."""
 
 import re
 from pathlib import Path
@@ -8,16 +8,16 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.hooks import EMAHook
-from mmengine.runner import Runner
 from small_models import PATCH_CONVNET, RESMLP, arch
 from tiny_run import ROOT, run_tool, write_run
 
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.engine.hooks.tuning_scope_hook import SCOPES, tune_only
+from mmclca.engine.hooks.tuning_hooks import SCOPES, tune_only
+from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
 
 REDUCER = dict(type='mmclca.SiT', keep_rate=0.5)
-BACKBONE = dict(  # of the tiny config, with all that could train
+BACKBONE = dict(  # changes to the tiny config, with all trainable parts
     dist_token=True,
     layer_scale_init_value=1e-4,
     stem=dict(type='mmclca.HMLPStem', norm_cfg=dict(type='BN')),
@@ -26,7 +26,7 @@ BACKBONE = dict(  # of the tiny config, with all that could train
 )
 ALWAYS = r'head\.|backbone\.(reducer|cache)\.'
 LAYER = r'backbone\.layers\.\d\.'
-TRAINS = dict(  # the table of the paper's code, and what is like it
+TRAINS = dict(  # parameters trained in the authors' code, by analogy
     attn=rf'{LAYER}attn\.(qkv|proj)\.|backbone\.pos_embed|{ALWAYS}',
     ffn=rf'{LAYER}ffn\.layers\.|backbone\.pos_embed|{ALWAYS}',
     norm=rf'{LAYER}ln[12]\.|backbone\.ln1\.|backbone\.pos_embed|{ALWAYS}'
@@ -47,7 +47,7 @@ LAYER_DECAY = dict(
 
 @pytest.fixture
 def tuned(tmp_path):
-    """Makes a runner of the tiny config with a scope."""
+    """Build a runner for the tiny config with a scope."""
     write_run(tmp_path)
 
     def tuned(scope, *hooks, name='work', lora=False, **options):
@@ -63,13 +63,13 @@ def tuned(tmp_path):
         config.custom_hooks = [scope, *hooks]
         config.train_cfg.max_epochs = 1
         config.merge_from_dict(options)
-        return Runner.from_cfg(config)
+        return SafeRunner.from_cfg(config)
 
     return tuned
 
 
 def changed(runner):
-    """Train; names of what has other values than it began with."""
+    """Train; return the names of changed parameters and buffers."""
     runner.model.init_weights()
     runner.model._is_init = True
     before = {k: v.clone() for k, v in runner.model.state_dict().items()}
@@ -79,7 +79,7 @@ def changed(runner):
 
 
 def expected(model, scope):
-    """Names of the parameters, and of statistics of what trains."""
+    """Names of trained parameters and of their BatchNorm statistics."""
     names = [n for n, _ in model.named_parameters()]
     found = {n for n in names if re.match(TRAINS[scope], n)}
     moving = ('running_mean', 'running_var', 'num_batches_tracked')
@@ -91,12 +91,12 @@ def expected(model, scope):
 
 
 @pytest.mark.parametrize('scope', TRAINS)
-def test_all_else_is_the_same_bit_by_bit(tuned, scope):
+def test_only_parameters_in_scope_change(tuned, scope):
     runner = tuned(scope)
     assert changed(runner) == expected(runner.model, scope)
 
 
-def test_with_layer_decay_an_average_and_half_precision(tuned):
+def test_scope_holds_with_layer_decay_ema_and_bfloat16(tuned):
     wrapper = dict(LAYER_DECAY, type='mmclca.BF16OptimWrapper')
     runner = tuned('attn', EMA, optim_wrapper=wrapper)
     trained = expected(runner.model, 'attn')
@@ -110,7 +110,7 @@ def test_with_layer_decay_an_average_and_half_precision(tuned):
 @pytest.mark.parametrize(
     'size, count', [('small', 7_702_888), ('base', 29_560_552)]
 )
-def test_counts_of_the_paper(size, count):
+def test_trained_parameter_count_equals_paper(size, count):
     with torch.device('meta'):
         dims = dict(small=384, base=768)[size]
         model = MODELS.build(
@@ -146,7 +146,7 @@ CAIT = dict(type='mmclca.CaiT', arch=arch(2, 24), img_size=32, patch_size=8)
         ),
     ],
 )
-def test_attention_of_other_networks(backbone, attention):
+def test_attn_scope_finds_attention_in_other_backbones(backbone, attention):
     head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
     model = MODELS.build(
         dict(type='ImageClassifier', backbone=backbone, head=head)
@@ -157,27 +157,23 @@ def test_attention_of_other_networks(backbone, attention):
         assert parameter.requires_grad == bool(re.match(own, name)), name
 
 
-def test_what_has_no_such_part_is_refused():
+def test_scope_is_refused_if_model_lacks_such_parts():
     head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
     model = dict(type='ImageClassifier', backbone=RESMLP, head=head)
-    with pytest.raises(ValueError, match="scope: no 'atn'.*mean attn"):
-        tune_only(MODELS.build(model), 'atn')
-    with pytest.raises(
-        ValueError, match="scope='lora'.* Image.* type='mmclca.LoRAModel'"
-    ):
-        tune_only(MODELS.build(model), 'lora')
     timm = dict(type='TimmClassifier', model_name='test_vit', num_classes=5)
-    with pytest.raises(ValueError, match="scope='head'.* TimmClassifier"):
-        tune_only(MODELS.build(timm), 'head')
-    with pytest.raises(ValueError, match='backbone in TimmClassifier'):
-        MODELS.build(dict(LORA, module=timm))
+    for config, scope in ((model, 'atn'), (model, 'lora'), (timm, 'head')):
+        with pytest.raises(ValueError, match=scope):
+            tune_only(MODELS.build(config), scope)
+    for module, term in ((timm, 'TimmClassifier'), (model, 'linear layer')):
+        with pytest.raises(ValueError, match=term):
+            MODELS.build(dict(LORA, module=module))
     count, total = tune_only(MODELS.build(timm), 'full')
     assert count == total
 
 
-def test_lora_trains_beside_head_and_reducer(tuned, tmp_path):
+def test_lora_trains_its_parameters_head_and_reducer(tuned, tmp_path):
     saving = dict(type='mmclca.SaveTrainableHook')
-    # with which an optimizer is built of what trains by then
+    # this option builds the optimizer from trainable parameters only
     wrapper = dict(paramwise_cfg=dict(flat_decay_mult=0.0))
     runner = tuned('lora', saving, lora=True, optim_wrapper=wrapper)
     own = rf'{LAYER}attn\.qkv\.lora_|{ALWAYS}'
@@ -198,7 +194,7 @@ def test_lora_trains_beside_head_and_reducer(tuned, tmp_path):
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_lora_starts_from_weights_of_a_plain_model(tuned, tmp_path):
+def test_lora_loads_weights_of_a_plain_model(tuned, tmp_path):
     plain, lora = tuned('full'), tuned('lora', name='b', lora=True)
     weights = plain.model.state_dict()
     lora.model.load_state_dict(weights, strict=False)
@@ -209,7 +205,7 @@ def test_lora_starts_from_weights_of_a_plain_model(tuned, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_small_file_per_task_beside_one_base(tmp_path, monkeypatch):
+def test_small_checkpoints_share_one_base_file(tmp_path, monkeypatch):
     config = write_run(tmp_path)
     text = config.read_text() + (
         "custom_hooks = [dict(type='mmclca.TuningScopeHook', scope='attn'), "
@@ -257,18 +253,11 @@ def test_a_small_file_per_task_beside_one_base(tmp_path, monkeypatch):
         open_checkpoint('runs/small/epoch_2.pth')
 
 
-def test_nothing_to_leave_to_a_base(tuned):
+def test_save_trainable_is_refused_if_nothing_is_frozen(tuned):
     runner = tuned('full', dict(type='mmclca.SaveTrainableHook'))
-    with pytest.raises(ValueError, match='no parameter is frozen'):
+    with pytest.raises(ValueError, match='frozen'):
         runner.train()
 
 
-def test_scopes_are_all_here():
+def test_table_covers_all_scopes():
     assert {*SCOPES} == {*TRAINS, 'lora'}
-
-
-def test_lora_of_layers_that_are_not_there():
-    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
-    module = dict(type='ImageClassifier', backbone=RESMLP, head=head)
-    with pytest.raises(ValueError, match='no linear layer'):
-        MODELS.build(dict(LORA, module=module))

@@ -3,10 +3,10 @@
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from mmpretrain.structures import DataSample
 from parity import CASES, close, config, images, weights
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 RENAMED = {

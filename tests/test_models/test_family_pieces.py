@@ -12,11 +12,11 @@ import timm
 import torch
 from every_config import FOLDER as CONFIGS
 from every_config import piece, read
-from mmengine.runner import load_checkpoint
 from safetensors.torch import save_file
 from tiny_run import ROOT
 from torch.overrides import TorchFunctionMode
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 FOLDER = CONFIGS / '_base_/models'

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import timm
 import torch
-from mmengine.runner import load_checkpoint
 from PIL import Image
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.registry import MODELS
 
 IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])

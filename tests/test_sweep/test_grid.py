@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a grid file makes, and what is said of one that cannot run."""
+"""Cells of grid files, and refused grids."""
 
 import pytest
 from tiny_run import ROOT
@@ -28,7 +28,7 @@ def read(tmp_path):
     return read
 
 
-def test_every_combination_whole_seeds_first(read):
+def test_grid_has_every_combination_sorted_by_seed(read):
     cells = list(read(GRID).cells)
     assert [(c.seed, c.keep_rate, c.clca) for c in cells] == [
         (seed, rate, clca)
@@ -42,7 +42,7 @@ def test_every_combination_whole_seeds_first(read):
     assert cells[-1].name == 'leaf40-224px_deit-tiny-p16_evit-kr25_clca_seed2'
 
 
-def test_blocks_fill_in_and_override(read):
+def test_blocks_override_the_file(read):
     grid = read(
         GRID
         + """
@@ -78,42 +78,37 @@ keep_checkpoints = True
 
 
 @pytest.mark.parametrize('name', ['fig_1', 'fig_3', 'fig_4', 'table_1'])
-def test_the_grids_of_the_paper_say_how_many_runs_they_are(name):
+def test_paper_grids_state_their_number_of_runs(name):
     path = ROOT / 'configs/sweeps' / f'{name}.py'
     assert f' {len(read_grid(path).cells):,} runs.' in path.read_text()
 
 
 @pytest.mark.parametrize(
-    'change, said',
+    'old, new, term',
     [
-        (
-            ('leaf40', 'leaf4'),
-            "no 'leaf4' (do you mean leaf40?); choose from ",
-        ),
-        (('deit-tiny-p16', 'deit-p16'), "backbones: no 'deit-p16' (do you"),
-        (('EViT', 'Evit'), "methods: no 'Evit' (do you mean EViT?)"),
-        (("'base'", "'CLA'"), 'base, cla, clc, clca'),
-        (('0.25', '1.5'), 'keep_rates=1.5 must be a number'),
-        (('224', '0'), 'sizes=0 must be an integer'),
-        (('[1, 2]', '[-1]'), 'seeds=-1 must be'),
-        (("'EViT'", "'none'"), "method 'none'"),
-        (('[1, 2]', '3'), 'seeds = [...]'),
-        (("['leaf40']", '[]'), 'datasets = [...]'),
-        (('seeds', 'seed'), "no 'seed' (do you mean seeds?)"),
-        (('seeds', "variant = 'a/b'\nseeds"), "variant='a/b'"),
-        (('[0.5, ', '[0.25, '), '2 times: set a variant'),
-        (('seeds', "weights = {'vit': 'x'}\nseeds"), "weights: no 'vit'"),
-        (('seeds', 'blocks = [dict(weights={})]\nseeds'), "no 'weights'"),
+        ('leaf40', 'leaf4', "datasets.*'leaf4'"),
+        ('deit-tiny-p16', 'deit-p16', "backbones.*'deit-p16'"),
+        ('EViT', 'Evit', "methods.*'Evit'"),
+        ("'base'", "'CLA'", "clca.*'CLA'"),
+        ('0.25', '1.5', 'keep_rates=1.5'),
+        ('224', '0', 'sizes=0'),
+        ('[1, 2]', '[-1]', 'seeds=-1'),
+        ("'EViT'", "'none'", "method 'none'"),
+        ('[1, 2]', '3', 'seeds'),
+        ("['leaf40']", '[]', 'datasets'),
+        ('seeds', 'seed', "'seed'"),
+        ('seeds', "variant = 'a/b'\nseeds", 'variant'),
+        ('[0.5, ', '[0.25, ', '2 times'),
+        ('seeds', "weights = {'vit': 'x'}\nseeds", "weights.*'vit'"),
+        ('seeds', 'blocks = [dict(weights={})]\nseeds', "blocks.*'weights'"),
     ],
 )
-def test_what_does_not_exist_is_said_with_what_does(read, change, said):
-    with pytest.raises(ValueError, match='has errors') as error:
-        read(GRID.replace(*change))
-    assert said in str(error.value)
+def test_grid_settings_are_refused(read, old, new, term):
+    with pytest.raises(ValueError, match=term):
+        read(GRID.replace(old, new))
 
 
-def test_all_problems_at_once(read):
+def test_all_errors_of_a_grid_are_listed(read):
     text = GRID.replace('EViT', 'Evit').replace('0.25', '7')
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match='(?s)Evit.*keep_rates=7'):
         read(text)
-    assert 'Evit' in str(error.value) and 'keep_rates=7' in str(error.value)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Running cells: one for real, and many by processes of which some die."""
+"""Runs of cells: a real one, and parallel ones with a killed process."""
 
 import json
 import os
@@ -28,7 +28,7 @@ CELLS = [replace(CELL, seed=seed) for seed in range(12)]
 
 
 def write_tiny(tmp_path, epochs=2, lr=0.001):
-    """The folder of a sweep, and a tiny config of CELL."""
+    """Return a sweep folder and a tiny config for CELL."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
     cfg.default_hooks.checkpoint = dict(
@@ -43,12 +43,12 @@ def write_tiny(tmp_path, epochs=2, lr=0.001):
 
 
 def run_tiny(root, cfg, keep_checkpoints=False):
-    """Run CELL; return its result."""
+    """Run CELL and return the result."""
     assert run_cell(CELL, cfg, root, 0, 1, keep_checkpoints) == DONE
     return json.loads((root / f'{CELL.name}.json').read_text())
 
 
-def test_one_cell_for_real(tmp_path):
+def test_cell_is_trained_tested_and_measured_once(tmp_path):
     root, cfg = write_tiny(tmp_path)
     digest = config_hash(cfg)
     path, folder = root / f'{CELL.name}.json', root / CELL.name / digest
@@ -85,8 +85,7 @@ def test_one_cell_for_real(tmp_path):
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Stop training once, when it saves the second time; returns the epochs
-    that were saved."""
+    """Interrupt training at the second save; return the saved epochs."""
     save, saved = Runner.save_checkpoint, []
 
     def stop(self, *arguments, **keywords):
@@ -100,14 +99,14 @@ def interrupt(monkeypatch):
 
 
 def stop_tiny(root, cfg):
-    """Run CELL until it is interrupted; return its work dir."""
+    """Run CELL until the interrupt; return its work dir."""
     with pytest.raises(KeyboardInterrupt):
         run_tiny(root, cfg, keep_checkpoints=True)
     assert not (root / f'{CELL.name}.json').exists()
     return root / CELL.name / config_hash(cfg) / 'work_dir'
 
 
-def test_an_interrupted_cell_goes_on(tmp_path, interrupt):
+def test_cell_resumes_if_interrupted(tmp_path, interrupt):
     root, cfg = write_tiny(tmp_path, epochs=4)
     work_dir = stop_tiny(root, cfg)
     note = work_dir / 'started.txt'
@@ -121,17 +120,17 @@ def test_an_interrupted_cell_goes_on(tmp_path, interrupt):
     assert newest_checkpoint(work_dir) == (str(work_dir / 'epoch_4.pth'), 16)
 
 
-def test_other_settings_do_not_go_on_from_it(tmp_path, interrupt):
+def test_cell_starts_again_if_settings_differ(tmp_path, interrupt):
     stop_tiny(*write_tiny(tmp_path / 'one', epochs=3))
     root, cfg = write_tiny(tmp_path / 'two', epochs=3, lr=0.5)
     shutil.copytree(
         tmp_path / 'one' / 'sweep', root, dirs_exist_ok=True
-    )  # as if both were of one folder
+    )  # both runs in one folder
     assert run_tiny(root, cfg)['config_hash'] == config_hash(cfg)
     assert interrupt == [0, 1, 0, 1, 2]
 
 
-def test_a_cell_of_another_process_is_left_to_it(tmp_path):
+def test_cell_is_skipped_if_another_process_runs_it(tmp_path):
     context = get_context('fork')
     with FileLock(tmp_path / CELL.name / LOCK):
         process = context.Process(
@@ -144,7 +143,7 @@ def test_a_cell_of_another_process_is_left_to_it(tmp_path):
     assert process.exitcode == 1
 
 
-def test_a_cluster_that_ends_a_job_early_gets_it_again(tmp_path):
+def test_preempted_job_is_submitted_again(tmp_path):
     call = CELL, Config(), tmp_path, 0, 1, False
     again = run_cell.checkpoint(*call)
     assert isinstance(again, DelayedSubmission)
@@ -153,8 +152,7 @@ def test_a_cluster_that_ends_a_job_early_gets_it_again(tmp_path):
 
 
 def pretend(log, go):
-    """A measurement that notes its beginning, waits for a file, and notes
-    its end."""
+    """Fake measurement that logs its start, waits for a file, and ends."""
 
     def measure(cfg, work_dir):
         name = work_dir.parents[1].name
@@ -186,26 +184,28 @@ def start_workers(root, number):
     return workers
 
 
-def test_no_cell_runs_twice_and_none_is_lost(tmp_path, monkeypatch):
-    """Four processes over one folder, one of them killed at its work."""
+def test_each_cell_completes_once_if_a_process_is_killed(
+    tmp_path, monkeypatch
+):
+    """Four processes share a folder, and one is killed."""
     root, log, go = (tmp_path / name for name in ('sweep', 'log', 'go'))
     monkeypatch.setattr(run, 'measure_cell', pretend(log, go))
     monkeypatch.setattr(run.torch, 'set_num_threads', lambda _: None)
     workers = start_workers(root, 4)
     while not log.exists() or len(log.read_text().splitlines()) < 4:
         time.sleep(0.001)
-    os.kill(workers[0].pid, signal.SIGKILL)  # all four are at their first
+    os.kill(workers[0].pid, signal.SIGKILL)  # all run their first cell
     go.touch()
     for worker in workers:
         worker.join()
     assert workers[0].exitcode == -signal.SIGKILL
-    work(root)  # the next sweep finds what the killed one had at hand
+    work(root)  # the next sweep repeats the interrupted cell
 
     lines = Counter(log.read_text().splitlines())
     began = {cell.name: lines[f'began {cell.name}'] for cell in CELLS}
     ended = {cell.name: lines[f'ended {cell.name}'] for cell in CELLS}
     assert set(ended.values()) == {1}
-    assert sorted(began.values()) == [1] * 11 + [2]  # the one at hand
+    assert sorted(began.values()) == [1] * 11 + [2]  # the interrupted cell
     for cell in CELLS:
         result = json.loads((root / f'{cell.name}.json').read_text())
         assert result['cell'] == asdict(cell)

@@ -7,13 +7,14 @@ import pytest
 import safetensors.torch
 import torch
 from mmengine.config import Config
-from mmengine.runner import Runner
 from mmpretrain import get_model
 from safetensors import safe_open
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, run_tool, write_run
 
+from mmclca.apis.loading import build_classifier
 from mmclca.checkpoints.publishing import own_weights
+from mmclca.engine.runner import SafeRunner
 
 TOOL = ROOT / 'tools/model_converters/publish_model.py'
 
@@ -91,10 +92,10 @@ def test_published_files_give_the_same_logits(run, publish, tmp_path):
     wanted = logits(get_model(config, pretrained=str(run / 'epoch_2.pth')))
     assert not torch.equal(wanted, logits(get_model(config)))
     for path in publish(run / 'epoch_2.pth').values():
-        model = get_model(config, pretrained=str(path))
+        model = build_classifier(config, str(path))
         assert torch.equal(logits(model), wanted)
         config.load_from = str(path)
-        runner = Runner.from_cfg(config)
+        runner = SafeRunner.from_cfg(config)
         runner.load_or_resume()
         assert torch.equal(logits(runner.model), wanted)
 

@@ -93,7 +93,7 @@ def test_ema_and_raw_weights_are_tested(run_tool, trained, capfd):
     torch.save(saved['ema_state_dict'], 'trained.pth')  # swapped, by mmengine
     capfd.readouterr()
     average = scores_of(run_tool, trained / 'tiny.py', path)
-    assert capfd.readouterr().out.count('Loads checkpoint by') == 1
+    assert capfd.readouterr().out.count('Load checkpoint from') == 1
     hook = 'custom_hooks.0.evaluate_on_'
     options = (f'{hook}ema=False', f'{hook}origin=True')
     trained = scores_of(run_tool, trained / 'tiny.py', path, *options)

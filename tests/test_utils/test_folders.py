@@ -16,7 +16,7 @@ NAMES = ('model.pth', 'fit.json')
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder whose replacement was killed after the first file."""
+    """Folder with a replacement killed after the first file."""
     folder = tmp_path / 'model'
     (folder / WHOLE).mkdir(parents=True)
     (folder / 'model.pth').write_text('new')
@@ -45,7 +45,7 @@ def test_replacement_removes_file_if_new_one_is_empty(folder):
     assert [path.name for path in folder.iterdir()] == ['fit.json']
 
 
-def test_replacement_refuses_names_that_fit_does_not_write(folder):
+def test_replacement_refuses_unknown_names(folder):
     (folder / WHOLE / '.bashrc').write_text('x')
     with pytest.raises(ValueError, match='bashrc'):
         finish_replacing(folder, NAMES)

@@ -1,17 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of names, one for each family of releases.
+"""Tables of parameter names, one per release family.
 
-A new family is a table here and a place in ``FAMILIES``.
+To add a family, write its table and insert it into ``FAMILIES``.
 """
 
 from . import deit, vit
-from .family import Family
+from .family import Family, Network
 
-__all__ = ['Family']
+__all__ = ['Family', 'Network']
 
-# in this order: those with names of others come before them
+# more specific families first
 FAMILIES = (
     *(vit.CLASSIFIER, vit.TRANSFG, vit.CLIP, vit.HF_CLIP, vit.HF_VIT),
     *(vit.TORCHVISION, vit.CLCA, vit.TOKEN_REDUCTION, deit.PARALLEL_VIT),
     *(deit.PATCH_CONVNET, deit.CAIT, deit.RESMLP, vit.VIT, vit.BARE),
 )
+NETWORKS = [family.backbone for family in FAMILIES if family.backbone]
+
+
+def network_of(weights: dict) -> Network:
+    """Recognize a backbone by its parameter names in this package."""
+    for network in NETWORKS:
+        if any(mark in weights for mark in network.marks):
+            return network
+    return vit.NETWORK

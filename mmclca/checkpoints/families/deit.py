@@ -1,10 +1,37 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Other networks of DeiT's releases, of which timm has some by other names."""
+"""Release families: CaiT, parallel ViT, PatchConvNet and ResMLP."""
 
-from .family import Family
+from torch import Tensor
+
+from .family import (
+    Family,
+    Network,
+    patch_settings,
+    transformer_sizes,
+    width_and_depth,
+)
 from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYER_RENAMES, layer_renames
 
-# CaiT, in timm by the same names
+
+def _cait(weights: dict[str, Tensor]) -> dict:
+    heads = weights['layers.0.attn.mix_logits.weight'].size(0)
+    arch = transformer_sizes(weights, heads)
+    return patch_settings(weights, weights['pos_embed'].size(1), arch)
+
+
+def _patch_convnet(weights: dict[str, Tensor]) -> dict:
+    return dict(arch=width_and_depth(weights, 'pool.cls_token'))
+
+
+def _resmlp(weights: dict[str, Tensor]) -> dict:
+    arch = width_and_depth(weights, 'layers.0.norm1.alpha')
+    mlp = 'class_layers.0.mix.weight' in weights
+    rows = weights['layers.0.mix.weight'].size(0)
+    settings = patch_settings(weights, rows, arch)
+    return dict(settings, ending='class_mlp' if mlp else 'average')
+
+
+# CaiT; timm has the same names
 CLASS_LAYERS = layer_renames(
     r'blocks_token_only\.(\d+)', r'backbone.class_layers.\1', 'gamma1'
 )
@@ -19,10 +46,15 @@ CAIT = Family(
         (r'norm\.', 'backbone.ln1.'),
         (r'head\.', 'head.fc.'),
     ),
+    backbone=Network(
+        'mmclca.CaiT',
+        ('class_layers.0.attn.q.weight', 'layers.0.attn.mix_logits.weight'),
+        _cait,
+    ),
 )
 
-# vision transformers with parallel branches: own names, those of DeiT's
-# releases, where # is the number of a branch above 0, and those of timm
+# ViTs with parallel branches: names here, in DeiT releases (# is the branch
+# number, if not 0), and in timm
 BRANCH = r'backbone.layers.\1.branches.'
 FIRST = layer_renames(BLOCK, f'{BRANCH}0')
 NUMBERED = tuple(
@@ -43,7 +75,7 @@ PARALLEL_VIT = Family(
     renames=(*EMBEDDING, *FIRST, *NUMBERED, *HEAD),
 )
 
-# PatchConvNet; with a query a class, also a head each
+# PatchConvNet; with a query per class, each class has a head
 STEM = r'patch_embed\.proj\.(\d)\.0\.', r'backbone.patch_embed.projection.\1.'
 COLUMN = (
     (rf'{BLOCK}\.norm1\.', rf'{LAYER}.norm.'),
@@ -72,9 +104,12 @@ PATCH_CONVNET = Family(
         (r'head\.(?P<part>\d+)\.weight', 'per_class.weight'),
         (r'head\.(?P<part>\d+)\.bias', 'per_class.bias'),
     ),
+    backbone=Network(
+        'mmclca.PatchConvNet', ('layers.0.depthwise.weight',), _patch_convnet
+    ),
 )
 
-# ResMLP; timm has three names of its own, and vectors of (1, 1, C)
+# ResMLP; timm has three other names, and vectors of shape (1, 1, C)
 RESMLP = Family(
     mark=r'blocks\.\d+\.(norm1\.alpha|linear_tokens\.)',
     renames=(
@@ -88,4 +123,9 @@ RESMLP = Family(
         (r'head\.', 'head.fc.'),
     ),
     values=((r'(.*\.(?:alpha|beta))', r'\1', lambda x: x.flatten()),),
+    backbone=Network(
+        'mmclca.ResMLP',
+        ('layers.0.mix.weight', 'layers.0.norm1.alpha'),
+        _resmlp,
+    ),
 )

@@ -1,14 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Masked autoencoders with their decoders: MAE and MAE-Lite, MIRL."""
+"""Release families: masked autoencoders with decoders.
+
+MAE, MAE-Lite and MIRL.
+"""
 
 import re
 
 from torch import Tensor
 
-from ..releases import DECODED, renamed
-from .family import Family
+from .family import Family, renamed
 from .vit import EMBEDDING, LAYER_RENAMES, layer_renames
 
+# decoder names, to recognize these files by
+DECODED = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
 DECODER = r'neck.decoders.\1'
 BLOCK, LAYER = r'decoder_blocks(\d+)\.(\d+)', rf'{DECODER}.layers.\2'
 MAE = (
@@ -34,18 +38,17 @@ MIRL = (
 ENCODER = (*EMBEDDING, *LAYER_RENAMES, (r'norm\.', 'backbone.ln1.'))
 PRETRAINING = Family(
     mark=DECODED.pattern,
-    renames=(*MIRL, *MAE, *ENCODER, ('', '')),  # others keep their names
-    # what training has beside the model: a teacher and what it is compared
-    # by; gains of MIRL's predictors are 1
+    renames=(*MIRL, *MAE, *ENCODER, ('', '')),  # no other changes
+    # the teacher and its adapters; gains in MIRL's predictors are 1
     left_out=r'(tch_model|attn_adapter|hidden_adapter)\.|.*\.weight_g$',
 )
 
 
 def rename_pretraining(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Give weights with decoders the names of a model of pre-training.
+    """Rename weights with decoders for pre-training models.
 
-    The names of the encoder are those of a classifier, so that these weights
-    start one, too.
+    The encoder gets classifier names, so the weights can be loaded into a
+    classifier, too.
     """
     named = {re.sub(r'^(module\.)?(model\.)?', '', str(k)): k for k in weights}
     return {

@@ -1,11 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Vision transformers: of timm, whose names DeiT's, MAE's, DINO's, DINOv2's
-and MoCo v3's releases have, too; of the CLCA authors and TokenReduction; of
-open_clip; of mmpretrain."""
+"""Release families: ViTs.
+
+timm, with the names of DeiT, MAE, DINO, DINOv2 and MoCo v3; the CLCA authors
+and TokenReduction; open_clip, torchvision, Hugging Face, TransFG; mmpretrain.
+"""
 
 from dataclasses import replace
+from math import isqrt
 
-from .family import POS_EMBED, Family, spelling
+from torch import Tensor
+
+from .family import (
+    POS_EMBED,
+    Family,
+    Network,
+    patch_settings,
+    spelling,
+    transformer_sizes,
+    usual_heads,
+)
 
 BLOCK, LAYER = r'blocks\.(\d+)', r'backbone.layers.\1'
 EMBEDDING = (
@@ -19,7 +32,7 @@ EMBEDDING = (
 
 
 def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
-    """Return the renames of a layer of attention and FFN."""
+    """Return the renames for a layer with attention and FFN."""
     return (
         (rf'{block}\.norm(?P<n>[12])\.', rf'{layer}.ln\g<n>.'),
         (rf'{block}\.attn\.', rf'{layer}.attn.'),
@@ -31,7 +44,7 @@ def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
 
 
 def stacked_qkv(block: str) -> tuple[tuple[str, str], ...]:
-    """Return how query, key and value of an attention are stacked."""
+    """Return the pattern for stacking query, key and value."""
     part = r'(?P<part>query|key|value)\.(?P<kind>weight|bias)'
     return ((rf'({block}\.attn\.){part}', r'\1qkv.\g<kind>'),)
 
@@ -51,7 +64,7 @@ VIT = Family(
     left_out=r'decoder_|mask_token$|n_averaged$',
 )
 
-# timm's names, and those of CLR tokens, of reducers and of the CLA head
+# timm names, and names for CLR tokens, reducers and the CLA head
 REDUCERS = (
     (r'clr$', 'backbone.cache.clr'),
     (r'cluster_layers\.(\d+)\.v$', r'backbone.reducer.stages.\1'),
@@ -69,10 +82,10 @@ CLCA = Family(
         (r'ifa_head\.', 'head.'),
         *RENAMES,
     ),
-    left_out=r'head\.',  # a linear one beside the CLA head is dead weight
+    left_out=r'head\.',  # unused linear head next to the CLA head
 )
 
-# the image tower of open_clip
+# open_clip, image tower
 RESBLOCK = r'transformer\.resblocks\.(\d+)'
 CLIP = Family(
     mark=r'transformer\.resblocks\.\d+\.',
@@ -99,7 +112,7 @@ CLIP = Family(
     ),
 )
 
-# torchvision, of which old files have other names of the FFN
+# torchvision; old files name the FFN differently
 TORCHVISION = replace(
     VIT,
     mark=r'encoder\.layers\.encoder_layer_\d+\.',
@@ -112,7 +125,7 @@ TORCHVISION = replace(
         'heads.head.>head. heads.0.>head. heads.>head.'
     ),
 )
-# Hugging Face: ViT, DeiT, MAE, MSN and DINOv2; the image tower of CLIP
+# Hugging Face: ViT, DeiT, MAE, MSN and DINOv2; CLIP, image tower
 HF_VIT = replace(
     VIT,
     mark=r'encoder\.layer\.\d+\.attention\.attention\.',
@@ -128,8 +141,8 @@ HF_VIT = replace(
     left_out=rf'{VIT.left_out}|pooler\.',
     stacked=stacked_qkv(BLOCK),
 )
-# TransFG, FFVT and SIM-Trans, which share a code; of SIM-Trans some parameters
-# have no effect on any output
+# TransFG, FFVT and SIM-Trans share their code; some parameters in SIM-Trans
+# do not affect any output
 TRANSFG = Family(
     mark=(
         r'transformer\.encoder\.'
@@ -173,7 +186,28 @@ HF_CLIP = replace(
     ),
 )
 
-# classifiers of mmpretrain and of this package, and their backbones alone
+# classifiers from mmpretrain and this package, and their backbones
 OWN = r'(?:layers\.\d+\.|patch_embed\.projection\.)'
 CLASSIFIER = Family(mark=rf'backbone\.{OWN}', renames=(('', ''),))
 BARE = Family(mark=OWN, renames=())
+
+
+def _settings(weights: dict[str, Tensor]) -> dict:
+    """Infer the settings for a ViT, DeiT or DINOv2."""
+    rows = weights['pos_embed'].size(1)
+    heads = usual_heads(weights['cls_token'].size(-1))
+    arch = transformer_sizes(weights, heads)
+    backbone = patch_settings(weights, rows, arch)
+    backbone['norm_cfg'] = dict(type='LN', eps=1e-6)
+    if 'layers.0.attn.qkv.bias' not in weights:
+        backbone['qkv_bias'] = False
+    if 'layers.0.attn.gamma1.weight' in weights:
+        backbone['layer_scale_init_value'] = 1e-5  # replaced on load
+    if 'register_tokens' in weights:
+        backbone['num_registers'] = weights['register_tokens'].size(1)
+    if isqrt(rows) ** 2 == rows:
+        backbone['with_cls_pos'] = False
+    return backbone
+
+
+NETWORK = Network('mmclca.TokenReductionViT', (), _settings)

@@ -206,7 +206,7 @@ def draw_reduction(args):
 
 def build(cfg, checkpoint, pretrained):
     """Build a classifier; load weights, or warn about random weights."""
-    model = apis.loading.build_classifier(cfg, pretrained or False)
+    model = apis.loading.build_classifier(cfg, pretrained)
     visualization.check_reduces(model.backbone)
     if checkpoint:
         checkpoints.loading.load_trained(model, checkpoint)

@@ -1,20 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .atomic_checkpoint_hook import (
-    AtomicCheckpointHook,
-    LastBestCheckpointHook,
-)
+from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .bank_hook import BankHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
+from .drawing_hooks import ReconstructionHook, TokenVisualizationHook
 from .finite_hook import FiniteHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .probe_init_hook import ProbeInitHook
 from .progress_hook import ProgressHook
-from .reconstruction_hook import ReconstructionHook
-from .save_trainable_hook import SaveTrainableHook
-from .token_visualization_hook import TokenVisualizationHook
-from .tuning_scope_hook import TuningScopeHook
+from .tuning_hooks import SaveTrainableHook, TuningScopeHook
 
 __all__ = [
     'AtomicCheckpointHook',
@@ -25,7 +20,6 @@ __all__ = [
     'FiniteHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
-    'LastBestCheckpointHook',
     'ProbeInitHook',
     'ProgressHook',
     'ReconstructionHook',

@@ -1,21 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from operator import ge, le
 from pathlib import Path
 
-from mmengine.dist import is_main_process
+from mmengine.dist import is_main_process, master_only
 from mmengine.fileio import LocalBackend
 from mmengine.fileio.backends import register_backend
 from mmengine.hooks import CheckpointHook
+from mmengine.runner import save_checkpoint
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
 from mmclca.utils.files import remove_partial_files, replace_bytes
 
+ATOMIC = dict(backend='mmclca_atomic')
 
+
+@register_backend(ATOMIC['backend'])
 class AtomicLocalBackend(LocalBackend):
     """mmengine's ``LocalBackend``, which replaces files in one step."""
 
@@ -23,11 +29,8 @@ class AtomicLocalBackend(LocalBackend):
         replace_bytes(Path(filepath), obj)
 
 
-register_backend('local', AtomicLocalBackend, force=True, prefixes='')
-
-
-class _LateRemoval:
-    """A file backend that notes what it is asked to remove."""
+class _DeferredRemoval:
+    """File backend that records removals instead of performing them."""
 
     def __init__(self, backend, noted: list[str]) -> None:
         self._backend, self._noted = backend, noted
@@ -36,98 +39,116 @@ class _LateRemoval:
         return getattr(self._backend, name)
 
     def remove(self, path) -> None:
-        """Note the name of a file or folder."""
+        """Record the name of a file or folder."""
         self._noted.append(Path(path).name)
 
     rmtree = remove
 
 
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Explain how to resume if a checkpoint cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(
-            f'{error.strerror}; free disk space, then resume from the newest '
-            'checkpoint with --resume'
-        ) from error
-
-
 @HOOKS.register_module()
 class AtomicCheckpointHook(CheckpointHook):
-    """mmengine's ``CheckpointHook``; a kill or a full disk loses nothing.
+    """``CheckpointHook`` that loses no checkpoint to a kill or a full disk.
 
-    A checkpoint is written beside its place, put on disk and renamed; then
-    ``last_checkpoint`` names it, and only then what it supersedes is removed:
-    there must be room for one more than are kept. A run ends with an error
-    where it cannot be written.
+    Each checkpoint is written to a temporary file, synced and renamed. Then
+    ``last_checkpoint`` names the new file, and only then are superseded
+    checkpoints removed. The disk therefore needs room for one checkpoint more
+    than are kept. A run that cannot write a checkpoint ends with an error.
+    Local files go through a file backend of their own, unless
+    ``backend_args`` or ``file_client_args`` are given.
 
-    Its arguments are those of mmengine's.
+    Args:
+        *args: See mmengine's ``CheckpointHook``.
+        keep_last_best (bool): Keep the last of several equally good
+            checkpoints, not the first. With few validation images, the first
+            one comes from a model that has hardly been trained. Defaults to
+            False.
+        **kwargs: See mmengine's ``CheckpointHook``.
     """
 
+    def __init__(self, *args, keep_last_best: bool = False, **kwargs):
+        if keep_last_best:
+            self.rule_map = dict(greater=ge, less=le)
+        super().__init__(*args, **kwargs)
+
     def before_train(self, runner) -> None:
-        """Find and clean up what a run that was killed has left."""
+        """Select the backend and clean up after a killed run."""
+        local = '://' not in str(self.out_dir or runner.work_dir)
+        if local and not (self.backend_args or self.file_client_args):
+            self.backend_args = ATOMIC
         hub = runner.message_hub
         folder = Path(runner.work_dir)
         if self.out_dir is not None:
             folder = Path(self.out_dir, folder.name)
-        # a checkpoint from elsewhere must not lead to files elsewhere
+        # use only the name: a foreign checkpoint may store any path
         last = folder / Path(hub.get_info('last_ckpt', '')).name
         if last.is_file():
-            _recall_best(hub, last)
+            _restore_best(hub, last)
         super().before_train(runner)
         if is_main_process():
             remove_partial_files(Path(runner.work_dir))
             remove_partial_files(Path(self.out_dir))
-        # saved with a checkpoint: a run that goes on from it removes them
+        # stored in checkpoints, so that a resumed run removes these files
         self.superseded = list(hub.get_info('superseded', []))
         hub.update_info('superseded', self.superseded)
         self.disk = self.file_backend
-        self.file_backend = _LateRemoval(self.disk, self.superseded)
+        self.file_backend = _DeferredRemoval(self.disk, self.superseded)
+
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Remove superseded files after a write, or advise how to resume."""
+        try:
+            yield
+        except OSError as error:
+            raise CheckpointError(
+                f'{error.strerror}; free disk space, then resume from the '
+                'newest checkpoint with --resume'
+            ) from error
+        self._remove_superseded()
 
     def _save_checkpoint_with_step(self, runner, step, meta) -> None:
-        with _resumable():
+        with self._saving():
             super()._save_checkpoint_with_step(runner, step, meta)
-        self._remove_superseded()
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
-        with _resumable():
+        with self._saving():
             super()._save_best_checkpoint(runner, metrics)
-        self._remove_superseded()
+
+    @master_only
+    def _publish_model(self, runner, ckpt_path: str) -> None:
+        """Write a copy for release; mmengine's method ignores the backend."""
+        if self.backend_args is not ATOMIC:
+            super()._publish_model(runner, ckpt_path)
+            return
+        checkpoint = load_from_file(ckpt_path)
+        kept = {
+            k: v for k, v in checkpoint.items() if k in self.published_keys
+        }
+        digest = sha256(pickle.dumps(kept)).hexdigest()[:8]
+        path = f'{Path(ckpt_path).with_suffix("")}-{digest}.pth'
+        with self._saving():
+            save_checkpoint(kept, path, backend_args=self.backend_args)
 
     def _remove_superseded(self) -> None:
         while self.superseded and is_main_process():
             name = self.superseded.pop()
             own = re.escape(self.filename_tmpl).replace(r'\{\}', r'\d+')
             if not re.fullmatch(rf'{own}|best_[^/\\]+\.pth', name):
-                continue  # a checkpoint from elsewhere may name any file
+                continue  # a foreign checkpoint may name any file
             path = self.disk.join_path(self.out_dir, name)
             if self.disk.isfile(path):
                 self.disk.remove(path)
             elif self.disk.isdir(path):
-                self.disk.rmtree(path)  # of DeepSpeed
+                self.disk.rmtree(path)  # DeepSpeed writes folders
 
 
-@HOOKS.register_module()
-class LastBestCheckpointHook(AtomicCheckpointHook):
-    """An ``AtomicCheckpointHook``, of equally good ones keeping the last.
-
-    With few validation images many epochs are equally good, and mmengine
-    keeps the first of them, of a network that has hardly been trained.
-    """
-
-    rule_map = dict(greater=ge, less=le)
-
-
-def _recall_best(hub, last) -> None:
-    """Note best checkpoints that were written just after the last one."""
+def _restore_best(hub, last) -> None:
+    """Restore records of best checkpoints written after the last one."""
     found = last.parent.glob(f'best_*_{last.name}')
     for best in sorted(found, key=lambda file: file.stat().st_mtime_ns):
-        # older ones of its name are of another run
+        # an older file with this name belongs to another run
         if best.stat().st_mtime_ns < last.stat().st_mtime_ns:
             continue
-        # what another hook has left half written is no best one
+        # skip files that another hook left incomplete
         with suppress(CheckpointError, KeyError):
             info = load_from_file(str(best))['message_hub']['runtime_info']
             noted = [k for k in info if k.startswith(('best_', 'superseded'))]

@@ -12,38 +12,38 @@ from mmclca.utils.wrappers import inner_model
 
 @HOOKS.register_module()
 class BankHook(Hook):
-    """Give ``mmclca.Grafit`` its bank, a row for each training image.
+    """Fill the feature bank of ``mmclca.Grafit`` from the training images.
 
-    Before validation and tests all rows are made anew from the training
-    images, prepared as the test images are; after a validation, training
-    goes on with its own rows.
+    The bank has one row per training image. Validation and tests recompute
+    all rows with the test pipeline. After validation, training resumes with
+    its own rows.
     """
 
     priority = 'HIGH'
 
     def before_run(self, runner) -> None:
-        """Size the bank, before weights are loaded."""
+        """Allocate the bank before weights are loaded."""
         images = dataset_of(runner.cfg, 'train', pipeline=[])
         labels = torch.from_numpy(images.get_gt_labels())
         inner_model(runner.model).head.start(labels)
         runner.cfg.model.num_images = len(labels)
 
     def before_val(self, runner) -> None:
-        """Keep the rows of the training, and make others."""
+        """Back up the training rows and recompute the bank."""
         head = inner_model(runner.model).head
         self.own, head.bank = head.bank, self._rows(runner)
 
     def after_val(self, runner) -> None:
-        """Take the rows of the training again."""
+        """Restore the training rows."""
         inner_model(runner.model).head.bank = self.own
 
     def before_test(self, runner) -> None:
-        """Make all rows anew."""
+        """Recompute the bank."""
         inner_model(runner.model).head.bank = self._rows(runner)
 
     @torch.no_grad()
     def _rows(self, runner) -> Tensor:
-        """Embed the training images, each process its share."""
+        """Embed the training images (N, D), split over the processes."""
         model, cfg = inner_model(runner.model), runner.cfg
         pipeline = cfg.test_dataloader.dataset.pipeline
         images = dataset_of(cfg, 'train', pipeline=pipeline)

@@ -12,7 +12,7 @@ from mmclca.registry import HOOKS
 from mmclca.utils.messages import first_of
 from mmclca.utils.wrappers import inner_model
 
-NAMELESS = (
+NO_CLASS_NAMES = (
     'The {0} set has no class names, so their number cannot be compared with '
     'model.head.num_classes; set `{0}_dataloader.dataset.classes=FILE` (one '
     'name per line).'
@@ -24,43 +24,37 @@ SETS = ('train', 'val', 'test')
 class ClassCountHook(Hook):
     """Stop before the first iteration if data, head and weights disagree.
 
-    The datasets must have the same class names in the same order, as many as
-    ``model.head.num_classes``, and so must a checkpoint that is tested or
-    resumed. Training checks the validation set, which would otherwise fail
-    only after the first epoch. A dataset without class names is let through
-    with a warning. A teacher is prepared for the training, and must have the
-    same classes by name.
+    All datasets, and a checkpoint that is tested or resumed, must have the
+    same class names in the same order, and ``model.head.num_classes`` names.
+    Training also checks the validation dataset, which would otherwise fail
+    only after the first epoch. A dataset without class names only causes a
+    warning. A teacher is prepared for training and must have the same class
+    names.
     """
 
     priority = 'HIGHEST'  # before weights of another shape are refused
     loops, names = {}, {}
 
     def before_run(self, runner):
-        """Check the datasets of the loops that are about to run.
+        """Check the datasets before weights are downloaded or loaded.
 
-        Weights are loaded, and fetched, only after that.
-
-        Args:
-            runner (Runner): The runner.
-
-        Raises:
-            ValueError: If datasets differ in their classes or give no batch,
-                or if the head, a metric or a teacher does not fit them.
+        Raises a ValueError if the datasets have different classes or no
+        batch, or if the head, a metric or a teacher does not match them.
         """
-        # the properties of their names would build those that do not run
+        # private attributes: the properties would build unused loops
         loops = {x: vars(runner)[f'_{x}_loop'] for x in SETS}
         built = (x for x in SETS if isinstance(loops[x], BaseLoop))
         self.loops = {x: loops[x] for x in built}
         self.names = {}
         for name, loop in self.loops.items():
-            # None in the stand-in that MMPretrain's vis_scheduler has
+            # metainfo is None in the mock dataset of vis_scheduler
             classes = (loop.dataloader.dataset.metainfo or {}).get('classes')
             if classes is None:
-                runner.logger.warning(NAMELESS.format(name))
+                runner.logger.warning(NO_CLASS_NAMES.format(name))
             else:
                 self.names[f'the {name} set'] = tuple(map(clean, classes))
         _check_names(self.names)
-        # a local checkpoint is opened at once, and may say otherwise
+        # a local checkpoint is checked after loading instead
         if 'train' in self.loops or '://' in (runner._load_from or '://'):
             self._check_model(runner)
         if 'train' in self.loops:
@@ -70,13 +64,8 @@ class ClassCountHook(Hook):
     def after_load_checkpoint(self, runner, checkpoint):
         """Compare a tested or resumed checkpoint with the datasets.
 
-        Args:
-            runner (Runner): The runner.
-            checkpoint (dict): Content of the file.
-
-        Raises:
-            ValueError: If the classes differ, or a resumed checkpoint
-                contains only weights.
+        Raises a ValueError if the classes differ, or if a resumed checkpoint
+        contains only weights.
         """
         if 'train' in self.loops and not runner._resume:
             return
@@ -94,7 +83,7 @@ class ClassCountHook(Hook):
         model = inner_model(runner.model)
         model = model.module if isinstance(model, LoRAModel) else model
         if 'head' not in dict(model.named_children()):
-            return  # the stand-in of MMPretrain's vis_scheduler
+            return  # the mock model of MMPretrain's vis_scheduler
         number, counts = model.head.num_classes, map(len, self.names.values())
         count = next(counts, number)
         if number != count:
@@ -110,7 +99,7 @@ class ClassCountHook(Hook):
 
 
 def _check_names(named: dict[str, tuple]) -> None:
-    """Refuse different class names, and another order of names."""
+    """Raise if class names or their order differ."""
     first, expected = next(iter(named.items()), ('', ()))
     for other, found in named.items():
         if found == expected:
@@ -131,7 +120,7 @@ def _check_names(named: dict[str, tuple]) -> None:
 
 
 def _check_loop(name: str, loop: BaseLoop, model) -> None:
-    """Refuse data and metrics that would fail later in the run."""
+    """Raise if data or metrics would fail later in the run."""
     dataset = loop.dataloader.dataset
     if len(loop.dataloader) == 0:
         raise ValueError(
@@ -149,7 +138,7 @@ def _check_loop(name: str, loop: BaseLoop, model) -> None:
 
 
 def _check_teacher(model, metainfo: dict | None) -> None:
-    for part in model.modules():  # LoRA may be around it
+    for part in model.modules():  # LoRA may wrap the classifier
         if isinstance(part, DistilledClassifier) and part.teacher:
             teacher = part.teacher
             teacher.prepare(part)

@@ -20,27 +20,27 @@ from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 class CompileHook(Hook):
     """Compile the backbone and head of a classifier for a run.
 
-    By ``torch.compile``, in training, validation and testing; the first
-    batch of each shape is slow. Names of parameters stay, so that checkpoints
-    are those of a run without the hook, and after the run the model is as it
-    was. While :class:`KeepRateWarmUpHook` changes the number of tokens,
-    nothing is compiled: each number would be compiled anew.
+    Training, validation and testing run through ``torch.compile``; the first
+    batch of each shape is slow. Parameter names and checkpoints stay the
+    same, and the run leaves an uncompiled model. Compilation starts after
+    :class:`KeepRateWarmUpHook`, because each new number of tokens would be
+    compiled again.
 
     Args:
-        mode (str): ``mode`` of ``torch.compile``. 'reduce-overhead' makes
+        mode (str): ``mode`` for ``torch.compile``. 'reduce-overhead' uses
             CUDA graphs. Defaults to 'default'.
-        fullgraph (bool): Whether it is an error if a part of the model
-            cannot be compiled. Defaults to True.
-        dynamic (bool, optional): False compiles for each shape of a batch
-            anew, None makes the batch size a variable when it first changes,
-            True from the start. Defaults to False.
-        backend (str): ``backend`` of ``torch.compile``.
+        fullgraph (bool): Raise an error if a part of the model cannot be
+            compiled. Defaults to True.
+        dynamic (bool, optional): Handling of batch shapes. False compiles
+            once per shape, None makes the batch size dynamic at its first
+            change, and True makes it dynamic from the start. Defaults to
+            False.
+        backend (str): ``backend`` for ``torch.compile``.
             Defaults to 'inductor'.
 
     Raises:
-        ValueError: If there is no such mode, the model has no backbone, or
-            if ``mode`` makes CUDA graphs
-            and gradients are accumulated.
+        ValueError: If the mode is unknown, the model is not a classifier, or
+            ``mode`` uses CUDA graphs while gradients are accumulated.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CompileHook(Hook):
         self.compiled = []
 
     def before_run(self, runner) -> None:
-        """Refuse models that cannot be compiled."""
+        """Raise if the model is not a classifier."""
         model = inner_model(runner.model)
         if not isinstance(model, BaseClassifier):
             raise ValueError(
@@ -67,7 +67,7 @@ class CompileHook(Hook):
             )
 
     def before_train(self, runner) -> None:
-        """Find the iteration from which the keep rates are constant."""
+        """Find the first iteration with constant keep rates."""
         counts = runner.optim_wrapper._accumulative_counts
         mode = self.options['mode']
         if counts > 1 and mode in WITH_CUDA_GRAPHS:
@@ -102,12 +102,12 @@ class CompileHook(Hook):
                     'DynamicViT, PatchMerger and Sinkhorn wrongly; install '
                     'torch 2.14 or newer, or remove CompileHook'
                 )
-        # make backbone and head one step of CUDA graphs: otherwise the head
-        # would overwrite its own input
+        # one CUDA-graph step for backbone and head: otherwise the head would
+        # overwrite its own input
         torch.compiler.cudagraph_mark_step_begin()
 
     def after_run(self, runner) -> None:
-        """Leave the model as it was."""
+        """Restore the uncompiled methods."""
         for module, method in self.compiled:
             delattr(module, method)
         self.compiled = []
@@ -121,14 +121,13 @@ class CompileHook(Hook):
         for module, method in self.compiled:
             function = getattr(type(module), method)
             compiled = torch.compile(function, **self.options)
-            # bound, so that a copy of the module has its own parameters
+            # bind to the module, so that copies use their own parameters
             setattr(module, method, MethodType(compiled, module))
 
 
 def compiles_right() -> bool:
-    """Return whether compiled training of every reducer is right in this
-    torch.
+    """Return whether the installed torch compiles all reducers correctly.
 
-    In 2.12 the scores of three of them are others than in eager mode.
+    torch 2.12 computes different scores for three reducers in training.
     """
     return Version(torch.__version__) >= Version('2.14')

@@ -6,26 +6,27 @@ from mmpretrain.structures import DataSample
 
 from mmclca.registry import HOOKS
 
-SKIPPED = 100  # steps in a row that a loss scale may need to settle
+MAX_SKIPPED = 100  # consecutive steps that a loss scale may need to settle
 
 
 @HOOKS.register_module()
 class FiniteHook(Hook):
-    """Stop a training or a test whose numbers are NaN or infinite.
+    """Stop a training or a test with NaN or infinite numbers.
 
-    A training ends with the first such loss; with a loss scale, which leaves
-    out such steps, after ``SKIPPED`` in a row. A test ends, after its
-    metrics, if there are such scores.
+    Training ends at the first loss that is not finite. A loss scale skips
+    such steps, so mixed-precision training only ends after more than
+    ``MAX_SKIPPED`` consecutive steps. A test reports its metrics and then
+    ends with an error if some scores were not finite.
     """
 
-    priority = 'LOWEST'  # after metrics are printed
-    lost = broken = 0
+    priority = 'LOWEST'  # run after metrics are printed
+    skipped = invalid = 0
 
     def after_train_iter(self, runner, outputs=None, **_):
         loss = torch.as_tensor((outputs or {}).get('loss', 0)).detach()
-        self.lost = 0 if loss.isfinite().all() else self.lost + 1
+        self.skipped = 0 if loss.isfinite().all() else self.skipped + 1
         scaled = isinstance(runner.optim_wrapper, AmpOptimWrapper)
-        if self.lost > SKIPPED * scaled:
+        if self.skipped > MAX_SKIPPED * scaled:
             raise FloatingPointError(
                 f'the loss of iteration {runner.iter + 1} is {loss}; lower '
                 'the learning rate, or check data, weights and teacher'
@@ -34,11 +35,11 @@ class FiniteHook(Hook):
     def after_test_iter(self, runner, outputs=None, **_):
         samples = [x for x in outputs or () if isinstance(x, DataSample)]
         for score in (x.pred_score for x in samples if 'pred_score' in x):
-            self.broken = self.broken + (~score.isfinite()).any()
+            self.invalid = self.invalid + (~score.isfinite()).any()
 
     def after_test_epoch(self, runner, metrics=None):
-        if self.broken:
+        if self.invalid:
             raise FloatingPointError(
-                f'the scores of {int(self.broken)} images are NaN or infinite '
-                '(counted as wrong); check the weights, or omit --amp'
+                f'the scores of {int(self.invalid)} images are NaN or '
+                'infinite (counted as wrong); check the weights, or omit --amp'
             )

@@ -8,15 +8,15 @@ from mmclca.utils.wrappers import inner_model
 
 
 class EpochMaximaHook(Hook):
-    """Logs values of each step, and the largest of each epoch.
+    """Log values per step and their maximum per epoch.
 
-    A subclass puts the values of a step into ``stats``, and what removes its
-    hook of PyTorch into ``handle``. mmengine logs the values with the loss,
-    as ``train/NAME``, and hands them to its visualizers.
+    A subclass sets ``stats`` to the values of a step, and ``handle`` to the
+    handle of its PyTorch hook. mmengine logs the values with the loss, as
+    ``train/NAME``, and passes them to its visualizers.
 
     Args:
-        logged (list[str]): Names of the values whose largest of an epoch is
-            kept, as ``epoch/NAME``; NaN where an epoch had none.
+        logged (list[str]): Names of values whose epoch maximum is logged as
+            ``epoch/NAME``, NaN for an epoch without values.
     """
 
     def __init__(self, logged: list[str]):
@@ -26,13 +26,13 @@ class EpochMaximaHook(Hook):
         self.largest = {}
 
     def after_train(self, runner) -> None:
-        """Remove the hook of PyTorch."""
+        """Remove the PyTorch hook."""
         self.handle.remove()
 
     def after_train_iter(
         self, runner, batch_idx, data_batch=None, outputs=None
     ) -> None:
-        """Log the values of the last step, where it has any."""
+        """Log the values of the last step, if any."""
         if self.stats is None:
             return
         for name, value in self.stats.items():
@@ -42,7 +42,7 @@ class EpochMaximaHook(Hook):
         self.stats = None
 
     def after_train_epoch(self, runner) -> None:
-        """Keep the largest values of the epoch, under ``epoch/``."""
+        """Log the epoch maxima as ``epoch/NAME``."""
         for name in self.logged:
             value = self.largest.get(name, torch.nan)
             runner.message_hub.update_scalar(f'epoch/{name}', value)
@@ -51,32 +51,30 @@ class EpochMaximaHook(Hook):
 
 @HOOKS.register_module()
 class GradientStatsHook(EpochMaximaHook):
-    """Logs how large gradients are, in every iteration that updates.
+    """Log gradient magnitudes in every iteration with an optimizer step.
 
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
-    Image Recognition`, Fig. 4: the largest magnitude among all gradients.
-    They are read just before the optimizer's step: summed over accumulated
-    iterations and processes, without the scale of mixed precision, after
-    clipping where there is any. mmengine logs the values with the loss and
-    hands them to its visualizers. A step that mixed precision skips, for a
-    gradient overflowed, has none. The values:
+    Image Recognition`, Fig. 4, plots the largest magnitude, ``grad_max``.
+    Gradients are read just before the optimizer step: accumulated over
+    iterations and processes, unscaled and clipped. Steps that mixed
+    precision skips due to overflow are not logged. The logged values are:
 
-    - ``grad_max``: the largest magnitude of all;
-    - ``grad_max_PART``: that of a part of the model;
-    - ``grad_norm_PART``: the Euclidean norm of its gradients;
+    - ``grad_max``: largest magnitude over all parameters;
+    - ``grad_max_PART``: largest magnitude in a model part;
+    - ``grad_norm_PART``: Euclidean gradient norm of a model part;
     - ``grad_max_mean``, ``grad_max_std``: mean and standard deviation over
-      parameters of each parameter's largest magnitude;
-    - ``grad_norm_all``: the Euclidean norm of all gradients.
+      parameters of the largest magnitude per parameter;
+    - ``grad_norm_all``: Euclidean norm over all parameters.
 
     Args:
-        parts (tuple[str] | dict[str, list[str]]): Names with which
-            parameters begin, for values of their own; or such names by what
-            to call them, as of the layers of a segment. Defaults to
+        parts (tuple[str] | dict[str, list[str]]): Parameter name prefixes,
+            each logged as its own part; or a dict from part names to
+            prefixes, such as the layers in a segment. Defaults to
             ``('backbone', 'head')``.
 
     Raises:
-        ValueError: At the start of training, if a part has no parameters
-            that are trained.
+        ValueError: At the start of training, if a part lacks trainable
+            parameters.
     """
 
     def __init__(self, parts: tuple[str, ...] | dict = ('backbone', 'head')):
@@ -86,14 +84,14 @@ class GradientStatsHook(EpochMaximaHook):
         self.names = {}
 
     def before_train(self, runner) -> None:
-        """Hook into the optimizer."""
+        """Register a hook before the optimizer step."""
         trained = {
             name: param
             for name, param in inner_model(runner.model).named_parameters()
             if param.requires_grad
         }
         self.names = {
-            part: [p for n, p in trained.items() if _within(n, starts)]
+            part: [p for n, p in trained.items() if _has_prefix(n, starts)]
             for part, starts in self.parts.items()
         }
         empty = [part for part, params in self.names.items() if not params]
@@ -105,16 +103,16 @@ class GradientStatsHook(EpochMaximaHook):
             )
         params = list(trained.values())
 
-        def look(optimizer, *_):
+        def measure(optimizer, *_):
             # found_inf makes a fused optimizer skip the step
             if not vars(optimizer).get('found_inf'):
                 self.stats = self._measure(params, optimizer)
 
         optimizer = runner.optim_wrapper.optimizer
-        self.handle = optimizer.register_step_pre_hook(look)
+        self.handle = optimizer.register_step_pre_hook(measure)
 
     def _measure(self, params: list, optimizer) -> dict[str, float]:
-        # a fused optimizer takes scaled gradients, and their scale
+        # a fused optimizer receives scaled gradients with their scale
         scale = float(vars(optimizer).get('grad_scale') or 1)
         largest = _norms(params, torch.inf)
         stats = dict(
@@ -131,11 +129,11 @@ class GradientStatsHook(EpochMaximaHook):
         return dict(zip(stats, (v / scale for v in values), strict=True))
 
 
-def _within(name: str, starts: list[str]) -> bool:
+def _has_prefix(name: str, starts: list[str]) -> bool:
     return any(f'{name}.'.startswith(f'{start}.') for start in starts)
 
 
 def _norms(params: list[Tensor], ord: float = 2) -> Tensor:
-    """Return the norm of each gradient, of infinite order its maximum."""
+    """Norm per gradient; order infinity is the largest magnitude."""
     grads = [param.grad for param in params if param.grad is not None]
     return torch.stack(torch._foreach_norm(grads, ord=ord))

@@ -12,11 +12,12 @@ from mmclca.utils.wrappers import inner_model
 
 @HOOKS.register_module()
 class KeepRateWarmUpHook(Hook):
-    """Lower the keep rate of EViT or Top-K from 1 to what the config says.
+    """Lower the keep rate of EViT or Top-K from 1 to the configured rate.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
-    Token Reorganizations`, section 3.3: with a cosine, iteration by
-    iteration. Validation and what follows training use the final keep rate.
+    Token Reorganizations`, section 3.3. The keep rate follows a cosine,
+    updated in every iteration. Validation and the trained model use the final
+    keep rate.
 
     Args:
         epochs (int): Epochs from keep rate 1 to the final one.
@@ -35,7 +36,7 @@ class KeepRateWarmUpHook(Hook):
         self.reducer = None
 
     def before_train(self, runner) -> None:
-        """Note the keep rates of the config."""
+        """Read the final keep rates from the reducer."""
         backbone = inner_model(runner.model).backbone
         self.reducer = reducer = dict(backbone.named_children()).get('reducer')
         if not isinstance(reducer, TopK) or reducer.num_tokens:
@@ -45,11 +46,11 @@ class KeepRateWarmUpHook(Hook):
                 f'has reducer={type(reducer).__name__}; change the reducer, '
                 'or remove the hook from custom_hooks'
             )
-        # from the config: an interrupted run may have stored other rates
+        # configured rates: an interrupted run may have stored others
         self.final = per_stage(reducer.keep_rate, reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        """Set the keep rates of this iteration."""
+        """Set the keep rates for this iteration."""
         epoch = runner.iter / len(runner.train_dataloader)
         self.reducer.keep_rates = tuple(
             warm_up(rate, epoch - self.start, self.epochs)
@@ -57,16 +58,16 @@ class KeepRateWarmUpHook(Hook):
         )
 
     def before_val(self, runner) -> None:
-        """Validate what the config asks for."""
+        """Set the final keep rates for validation."""
         if self.reducer is not None:
             self.reducer.keep_rates = self.final
 
     def after_train(self, runner) -> None:
-        """Leave the model as the config has it."""
+        """Set the final keep rates."""
         self.reducer.keep_rates = self.final
 
 
 def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
-    """Compute the keep rate after some epochs of a cosine warm-up."""
+    """Keep rate after ``epoch`` of ``epochs`` in a cosine warm-up."""
     progress = min(max(epoch / epochs, 0.0), 1.0)
     return keep_rate + (1 - keep_rate) * (1 + cos(pi * progress)) / 2

@@ -14,8 +14,7 @@ from mmclca.utils.wrappers import inner_model
 
 
 def last_view(pipeline: list[dict]) -> list[dict]:
-    """Return a pipeline in which the last choice of each ``TestTimeAug`` is
-    made."""
+    """Replace each ``TestTimeAug`` in a pipeline by its last view."""
     steps = []
     for step in pipeline:
         several = step['type'] == 'TestTimeAug'
@@ -26,30 +25,29 @@ def last_view(pipeline: list[dict]) -> list[dict]:
 
 @HOOKS.register_module()
 class ProbeInitHook(Hook):
-    """Start the head from a classifier in closed form on frozen features.
+    """Initialize the head with a linear probe on frozen features.
 
-    Before the first iteration, the training images go through the network
-    once, as at test time, and the last layer of the head is fitted to what
-    it reads of them; strength and temperature are chosen by folds of these
-    images. A head with BatchNorm, such as ``CLAHead``, gets the statistics
-    of these images first. A run that is resumed is left as it is. Images of
-    the training are not changed by it, nor random numbers. Where a test
-    averages over several views of an image, the last one is read.
+    Before the first iteration, the model computes features for all training
+    images with the test pipeline, and a linear classifier on these features
+    becomes the last layer of the head. Cross-validation selects its
+    regularization strength and temperature. BatchNorm in the head, as in
+    ``CLAHead``, is first updated with the training images. A resumed run
+    skips the initialization. Random numbers for training stay the same. If
+    the test pipeline averages several views, the last view is used.
 
     Args:
         classifier (str): 'ridge' or 'logistic', see
             :func:`mmclca.apis.probe.fit_linear`. Defaults to 'ridge'.
-        folds (int): Into how many parts to cut the images. Defaults to 5.
-        class_weights (str, optional): 'balanced' for classes that count
-            alike whatever their number of images. Defaults to None.
-        batch_size (int): Images at a time. Defaults to 32.
+        folds (int): Number of cross-validation folds. Defaults to 5.
+        class_weights (str, optional): 'balanced' to give all classes the
+            same weight, regardless of their size. Defaults to None.
+        batch_size (int): Images per batch. Defaults to 32.
 
     Raises:
-        ValueError: If there is no such classifier, or it is no linear one.
+        ValueError: If the classifier is unknown or not linear.
     """
 
-    # before hooks that copy the model, such as EMA
-    priority = 'VERY_HIGH'
+    priority = 'VERY_HIGH'  # run before hooks that copy the model, such as EMA
 
     def __init__(
         self,
@@ -65,18 +63,14 @@ class ProbeInitHook(Hook):
         self.batch_size = batch_size
 
     def before_train(self, runner) -> None:
-        """Fit the last layer; see the class.
+        """Fit the last layer, unless the run is resumed.
 
-        Args:
-            runner (Runner): The runner.
-
-        Raises:
-            ValueError: If the last layer of the head is not supported.
+        Raises a ValueError if the last layer of the head is not supported.
         """
         if runner.iter:
             return
         model = inner_model(runner.model)
-        last_linear(model.head)  # fails before images are read
+        last_linear(model.head)  # raise before images are read
         pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
         pipeline = last_view(pipeline)
         dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
@@ -91,7 +85,7 @@ class ProbeInitHook(Hook):
 
     @torch.no_grad()
     def _features(self, model, dataset) -> tuple[Tensor, Tensor]:
-        """Compute features (N, D) of all images, and their labels (N,)."""
+        """Compute head features (N, D) and labels (N,) of all images."""
         training = model.training
         model.eval()
         order, found, labels = range(len(dataset)), [], []
@@ -99,13 +93,13 @@ class ProbeInitHook(Hook):
             found.append(model.extract_feat(batch.images))
             labels += batch.labels
         feats = tuple(map(torch.cat, zip(*found, strict=True)))
-        update_bn([[feats]], model.head)  # of BatchNorm, if there is one
+        update_bn([[feats]], model.head)  # no-op without BatchNorm
         features = model.head.pre_logits(feats)
         model.train(training)
         return features.float().cpu(), torch.tensor(labels)
 
     def _fit(self, head: nn.Module, features: Tensor, labels: Tensor) -> float:
-        """Fit the last layer; the accuracy in the folds."""
+        """Fit the last layer; return the cross-validated accuracy."""
         tested, (weight, bias) = fit_chosen(
             features,
             labels,

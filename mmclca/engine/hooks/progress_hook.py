@@ -22,7 +22,7 @@ class ProgressHook(Hook):
         screen (TextIO): Terminal of the progress bar.
         show (Callable): Prints a line.
         title (str): Title of the progress bar.
-        later (int): Steps of a training that follows.
+        later (int): Steps in a subsequent training.
     """
 
     priority = 'LOWEST'
@@ -56,7 +56,7 @@ class ProgressHook(Hook):
             (began, first), (now, done) = self.ends
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
-            self.bar.stop()  # the line would be appended to it
+            self.bar.stop()  # the line would be appended to the bar
             self.show(f'Fine-tune  about {seconds / 60:.1f} min left')
             self.bar.start()
 

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from math import ceil, prod
+from typing import Literal
 
 from mmcv.cnn.bricks import DropPath
 from mmcv.cnn.bricks.transformer import PatchEmbed
@@ -161,7 +162,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         in_channels: int = 3,
         *,
         stem: dict | None = CONV_STEM,
-        pooling: str = 'attention',
+        pooling: Literal['attention', 'average'] = 'attention',
         with_pos: bool = False,
         frozen_stages: int = -1,
         init_cfg: dict | None = None,

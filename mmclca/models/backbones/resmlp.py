@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -84,8 +86,10 @@ class ResMLP(ForeignWeights, BaseBackbone):
         patch_size: int | tuple[int, int] = 16,
         in_channels: int = 3,
         *,
-        communication: str = 'linear',
-        ending: str = 'average',
+        communication: Literal[
+            'linear', 'none', 'mlp', 'conv', 'depthwise', 'separable'
+        ] = 'linear',
+        ending: Literal['average', 'class_mlp'] = 'average',
         norm_cfg: dict = dict(type='mmclca.Affine'),
         layer_scale_init_value: float | None = None,
         with_post_beta: bool = False,

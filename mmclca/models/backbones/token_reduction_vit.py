@@ -3,6 +3,7 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
@@ -250,7 +251,7 @@ class TokenReductionViT(
         with_cls_pos: bool = True,
         stem: dict | None = None,
         branches: int = 1,
-        drop_path_mode: str = 'linear',
+        drop_path_mode: Literal['linear', 'uniform'] = 'linear',
         depth: int | None = None,
         rel_pos_bias: bool = False,
         with_cp: bool = False,

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Classifiers with contrastive losses between the images in a batch."""
 
+from typing import Literal
+
 import torch
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
@@ -57,7 +59,7 @@ class ContrastiveClassifier(ImageClassifier):
     def __init__(
         self,
         *classifier,
-        contrast: str,
+        contrast: Literal['transfg', 'sim_trans'],
         margin: float | None = None,
         contrast_weight: float = 1.0,
         **kwargs,
@@ -121,7 +123,7 @@ class CLEViTClassifier(ImageClassifier):
     def __init__(
         self,
         *classifier,
-        contrast: str = 'released',
+        contrast: Literal['released', 'triplet'] = 'released',
         origin_weight: float = 1.0,
         swap_weight: float = 1.0,
         contrast_weight: float = 1.0,

@@ -2,6 +2,7 @@
 """Base class of TransFG, FFVT and SIM-Trans."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from mmengine.model import ModuleList
@@ -71,7 +72,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         patch_size: int | tuple[int, int] = 16,
         *,
         stride: int | tuple[int, int] | None = None,
-        last_block: str = 'new',
+        last_block: Literal['new', 'pretrained'] = 'new',
         **vit,
     ):
         one_of(('new', 'pretrained'), last_block=last_block)

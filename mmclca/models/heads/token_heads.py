@@ -2,6 +2,7 @@
 """Heads over several tokens of the last layer."""
 
 from math import log
+from typing import Literal
 
 import torch
 from mmengine.logging import MMLogger
@@ -66,7 +67,7 @@ class DistilledHead(Head):
         self,
         num_classes: int,
         in_channels: int,
-        fusion: str = 'logits',
+        fusion: Literal['logits', 'softmax', 'cls', 'dist'] = 'logits',
         init_cfg: dict | None = TRUNC_NORMAL,
         **head,
     ):

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Grafit as a model: backbone, projector, predictor and memory bank."""
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from mmengine.dist import all_gather
@@ -145,7 +147,7 @@ class Grafit(ImageClassifier):
     def __init__(
         self,
         backbone: dict,
-        projector: str = 'mlp',
+        projector: Literal['mlp', 'fc'] = 'mlp',
         num_views: int = 4,
         sigma: float = 0.05,
         instance_weight: float = 1.0,

@@ -6,7 +6,6 @@ import json
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.runner import CheckpointLoader
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.selfsup import BEiTPretrainViT, MAEViT
 from small_models import (
@@ -21,6 +20,7 @@ from small_models import (
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.models import Reducible
 from mmclca.page import Variants
 from mmclca.page.variants import predict_photo
@@ -90,7 +90,7 @@ def test_training_changes_every_parameter(run):
     _, _, config, checkpoint = run
     model = MODELS.build(Config.fromfile(config).model)
     start = {name: p.clone() for name, p in model.named_parameters()}
-    state = CheckpointLoader.load_checkpoint(checkpoint)['state_dict']
+    state = open_checkpoint(checkpoint)['state_dict']
     assert state.keys() == model.state_dict().keys()
     model.load_state_dict(state)
     for name, param in model.named_parameters():

@@ -3,9 +3,9 @@
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from small_models import CACHE, REDUCERS, build, images, vit
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.models.backbones.relative_positions import TABLE
 from mmclca.registry import MODELS
 

@@ -3,12 +3,12 @@
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from mmpretrain.structures import DataSample
 from newer_cases import CASES, DRAWN, SHAPES, each
 from parity import close
 
 from mmclca.checkpoints.families.vit import TRANSFG
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import renamed
 from mmclca.models.baselines import losses
 from mmclca.models.baselines.part_selection import (

@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from timm.models import VisionTransformer
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import FFVT, SIMTrans, TokenReductionViT, TransFG
 

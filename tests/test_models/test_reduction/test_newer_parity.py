@@ -8,12 +8,12 @@ import math
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint
 from mmpretrain.structures import DataSample
 from newer_cases import DRAWN, SHAPES, each
 from parity import close
 from small_models import token_counts
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.rates import Rate, gmacs
 from mmclca.models.reduction.reducers.ppt import scores

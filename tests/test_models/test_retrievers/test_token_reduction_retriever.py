@@ -3,11 +3,12 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from mmengine.runner import Runner, load_checkpoint
+from mmengine.runner import Runner
 from mmpretrain import ImageRetrievalInferencer
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.evaluation.retrieval import average_precision
 from mmclca.models.retrievers import TokenReductionRetriever, cosine_similarity
 from mmclca.registry import MODELS

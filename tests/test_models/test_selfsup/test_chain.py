@@ -6,13 +6,13 @@ from unittest.mock import patch
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.runner import load_checkpoint
 from mmpretrain.structures import DataSample
 from small_models import CACHE, arch, build, classifier, images, vit
 from small_selfsup import MAE, SIDE, mirl
 from tiny_run import ROOT
 
 from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import WeightSource, heads_of_release
 from mmclca.registry import MODELS

@@ -4,11 +4,11 @@
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.runner import load_checkpoint
 from small_models import arch, build
 from small_selfsup import MAE, SIDE, encoder, shuffle
 from tiny_run import ROOT
 
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.models.selfsup import fixed_masks
 from mmclca.registry import MODELS
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import toy_backbones  # noqa: F401 registers them
 from mmengine.config import Config
 from mmengine.logging import MessageHub
-from mmengine.runner import Runner, load_checkpoint
+from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
 from small_models import arch
 from tiny_run import write_run
@@ -15,6 +15,7 @@ from torch import distributed
 from torch.multiprocessing import spawn
 
 import mmclca.apis
+from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.models.selfsup.grafit import instance_loss, knn_loss, update_bank
 from mmclca.registry import MODELS
 

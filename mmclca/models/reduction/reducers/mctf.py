@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
 from numbers import Real
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -87,7 +88,7 @@ class MCTF(HalvingReducer):
         *counts,
         tau: Sequence[float] = (1, 20, 40),
         bidirectional: bool = True,
-        pooling: str = 'weighted',
+        pooling: Literal['weighted', 'size'] = 'weighted',
         variant: str = 'precise',
         **backbone,
     ):

@@ -1,0 +1,270 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Parse untrusted configs without executing them, and check their settings.
+
+mmengine executes config files as Python. When it builds a model it imports
+unknown names, so ``type='helper'`` runs helper.py; ``conv_type``,
+``norm_layer`` and ``_scope_`` are looked up in the same way. Models download
+the weights named in their settings. A config stored in a checkpoint must do
+none of this, so only registered types from allowed packages and listed text
+options are accepted.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from inspect import signature
+from math import inf, nan
+from typing import get_args
+
+from mmengine.config import Config
+from mmengine.model import BaseModel
+from mmengine.registry import Registry
+from mmpretrain.models import BaseClassifier
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from mmpretrain.models.peft import LoRAModel
+
+from mmclca.registry import MODELS, TRANSFORMS
+
+# maximum characters in a config (20,000 are usual) and nesting depth
+LONGEST, DEEPEST = 2**17, 100
+# limits for numbers in pipelines and lengths, and for numbers in models
+LARGEST, MOST = 4096, 2**16
+# regular expressions for layer names with a linear matching time
+TARGET = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
+NUMBERS = dict(inf=inf, nan=nan)
+
+
+def parse_plain_config(text: str) -> Config:
+    """Parse the output from ``Config.pretty_text``.
+
+    Raises:
+        ValueError: If the text contains anything but plain settings.
+    """
+    if len(text) > LONGEST:
+        raise ValueError(f'{len(text)} characters exceed the limit {LONGEST}')
+    try:
+        tree = ast.parse(text)
+        _check_depth(tree)
+        return Config(dict(map(_assignment, tree.body)))
+    except SyntaxError as error:
+        raise ValueError(f'line {error.lineno} is not a setting') from error
+    except KeyError as error:  # names reserved by mmengine
+        raise ValueError(error.args[0]) from error
+    # unhashable keys; too many brackets or signs for Python
+    except (MemoryError, RecursionError, TypeError) as error:
+        problem = f'{type(error).__name__}: {error}'
+        raise ValueError(f'not plain settings ({problem})') from error
+
+
+def _check_depth(tree: ast.AST) -> None:
+    """Raise if settings are nested too deeply for recursive code."""
+    nodes = [tree]
+    for _ in range(DEEPEST):
+        nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
+    if nodes:
+        raise ValueError('the settings are nested too deeply')
+
+
+def _assignment(node: ast.stmt) -> tuple:
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id, _value(node.value)
+    raise _refusal(node)
+
+
+def _value(node: ast.expr):
+    match node:
+        case ast.Constant(value=str() | int() | float() | None):
+            return node.value
+        case ast.Name() if node.id in NUMBERS:
+            return NUMBERS[node.id]
+        case ast.UnaryOp(op=ast.USub()):
+            return -_value(node.operand)
+        case ast.List():
+            return [*map(_value, node.elts)]
+        case ast.Tuple():
+            return (*map(_value, node.elts),)
+        case ast.Set():
+            return {*map(_value, node.elts)}
+        case ast.Dict() if None not in node.keys:
+            pairs = zip(node.keys, node.values, strict=True)
+            return {_value(key): _value(value) for key, value in pairs}
+        case ast.Call(func=ast.Name(id='dict')):
+            return _call_of_dict(node)
+    raise _refusal(node)
+
+
+def _call_of_dict(node: ast.Call) -> dict:
+    named = {word.arg: _value(word.value) for word in node.keywords}
+    if len(node.args) > 1 or None in named:
+        raise _refusal(node)
+    start = _value(node.args[0]) if node.args else {}
+    return {**start, **named}
+
+
+def _refusal(node: ast.AST) -> ValueError:
+    code = ' '.join(ast.unparse(node).split())
+    return ValueError(f'line {node.lineno} is not a setting: {code[:60]}')
+
+
+def _below(package: str, modules: str) -> list[str]:
+    return [f'{package}.{module}.' for module in modules.split()]
+
+
+# packages with allowed types for models and their parts
+PACKAGES = (
+    *_below('mmclca', 'models'),
+    *_below('mmcv', 'cnn.bricks'),
+    *_below('mmengine', 'model.base_model utils.dl_utils'),
+    *_below('mmpretrain.models', 'backbones classifiers heads losses necks'),
+    *_below('mmpretrain.models', 'selfsup utils'),
+    *_below('torch', 'nn'),
+)
+# packages with allowed pipeline steps
+STEPS = ('mmclca.', 'mmcv.transforms.', 'mmpretrain.datasets.transforms.')
+# types that look up other names, read files, or build any type
+NO_TYPES = (
+    *('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone'),
+    *('HuggingFaceClassifier', 'TimmClassifier', 'CLIPGenerator'),
+    *('GroundingHead', 'SeqGenerationHead', 'VQAGenerationHead'),
+)
+# required base classes by place
+BASES = {
+    ('model',): (BaseClassifier, LoRAModel),
+    ('model', 'module'): BaseClassifier,
+}
+# string options in mmpretrain, mmcv and torch
+TEXTS = (
+    # model options that only select a value or branch
+    *('arch', 'approximate', 'bias', 'ffn_type', 'fusion_mode'),
+    *('graph_conv_type', 'interpolate_mode', 'mode', 'out_type', 'padding'),
+    *('reduction', 'style'),
+    # transform options
+    *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
+    *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
+    *('magnitude_key', 'magnitude_std', 'meta_keys', 'padding_mode'),
+    *('policies', 'second_interpolation'),
+)
+# file clients, which may import modules, and remote code
+NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')
+# extensions of files that may run code if mmengine opens them
+UNSAFE_FILES = ('pickle', 'pkl', 'yaml', 'yml')
+# settings without effect on a trained model
+OF_TRAINING = ('_scope_', 'batch_augments', 'init_cfg')
+
+
+def without_training(settings):
+    """Copy settings without ``OF_TRAINING``, at all depths."""
+    if isinstance(settings, dict):
+        return {
+            name: without_training(value)
+            for name, value in settings.items()
+            if name not in OF_TRAINING
+        }
+    if isinstance(settings, list | tuple):
+        return type(settings)(map(without_training, settings))
+    return settings
+
+
+def check_settings(config: dict) -> None:
+    """Raise ``ValueError`` with all unsafe settings.
+
+    Unsafe settings could import, download or open something, or take hours
+    or all memory.
+    """
+    refused = [
+        problem
+        for name, value in config.items()
+        for problem in _refused(value, (name,))
+    ]
+    if refused:
+        raise ValueError(f'settings not allowed: {", ".join(refused)}')
+
+
+def _refused(value, place: tuple, owner=None) -> Iterator[str]:
+    """Yield unsafe settings at all depths.
+
+    ``owner`` is the type of the dict around the value.
+    """
+    where = '.'.join(map(str, place))
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name != 'type':
+                yield from _refused(inner, (*place, name), value.get('type'))
+            elif not _is_type(inner, place):
+                yield f'{where}.type={inner!r:.80}'
+    elif isinstance(value, list | tuple | set):
+        if len(value) > LARGEST:
+            yield f'{where} ({len(value)} values)'
+        for inner in value:
+            yield from _refused(inner, place, owner)
+    elif isinstance(value, int | float):
+        of_image = place[0] == 'test_dataloader' and place[-1] != 'disk_mb'
+        if (LARGEST if of_image else MOST) < abs(value) < inf:
+            yield f'{where}={value!r:.80}'
+    elif isinstance(value, str) and not _is_text(value, place[-1], owner):
+        yield f'{where}={value!r:.80}'
+    if place[-1] in NEVER and value is not None:
+        yield where
+
+
+def _is_type(name, place: tuple) -> bool:
+    """Return whether a type is allowed at a place."""
+    if place == ('model', 'targets'):  # LoRA: layer names
+        return isinstance(name, str) and bool(TARGET.fullmatch(name))
+    if place == ('test_dataloader', 'dataset'):
+        return name == 'CustomDataset'
+    in_model = place[0] in ('model', 'data_preprocessor')
+    registry, packages = (
+        (MODELS, PACKAGES) if in_model else (TRANSFORMS, STEPS)
+    )
+    kind = _find(registry, name) if isinstance(name, str) else None
+    return (
+        isinstance(kind, type)
+        and kind.__module__.startswith(packages)
+        and kind.__name__ not in NO_TYPES
+        and (not in_model or _fits(kind, place))
+    )
+
+
+def _fits(kind: type, place: tuple) -> bool:
+    """Return whether a model part fits a place.
+
+    Networks inside layers are refused.
+    """
+    if place in BASES:
+        return issubclass(kind, BASES[place])
+    is_backbone = place[-1] == 'backbone'
+    return not issubclass(kind, BaseModel) and (
+        is_backbone or not issubclass(kind, BaseBackbone)
+    )
+
+
+def _find(registry: Registry, name: str):
+    """Look up a type as mmengine does in scope ``mmpretrain``.
+
+    Unlike ``Registry.get``, this imports nothing.
+    """
+    scope, name = Registry.split_scope_key(name)
+    scopes = ('mmpretrain', 'mmengine') if scope is None else (scope,)
+    while registry is not None:
+        registry.import_from_location()
+        if registry.scope in scopes and name in registry.module_dict:
+            return registry.module_dict[name]
+        registry = registry.parent
+    return None
+
+
+def _is_text(text: str, name: str, owner) -> bool:
+    """Return whether a text is allowed for a setting."""
+    elsewhere = '://' in text or text.startswith(('//', '\\\\'))
+    unsafe = text.lower().endswith(UNSAFE_FILES)
+    listed = name in TEXTS and not elsewhere and not unsafe
+    return listed or text in _choices(owner, name)
+
+
+def _choices(owner, name: str) -> list:
+    """Return the choices that constructors annotate as a ``Literal``."""
+    kind = _find(MODELS, owner) if isinstance(owner, str) else None
+    bases = kind.__mro__ if isinstance(kind, type) else ()
+    found = (signature(base.__init__).parameters.get(name) for base in bases)
+    return [text for one in found if one for text in get_args(one.annotation)]

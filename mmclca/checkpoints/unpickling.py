@@ -1,0 +1,157 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Unpickle untrusted checkpoints.
+
+Pickles may contain tensors, logged values and plain settings. The allow list
+of mmengine is not used: its ``getattr`` gives access to ``os.system``. The
+classes of numpy are not allowed either: arrays and dtypes restore their state
+unchecked, so a file could turn bytes into object pointers. Stand-ins record
+the state instead, and arrays are built from it after validation.
+"""
+
+import pathlib
+import re
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from pickle import UnpicklingError
+
+import numpy as np
+import torch
+from mmengine.config import ConfigDict
+from mmengine.logging import HistoryBuffer
+from torch import _weights_only_unpickler
+
+# dtypes: bool, int, uint, float, bytes and str, with at most four digits
+PLAIN = re.compile(r'[biufSU][1-9]\d{0,3}')
+UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
+
+
+class _Kind:
+    """Stand-in for a dtype that records its state."""
+
+    def __init__(self, code: str, *_):
+        self.code, self.order, self.parts = code, '|', ()
+
+    def __setstate__(self, state: tuple):
+        _, self.order, *self.parts = state
+
+
+class _Array:
+    """Stand-in for an array that validates its state."""
+
+    def __init__(self, *_):
+        self.numbers = None
+
+    def __setstate__(self, state: tuple):
+        _, shape, kind, by_column, data = state
+        self.numbers = _numbers(kind, shape, data, 'CF'[bool(by_column)])
+
+    def __reduce__(self):  # copied and saved as an array
+        return self.numbers.__reduce__()
+
+    def tolist(self) -> list:
+        """Return the values as nested lists."""
+        return self.numbers.tolist()
+
+
+class _History(HistoryBuffer):
+    """Stand-in for a history, which becomes a ``HistoryBuffer``."""
+
+    def __setstate__(self, state: dict):
+        logs, counts = (
+            np.array(state[name].numbers, float)
+            for name in ('_log_history', '_count_history')
+        )
+        self.__init__(logs, counts, state['max_length'])
+        self.__class__ = HistoryBuffer
+
+
+def _scalar(kind: _Kind, data: bytes) -> np.generic:
+    return _numbers(kind, (1,), data)[0]
+
+
+def _numbers(
+    kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
+) -> np.ndarray:
+    """Return a new array from bytes, after validation."""
+    plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
+    if not plain or any(part is not None for part in kind.parts[:3]):
+        raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
+    dtype = np.dtype(kind.order + kind.code)
+    if (
+        type(data) is not bytes
+        or not all(type(n) is int and n >= 0 for n in shape)
+        or prod(shape) * dtype.itemsize != len(data)
+    ):
+        raise UnpicklingError('the size of an array does not match its shape')
+    if dtype.kind == 'U':
+        data.decode(UTF_32[kind.order])  # raises if invalid
+    return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
+
+
+def _statistic(owner: type, name: str) -> None:
+    """Replace ``getattr``; a ``HistoryBuffer`` does not need its result."""
+    if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
+        raise UnpicklingError('GLOBAL getattr')
+
+
+def _encoded(text: str, codec: str) -> bytes:
+    """Replace ``codecs.encode``; other codecs could inflate the data."""
+    if codec not in ('latin1', 'latin-1'):
+        raise UnpicklingError(f'GLOBAL _codecs.encode({codec!r:.20})')
+    return text.encode(codec)
+
+
+def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
+    """Replace ``bytearray``, which could allocate any size."""
+    if isinstance(data, int):
+        raise UnpicklingError('GLOBAL bytearray')
+    return bytearray(_encoded(data, codec) if isinstance(data, str) else data)
+
+
+# functions allowed by torch, with limits
+_BOUNDED = {'_codecs.encode': _encoded, 'builtins.bytearray': _byte_array}
+# constructors of arrays and scalars in numpy 1 and 2
+_NUMPY = [
+    (note, f'{module}.{name}')
+    for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
+    for note, name in ((_Array, '_reconstruct'), (_scalar, 'scalar'))
+]
+# pure paths, which can be created on any platform
+_PATHS = [
+    (path, f'{module}.{path.__name__.removeprefix("Pure")}')
+    for module in ('pathlib', 'pathlib._local')
+    for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
+]
+# allowed names in pickles; in pairs, the first replaces the second
+_SAFE = [
+    (_History, 'mmengine.logging.history_buffer.HistoryBuffer'),
+    (_statistic, 'builtins.getattr'),
+    (None, 'numpy.ndarray'),  # only passed through, never called
+    (_Kind, 'numpy.dtype'),
+    *_NUMPY,
+    ConfigDict,
+    Namespace,
+    *_PATHS,
+]
+
+
+@contextmanager
+def only_safe_globals() -> Iterator[None]:
+    """Limit unpickling to tensors and ``_SAFE``, within a context.
+
+    Other libraries add to torch's safe names, so these are replaced.
+    """
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    torch.serialization.add_safe_globals(_SAFE)
+    allowed = _weights_only_unpickler._get_allowed_globals()
+    theirs = {name: allowed[name] for name in _BOUNDED}
+    allowed.update(_BOUNDED)
+    try:
+        yield
+    finally:
+        allowed.update(theirs)
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
