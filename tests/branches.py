@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A small layer of parallel branches, and the slow loop that defines it."""
+"""A small parallel layer, and its definition as a loop."""
 
 import torch
 from mmpretrain.models.backbones.vision_transformer import (
@@ -10,13 +10,13 @@ from mmclca.models.layers.parallel import ParallelLayer
 
 
 def plain(**settings):
-    """A layer of mmpretrain with 2 heads and 16 channels."""
+    """Return an mmpretrain layer with 2 heads and 16 channels."""
     norm = dict(type='LN', eps=1e-6)
     return TransformerEncoderLayer(16, 2, 32, norm_cfg=norm, **settings)
 
 
 def parallel(branches, **settings):
-    """A layer in float64 whose parameters were all moved."""
+    """Return a float64 parallel layer with random parameters."""
     layer = ParallelLayer(plain(**settings), branches).double()
     with torch.no_grad():
         for param in layer.parameters():
@@ -25,12 +25,12 @@ def parallel(branches, **settings):
 
 
 def tokens():
-    """Of three images, (B, N, C)."""
+    """Return random tokens (3, 7, 16)."""
     return torch.randn(3, 7, 16, dtype=torch.float64)
 
 
 def looped(branches, x):
-    """The definition: residuals of mmpretrain's modules, summed."""
+    """Compute a parallel layer by definition: sums of branch outputs."""
     x = x + sum(one.attn(one.ln1(x)) for one in branches)
     return x + sum(
         one.ffn.gamma2(one.ffn.layers(one.ln2(x))) for one in branches

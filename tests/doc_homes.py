@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Where each command of the pages is run: the only list to add to.
+"""Replacements and exclusions for the commands in the documentation.
 
-A command of a tool is run as it is written, in a folder that ``doc_sandbox``
-fills. ``NAMES`` and ``SMALLER`` say what is exchanged before that, ``NOT_RUN``
-which commands are not run here, and why. Of those the tool still reads the
-arguments.
+Commands run as written, in a folder filled by ``doc_sandbox``, after the
+replacements in ``NAMES`` and ``SMALLER``. Arguments of commands in ``NOT_RUN``
+are only parsed.
 """
 
 import re
@@ -24,7 +23,7 @@ it to tests/doc_homes.py: NAMES for a word that stands for a file of the
 reader's, SMALLER for options that make a training small, NOT_RUN, with the
 reason, for what needs a GPU, a cluster, a network or minutes."""
 
-# words that stand for something of the reader's, and what the sandbox has
+# placeholders in commands, and their sandbox files
 NAMES = {
     'CONFIG': 'tiny.py',
     'CHECKPOINT': 'best.pth',
@@ -38,8 +37,8 @@ NAMES = {
 }
 
 GPU_ONLY = ('--memory', '--amp', 'fp16', 'bf16')
-ELIDED = '...'  # in a command whose arguments a page leaves out
-# where another file is needed, before NAMES: command, word, file
+ELIDED = '...'  # marks omitted arguments
+# exceptions to NAMES: command pattern, placeholder, file
 INSTEAD = [
     (r'pipeline\.0\.transforms', 'CONFIG', 'cotton.py'),
     (r'leaf40-retrieval', 'CHECKPOINT', 'leaf40.pth'),
@@ -57,7 +56,7 @@ test_dataloader.dataset.pipeline.1.scale=(64,64)
 test_dataloader.dataset.pipeline.2.crop_size=64
 """
 ONE_EPOCH = 'train_cfg.max_epochs=1 train_dataloader.num_workers=0'
-# what blocks of Python take, where the model of the sandbox takes less
+# replacements in Python blocks
 SMALLER_PYTHON = {
     '(2, 3, 224, 224)': '(2, 3, 32, 32)',
     'range(22)': 'range(3)',
@@ -66,28 +65,28 @@ SMALLER_PYTHON = {
     "runtime='pytorch', weights='deit_tiny_patch16_224.pth')",
 }
 
-SMALLER = [  # commands, and options added to them
-    # DeiT-Ti, one epoch on images of 64 px; weights from a local file
+SMALLER = [  # command pattern, additional options
+    # DeiT-Ti, one epoch at 64 px, with local weights
     (
         r'tools/train\.py .*_(custom|leaf40)-224px\.py',
         '--cfg-options ' + SMALL_IMAGES,
     ),
-    # whose releases are not in the sandbox
+    # released weights are not in the sandbox
     (
         r'tools/train\.py configs/(deit3?|cait|patchconvnet|resmlp)/',
         'load_from=None',
     ),
     (r'synthetic_leaves\.py ', '--per-class 5 --size 64'),
     (r'tools/train\.py random_drop_leaves\.py', '--cfg-options ' + ONE_EPOCH),
-    # the file that the rest of the page speaks of
+    # the file used in the rest of the page
     (r'export\.py \S+ \S+$', '--out model.onnx'),
     (r'export\.py .* --format pt2$', '--out model.pt2'),
-    # a point for each of the few images that there are
+    # few images
     (r'vis_tsne\.py', '--perplexity 3 --n-iter 250'),
     (r'vis_cka\.py', '--batch-size 8 --num-images 16'),
 ]
 
-NOT_RUN = [  # commands, and why
+NOT_RUN = [  # command pattern, reason
     (r'export\.py .*reducer\.target=None', 'needs counts that are learned'),
     (r'^python -m mmclca ', 'tests/test_fitting and test_cli/test_verbs'),
     (r'^pip ', 'installs packages: its extras are looked up'),
@@ -129,14 +128,14 @@ NOT_RUN = [  # commands, and why
 
 
 def with_names(words):
-    """Words of a command with files of the sandbox for the reader's."""
+    """Replace user file names in a command by sandbox files."""
     names = '|'.join(map(re.escape, NAMES))
     pattern = re.compile(rf'(?<![\w./])({names})(?![\w.])')
     return [pattern.sub(lambda match: NAMES[match[1]], word) for word in words]
 
 
 def made_small(words):
-    """Words of a command with what makes it small enough to run."""
+    """Add options that shorten a command."""
     line = ' '.join(words)
     for pattern, old, new in INSTEAD:
         if re.search(pattern, line):
@@ -150,7 +149,7 @@ def made_small(words):
 
 
 def reason_not_to_run(words):
-    """Why a command is not run here, or None if it is."""
+    """Return the reason for not running a command, or None."""
     line = ' '.join(words)
     for pattern, reason in NOT_RUN:
         if re.search(pattern, line):
@@ -159,20 +158,12 @@ def reason_not_to_run(words):
 
 
 def check_command(words, patch):
-    """Look a command's files and arguments up.
-
-    Args:
-        words (list[str]): The command, without variables before it.
-        patch (pytest.MonkeyPatch): For the command line of the tool.
-
-    Raises:
-        AssertionError: If something of it does not exist.
-    """
+    """Check files and arguments of a command without running it."""
     assert words[0] in PROGRAMS, f'{words[0]} is not in PROGRAMS'
     for word in words:
         path = re.fullmatch(r'(?:configs|tools|tests)/[\w./-]+', word)
         assert not path or (ROOT / word).exists(), f'there is no {word}'
-    if 'cuda' in words:  # what goes with a GPU only
+    if 'cuda' in words:  # options that need a GPU
         words = [word for word in words if word not in GPU_ONLY]
     if words[0] in CHECKS:
         CHECKS[words[0]](with_names(words[1:]), patch)
@@ -197,13 +188,13 @@ def _python(words, patch):
 
 
 def _command(name, words, patch):
-    """See that a command takes these arguments."""
+    """Parse the arguments of a command."""
     patch.setattr(sys, 'argv', words)
     command_named(name).parse_args()
 
 
 def _pip(words, patch):
-    """See that the extras of mmclca exist."""
+    """Check that the extras exist."""
     assert words[0] in ('install', 'uninstall'), f'pip {words[0]}'
     text = (ROOT / 'pyproject.toml').read_text()
     for extra in re.findall(r'\[([\w,]+)\]', ' '.join(words)):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The commands and the Python that the pages show, with where they stand."""
+"""Extract commands and Python blocks from documentation pages."""
 
 import re
 import shlex
@@ -28,13 +28,13 @@ PROGRAMS = (
 FENCE = re.compile(r'^( *)```(\w*)[^\n]*\n(.*?)^ *```', re.M | re.S)
 VARIABLE = r'(?:[A-Za-z_]\w*=\S* +)*'
 INLINE = re.compile(rf'`({VARIABLE}(?:{"|".join(PROGRAMS)})\s[^`]+)`')
-# what stands around commands in a loop, and lines without a program
+# keywords before commands in loops, and lines without a command
 KEYWORD = re.compile(r'(?:do|then|else)\s+(?=\S)')
 NO_COMMAND = ('for', 'done', 'export', 'cd', 'source', 'exit')
 
 
 class Block(NamedTuple):
-    """What stands in a fence, or a command in a line of text."""
+    """Content of a fence, or an inline command."""
 
     page: str
     line: int
@@ -47,11 +47,11 @@ class Block(NamedTuple):
 
 
 def read(page):
-    """The blocks of a page in their order, commands in its text included."""
+    """Return the fences and inline commands on a page in order."""
     text = (ROOT / page).read_text(encoding='utf-8')
     fences = list(FENCE.finditer(text))
     found = [_block(page, text, m.start(), m[2], dedent(m[3])) for m in fences]
-    for fence in fences:  # blank, so that lines keep their numbers
+    for fence in fences:  # blanks keep the line numbers
         blank = re.sub(r'[^\n]', ' ', fence[0])
         text = text[: fence.start()] + blank + text[fence.end() :]
     for m in INLINE.finditer(text):
@@ -67,7 +67,7 @@ def _block(page, text, start, language, content):
 
 
 def commands(block):
-    """Its commands as lists of words, without the variables before them."""
+    """Return the commands in a block as lists of words, without variables."""
     joined = block.text.replace('\\\n', ' ')
     lines = [KEYWORD.sub('', line.strip()) for line in joined.splitlines()]
     split = [_without_variables(shlex.split(x, comments=True)) for x in lines]
@@ -81,13 +81,13 @@ def _without_variables(words):
 
 
 def looks_like_commands(block):
-    """Whether a fence without a language begins with a program."""
+    """Return whether a fence without a language starts with a program."""
     first = block.text.strip().split()[:1]
     return not block.language and first and first[0] in (*PROGRAMS, '$')
 
 
 def header_commands(config):
-    """The commands in the first comment of a config, as lists of words."""
+    """Return the commands in the first comment of a config."""
     _, _, text = config.read_text().partition('# Command: ')
     comment = takewhile(
         lambda line: line.startswith('#'), f'# {text}'.split('\n')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Python of the pages: scripts are run, parts of configs are looked up."""
+"""Run Python blocks on documentation pages, and check config settings."""
 
 import importlib.util
 import inspect
@@ -27,7 +27,7 @@ A_CONFIG = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
 
 
 def names_of_the_reader(folder):
-    """What blocks take as given: a model, images, a config inherited."""
+    """Return the names that blocks assume: model, images, base config."""
     model = mmpretrain.get_model(
         str(folder / 'tiny.py'), str(folder / 'best.pth'), device='cpu'
     ).eval()
@@ -48,13 +48,7 @@ def names_of_the_reader(folder):
 
 
 def run_python(block, known, folder):
-    """Run a block, after those of its page; look its settings up.
-
-    Args:
-        block (Block): The block.
-        known (dict): Names of the page, added to.
-        folder (Path): The current folder.
-    """
+    """Run a block, check its config settings, and update known names."""
     if re.search(r'^_base_ = ', block.text, re.M):
         settings = _as_config(block, folder)
     else:
@@ -71,7 +65,7 @@ def run_python(block, known, folder):
 
 
 def _as_config(block, folder):
-    """A config that inherits by a bare name or from the checkout's."""
+    """Read a block as config, with base configs from the checkout."""
     folders = ROOT / 'configs', MMPRETRAIN
     found = {p.name: p for folder in folders for p in folder.rglob('*.py')}
     text = re.sub(
@@ -85,14 +79,14 @@ def _as_config(block, folder):
 
 
 def smaller(text):
-    """A block with what makes it small enough to run."""
+    """Apply the replacements that shorten a block."""
     for old, new in SMALLER_PYTHON.items():
         text = text.replace(old, new)
     return text
 
 
 def _import(text):
-    """Import a class as a file of the reader's: RandomDrop, random_drop.py."""
+    """Write a class as user module, such as random_drop.py, and import it."""
     name = re.search(r'^class (\w+)', text, re.M)[1]
     module = re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()
     path = Path(f'{module}.py')
@@ -103,7 +97,7 @@ def _import(text):
 
 
 def _executed(block, known):
-    """The names that a block sets; those of keyword arguments besides."""
+    """Execute a block; return the names or keyword arguments it sets."""
     if '.register_module(' in block.text:
         _import(block.text)
         return {}
@@ -114,13 +108,13 @@ def _executed(block, known):
     after = dict(known)
     exec(code, after)
     new = {k: v for k, v in after.items() if v is not known.get(k)}
-    if 'import ' in block.text:  # a script: the next may go on with its names
+    if 'import ' in block.text:  # the next block may use its names
         known.update(new)
     return new
 
 
 def check_types(settings, place):
-    """See that each ``type`` exists and takes the arguments beside it."""
+    """Check that each ``type`` exists and accepts its arguments."""
     if isinstance(settings, (list, tuple)):
         for part in settings:
             check_types(part, place)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A folder with the tools and, made small, all that the pages speak of."""
+"""Fill a folder with small versions of all files named in the docs."""
 
 import runpy
 import shutil
@@ -37,7 +37,7 @@ options = {
     'test_dataloader.num_workers': 0,
 }
 """
-# a config of the recipe, its model narrow
+# a config with a narrow model
 NARROW = """
 _base_ = '{path}'
 arch = dict(
@@ -57,12 +57,12 @@ FOLDERS = (
     *('_base_', 'baselines', 'few_shot', 'retrieval'),
     *('cait', 'deit', 'deit3', 'parallel', 'patchconvnet', 'resmlp'),
 )
-RUN = ('fig_1',)  # grids that a page runs, of which no results are given
+RUN = ('fig_1',)  # grids run by a page, without stored results
 LEAVES = ('leaf.png', 'leaf.jpg', 'a.jpg', 'b.jpg', 'IMG_0007.JPG')
 
 
 def fill(folder, monkeypatch):
-    """Write what the pages speak of into ``folder``, once for all pages."""
+    """Write models, data and configs for all pages into ``folder``."""
     write_tiny(folder / '.tiny', reduce_at=(0, 1, 2))  # three stages
     cfg = Config.fromfile(folder / '.tiny/tiny.py')
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
@@ -81,11 +81,11 @@ def fill(folder, monkeypatch):
     _write_configs(folder)
     _write_own_pieces(folder)
     for name in ('docs/pictures/methods', 'docs/benchmarks'):
-        (folder / name).mkdir(parents=True)  # that commands write into
+        (folder / name).mkdir(parents=True)  # output folders of commands
 
 
 def _confuse(folder):
-    """Two more of each image, one of them in the folder of another class."""
+    """Add two copies of each image, one in a wrong class folder."""
     for here, there in zip(CLASSES, (*CLASSES[1:], CLASSES[0]), strict=True):
         for path in sorted((folder / here).glob('?.png')):
             image = Image.open(path)
@@ -94,7 +94,7 @@ def _confuse(folder):
 
 
 def _train(folder, monkeypatch):
-    """A run of the tiny model: checkpoints, logs, predictions."""
+    """Train and test the tiny model: checkpoints, log, predictions."""
     with monkeypatch.context() as patch:
         patch.chdir(folder)
         patch.setenv('LOCAL_RANK', '0')
@@ -134,7 +134,7 @@ def _write_leaves(folder):
 
 
 def add_demo(folder):
-    """What ``tools/demo.py`` leaves behind."""
+    """Write the output files of ``tools/demo.py``."""
     best = folder / 'work_dirs/demo/best_accuracy_top1_epoch_1.pth'
     best.parent.mkdir(parents=True)
     shutil.copy(folder / 'best.pth', best)
@@ -144,7 +144,7 @@ def add_demo(folder):
 
 
 def _write_sets(folder):
-    """Leaf40 of one image a class, Cotton80 of images of 4 x 4 px."""
+    """Write Leaf40 with one image per class, and a tiny Cotton80."""
     root = folder / 'data/leaf40_white'
     classes = [f'species_{c}' for c in range(40)]
     for c, cultivar in enumerate(make_cultivars(40)):
@@ -156,7 +156,7 @@ def _write_sets(folder):
         (root / f'{name}.txt').write_text(''.join(lines))
     (root / 'train.txt').rename(root / 'train_3shot.txt')
     write('csv', folder / '.cotton', 'cotton80', cotton_leaves())
-    (folder / 'data/cotton').symlink_to(folder / '.cotton')  # is only read
+    (folder / 'data/cotton').symlink_to(folder / '.cotton')  # read only
 
 
 def _write_configs(folder):
@@ -191,7 +191,7 @@ def _write_own_pieces(folder):
 
 
 def add_results(folder):
-    """Results of sweeps: tables, and hundreds of files."""
+    """Write sweep results as tables and JSON files."""
     (folder / 'docs/results').mkdir(parents=True)
     for path in ROOT.glob('docs/results/*.csv'):
         shutil.copy(path, folder / 'docs/results')
@@ -202,21 +202,13 @@ def add_results(folder):
 
 
 def call_tool(words, patch):
-    """Run a tool, ``python TOOL ...``, in this process.
-
-    Args:
-        words (list[str]): The command.
-        patch (pytest.MonkeyPatch): Is undone after the call.
-
-    Returns:
-        str: What went wrong, or ''.
-    """
+    """Run ``python TOOL ...`` in this process; return the error or ''."""
     patch.syspath_prepend('.')
     patch.setattr(sys, 'argv', list(words[1:]))
     try:
         runpy.run_path(words[1], run_name='__main__')
     except SystemExit as end:
         return '' if end.code in (None, 0) else str(end.code)
-    except Exception as error:  # a tool that fails is what is looked for
+    except Exception as error:  # reported by the test
         return f'{type(error).__name__}: {error}'
     return ''

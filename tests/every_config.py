@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""All configs and the pieces that they are made of, each parsed once."""
+"""All configs and base configs, each parsed once."""
 
 import os
 import re
@@ -38,21 +38,21 @@ def each(paths):
 
 @cache
 def read(path):
-    """A config, its data in the default folder."""
+    """Read a config with the default data folder."""
     with patch.dict(os.environ):
         os.environ.pop('MMCLCA_DATA', None)
         return Config.fromfile(path)
 
 
 def piece(name):
-    """The settings of a file in ``_base_``, to be changed."""
+    """Return a copy of the settings in a base config."""
     return deepcopy(read(FOLDER / f'_base_/{name}.py').to_dict())
 
 
 @cache
 def build(path):
-    """The model of a config or of a piece, on the meta device."""
-    # mmpretrain's read their rates of stochastic depth from a tensor
+    """Build the model of a config or base config on the meta device."""
+    # mmpretrain reads stochastic depth rates from a tensor
     device = 'cpu' if re.search('resnet|swin', path.stem) else 'meta'
     with torch.device(device):
         return MODELS.build(deepcopy(read(path).model)).to('meta')
@@ -60,7 +60,7 @@ def build(path):
 
 @cache
 def metafile():
-    """What the metafiles say of each config, by its name."""
+    """Return the metafile entries by config name."""
     texts = [path.read_text() for path in FOLDER.glob('*/metafile.yml')]
     rows = [row for text in texts for row in yaml.safe_load(text)['Models']]
     return {row['Name']: row for row in rows}

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Golden files: what a command said when its file was written.
+"""Golden files: stored output of commands.
 
-``MMCLCA_WRITE_GOLDEN=1 python -m pytest TESTS`` writes anew the files of the
-tests that run. A golden file changes only in a commit that says why.
+``MMCLCA_WRITE_GOLDEN=1 python -m pytest TESTS`` writes the files for these
+tests again. A commit that changes a golden file gives the reason.
 """
 
 import os
@@ -14,7 +14,7 @@ WRITE = 'MMCLCA_WRITE_GOLDEN' in os.environ
 
 
 def golden(name, text):
-    """What the file of a name holds; where files are written, that text."""
+    """Return the content of a golden file, after an update if requested."""
     path = FOLDER / name
     if WRITE:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,12 +22,7 @@ def golden(name, text):
     return path.read_text(encoding='utf-8')
 
 
-def names(folder):
-    """The names, without endings, of the files of a folder."""
-    return {path.stem for path in (FOLDER / folder).iterdir()}
-
-
 def without_folder(text, folder):
-    """A text in which no path and no time depends on the run."""
+    """Remove the folder, times and sizes from a text."""
     text = text.replace(str(folder), 'FOLDER')
     return re.sub(r'\d+(\.\d+)? (ms|s|MB)\b', r'N \2', text)

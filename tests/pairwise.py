@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Few cases in which every two values of two settings meet."""
+"""Pairwise test cases: every two values of two settings occur together."""
 
 from collections import Counter
 from itertools import combinations, product
@@ -8,14 +8,14 @@ import pytest
 
 
 def cells(*counts):
-    """All pairs of (column, value) in rows of that many values."""
+    """Yield all pairs of (column, value), for value counts by column."""
     for (a, m), (b, n) in combinations(enumerate(counts), 2):
         for i, j in product(range(m), range(n)):
             yield (a, i), (b, j)
 
 
 def best(column, count, row, missing, used):
-    """The value of a column that adds most pairs, then the rarest one."""
+    """Return the value that adds most missing pairs, then the rarest."""
 
     def gain(value):
         pairs = (sorted([(column, value), cell]) for cell in row.items())
@@ -26,7 +26,7 @@ def best(column, count, row, missing, used):
 
 
 def rows(*counts):
-    """Yield rows of numbers below counts until each pair was in one."""
+    """Yield rows of value indices until each pair has occurred."""
     missing, used = set(cells(*counts)), Counter()
     while missing:
         row = dict(min(missing))
@@ -39,7 +39,7 @@ def rows(*counts):
 
 
 def cases(*factors):
-    """As many rows of values as it takes for all pairs of them to meet."""
+    """Return rows of values that contain each pair."""
     return [
         tuple(values[i] for values, i in zip(factors, row, strict=True))
         for row in rows(*map(len, factors))
@@ -47,6 +47,6 @@ def cases(*factors):
 
 
 def each_pair(**settings):
-    """Run a test on those rows of the values of its arguments."""
+    """Parametrize a test with pairwise rows of its arguments."""
     names = ','.join(settings)
     return pytest.mark.parametrize(names, cases(*settings.values()))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit a linear classifier on the features of a frozen model."""
+"""Fit a linear classifier on frozen features."""
 
 from mmclca.cli import run_command
 

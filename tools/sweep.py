@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run a grid of experiments."""
+"""Run an experiment grid."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What all data sets share of FFVT by the recipe of its public code.
+# FFVT settings for all datasets, from its public code.
 _base_ = [
     './models/ffvt_vit-base-p16.py',
     './datasets/leaves_500_384.py',

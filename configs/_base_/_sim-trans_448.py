@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What all data sets share of SIM-Trans by the recipe of its public code.
+# SIM-Trans settings for all datasets, from its public code.
 _base_ = [
     './models/sim-trans_vit-base-p16.py',
     './datasets/leaves_600_448.py',

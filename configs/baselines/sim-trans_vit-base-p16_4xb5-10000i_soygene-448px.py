@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # SIM-Trans with all tokens.
 # ViT-B/16 (ImageNet-21k) on SoyGene, 448 px.
-# Reproduces: the recipe of the public code, whose data set is another one.
+# Reproduces: the recipe in the public code, for another dataset.
 # Expected: not measured here.
 # Evaluation: test split, last checkpoint.
 # Cost: 151.80 GMACs, 90.60 M parameters.

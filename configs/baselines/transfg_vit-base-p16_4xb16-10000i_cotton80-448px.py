@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # TransFG with all tokens.
 # ViT-B/16 (ImageNet-21k) on Cotton80, 448 px.
-# Reproduces: the recipe of the public code, whose data set is another one.
-# Expected: 54.6 % top-1 in Table I of the CLCA paper, by a recipe that it does
-#   not report; not measured here.
+# Reproduces: the recipe in the public code, for another dataset.
+# Expected: 54.6 % top-1 in Table I in the CLCA paper, by an unreported recipe;
+#   not measured here.
 # Evaluation: test split, last checkpoint.
 # Cost: 139.53 GMACs, 86.76 M parameters.
 # Command: bash tools/dist_train.sh \

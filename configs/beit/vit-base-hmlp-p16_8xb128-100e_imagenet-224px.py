@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-B/16 with the hMLP stem fine-tuned on ImageNet-1k after BEiT.
-# FILE is what pre-training wrote.
-# Reproduces: Three things, table of stems, but for its tokenizer; the recipe
-#   is that of BEiT.
+# FILE is the pre-trained checkpoint.
+# Reproduces: Three things, table of stems, with another tokenizer and BEiT's
+#   recipe.
 # Expected: not measured; quoted from the paper: 83.43 % top-1.
 # Evaluation: validation split, last checkpoint.
 # Cost: 17.71 GMACs, 86.69 M parameters.

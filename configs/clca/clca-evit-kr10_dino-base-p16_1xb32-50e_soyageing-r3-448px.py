@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.1.
 # DINO ViT-B/16 (ImageNet-1k) on SoyAgeing-R3, 448 px.
-# Reproduces: the recipe of the CLCA paper, on one growth stage of SoyAgeing.
+# Reproduces: the CLCA paper's recipe, on one growth stage in SoyAgeing.
 # Expected: not reported.
 # Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 86.57 M parameters.

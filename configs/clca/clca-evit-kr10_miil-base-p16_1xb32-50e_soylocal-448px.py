@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.1.
 # MIIL ViT-B/16 (ImageNet-21k-P) on SoyLocal, 448 px.
-# Reproduces: a cell of the CLCA paper's grid of runs.
+# Reproduces: one run in the CLCA paper's grid.
 # Expected: not reported.
 # Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 86.54 M parameters.

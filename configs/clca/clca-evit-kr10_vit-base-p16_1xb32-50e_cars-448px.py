@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.1.
 # ViT-B/16 (ImageNet-21k) on Stanford Cars, 448 px.
-# Reproduces: the recipe of the CLCA paper, on a data set that it does not use.
+# Reproduces: the CLCA paper's recipe, on a dataset not used in the paper.
 # Expected: not reported.
 # Evaluation: test split, last checkpoint.
 # Cost: 25.17 GMACs, 86.56 M parameters.

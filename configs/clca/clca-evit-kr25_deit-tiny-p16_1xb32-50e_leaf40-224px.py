@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.25.
 # DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images per class.
-# Reproduces: the recipe of the CLCA paper, on a data set that it does not use.
+# Reproduces: the CLCA paper's recipe, on a dataset not used in the paper.
 # Expected: not reported in the paper; measured in docs/results.md.
 # Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 0.51 GMACs, 5.54 M parameters.

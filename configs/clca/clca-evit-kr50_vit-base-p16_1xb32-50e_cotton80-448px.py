@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.5.
 # ViT-B/16 (ImageNet-21k) on Cotton80, 448 px.
-# Reproduces: the recipe of the CLCA paper, at a keep rate that is
-#   not in Table I.
+# Reproduces: the CLCA paper's recipe, at a keep rate not in Table I.
 # Expected: not reported.
 # Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 38.77 GMACs, 86.39 M parameters.

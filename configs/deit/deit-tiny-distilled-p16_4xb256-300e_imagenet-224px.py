@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # DeiT-Ti/16 with a distillation token, from scratch on ImageNet-1k, 224 px.
-# The distillation token learns the class that a RegNetY names; without it,
-# with model.teacher=None, both classifiers learn from the labels.
+# The distillation token learns a RegNetY's prediction; with
+# model.teacher=None both classifiers learn the labels.
 # Reproduces: the recipe of DeiT (Touvron's thesis, Table 3.9).
 # Expected: not measured; quoted from the thesis: 74.5 % top-1, 72.2 % without
 #   distillation token and teacher.

@@ -2,8 +2,7 @@
 # CLCA with EViT, keep rate 0.5.
 # DeiT III-S/16 (ImageNet-1k) on leaf40, 224 px, three training images per
 # class.
-# Reproduces: the recipe of the CLCA paper, with a model and a data set that it
-# does not use.
+# Reproduces: the CLCA paper's recipe, with another model and dataset.
 # Expected: not measured.
 # Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 2.44 GMACs, 21.71 M parameters.

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # A classifier over layers 0 to 8 of a network with EViT, keep rate 0.5: fitted
-# in closed form to frozen features, then trained on with the network.
+# in closed form to frozen features, then fine-tuned with the network.
 # DeiT-Ti/16 (ImageNet-1k) on a folder of your own images, 224 px.
-# Reproduces: nothing; the recipe of docs/results/few_photographs.md.
+# Reproduces: nothing; the recipe in docs/results/few_photographs.md.
 # Expected: not reported.
 # Evaluation: validation list, every five epochs; the best checkpoint is kept,
 # the last of equally good ones.

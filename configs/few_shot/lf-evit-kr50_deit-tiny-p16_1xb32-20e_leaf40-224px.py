@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # A classifier over layers 0 to 8 of a network with EViT, keep rate 0.5: fitted
-# in closed form to frozen features, then trained on with the network.
+# in closed form to frozen features, then fine-tuned with the network.
 # DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images per class.
-# Reproduces: nothing; the recipe of docs/results/few_photographs.md.
+# Reproduces: nothing; the recipe in docs/results/few_photographs.md.
 # Expected: measured in docs/results/few_photographs.md.
 # Evaluation: test split, last checkpoint.
 # Cost: 0.59 GMACs, 4.26 M parameters.

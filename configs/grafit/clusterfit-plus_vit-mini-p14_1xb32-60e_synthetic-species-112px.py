@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ClusterFit+ on the four species of drawn leaves: cross entropy of a fresh
+# ClusterFit+ on the four species of synthetic leaves: cross entropy of a fresh
 # network on clusters of the features of another, which docs/grafit.md writes
 # into clusters.txt.
 # Reproduces: nothing; a baseline of Touvron's thesis, section 2.5, on another

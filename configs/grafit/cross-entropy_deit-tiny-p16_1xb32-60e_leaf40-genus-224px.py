@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Cross entropy of DeiT-Ti/16 (ImageNet-1k) on leaf40 by genus, 224 px, three
-# training images per species: what Grafit is compared with.
+# training images per species: the baseline for Grafit.
 # Reproduces: nothing; the baseline of Touvron's thesis, section 2.5, on
-#   another set.
+#   another dataset.
 # Expected: docs/grafit.md.
 # Evaluation: genera of the test split, last checkpoint; species as in
 #   docs/grafit.md.

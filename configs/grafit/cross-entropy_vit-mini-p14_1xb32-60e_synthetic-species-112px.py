@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Cross entropy on the four species of drawn leaves: what Grafit is compared
-# with.
+# Cross entropy on four species of synthetic leaves: the baseline for Grafit.
 # Reproduces: nothing; the baseline of Touvron's thesis, section 2.5, on
-#   another set.
+#   another dataset.
 # Expected: docs/grafit.md, of half the layers.
 # Evaluation: species of the test split, last checkpoint; cultivars as in
 #   docs/grafit.md.

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Grafit: a small ViT from scratch on drawn leaves, by their four species, so
-# that the 16 cultivars inside separate.
+# Grafit: a small ViT from scratch on synthetic leaves, by their four species,
+# so that the 16 cultivars inside separate.
 # Reproduces: nothing; Grafit of Touvron's thesis (chapter 2) on another set.
 # Expected: docs/grafit.md, of half the layers and two views.
 # Evaluation: species of the test split by the bank, last checkpoint; cultivars

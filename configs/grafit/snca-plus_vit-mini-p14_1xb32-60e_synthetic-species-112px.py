@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# SNCA+ on the four species of drawn leaves: Grafit's kNN loss alone, of one
-# view. With model.projector=fc SNCA.
+# SNCA+ on the four species of synthetic leaves: Grafit's kNN loss alone, of
+# one view. With model.projector=fc SNCA.
 # Reproduces: nothing; a baseline of Touvron's thesis, section 2.5, on another
 #   set.
 # Expected: docs/grafit.md, of half the layers.

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# CLCA with EViT, keep rate 0.5, on the encoder of MAE-Lite: drawn leaves of
-# eight cultivars, 112 px. FILE is what pre-training wrote, see
+# CLCA with EViT, keep rate 0.5, on the encoder of MAE-Lite: synthetic leaves
+# of eight cultivars, 112 px. FILE is the pre-trained checkpoint, see
 # demo/pretraining.sh.
 # Reproduces: nothing.
 # Expected: not measured.

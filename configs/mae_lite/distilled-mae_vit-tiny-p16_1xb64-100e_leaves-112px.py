@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MAE-Lite on leaves without labels, 112 px, that also learns the attention of
-# mae_vit-small-p16_1xb64-100e_leaves-112px, which is trained first.
+# MAE-Lite on unlabeled leaves, 112 px, with attention distillation from
+# mae_vit-small-p16_1xb64-100e_leaves-112px, trained first.
 # Reproduces: nothing.
 # Expected: docs/results/pretraining.md, 40 minutes each.
-# Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
+# Evaluation: none; configs/sweeps/pretraining.py fine-tunes the checkpoint.
 # Cost: of whole images 0.28 GMACs, 5.71 M parameters.
 # Command: python tools/train.py \
 #   configs/mae_lite/distilled-mae_vit-tiny-p16_1xb64-100e_leaves-112px.py

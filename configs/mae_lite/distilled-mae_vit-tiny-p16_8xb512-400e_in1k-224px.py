@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MAE-Lite that also learns the attention of the last layer of MAE-Base.
+# MAE-Lite with attention distillation from the last layer of MAE-Base.
 # Reproduces: section 5 of the paper of MAE-Lite.
 # Expected: not measured.
 # Evaluation: none; see the fine-tuning.

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# A wider masked autoencoder on leaves without labels, 112 px: a teacher for
+# A wider masked autoencoder on unlabeled leaves, 112 px: a teacher for
 # distilled-mae_vit-tiny-p16_1xb64-100e_leaves-112px.
 # Reproduces: nothing.
 # Expected: docs/results/pretraining.md, 40 minutes each.
-# Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
+# Evaluation: none; configs/sweeps/pretraining.py fine-tunes the checkpoint.
 # Cost: of whole images 1.10 GMACs, 21.84 M parameters.
 # Command: python tools/train.py \
 #   configs/mae_lite/mae_vit-small-p16_1xb64-100e_leaves-112px.py

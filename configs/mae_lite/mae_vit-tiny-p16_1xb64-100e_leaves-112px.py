@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MAE-Lite: ViT-Ti/16 of 12 heads pre-trained on leaves without labels, 112 px.
+# MAE-Lite: ViT-Ti/16 of 12 heads pre-trained on unlabeled leaves, 112 px.
 # Reproduces: nothing.
 # Expected: docs/results/pretraining.md, 40 minutes each.
-# Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
+# Evaluation: none; configs/sweeps/pretraining.py fine-tunes the checkpoint.
 # Cost: of whole images 0.28 GMACs, 5.71 M parameters.
 # Command: python tools/train.py \
 #   configs/mae_lite/mae_vit-tiny-p16_1xb64-100e_leaves-112px.py

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MoCo v3 of ViT-Ti/16 of 12 heads on leaves without labels, 112 px.
+# MoCo v3 of ViT-Ti/16 of 12 heads on unlabeled leaves, 112 px.
 # Reproduces: nothing.
 # Expected: docs/results/pretraining.md, 40 minutes each.
-# Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
+# Evaluation: none; configs/sweeps/pretraining.py fine-tunes the checkpoint.
 # Cost: of whole images 0.28 GMACs, 50.35 M parameters.
 # Command: python tools/train.py \
 #   configs/mae_lite/mocov3_vit-tiny-p16_1xb64-100e_leaves-112px.py

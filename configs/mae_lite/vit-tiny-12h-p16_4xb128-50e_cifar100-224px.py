@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MAE-Lite's ViT-Ti/16 on CIFAR-100 at 224 px.
-# FILE is what pre-training wrote, or a release.
-# Reproduces: the transfer of MAE-Lite.
+# FILE is a pre-trained checkpoint, own or released.
+# Reproduces: MAE-Lite's transfer recipe.
 # Expected: not measured; quoted from the paper: 78.9 % top-1, 85.0 % after
 #   distillation.
 # Evaluation: validation split, last checkpoint.

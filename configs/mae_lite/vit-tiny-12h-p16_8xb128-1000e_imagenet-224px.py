@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MAE-Lite's ViT-Ti/16 fine-tuned on ImageNet-1k for 1,000 epochs, with
 # relative position bias.
-# FILE is what pre-training wrote, or a release.
-# Reproduces: the improved recipe of MAE-Lite.
+# FILE is a pre-trained checkpoint, own or released.
+# Reproduces: MAE-Lite's improved recipe.
 # Expected: not measured; quoted from the paper: 78.5 % top-1; from the public
 #   code 79.0 % with the bias.
 # Evaluation: validation split, last checkpoint.

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MAE-Lite's ViT-Ti/16 fine-tuned on ImageNet-1k as in MAE, 100 epochs.
-# FILE is what pre-training wrote, or a release.
+# FILE is a pre-trained checkpoint, own or released.
 # Reproduces: the recipe of MAE in the public code of MAE-Lite.
 # Expected: not measured; quoted from its maintainers: 76.2 % top-1.
 # Evaluation: validation split, last checkpoint.

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MAE-Lite's ViT-Ti/16 fine-tuned on ImageNet-1k for 300 epochs.
-# FILE is what pre-training wrote, or a release.
-# Reproduces: the improved recipe of MAE-Lite.
+# FILE is a pre-trained checkpoint, own or released.
+# Reproduces: MAE-Lite's improved recipe.
 # Expected: not measured; quoted from the paper: 78.0 % top-1, 78.4 % after
 #   distillation, 75.8 % from scratch.
 # Evaluation: validation split, last checkpoint.

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-B/16 of 24 layers fine-tuned on ImageNet-1k after MIRL.
-# FILE is what pre-training wrote, or a release.
-# Reproduces: MIRL; its recipe is not public, this is that of ViT-S-54.
+# FILE is a pre-trained checkpoint, own or released.
+# Reproduces: MIRL with the recipe for ViT-S-54, as its own is not public.
 # Expected: not measured; quoted from the paper: 84.7 % top-1 after 300 epochs
 #   of pre-training.
 # Evaluation: validation split, last checkpoint.

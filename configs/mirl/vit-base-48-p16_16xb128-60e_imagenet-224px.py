@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-B/16 of 48 layers fine-tuned on ImageNet-1k after MIRL.
-# FILE is what pre-training wrote, or a release.
-# Reproduces: the recipe of the public code of MIRL.
+# FILE is a pre-trained checkpoint, own or released.
+# Reproduces: the recipe in MIRL's public code.
 # Expected: not measured; quoted from the paper: 85.3 % top-1 after 300 epochs
 #   of pre-training.
 # Evaluation: validation split, last checkpoint.

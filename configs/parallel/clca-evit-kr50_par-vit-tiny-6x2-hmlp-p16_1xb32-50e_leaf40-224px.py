@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.5, at layers 2, 3 and 4 of six.
 # ViT-Ti/16 with six layers of two parallel branches and the hMLP stem on
-# leaf40, 224 px, three training images per class. No weights of it were
-# released: FILE is a checkpoint of your own, such as that of
-# par-vit-tiny-6x2-hmlp-p16_8xb256-300e_imagenet-224px. Without one it starts
-# from random weights, for which 120 images are too few.
+# leaf40, 224 px, three training images per class. No weights were
+# released: FILE is your own checkpoint, such as the result of
+# par-vit-tiny-6x2-hmlp-p16_8xb256-300e_imagenet-224px. Without
+# one the weights are random, for which 120 images are too few.
 # Reproduces: nothing.
 # Expected: not measured.
 # Evaluation: test split, last checkpoint.

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-S/16 with 18 layers of two parallel branches, from scratch on
 # ImageNet-1k, 224 px.
-# Reproduces: the recipe of the paper, A2 of ResNet strikes back.
+# Reproduces: the paper's recipe, A2 from ResNet strikes back.
 # Expected: not measured; the paper has it as a point of a figure only. Quoted
 #   from it: 82.6 % top-1 for 24 layers of two branches.
 # Evaluation: validation split, last checkpoint.

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-Ti/16 with six layers of two parallel branches and the hMLP stem, from
 # scratch on ImageNet-1k, 224 px. Its BatchNorms see the images of all GPUs.
-# Reproduces: the recipe of the paper, A2 of ResNet strikes back.
+# Reproduces: the paper's recipe, A2 from ResNet strikes back.
 # Expected: not measured; quoted from the paper: 72.7 % top-1 for 12 plain
 #   layers and the linear stem.
 # Evaluation: validation split, last checkpoint.

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ResNet-50 (ImageNet-1k) whose average is replaced by attention pooling, on
-# leaf40, 224 px, three training images per class. One query; for a map of each
-# class set model.neck.multiclass and the head as in
+# ResNet-50 (ImageNet-1k) with attention pooling in place of average pooling,
+# on leaf40, 224 px, three training images per class. One query; for one map
+# per class set model.neck.multiclass and the head as in
 # patchconvnet-s60-per-class_1xb16-50e_leaf40-224px.py.
 # Reproduces: nothing; the recipe of the CLCA paper on another model. The
 #   pooling is that of Touvron's thesis, section 5.3.4.

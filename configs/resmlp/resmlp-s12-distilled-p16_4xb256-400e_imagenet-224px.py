@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ResMLP-S12/16 with a teacher, from scratch on ImageNet-1k, 224 px: its one
-# output learns the labels and the class that a RegNetY names.
-# Reproduces: the distillation of ResMLP (Touvron's thesis, section 4.3).
+# classifier learns labels and a RegNetY's predictions.
+# Reproduces: ResMLP's distillation (Touvron's thesis, section 4.3).
 # Expected: not measured; quoted from the thesis: 77.8 % top-1.
 # Evaluation: validation split, last checkpoint.
 # Cost: 3.01 GMACs, 15.35 M parameters.

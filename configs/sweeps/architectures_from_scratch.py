@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Four architectures trained from scratch: 2,000 drawn leaves of 16 cultivars
-# at 112 px, 40 epochs. A ViT, a CaiT, a ResMLP and a PatchConvNet, small ones
-# of about the same cost. Forward passes in bfloat16.
+# Four architectures trained from scratch: 2,000 synthetic leaves of 16
+# cultivars at 112 px, 40 epochs. A ViT, a CaiT, a ResMLP and a PatchConvNet,
+# small ones of about the same cost. Forward passes in bfloat16.
 # Results: docs/results/from_scratch.md.
 # Command: python tools/sweep.py configs/sweeps/architectures_from_scratch.py \
 #   --jobs 2

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# The networks that the CLCA paper compares with, beside CLCA, the CLA head and
-# plain fine-tuning: one recipe, CLCA's, DeiT-Tiny's weights, no dropout.
-# TransFG has overlapping patches and SIM-Trans has not, as the paper counts
-# them; their last block is new, as in the public codes, or the pre-trained
-# one.
-# leaf40 with two seeds, eight drawn cultivars of 18 training images with one.
+# The CLCA paper's baselines, CLCA, the CLA head and plain fine-tuning with one
+# recipe: CLCA's recipe, DeiT-Tiny weights, no dropout. TransFG has overlapping
+# patches and SIM-Trans has not, as in the paper's costs; their last block is
+# new, as in the public code, or pretrained. leaf40 with two seeds, eight
+# synthetic cultivars with 18 training images and one seed.
 # Results: docs/results/baselines.md.
 # Command: python tools/sweep.py configs/sweeps/baselines.py --jobs 2 \
 #   --threads 1

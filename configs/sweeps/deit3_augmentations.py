@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Augmentations of DeiT III (Touvron's thesis, section 6.4): its recipe with
-# 3-Augment, RandAugment, AutoAugment and TrivialAugment, and what 3-Augment is
-# made of: colours alone, with grayscale, blur, solarization, and none of them.
+# 3-Augment, RandAugment, AutoAugment and TrivialAugment, and parts of
+# 3-Augment: color jitter alone, and with grayscale, blur or solarization.
 # ViT-B from scratch on ImageNet-1k at 224 px, 400 epochs.
 # Results: none yet.
 # Command: python tools/sweep.py configs/sweeps/deit3_augmentations.py

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# DeiT III's recipe against the plain one, from scratch on 2,000 drawn leaves
-# of 16 cultivars at 112 px, 60 epochs each: LAMB, binary cross-entropy, mixing
-# and 3-Augment, all of them and each alone. Forward passes in bfloat16.
+# DeiT III's recipe against the plain one, from scratch on 2,000 synthetic
+# leaves of 16 cultivars at 112 px, 60 epochs each: LAMB, binary cross-entropy,
+# mixing and 3-Augment, all of them and each alone. Forward passes in bfloat16.
 # Results: docs/results/training.md.
 # Command: python tools/sweep.py configs/sweeps/deit3_on_leaves.py --jobs 2
 # The environment variable MMCLCA_DATA names the folder of data sets; the

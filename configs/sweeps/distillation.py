@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What a teacher adds with three photographs a class: a distilled ViT with the
+# Gain from a teacher with three photos per class: a distilled ViT with the
 # first six layers of DeiT-Ti, 112 px, alone and with DeiT's hard and soft
-# distillation, on three random draws of leaf40, a seed each. 1,000 steps. The
-# teacher of a draw is the best model that fit makes of its photographs: with a
-# table of their files and classes (names as in classes.txt) as TABLE,
+# distillation, on three random leaf40 splits, one seed each. 1,000 steps. The
+# teacher for a split is the best model by fit on its training photos: with a
+# table of files and classes (names as in classes.txt) as TABLE,
 #   mmclca fit FOLDER_OF_THE_SET --labels TABLE --budget best \
 #     --out work_dirs/teachers/leaf40_dN
 # Results: docs/results/training.md.

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Three photographs a class: five random draws of training images, all others
-# are the test images. Our probe trained on ('ours'), on smaller images too,
-# and on these without reduction ('small'); CLCA and CLA as in the paper; plain
-# fine-tuning of the full and of the reduced network. One seed, one test, at
-# the last epoch. Forward passes in bfloat16.
+# Three photos per class: five random splits; all other images are test images.
+# Fine-tuning from our probe ('ours'), also on smaller images, with and without
+# reduction ('small'); CLCA and CLA as in the paper; plain fine-tuning of the
+# full and the reduced network. One seed, one test, at the last epoch. Forward
+# passes in bfloat16.
 # Results: docs/results/few_photographs.md.
 # Command: python tools/sweep.py configs/sweeps/few_photographs.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders

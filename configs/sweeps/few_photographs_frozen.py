@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# A few photographs a class of nine sets, nothing trained: one factor at a time
-# from half of the tokens of a 224 px image. tools/sweep.py does not read this
-# file: what is missing among the results is measured by
-# `python tools/research/pages.py few_photographs`.
+# A few photos per class on nine datasets, frozen networks: one factor at a
+# time, starting from half of the tokens at 224 px. tools/sweep.py does not
+# read this file; `python tools/research/pages.py few_photographs` measures
+# missing results.
 # Results: docs/results/few_photographs.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
-# of data sets and of weights.
+# for datasets and weights.
 _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
 _rates = [
@@ -19,8 +19,7 @@ _sizes = [
     dict(method='ATC', keep_rate=0.5, img_size=size)
     for size in (192, 160, 144, 128)
 ]
-# how a photograph becomes a square, if not squashed to 256 px of which the
-# middle is read
+# preprocessing to a square, other than resizing to 256 px and center crop
 _resize = dict(type='Resize', backend='pillow', interpolation='bicubic')
 _middle = dict(type='CenterCrop', crop_size=224)
 _squares = {
@@ -44,8 +43,8 @@ _squares = {
 _kinds = [
     dict(row=row, steps=steps, **_half[0]) for row, steps in _squares.items()
 ]
-# how photographs to learn from are seen besides, by the size of images: the
-# middle that is read of them shows 87.5 % of the height and width
+# further views of training photos by image size; the center crop shows 87.5 %
+# of height and width
 _flip = dict(type='RandomFlip', prob=1.0, direction='horizontal')
 _views = {
     size: {
@@ -71,7 +70,7 @@ _kinds += [
     for one in ({}, _half[0])
     if one or row != 'mirrored'
 ]
-# what fit chooses from
+# candidates in fit
 _kinds += [
     dict(
         row='three crops',
@@ -91,7 +90,7 @@ networks = [
     for one in ({}, *_half, *_rates, *_full, *_sizes, *_kinds)
     for backbone in ('deit-tiny-p16', 'vit-tiny-p16')
 ]
-# layers, and what is read of each
+# layers and features per layer
 _last, _most, _all = [11], list(range(9)), list(range(12))
 readings = {
     'CLS, last layer': (_last, ['cls']),
@@ -136,7 +135,7 @@ defaults = {
     'DeiT-Tiny': dict(_fitted, backbone='deit-tiny-p16', method='ATC'),
     'ViT-Tiny': dict(_fitted, backbone='vit-tiny-p16', method='DiffRate'),
 }
-# weights, set, crops of the probe that is trained on from
+# weights, dataset, number of crops in the initial probe
 _sets = ('coffee5', 'cotton5', 'grape5', 'leaf40', 'leaf40_white')
 _sets += ('leafsnap27', 'mangodis8', 'seedlings12', 'strawberry5')
 trained = [('deit-tiny-p16', name, 1) for name in _sets]
@@ -168,7 +167,7 @@ changed = [
     for change in changes
     if crops > 1
 ]
-# photographs a class of drawn cultivars
+# photos per class of synthetic cultivars
 drawn = (8, 15, 30, 100, 300)
 # of the picture, by the size of images
 lines = {

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What helps the recipe for a few photographs and what does not: each variant
-# is one change to 'ours' of configs/sweeps/few_photographs.py at keep rate
-# 0.1, on three of its draws. Its runs are what they are compared with. ToMe
-# merges at most half of the tokens and is compared with EViT 0.5.
+# Ablations for the few-photos recipe: each variant changes one setting in
+# 'ours' in configs/sweeps/few_photographs.py at keep rate 0.1, on three of its
+# random splits. The baselines are its runs. ToMe merges at most half of the
+# tokens and is compared with EViT 0.5.
 # Results: docs/results/few_photographs_why.csv.
 # Command: python tools/sweep.py configs/sweeps/few_photographs_why.py --jobs 2
 _base_ = 'few_photographs.py'
@@ -49,7 +49,7 @@ _average = dict(type='EMAHook', momentum=0.02)
 _views = dict(type='PrepareTTAHook', tta_cfg=dict(type='AverageClsScoreTTA'))
 _backbone = 'model.backbone'
 _cache = dict(clca=['clc'])
-# variant: options, and lists of the grid that differ
+# variant: options, and changed lists in the grid
 _changes = {
     # added
     'jitter': ({_train: [*_augmented, _jitter, _pack]}, {}),

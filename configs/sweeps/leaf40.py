@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Does CLCA help with three photographs per class? EViT at four keep rates with
+# Does CLCA help with three photos per class? EViT at four keep rates with
 # CLC, CLA, both and neither; three other methods with both and with neither;
-# the two reducers that come nearest to a frozen full network, two seeds.
+# the two reducers closest to the frozen full ViT with two seeds.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Why the cache raises the largest gradients of configs/sweeps/leaf40.py, and
-# what reduces them: gradients by part of the model and by token; no CLR token;
-# CLR tokens that start at the position of CLS; other learning rates; weights
-# whose CLS token has no outlier channel.
+# Causes of the large gradients with the cache in configs/sweeps/leaf40.py, and
+# remedies: gradients by model part and token; no CLR token; CLR tokens with
+# the initial position of CLS; other learning rates; weights without an outlier
+# channel in CLS.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
 # The cells by token need tools/research on PYTHONPATH, which has their hook.

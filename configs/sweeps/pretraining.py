@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What pre-training without labels is good for with few labels: leaf40 at
-# 112 px, three photographs a class, 300 steps, two seeds. Each start had 40
-# minutes on one core, the networks from scratch 40 minutes more of training
-# with labels, one seed; beside them DeiT-Ti trained on ImageNet-1k. The starts
-# are trained first, by the commands in docs/results/pretraining.md.
+# Gain from pre-training without labels: leaf40 at 112 px, three photos per
+# class, 300 steps, two seeds. Each pre-training took 40 minutes on one core;
+# networks from scratch train 40 minutes longer with labels, one seed. For
+# comparison DeiT-Ti from ImageNet-1k. Run the pre-training commands in
+# docs/results/pretraining.md first.
 # Results: docs/results/pretraining.md.
 # Command: python tools/sweep.py configs/sweeps/pretraining.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders of

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Frozen networks with each reducer: how near they come to the full one.
-# tools/sweep.py does not read this file: what is missing among the results is
-# measured by `python tools/research/pages.py reducers`.
+# Frozen networks with each reducer, compared with the full ViT. tools/sweep.py
+# does not read this file; `python tools/research/pages.py reducers` measures
+# missing results.
 # Results: docs/results/reducers.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
-# of data sets and of weights.
+# for datasets and weights.
 # name of a row: reducer and its options
 methods = {
     'TopK': ('TopK', {}),

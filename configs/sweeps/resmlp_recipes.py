@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ResMLP from scratch on 2,000 drawn leaves of 16 cultivars at 112 px: by the
-# recipe of configs/sweeps/architectures_from_scratch.py (AdamW), with LAMB, by
-# its own recipe (LAMB, mixing, smoothing), and by that with a PatchConvNet of
-# that sweep as teacher. 40 epochs.
+# ResMLP from scratch on 2,000 synthetic leaves of 16 cultivars at 112 px: with
+# the recipe in configs/sweeps/architectures_from_scratch.py (AdamW), the same
+# with LAMB, its own recipe (LAMB, mixing, smoothing), and its own recipe with
+# a PatchConvNet from that sweep as teacher. 40 epochs.
 # Results: docs/results/training.md.
 # Command: python tools/sweep.py configs/sweeps/resmlp_recipes.py --jobs 2
 # The environment variable MMCLCA_TEACHERS names the folder with

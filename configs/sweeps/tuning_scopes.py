@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What to train of DeiT-Ti: attention, FFNs, the head, LoRA or all, on leaf40
-# with three photographs a class, 224 px; one seed at 288 px. Accuracy, memory
-# and seconds are in the results. The head and LoRA train at ten times the rate
-# of the others, with which they learn little in 50 epochs.
+# Fine-tuning scopes for DeiT-Ti: attention, FFNs, head, LoRA or all, on leaf40
+# with three photos per class, 224 px; one seed at 288 px. Results contain
+# accuracy, memory and time. Head and LoRA use ten times the learning rate, as
+# they learn little in 50 epochs otherwise.
 # Results: docs/results/training.md.
 # Command: python tools/sweep.py configs/sweeps/tuning_scopes.py --jobs 1
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders of

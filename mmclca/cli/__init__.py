@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Shared parts of the command lines.
+"""Command lines.
 
-Importing it takes less than 0.1 s: torch, mmengine and mmpretrain are
-imported when a command starts to work, so ``--help`` and wrong options
-answer immediately.
+Import time is below 0.1 s: torch, mmengine and mmpretrain are imported when a
+command starts to work, so ``--help`` and wrong options answer immediately.
 """
 
 from .arguments import Parser

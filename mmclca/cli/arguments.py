@@ -17,29 +17,29 @@ class Parser(argparse.ArgumentParser):
     """Parser with ``--debug``, which :func:`mmclca.cli.run` reads.
 
     Args:
-        description (str): Description of the command: the first paragraph of
-            a docstring.
-        go_on (str): Advice after Ctrl-C. Defaults to ''.
-        **more: Arguments of ``argparse.ArgumentParser``.
+        description (str): Docstring whose first paragraph describes the
+            command. Defaults to ''.
+        advice (str): Advice after Ctrl-C. Defaults to ''.
+        **more: ``argparse.ArgumentParser`` arguments.
     """
 
-    def __init__(self, description: str = '', go_on: str = '', **more):
+    def __init__(self, description: str = '', advice: str = '', **more):
         first, *_ = description.split('\n\n')
         super().__init__(description=' '.join(first.split()), **more)
-        self.set_defaults(go_on=go_on)
+        self.set_defaults(advice=advice)
         self.flag('--debug', 'show the full traceback of an error')
 
     def add(self, names: str, meaning: str, default=None, **more) -> None:
         """Add an argument whose help ends with its default.
 
         Args:
-            names (str): Name of a positional argument, or names of an option
-                and its value: ``'-p --phase NAME'``.
-            meaning (str): Help text. The default is added unless the word is
-                in the text.
-            default (object): Default value; if it is a number, its type is
-                the type of the option. Defaults to None.
-            **more: Arguments of ``add_argument``.
+            names (str): Positional argument, or option names and metavar, as
+                in ``'-p --phase NAME'``.
+            meaning (str): Help text. The default is appended unless the text
+                contains "default".
+            default (object): Default value. A number also sets the option
+                type. Defaults to None.
+            **more: ``add_argument`` arguments.
         """
         if isinstance(default, (int, float)):
             more.setdefault('type', type(default))
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def share(self, *names: str) -> None:
-        """Add shared options: keys of ``SHARED``."""
+        """Add shared options by their ``SHARED`` keys."""
         for name in names:
             self.add(name, **SHARED[name])
 
@@ -115,7 +115,7 @@ SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
 
 def above_zero(most: float = inf) -> Callable[[str], float]:
-    """Create the type of a number above 0."""
+    """Create an argparse type for numbers above 0."""
 
     def number(text):
         if not 0 < float(text) <= most:
@@ -131,7 +131,7 @@ keep_rate, factor = above_zero(1), above_zero()
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Create the type of an integer within bounds."""
+    """Create an argparse type for integers within bounds."""
 
     def number(text):
         if int(text) < least or (most is not None and int(text) > most):
@@ -147,7 +147,7 @@ positive, whole = whole_number(1), whole_number(0)
 
 
 def device(text: str) -> str:
-    """Parse the name of a device that PyTorch can use."""
+    """Parse a device name and check that PyTorch can use it."""
     import torch
 
     try:
@@ -167,7 +167,7 @@ DEVICES = ('cpu', 'cuda', 'mps', 'xpu')
 
 
 def file_named(*endings: str) -> Callable[[str], Path]:
-    """Create the type of a file name with one of some endings."""
+    """Create an argparse type for file names with allowed endings."""
 
     def checked(text):
         path = Path(text)
@@ -220,7 +220,7 @@ SHARED = {
 
 
 def add_run_arguments(parser: Parser) -> None:
-    """Add the arguments of commands that build a runner from a config."""
+    """Add the options shared by train and test."""
     parser.add('--work-dir', 'folder for logs and results')
     parser.flag('--compile', 'torch.compile for backbone and head')
     parser.flag('--no-pin-memory', 'no pinned memory for batches')
@@ -231,12 +231,12 @@ def add_run_arguments(parser: Parser) -> None:
         'none',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
     )
-    # torch.distributed.launch passes it unless told to use the environment
+    # torch.distributed.launch without --use-env passes the rank
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
 
 
 def check_file(path: Path) -> None:
-    """Check that the file of ``--out`` can be written; create its folder."""
+    """Refuse an ``--out`` path that cannot be written; create its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existed = path.exists()

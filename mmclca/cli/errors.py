@@ -5,15 +5,16 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from traceback import extract_tb
 
 from mmclca.checkpoints.error import WRONG_INPUT, CheckpointError
 from mmclca.utils.messages import did_you_mean
 
 # user errors even after the start: full disk, numbers, files
-LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
-# messages of torch, mmcv and mmpretrain about wrong settings and files
-USERS = re.compile(
+LATE_ERRORS = (CheckpointError, FileNotFoundError, FloatingPointError)
+# messages from torch, mmcv and mmpretrain about wrong settings and files
+USER_MESSAGES = re.compile(
     'shapes cannot be multiplied|must match the size of tensor|multi-target '
     'not supported|Found 0 files in subfolders|failed to load image'
 )
@@ -29,22 +30,22 @@ class UsageError(SystemExit):
 
 
 @contextmanager
-def usage_errors(source=None) -> Iterator[None]:
+def usage_errors(source: str | Path | None = None) -> Iterator[None]:
     """Raise a :class:`UsageError` if settings or files are wrong.
 
     Args:
-        source (str | Path, optional): Start of the line, such as the name of
-            the config. Defaults to None.
+        source (str | Path, optional): Start of the line, such as a config
+            path. Defaults to None.
     """
     try:
         yield
     except WRONG_INPUT as error:
-        raise mistake(source, error) from error
+        raise usage_error(source, error) from error
     except RuntimeError as error:
         from mmengine.config.utils import ConfigParsingError
 
         if isinstance(error, ConfigParsingError):
-            raise mistake(source, error) from error
+            raise usage_error(source, error) from error
         raise
 
 
@@ -53,7 +54,7 @@ def setup_errors(source, runner) -> Iterator[None]:
     """Raise a ``UsageError`` if a ``Runner`` cannot start.
 
     Errors after the start (data and model built, weights loaded) keep their
-    traceback, unless they are in ``LATE`` or match ``USERS``.
+    traceback, unless they are in ``LATE_ERRORS`` or match ``USER_MESSAGES``.
     """
     from mmengine.hooks import Hook
 
@@ -72,20 +73,22 @@ def setup_errors(source, runner) -> Iterator[None]:
         yield
     except (*WRONG_INPUT, RuntimeError) as error:
         late = hook.started or not isinstance(error, WRONG_INPUT)
-        users = isinstance(error, LATE) or USERS.search(str(error))
+        users = isinstance(error, LATE_ERRORS) or USER_MESSAGES.search(
+            str(error)
+        )
         if late and not users:
             raise
-        raise mistake(source, error) from error
+        raise usage_error(source, error) from error
 
 
-def mistake(source, error: Exception) -> UsageError:
-    """Convert one of ``WRONG_INPUT`` to a ``UsageError``."""
+def usage_error(source, error: Exception) -> UsageError:
+    """Convert an error in ``WRONG_INPUT`` to a ``UsageError``."""
     begin = '' if source is None else f'{source}: '
-    return UsageError(f'{begin}{explained(error)}')
+    return UsageError(f'{begin}{describe_error(error)}')
 
 
-def explained(error: Exception) -> str:
-    """Describe an error in one line, with close names of an unknown type."""
+def describe_error(error: Exception) -> str:
+    """Describe an error in one line; suggest names for an unknown type."""
     text = ' '.join(_text(error).split())
     if found := UNKNOWN_TYPE.search(text):
         return _unknown_type(*found.groups())
@@ -98,12 +101,12 @@ def _text(error: Exception) -> str:
     text = str(error)
     if isinstance(error, KeyError) and error.args:
         text = str(error.args[0])  # str(error) puts it in quotes
-    if 'Original Traceback' in text:  # from a process that loads images
+    if 'Original Traceback' in text:  # from a data loader process
         text = text.strip().rpartition('\n')[2]
     *_, last = extract_tb(error.__traceback__) or [None]
     bare = isinstance(error, LookupError | TypeError | ValueError)
     if bare and last and 'raise' not in last.line:
-        # messages of Python do not name the setting
+        # Python's own messages do not name the setting
         text = f'{type(error).__name__} {text} at `{last.line}` ({last.name})'
     # the code, for an assertion without a message
     return text or last.line
@@ -119,7 +122,7 @@ def _unknown_type(name: str, kind: str) -> str:
 
 
 def _types(kind: str) -> Iterator[str]:
-    """Yield the type names of a registry, of all packages."""
+    """Yield the names registered in all registries called ``kind``."""
     from mmengine import registry
 
     import mmclca.registry  # noqa: F401, a child of the others

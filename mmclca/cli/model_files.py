@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Load the model and the images of a command line."""
+"""Load models and images named on the command line."""
 
 import shlex
 import sys
@@ -15,7 +15,7 @@ from .packages import apis, datasets, mmengine
 
 
 def load(args, config, checkpoint, reject=None):
-    """Load a model on the device of the command line."""
+    """Load a model with the device and config options in ``args``."""
     return apis.TokenReductionInferencer(
         config,
         checkpoint,
@@ -44,11 +44,7 @@ def quiet() -> Iterator[None]:
 
 
 def check_order(first: str, others: Sequence[str]) -> None:
-    """Check that the model is the first argument.
-
-    Raises:
-        ValueError: If the model comes later; shows the right command.
-    """
+    """Refuse a model after the first argument; show the right command."""
     models = [*filter(is_checkpoint, others)]
     if models and not is_checkpoint(first):
         images = [file for file in others if file != models[0]]
@@ -63,14 +59,9 @@ def check_order(first: str, others: Sequence[str]) -> None:
 def sort_files(
     files: Sequence[str], random: bool = False
 ) -> tuple[str | None, str | None, list[str]]:
-    """Sort files into config, checkpoint and images by their names.
+    """Sort file names into config, checkpoint and images.
 
-    Returns:
-        tuple: Config, checkpoint and images.
-
-    Raises:
-        ValueError: If there are several configs or checkpoints, or no
-            checkpoint.
+    ``random`` allows a config without a checkpoint: random weights.
     """
     checkpoints = [file for file in files if is_checkpoint(file)]
     rest = [file for file in files if file not in checkpoints]
@@ -93,11 +84,7 @@ def _is_image(file: str) -> bool:
 
 
 def read_images(places: Sequence[str]):
-    """Read names and BGR images.
-
-    Raises:
-        ValueError: If some are unreadable; lists all of them.
-    """
+    """Read names and BGR images; the error lists all unreadable files."""
     images, bad = [], []
     for path in apis.find_images(places):
         try:
@@ -110,7 +97,7 @@ def read_images(places: Sequence[str]):
 
 
 def images_of(cfg, place: str | None, split: str):
-    """Return images and classes of a folder, a list or a split."""
+    """Return the labeled images in a folder or list, or in a config split."""
     photographs = datasets.photographs
     if place:
         return photographs.images_at(place)

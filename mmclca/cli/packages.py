@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Packages that take seconds to import; ``--help`` does not need them.
 
-Every name stands for a package of mmclca, or for one of ``OTHERS``.
+Each name is a package in mmclca, or a key of ``OTHERS``.
 """
 
 from mmclca.utils.lazy import lazy
@@ -12,7 +12,7 @@ OTHERS = dict(np='numpy', pd='pandas') | {
 
 
 def __getattr__(name: str) -> lazy:
-    """Return a package that is imported when a command first uses it."""
-    if name.startswith('__'):  # asked for by the import system
+    """Return a package that is imported at first use."""
+    if name.startswith('__'):  # requested by the import system
         raise AttributeError(name)
     return lazy(OTHERS.get(name, f'mmclca.{name}'))

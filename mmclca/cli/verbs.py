@@ -64,11 +64,11 @@ from types import SimpleNamespace
 from mmclca.utils.messages import print_safe
 from mmclca.version import __version__
 
-from .errors import UsageError, mistake, usage_errors
+from .errors import UsageError, usage_error, usage_errors
 from .packages import checkpoints
 from .pictures import PICTURES
 
-# exit codes; Ctrl-C has the code of shells
+# exit codes; shells use 130 for Ctrl-C
 WRONG, INTERRUPTED = 2, 130
 FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
@@ -78,12 +78,12 @@ VERBS = sorted(name.replace('_', '-') for name in NAMES)
 
 def main() -> None:
     """Run the command named on the command line."""
-    verb = _verb_of(sys.argv[1:2])
+    verb = _subcommand_of(sys.argv[1:2])
     sys.argv = [f'mmclca {verb}', *sys.argv[2:]]
     run_command(verb.replace('-', '_'))
 
 
-def _verb_of(words: list[str]) -> str:
+def _subcommand_of(words: list[str]) -> str:
     parser = argparse.ArgumentParser(
         prog='mmclca',
         usage='mmclca COMMAND ... ("mmclca COMMAND --help" for its options)',
@@ -99,40 +99,40 @@ def run_command(name: str) -> None:
     """Run a command as :func:`run` does.
 
     Args:
-        name (str): Of its module in ``mmclca.cli.commands``.
+        name (str): Module name in ``mmclca.cli.commands``.
     """
     run(main_of(name))
 
 
 def main_of(name: str) -> Callable[[], int | None]:
-    """Combine ``parse_args`` and ``main`` of a command."""
+    """Return a function parsing the options and running a command."""
     command = command_named(name)
 
     def main():
         args = command.parse_args()
-        go_on, _ = map(vars(args).pop, ('go_on', 'debug'))
+        advice, _ = map(vars(args).pop, ('advice', 'debug'))
         try:
             with checkpoints.opening.safe_loading():
                 return command.main(args)
         except ImportError as error:  # a package may be missing
-            raise mistake(None, error) from error
+            raise usage_error(None, error) from error
         except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(f'{error}' or go_on) from None
+            raise KeyboardInterrupt(f'{error}' or advice) from None
 
     return main
 
 
 def command_named(name: str):
-    """Find a picture command, or the module of another command."""
+    """Return a picture command, or the module of any other command."""
     return PICTURES.get(name) or import_module(f'mmclca.cli.commands.{name}')
 
 
-def upstream(name: str, **names) -> Callable[[], None]:
-    """Find the ``main`` of a tool of MMPretrain, with one-line errors.
+def upstream(name: str, **names: object) -> Callable[[], None]:
+    """Return ``main`` of an MMPretrain tool, with one-line errors.
 
     Args:
-        name (str): File in the ``tools`` of MMPretrain.
-        **names: Replacements of names that it imports.
+        name (str): File in MMPretrain's ``tools`` folder.
+        **names: Replacements for names imported by the tool.
     """
 
     def main():
@@ -146,10 +146,10 @@ def upstream(name: str, **names) -> Callable[[], None]:
 
 
 def vis_scheduler() -> None:
-    """Draw a schedule with the tool of MMPretrain.
+    """Draw a learning-rate schedule with MMPretrain's tool.
 
-    The tool uses a model without layers, on which hooks fail: layer-wise
-    decay, AMP and hooks are removed.
+    The tool uses a model without layers, on which layer-wise decay, AMP and
+    hooks fail; they are removed.
     """
     with TemporaryDirectory() as work_dir:
         config = SimpleNamespace(fromfile=partial(_schedule, work_dir))
@@ -186,12 +186,12 @@ def prepare_process() -> None:
             stream.reconfigure(errors='backslashreplace')
     sys.argv[1:] = [
         name + sign + os.path.expanduser(value)
-        for name, sign, value in map(_parts_of, sys.argv[1:])
+        for name, sign, value in map(_split_word, sys.argv[1:])
     ]
 
 
-def _parts_of(word: str) -> tuple[str, str, str]:
-    """Split an argument of a command line into name, = and value."""
+def _split_word(word: str) -> tuple[str, str, str]:
+    """Split a command-line word into name, = and value."""
     name, sign, value = word.partition('=')
     return (name, sign, value) if sign else ('', '', word)
 
@@ -202,12 +202,12 @@ def run(main: Callable[[], int | None]) -> None:
     Other errors, and all errors with ``--debug``, keep their traceback.
 
     Args:
-        main (Callable): The tool, which returns the exit code. The message
-            of a ``KeyboardInterrupt`` is the advice how to resume.
+        main (Callable): The tool, which returns the exit code; a
+            ``KeyboardInterrupt`` contains the advice on how to resume.
 
     Raises:
         SystemExit: If the exit code is not 0: ``WRONG``, ``INTERRUPTED``, or
-            the code of the tool.
+            the tool's own code.
     """
     debug = '--debug' in sys.argv
     prepare_process()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Names of classes and files run nothing in a spreadsheet or a terminal."""
+"""Class and file names are safe in spreadsheets and terminals."""
 
 import csv
 import re
@@ -29,13 +29,13 @@ CONTROLS = re.compile(r'[\x00-\x09\x0b-\x1f\x7f-\x9f]')
 
 @pytest.fixture(scope='module')
 def fitted(tmp_path_factory):
-    """Folder with ``photographs`` and a ``model``; what the fit has said."""
+    """Folder with ``photographs`` and a ``model``, and the output of fit."""
     folder = tmp_path_factory.mktemp('names')
     photographs = write_photographs(folder)
     for old, new in zip(CLASSES, NAMES, strict=True):
         (photographs / old).rename(photographs / new)
     for path in list((photographs / NAMES[1]).iterdir())[1:]:
-        path.unlink()  # so that the class is named to the user
+        path.unlink()  # a small class is named in a warning
     torch.manual_seed(0)
     weights = write_weights(folder)
     with redirect_stdout(StringIO()) as screen, kept():
@@ -50,7 +50,7 @@ def cells_in(path):
         return [cell for row in csv.reader(file) for cell in row]
 
 
-def test_a_fit(fitted):
+def test_fit_escapes_names_in_output_and_tables(fitted):
     folder, said = fitted
     log = (folder / 'model/log.txt').read_text()
     for text in (said, log):
@@ -61,7 +61,7 @@ def test_a_fit(fitted):
     assert not [cell for cell in cells if cell.startswith(SIGNS)]
 
 
-def test_what_a_fit_has_written_is_read_again(fitted, tmp_path):
+def test_tables_of_fit_give_the_original_names(fitted, tmp_path):
     shutil.copytree(fitted[0] / 'model', tmp_path / 'model')
     model = FittedModel(tmp_path / 'model')
     new = write_photographs(tmp_path, seed=2) / 'elm'
@@ -73,7 +73,9 @@ def test_what_a_fit_has_written_is_read_again(fitted, tmp_path):
     assert again.classes == sorted([*NAMES, '@larch'])
 
 
-def test_predict(fitted, tmp_path, monkeypatch, capsys):
+def test_predict_escapes_names_in_output_and_table(
+    fitted, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     write_photographs(tmp_path)
     (tmp_path / 'photographs/ash/0.png').rename('-a\x1b\n.png')
@@ -93,7 +95,7 @@ def test_predict(fitted, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize('verb', ['report', 'predict'])
-def test_an_error_is_one_line(verb, tmp_path, monkeypatch, capsys):
+def test_error_escapes_control_characters(verb, tmp_path, monkeypatch, capsys):
     words = ['mmclca', verb, f'{tmp_path}/a\x1b[31m\nb', '*.png']
     monkeypatch.setattr(sys, 'argv', words[: 4 if verb == 'predict' else 3])
     assert exit_code(main) == 2
@@ -101,7 +103,7 @@ def test_an_error_is_one_line(verb, tmp_path, monkeypatch, capsys):
     assert r'a\x1b[31m' in line and not CONTROLS.search(line)
 
 
-def test_numbers_are_no_formulas_and_the_way_back_is_clear(tmp_path):
+def test_write_rows_escapes_formulas_and_read_rows_restores_them(tmp_path):
     texts = [*NAMES, "''=a", "'a", '', 'a,b"c\nd', '\t1', '-0.5']
     path = tmp_path / 'new/table.csv'
     write_rows(path, [['text', 'number'], *((x, -0.5) for x in texts)])
@@ -111,14 +113,14 @@ def test_numbers_are_no_formulas_and_the_way_back_is_clear(tmp_path):
     assert cells_in(path)[-2:] == ["'-0.5", '-0.5']
 
 
-def test_the_script_that_stands_alone():
+def test_infer_onnx_escapes_names():
     script = runpy.run_path(str(INFER))
     said = ["'=cmd|x!A0", '\x1b[31mrose', "'-2+3", "''=tulip", -0.5]
     assert [*map(script['to_cell'], [*NAMES, -0.5])] == said
     assert script['printable']('\x1b[31m\nrose') == r'\x1b[31m\nrose'
 
 
-def test_read_rows_names_column_if_it_is_missing(tmp_path):
+def test_read_rows_names_column_if_missing(tmp_path):
     write_rows(tmp_path / 'a.csv', [['path', 'class'], ['x', 'ash']])
     with pytest.raises(ValueError, match="a.csv: column 'used'"):
         read_rows(tmp_path / 'a.csv', 'path', 'used')

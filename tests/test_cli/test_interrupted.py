@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Ctrl-C ends a tool in one line that says how to go on."""
+"""Ctrl-C ends a tool with one line of advice on how to resume."""
 
 import runpy
 import signal
@@ -23,7 +23,7 @@ def interrupt(*_, **__):
 
 @pytest.fixture
 def end(tmp_path, monkeypatch, capfd):
-    """Runs a tool as a shell does; gives exit code and last line."""
+    """Run a tool; return exit code and last error line."""
     write_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
@@ -61,17 +61,19 @@ def end(tmp_path, monkeypatch, capfd):
         ),
         (
             *('analysis_tools/get_flops', ['tiny.py']),
-            *('mmclca.cli.commands.get_flops.measure', ''),
+            *('mmclca.cli.commands.get_flops.count_cost', ''),
         ),
     ],
 )
-def test_how_to_go_on(tool, words, where, said, end, monkeypatch):
+def test_tool_exits_with_advice_if_interrupted(
+    tool, words, where, said, end, monkeypatch
+):
     monkeypatch.setattr(where, interrupt)
     wanted = f'Stopped. {said}'.strip()
     assert end(tool, *words) == (130, wanted)
 
 
-def test_predictions_are_written_as_far_as_they_are(end, monkeypatch):
+def test_predict_writes_finished_predictions_if_interrupted(end, monkeypatch):
     def stream(self, paths, batch_size, tokens):
         yield from list(whole(self, paths, batch_size, tokens))[:3]
         raise KeyboardInterrupt
@@ -84,14 +86,14 @@ def test_predictions_are_written_as_far_as_they_are(end, monkeypatch):
     assert len(Path('out.csv').read_text().splitlines()) == 4
 
 
-def test_debug_shows_where(monkeypatch):
+def test_debug_keeps_traceback_if_interrupted(monkeypatch):
     monkeypatch.setattr(sys, 'argv', ['tool.py', '--debug'])
     with pytest.raises(KeyboardInterrupt):
         cli.run(interrupt)
 
 
 @pytest.mark.slow
-def test_training_that_is_really_interrupted(tmp_path):
+def test_training_exits_with_advice_if_process_is_interrupted(tmp_path):
     write_run(tmp_path)
     process = subprocess.Popen(
         [sys.executable, ROOT / 'tools/train.py', 'tiny.py', *LONG],

@@ -9,7 +9,7 @@ from mmclca import cli
 
 @pytest.fixture
 def run(monkeypatch):
-    """Run a tool with a stream that cannot encode all; its words, output."""
+    """Run a tool on a cp1252 stream; arguments and output."""
 
     def run(tool, *words):
         stream = TextIOWrapper(BytesIO(), encoding='cp1252')
@@ -23,7 +23,7 @@ def run(monkeypatch):
     return run
 
 
-def test_output_is_escaped_if_stream_cannot_encode_it(run):
+def test_output_is_escaped_if_not_encodable(run):
     _, output = run(lambda: print('苹果 Łubin'))
     assert output == rb'\u82f9\u679c \u0141ubin' + b'\n'
 

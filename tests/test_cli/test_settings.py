@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Values of ``--cfg-options``, well and badly written."""
+"""Parse ``--cfg-options``: valid and invalid values."""
 
 import pytest
 from mmengine.config import Config
@@ -35,7 +35,7 @@ def test_values_are_read_as_written():
         'a=' + '[' * 2000 + ']' * 2000,
     ],
 )
-def test_word_is_named_in_one_line_if_it_is_not_understood(word, capfd):
+def test_error_names_word_if_unparsable(word, capfd):
     with pytest.raises(SystemExit):
         parse(word)
     line = capfd.readouterr().err.splitlines()[-1]
@@ -47,7 +47,7 @@ def test_word_is_named_in_one_line_if_it_is_not_understood(word, capfd):
     ('key', 'value'),
     [('model', ''), ('model', 'a.py'), ('model.head', 3), ('model.head', '')],
 )
-def test_value_is_refused_if_it_replaces_a_group(key, value):
+def test_value_is_refused_in_place_of_a_group(key, value):
     cfg = Config(dict(model=dict(head=dict(type='A'), arch=dict(depth=3))))
     with pytest.raises(ValueError, match='group'):
         merge_options(cfg, {key: value})

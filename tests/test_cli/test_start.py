@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Every tool answers at once: --help and wrong options import no torch."""
+"""Import time: --help and wrong options do not import torch."""
 
 import subprocess
 import sys
@@ -13,12 +13,12 @@ from mmclca.utils.lazy import lazy
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
-    # stand alone, are MMPretrain's, are no part of the product
+    # independent of mmclca, from MMPretrain, or not in the wheel
     if path.name
     not in ('infer_onnx.py', 'analyze_logs.py', 'vis_scheduler.py')
     and not {'research', 'dev'} & {*path.parts}
 )
-# runs programs one after the other: what one of them imports, none may
+# run all programs in one process, which may import none of `heavy`
 CODE = """
 import runpy, sys
 heavy = {'torch', 'mmengine', 'mmpretrain', 'mmcv', 'matplotlib', 'pandas'}
@@ -51,6 +51,6 @@ def test_help_and_wrong_options_import_nothing_heavy(names):
     assert done.stdout.count('--debug') >= len(names)
 
 
-def test_what_is_not_there_is_no_attribute():
+def test_lazy_module_lacks_unknown_attributes():
     torch = lazy('torch')
     assert torch.nn.functional.relu and not hasattr(torch, 'no_such_name')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Configs of the baselines: data, recipe and models; the grid with CLCA."""
+"""Baseline configs: data, recipe and model; the grid with CLCA."""
 
 import re
 
@@ -23,7 +23,7 @@ KINDS = {
 }
 
 
-def test_each_baseline_has_the_five_data_sets():
+def test_each_baseline_has_five_datasets():
     found = {
         tuple(re.match(r'([\w-]+?)_.*_(\w+)-\d+px', path.stem).groups())
         for path in BASELINES
@@ -32,9 +32,8 @@ def test_each_baseline_has_the_five_data_sets():
     assert len(BASELINES) == len(found)
 
 
-@each([BASELINES[2], *BASELINES[5:]])  # one of the Swin-B, which take long
-def test_config(path, tmp_path):
-    """Its model, recipe and batch are those that its name says."""
+@each([BASELINES[2], *BASELINES[5:]])  # only one Swin-B, which is slow
+def test_baseline_config_matches_its_name(path, tmp_path):
     kind, _, recipe, data = path.stem.split('_')
     data, size = re.fullmatch(r'(\w+)-(\d+)px', data).groups()
     cfg, model = read(path), build(path)
@@ -66,13 +65,7 @@ def test_config(path, tmp_path):
         assert inputs.shape == (3, int(size), wide)
 
 
-def test_the_head_of_ffvt_begins_with_zeros():
-    head = MODELS.build(piece('models/ffvt_vit-base-p16')['model']['head'])
-    head.init_weights()
-    assert not head.fc.weight.any()
-
-
-def test_the_grid_has_one_recipe():
+def test_baseline_grid_has_one_recipe():
     configs = read_grid(FOLDER / 'sweeps/baselines.py').configs()
     assert len(configs) == 33
     for part in ('optim_wrapper', 'param_scheduler', 'train_cfg'):
@@ -86,3 +79,9 @@ def test_the_grid_has_one_recipe():
         assert views == cell.backbone.startswith('cle-vit')
         assert cfg.model.backbone.get('drop_rate', 0) == 0
         assert cfg.model.backbone.img_size == cell.size
+
+
+def test_ffvt_head_is_initialized_with_zeros():
+    head = MODELS.build(piece('models/ffvt_vit-base-p16')['model']['head'])
+    head.init_weights()
+    assert not head.fc.weight.any()

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""DeiT, DeiT III, parallel ViTs, CaiT, ResMLP, PatchConvNet: data, recipe and
-models."""
+"""Configs for DeiT, DeiT III, parallel ViTs, CaiT, ResMLP, PatchConvNet."""
 
 import re
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -12,16 +12,22 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image
 
+from mmclca.evaluation.cost import count
 from mmclca.models import reduces
 from mmclca.models.heads import CLAHead
 from mmclca.models.reduction.reducers import EViT
+from mmclca.registry import MODELS
 
 DISTILLED = FOLDER / (
     'deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px.py'
 )
+RESNET = FOLDER / (
+    'patchconvnet/attention-pool_resnet50_1xb32-50e_leaf40-224px.py'
+)
+PER_CLASS = 'patchconvnet-s60-per-class_1xb16-50e_leaf40-224px.py'
 IMAGENET = [path for path in FAMILY if '_imagenet-' in path.stem]
 LEAF40 = [path for path in FAMILY if '_leaf40-' in path.stem]
-# before ImageNet-1k, and after it
+# datasets for pre-training and transfer
 OTHER_SETS = dict(imagenet21k=19167, flowers=102, cifar100=100, inat18=8142)
 CLASSES = dict(leaf40=40, imagenet=1000) | OTHER_SETS
 NARROW = dict(
@@ -33,7 +39,7 @@ NARROW = dict(
 )
 
 
-def test_each_folder_has_leaves_and_imagenet():
+def test_each_family_has_leaf40_and_imagenet_configs():
     for paths in (LEAF40, IMAGENET):
         folders = {path.parent.name for path in paths}
         assert folders == {path.parent.name for path in FAMILY}
@@ -44,7 +50,7 @@ def test_each_folder_has_leaves_and_imagenet():
 
 
 @each(VITS)
-def test_models_are_what_their_names_say(path):
+def test_vit_model_matches_config_name(path):
     model, name = build(path), path.stem
     backbone, first = model.backbone, model.backbone.layers[0]
     assert backbone.num_prefix == (2 if 'distilled' in name else 1)
@@ -64,14 +70,14 @@ def test_models_are_what_their_names_say(path):
 
 
 @each([path for path in OTHERS if 'resnet' not in path.stem])
-def test_others_are_what_their_names_say(path):
+def test_model_matches_config_name(path):
     model, name = build(path), path.stem
     backbone = model.backbone
     kind, depth = re.search(
         r'(cait|resmlp|patchconvnet|resnet)(?:-[a-z]+)?(\d+)', name
     ).groups()
     assert type(backbone).__name__.lower() == kind
-    is_resnet = kind == 'resnet'  # four of whose layers have many
+    is_resnet = kind == 'resnet'  # its four stages have several layers each
     layers = backbone.depth if is_resnet else len(backbone.layers)
     assert layers == int(depth)
     assert reduces(backbone) == name.startswith('tome-kr50_')
@@ -85,7 +91,7 @@ def test_others_are_what_their_names_say(path):
 
 @pytest.fixture
 def imagenet(tmp_path, monkeypatch):
-    """A folder of eight images as mmpretrain's ImageNet wants it."""
+    """Folder with eight images in the layout of mmpretrain's ImageNet."""
     root = tmp_path / 'imagenet'
     draw = np.random.default_rng(0)
     (root / 'meta').mkdir(parents=True)
@@ -101,8 +107,8 @@ def imagenet(tmp_path, monkeypatch):
 
 
 @each([DISTILLED])
-def test_imagenet_is_trained_on(path, imagenet):
-    """All but the model's width, the batch and the length is the config's."""
+def test_imagenet_config_trains_with_mixed_labels(path, imagenet):
+    """Only width, batch size and number of epochs are changed."""
     cfg = Config.fromfile(path)
     cfg.merge_from_dict(
         {
@@ -125,9 +131,28 @@ def test_imagenet_is_trained_on(path, imagenet):
 
     runner.model.register_forward_pre_hook(keep, with_kwargs=True)
     runner.train()
-    scores = torch.stack(scores)  # of two batches: views of three images
+    scores = torch.stack(scores)  # two batches with repeated augmentation
     assert scores.shape == (8, 1000)
     torch.testing.assert_close(scores.sum(1), torch.ones(8))
     assert ((scores > 0).sum(1) == 2).any()  # two images mixed
     logged = runner.message_hub.get_scalar('val/accuracy/top5')
     assert 0 <= logged.current() <= 100
+
+
+def test_attention_pooling_on_resnet_has_cost_of_the_definition():
+    model = deepcopy(build(RESNET))
+    pooled = count(model, (224, 224)).flops
+    model.neck = MODELS.build(dict(type='GlobalAveragePooling'))
+    average = count(model, (224, 224)).flops
+    assert pooled == pytest.approx(4.6e9, rel=0.015)  # as in the thesis
+    assert average == pytest.approx(4.1e9, rel=0.01)
+    N, d = 49, 2048
+    projections = 2 * (N + 2) * d * d + 6 * d * d
+    assert pooled - average == projections + (3 * N + 5) * d
+
+
+def test_per_class_config_trains_pooling_and_head_only():
+    model = build(RESNET.with_name(PER_CLASS))
+    trained = {n for n, p in model.named_parameters() if p.requires_grad}
+    parts = {name.split('.')[1] for name in trained}
+    assert parts == {'pool', 'weight', 'bias'}

@@ -1,16 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""CLCA with EViT at keep rate 0.1: each data set with each backbone.
+"""CLCA with EViT at keep rate 0.1: each dataset with each backbone.
 
-What a piece must say stands here once more, written by hand; that configs are
-made of the pieces in their names is seen in ``test_configs.py``.
+The expected base configs are written out here by hand; ``test_configs.py``
+checks that configs equal the base configs in their names.
 """
 
 from itertools import product
 
 import pytest
 from every_config import CONFIGS, FOLDER, metafile, piece, read
-
-from mmclca.datasets.ultra_fgvc.info import SETS
 
 # classes, name in mmclca.UltraFGVC
 ULTRA_FINE = {
@@ -25,7 +23,7 @@ ULTRA_FINE = {
     'soyageing-r6': (198, 'soyageing_r6'),
     'soyglobal': (1938, 'soyglobal'),
 }
-# classes, type, folder, split that is trained on
+# classes, type, folder, training split
 FINE = {
     'cub': (200, 'CUB', 'CUB_200_2011', 'train'),
     'cars': (196, 'StanfordCars', 'Stanford_Cars', 'train'),
@@ -80,7 +78,7 @@ def path_of(data, backbone):
 
 
 def data_set(data, split):
-    """The data set of a config, less its pipeline."""
+    """Return the expected dataset without its pipeline."""
     if data in FINE:
         _, kind, folder, trained = FINE[data]
         named = dict(type=kind, data_root=f'data/{folder}')
@@ -90,14 +88,14 @@ def data_set(data, split):
     return dict(**named, split=trained if split == 'train' else 'test')
 
 
-def test_there_is_a_config_for_each_cell_and_no_other():
+def test_each_dataset_and_backbone_has_one_config():
     listed = {path for path in CONFIGS if '/clca-evit-kr10_' in str(path)}
     assert listed == {path_of(*cell) for cell in CELLS}
     assert len(listed) == 10 * 9 + 5
 
 
 @pytest.mark.parametrize('data', CLASSES)
-def test_images(data):
+def test_dataset_has_the_paper_pipeline(data):
     cfg = piece(f'datasets/{data}_448')
     assert cfg['num_classes'] == CLASSES[data]
     for split, pipeline in PIPELINES.items():
@@ -110,7 +108,7 @@ def test_images(data):
     assert train['batch_sampler']['drop_last']
 
 
-def test_schedule():
+def test_schedule_equals_the_paper():
     cfg = read(path_of('cotton80', 'vit-base-p16'))
     optimizer = cfg.optim_wrapper.optimizer
     assert (optimizer.type, optimizer.lr) == ('AdamW', 1e-4)
@@ -121,12 +119,14 @@ def test_schedule():
 
 
 def params_of(data, backbone):
-    """Parameters of a cell, written as a sum."""
+    """Return the number of parameters, written as a sum."""
     pre_norm, qkv_bias, layer_scale = BACKBONES[backbone]
     classes, width = CLASSES[data], 768
     vit = 85_798_656 - 2 * width  # at 224 px, without the last norm
-    vit += (784 - 196 + 2) * width  # positions, CLR token and its own
-    vit += width * (2 - 1) if pre_norm else 0  # for the bias of the patches
+    vit += (
+        784 - 196 + 2
+    ) * width  # position embedding, CLR token and its position
+    vit += width * (2 - 1) if pre_norm else 0  # replaces the patch bias
     vit += 12 * 2 * width if layer_scale else 0
     vit -= 0 if qkv_bias else 12 * 3 * width
     # BatchNorm, convolution over four layers, BatchNorm, classes
@@ -134,15 +134,9 @@ def params_of(data, backbone):
     return vit + head
 
 
-def test_costs_in_the_metafile():
+def test_metafile_costs_equal_definition():
     for data, backbone in CELLS:
         listed = metafile()[path_of(data, backbone).stem]['Metadata']
         assert listed['Training Data'] == data
         assert listed['Parameters'] == params_of(data, backbone)
         assert round(listed['FLOPs'] / 1e9, 1) == 25.2  # the paper's Table I
-
-
-def test_ultra_fine_sets_have_their_splits():
-    for classes, name in ULTRA_FINE.values():
-        assert SETS[name].num_classes == classes
-        assert {'trainval', 'test'} <= SETS[name].counts.keys()

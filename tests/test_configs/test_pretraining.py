@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Configs of pre-training and of what follows it."""
+"""Configs for pre-training and fine-tuning."""
 
 import re
 from copy import deepcopy
@@ -32,7 +32,7 @@ SEGMENTS = {'small-54': (6, 9), 'base': (2, 6), 'base-24': (4, 6)}
 
 
 @each(CONFIGS)
-def test_headers(path):
+def test_header_has_command_and_counted_cost(path):
     lines = path.read_text().splitlines()
     text = '\n'.join(takewhile(lambda line: line.startswith('#'), lines))
     for word in ('Reproduces', 'Expected', 'Evaluation', 'Command'):
@@ -47,8 +47,8 @@ def test_headers(path):
 
 
 @each(RECIPES)
-def test_recipes_of_pretraining(path):
-    """Rates, decay and length; batches that are those of the name."""
+def test_pretraining_recipe_matches_config_name(path):
+    """Check learning rate, schedule, epochs and batch size."""
     cfg, gpus = read(path), re.search(r'_(\d+)xb(\d+)-(\d+)e', path.stem)
     gpus, per_gpu, epochs = map(int, gpus.groups())
     assert cfg.train_dataloader.batch_size == per_gpu
@@ -64,8 +64,8 @@ def test_recipes_of_pretraining(path):
 
 
 @each(RECIPES)
-def test_rates(path):
-    """Up for 40 epochs, then down: at the end a hundredth or less."""
+def test_learning_rate_warms_up_and_decays(path):
+    """40 warm-up epochs, then decay to a hundredth or less."""
     cfg, parameter = read(path), torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=1.0)
     schedulers = []
@@ -89,7 +89,7 @@ def test_rates(path):
 
 
 @each([path for path in RECIPES if '-300e_' in path.stem])
-def test_segments(path):
+def test_segments_match_config_name(path):
     model = build(path)
     name = re.search('vit-([a-z]+(-[0-9]+)?)-p16', path.stem)[1]
     segments, layers = SEGMENTS.get(name, (6, 8))
@@ -98,8 +98,8 @@ def test_segments(path):
 
 
 @each([path for path in AFTER if path.parent.stem != 'beit'])
-def test_fine_tuning(path):
-    """A new norm of averages, and rates that fall from layer to layer."""
+def test_fine_tuning_has_layer_wise_decay(path):
+    """Norm after average pooling; layer-wise learning rate decay."""
     model, cfg = build(path), read(path)
     assert type(model) is TokenReductionClassifier
     backbone = model.backbone

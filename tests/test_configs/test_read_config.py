@@ -9,7 +9,7 @@ from mmclca.configs import check_patches, read_config, require_settings
 NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
 
 
-def test_paths_and_names_give_the_same(tmp_path, monkeypatch):
+def test_read_config_accepts_paths_and_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wanted = Config.fromfile(ROOT / 'configs/clca' / f'{NAME}.py')
     for name in (NAME, NAME.upper()):
@@ -18,7 +18,7 @@ def test_paths_and_names_give_the_same(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_names_of_mmpretrain_in_a_fresh_process(tmp_path):
+def test_read_config_accepts_mmpretrain_names(tmp_path):
     code = """
 from mmclca.configs import read_config
 print(read_config('resnet18_8xb32_in1k').model.head.num_classes)
@@ -26,7 +26,7 @@ print(read_config('resnet18_8xb32_in1k').model.head.num_classes)
     assert run_python('-c', code, cwd=tmp_path).stdout.split()[-1] == '1000'
 
 
-def test_options_override(tmp_path):
+def test_read_config_applies_options(tmp_path):
     cfg = read_config(NAME, {'model.head.num_classes': 7})
     assert cfg.model.head.num_classes == 7
     assert read_config(NAME).model.head.num_classes == 40
@@ -34,7 +34,7 @@ def test_options_override(tmp_path):
         read_config(NAME, {'modle.head': 1})
 
 
-def test_neither_path_nor_name(tmp_path):
+def test_read_config_suggests_a_name_if_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match=f'do you mean {NAME}[?]'):
         read_config(f'configs/{NAME[:-2]}')
     with pytest.raises(FileNotFoundError, match='no config file'):
@@ -44,7 +44,7 @@ def test_neither_path_nor_name(tmp_path):
     assert 'do you mean' not in str(error.value)
 
 
-def test_all_settings_that_lack_are_named():
+def test_require_settings_lists_all_missing_names():
     cfg = Config(dict(a=dict(b=1), c=None, zero=0))
     require_settings(cfg, 'a', 'a.b', 'zero')
     with pytest.raises(ValueError, match='c, c.d, a.x'):
@@ -59,17 +59,17 @@ def test_all_settings_that_lack_are_named():
         (dict(img_size=(224, 224), patch_size=(14, 15)), 225),
     ],
 )
-def test_images_that_patches_do_not_fill(backbone, fix):
+def test_check_patches_suggests_a_size_if_indivisible(backbone, fix):
     with pytest.raises(ValueError, match=f'a multiple of .* such as {fix}'):
         check_patches(Config(dict(model=dict(backbone=backbone))))
 
 
-def test_images_that_patches_fill_or_nobody_knows():
+def test_check_patches_accepts_unknown_sizes():
     for backbone in ({}, dict(img_size=224), dict(img_size=28, patch_size=14)):
         check_patches(Config(dict(model=dict(backbone=backbone))))
 
 
-def test_wrong_input_is_one_line(tmp_path):
+def test_usage_errors_converts_syntax_errors_only(tmp_path):
     broken = tmp_path / 'broken.py'
     broken.write_text('a = (1,\n')
     with pytest.raises(SystemExit) as end, usage_errors(broken):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Recipes of Touvron's thesis and of Three things, as they are built."""
+"""Recipes from Touvron's thesis and from Three things."""
 
 import math
 from copy import deepcopy
@@ -98,7 +98,7 @@ def path_of(name):
 
 
 @each(RECIPES)
-def test_optimizer_and_the_rate_of_every_epoch(name, recipe):
+def test_recipe_optimizer_and_learning_rate_per_epoch(name, recipe):
     kind, rate, decay, batch, epochs, last, *_ = recipe
     cfg = read(path_of(name))
     count = int(name.split('_')[1].split('xb')[0])
@@ -114,7 +114,7 @@ def test_optimizer_and_the_rate_of_every_epoch(name, recipe):
         assert by_id[id(parameter)]['weight_decay'] == (0 if plain else decay)
     groups = wrapper.optimizer.param_groups
     assert {group['lr'] for group in groups} == {rate}
-    del groups[1:]  # one tells of all
+    del groups[1:]  # all groups have the same rate
     (schedule,) = cfg.param_scheduler
     schedule = PARAM_SCHEDULERS.build(
         deepcopy(schedule), default_args=dict(optimizer=wrapper)
@@ -131,7 +131,7 @@ def test_optimizer_and_the_rate_of_every_epoch(name, recipe):
 
 
 @each(RECIPES)
-def test_loss_mixing_and_stochastic_depth(name, recipe):
+def test_recipe_loss_mixing_and_stochastic_depth(name, recipe):
     *_, loss, mixup, cutmix, depth = recipe
     cfg, model = read(path_of(name)), build(path_of(name))
     assert type(model.head.loss_module).__name__ == loss
@@ -154,21 +154,7 @@ def test_loss_mixing_and_stochastic_depth(name, recipe):
         assert np.allclose(sorted(of_layer), rate)
 
 
-def test_the_teacher_is_a_regnet():
-    model = build(
-        path_of('deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px')
-    )
-    teacher = model.teacher
-    assert type(teacher.losses[0]).__name__ == 'DeiTDistillation'
-    with torch.device('meta'):
-        regnet = MODELS.build(deepcopy(teacher.config))
-        scores = regnet.eval()(torch.zeros(1, 3, 224, 224))
-    assert scores.shape == (1, 1000)
-    total = sum(p.numel() for p in regnet.parameters())
-    assert total == pytest.approx(83.6e6, rel=1e-3)
-
-
-# short side and crop of a test; what trains between loading and packing
+# test resize and crop size; training steps between loading and packing
 FLIP, RANDAUGMENT = 'RandomFlip', 'RandAugment'
 DEIT = ('RandomResizedCrop', FLIP, RANDAUGMENT, 'RandomErasing')
 A2 = ('RandomResizedCrop', FLIP, RANDAUGMENT)
@@ -194,7 +180,7 @@ DATA = {
 
 
 @pytest.mark.parametrize('name', DATA)
-def test_images_of_training_and_of_a_test(name):
+def test_recipe_training_and_test_pipelines(name):
     short, crop, *steps = DATA[name]
     settings = piece(f'datasets/{name}')
     pipeline = settings['train_dataloader']['dataset']['pipeline']
@@ -208,12 +194,12 @@ def test_images_of_training_and_of_a_test(name):
 
 
 def run(steps, image):
-    """An image after some steps of a pipeline."""
+    """Apply some pipeline steps to an image."""
     results = dict(img=image.copy(), img_shape=image.shape[:2])
     return Compose([TRANSFORMS.build(dict(s)) for s in steps])(results)['img']
 
 
-def test_exactly_one_of_three_augmentations():
+def test_three_augment_applies_exactly_one():
     steps = piece('datasets/imagenet-deit3_224')['three_augment']
     image = np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8)
     gray = (image @ np.array([0.114, 0.587, 0.299])).astype(np.uint8)
@@ -230,7 +216,7 @@ def test_exactly_one_of_three_augmentations():
     assert min(counts.values()) > 60  # a third each, 5 deviations wide
 
 
-def test_a_simple_crop_is_a_window_of_the_reflected_image():
+def test_simple_random_crop_is_a_window_in_the_reflected_image():
     steps = piece('datasets/imagenet-src_224')['train_pipeline'][1:5]
     image = np.random.default_rng(0).integers(0, 256, (224, 224, 3), np.uint8)
     padded = np.pad(image, ((4, 4), (4, 4), (0, 0)), mode='reflect')
@@ -246,9 +232,23 @@ def test_a_simple_crop_is_a_window_of_the_reflected_image():
     assert len(found) > 1
 
 
+def test_distilled_recipe_has_a_regnet_teacher():
+    model = build(
+        path_of('deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px')
+    )
+    teacher = model.teacher
+    assert type(teacher.losses[0]).__name__ == 'DeiTDistillation'
+    with torch.device('meta'):
+        regnet = MODELS.build(deepcopy(teacher.config))
+        scores = regnet.eval()(torch.zeros(1, 3, 224, 224))
+    assert scores.shape == (1, 1000)
+    total = sum(p.numel() for p in regnet.parameters())
+    assert total == pytest.approx(83.6e6, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     'path', sorted(FOLDER.glob('*/*cifar*.py')), ids=lambda path: path.stem
 )
-def test_channels_of_cifar_stay_as_they_are(path):
+def test_cifar_images_keep_their_channel_order(path):
     assert 'CIFAR100' in read(path).train_dataloader.dataset.type
     assert not build(path).data_preprocessor.to_rgb  # files are read as BGR

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Every command and every piece of Python of the pages does what it says."""
+"""Run all commands and Python blocks on the documentation pages."""
 
 import functools
 import re
@@ -22,7 +22,7 @@ from doc_python import names_of_the_reader, run_python
 from doc_sandbox import add_demo, add_results, call_tool, fill
 from tiny_run import ROOT
 
-# pages that take seconds; the others train, export or draw
+# pages that take seconds; all other pages train, export or draw
 QUICK = (
     *('docs/inference.md', 'docs/data_sets.md'),
     *('docs/weights.md', 'docs/fidelity.md'),
@@ -34,7 +34,7 @@ RUN = ('bash', 'inline', 'python')
 
 
 def is_run(block):
-    """Whether it has something to run here."""
+    """Return whether a block has a command to run here."""
     if block.language not in RUN:
         return False
     return block.language == 'python' or not all(
@@ -52,7 +52,7 @@ HEADERS = [
 
 @pytest.fixture(scope='session')
 def filled(tmp_path_factory):
-    """The folder that each page gets a copy of."""
+    """Folder copied for each page."""
     folder = tmp_path_factory.mktemp('docs') / 'filled'
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -62,13 +62,13 @@ def filled(tmp_path_factory):
 
 @pytest.fixture
 def sandbox(filled, tmp_path, monkeypatch):
-    """A copy of it, as the current folder."""
+    """Copy of the filled folder as current folder."""
     folder = tmp_path / 'checkout'
     shutil.copytree(filled, folder, symlinks=True)
     monkeypatch.chdir(folder)
     monkeypatch.setenv('MMCLCA_DATA', str(folder / 'data'))
     monkeypatch.setenv('LOCAL_RANK', '0')
-    # traced as always, and not translated to C++, which takes minutes
+    # trace only; translation to C++ takes minutes
     traced = functools.partial(_compile, torch.compile)
     monkeypatch.setattr(torch, 'compile', traced)
     yield folder
@@ -85,7 +85,7 @@ def each(pages):
 
 
 def run_page(page, folder):
-    """Run all blocks of a page in their order."""
+    """Run all blocks of a page in order."""
     known, variables = names_of_the_reader(folder), {}
     text = (ROOT / page).read_text(encoding='utf-8')
     if 'work_dirs/demo/' in text:
@@ -100,7 +100,7 @@ def run_page(page, folder):
 
 
 def run_commands(block, folder, variables):
-    """Run what is to be run of a block, but in loops."""
+    """Run the commands in a block, without loop bodies."""
     variables.update(re.findall(r'^(\w+)=(\S+)$', block.text, re.M))
     for words in commands(block):
         words = [Template(word).safe_substitute(variables) for word in words]
@@ -118,7 +118,7 @@ def run_commands(block, folder, variables):
 
 
 def problems(words, place, patch, capsys):
-    """What is wrong with a command that is only read: none or one line."""
+    """Check a command without running it; return a list of errors."""
     try:
         check_command(words, patch)
     except (AssertionError, SystemExit) as error:
@@ -129,10 +129,15 @@ def problems(words, place, patch, capsys):
 
 
 @each(PAGES)
-def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
-    """Each program, file, flag and extra that a page names exists."""
+def test_commands_name_existing_files_and_options(
+    page, tmp_path, monkeypatch, capsys
+):
+    """Check programs, files, options and extras on a page."""
     monkeypatch.chdir(tmp_path)
-    for name in ('model.onnx', 'my_leaves.onnx'):  # looked for while parsing
+    for name in (
+        'model.onnx',
+        'my_leaves.onnx',
+    ):  # the parser checks their existence
         (tmp_path / name).touch()
     (tmp_path / 'configs').symlink_to(ROOT / 'configs')
     wrong = []
@@ -152,11 +157,11 @@ def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
     else pytest.param(page, marks=FIRST.get(page, pytest.mark.slow))
     for page in RUNNABLE
 )
-def test_page(page, sandbox):
+def test_commands_and_python_blocks_run(page, sandbox):
     run_page(page, sandbox)
 
 
-def test_commands_in_configs(monkeypatch, capsys):
+def test_config_headers_have_valid_commands(monkeypatch, capsys):
     wrong = []
     for path in HEADERS:
         name = path.relative_to(ROOT).as_posix()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""docs/add_a_reducer.md does what it says."""
+"""Run the example in docs/add_a_reducer.md."""
 
 import re
 import subprocess
@@ -16,22 +16,24 @@ REDUCER, CONFIG, TRACE = re.findall(r'```python\n(.*?)```', DOC, re.DOTALL)
 
 @pytest.fixture
 def files(tmp_path):
-    """A folder with the files of the page."""
+    """Folder with the files on the page."""
     config = CONFIG.replace('./configs', str(ROOT / 'configs'))
     (tmp_path / 'random_drop.py').write_text(REDUCER)
     (tmp_path / 'random_drop_leaves.py').write_text(config)
     return tmp_path
 
 
-def test_example_trains_and_its_trace_is_read(files, monkeypatch, capsys):
+def test_example_reducer_trains_and_records_its_trace(
+    files, monkeypatch, capsys
+):
     monkeypatch.chdir(files)
     monkeypatch.syspath_prepend(files)
-    # imported as a module of the reader's, and forgotten
+    # imported again as a user module
     monkeypatch.delitem(sys.modules, 'random_drop', raising=False)
     names = {}
     exec(TRACE, names)
     shape, *left = capsys.readouterr().out.strip().splitlines()
-    # of 8 x 8 patches, every other one three times; then 7 cached tokens
+    # 8 x 8 patches, halved three times; then 7 cached tokens
     assert shape == 'torch.Size([1, 17, 64])'
     patches = [int(number) for number in re.findall(r'\d+', ' '.join(left))]
     assert patches == [0, 1, 9, 17, 25, 33, 41, 49, 57]
@@ -46,8 +48,8 @@ def test_example_trains_and_its_trace_is_read(files, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_example_passes_what_every_reducer_passes(files):
-    """The command of the page, without its slow tests."""
+def test_example_reducer_passes_the_reducer_tests(files):
+    """Run the command on the page without slow tests."""
     _, _, command = DOC.partition('python -m pytest ')
     command, _, _ = command.partition('```')
     words = command.replace('\\', '').split()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The documentation: its links, its site, and the reference of the API."""
+"""Documentation: links, site, and API reference."""
 
 import importlib
 import os
@@ -25,14 +25,14 @@ def text_of(page):
 
 
 def anchors(page):
-    """The names by which headings of a page are linked to on GitHub."""
+    """Return the GitHub anchors of all headings on a page."""
     titles = re.findall(r'^#+ (.+)$', FENCE.sub('', text_of(page)), re.M)
     plain = (re.sub(r'[^\w\- ]', '', title.lower()) for title in titles)
     return {title.replace(' ', '-') for title in plain}
 
 
 def local_links(page):
-    """Links and pictures of a page that lead into the repository."""
+    """Return the local links and pictures on a page."""
     found = LINK.findall(FENCE.sub('', text_of(page)))
     links = (link or source for link, source in found)
     return [link for link in links if not re.match(r'\w+:', link)]
@@ -52,24 +52,8 @@ def test_links_and_pictures_exist(page):
     assert not wrong, f'{page} links to what is not there: {wrong}'
 
 
-def test_the_two_readmes_name_each_other():
-    assert '[简体中文](README_zh-CN.md)' in text_of('README.md')
-    assert '[English](README.md)' in text_of(ZH)
-
-
-def test_the_chinese_readme_has_the_commands_of_the_english_one():
-    english, chinese = text_of('README.md'), text_of(ZH)
-    for language in ('bash', 'python'):
-        fences = re.compile(rf'```{language}\n(.*?)```', re.S)
-        first, second = (
-            [re.sub(r' *#.*', '', block) for block in fences.findall(text)]
-            for text in (english, chinese)
-        )
-        assert second and set(second) <= set(first)
-
-
 def public_objects():
-    """Names in ``__all__`` of the packages, and what they stand for."""
+    """Yield names and objects in ``__all__`` of all packages."""
     modules = pkgutil.walk_packages(mmclca.__path__, 'mmclca.')
     for name in (module.name for module in modules if module.ispkg):
         package = importlib.import_module(name)
@@ -78,7 +62,7 @@ def public_objects():
 
 
 def resolved(name):
-    """The object of a dotted name, or None where it is no module's."""
+    """Return the object of a dotted name, None if not in a module."""
     module, _, attribute = name.rpartition('.')
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -88,7 +72,7 @@ def resolved(name):
 
 @pytest.fixture(scope='module')
 def site(tmp_path_factory):
-    """The folder of the built site."""
+    """Folder with the built site."""
     pytest.importorskip(
         'furo', reason="furo is missing: pip install 'mmclca[docs]'"
     )
@@ -118,7 +102,7 @@ def test_site_has_every_page(site):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('page', ['deployment', 'how_it_works', 'zh-CN'])
-def test_links_are_links_on_the_site(page, site):
+def test_site_converts_page_links(page, site):
     html = (site / f'{page}.html').read_text(encoding='utf-8')
     _, _, article = html.partition('<article')
     targets = set(re.findall(r'href="([\w/.-]+)', article))

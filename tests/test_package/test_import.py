@@ -20,7 +20,7 @@ print([name for name in sys.modules if name.startswith('mmcv.ops')])
 
 @pytest.fixture
 def installed(monkeypatch):
-    """The versions of the installed distributions, which tests change."""
+    """Installed versions by distribution, for tests to change."""
     texts = (install for _, install, *_ in MODULES.values())
     found = {}
     for requirement in map(Requirement, texts):
@@ -45,7 +45,7 @@ def test_everything_imports_quietly_without_compiled_ops(tmp_path):
     # mmcv warns that its operators are not compiled
     quiet = '-W', 'ignore:Fail to import'
     run = run_python(*quiet, '-c', EVERYTHING, cwd=tmp_path)
-    # mmpretrain.datasets itself prints that it does without OneDL
+    # mmpretrain.datasets prints about the optional OneDL
     printed = run.stdout.replace('Could not import OneDL\n', '')
     assert (printed, run.stderr) == ('[]\n', '')
 
@@ -59,12 +59,12 @@ def test_version_is_stated_alike():
     )
 
 
-def test_what_is_installed_here_passes(recwarn):
+def test_installed_versions_pass(recwarn):
     check_dependencies()
     assert not [str(w.message) for w in recwarn]
 
 
-def test_modules_are_those_that_pip_installs():
+def test_modules_equal_declared_dependencies():
     declared = (ROOT / 'pyproject.toml').read_text()
     for _, install, *_ in MODULES.values():
         assert f'"{install}"' in declared
@@ -80,7 +80,7 @@ def test_wrong_version_is_refused(version, installed):
     assert "pip install 'onedl-mmengine>=0.10.12,<0.11'" in str(error.value)
 
 
-def test_all_that_is_missing_is_named_at_once(installed):
+def test_error_lists_all_missing_packages(installed):
     del installed['onedl-mmcv'], installed['timm']
     with pytest.raises(ImportError) as error:
         check_dependencies()

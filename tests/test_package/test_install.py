@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""tools/dev/install.sh, with a Python that only pretends."""
+"""tools/dev/install.sh with a fake Python."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from tiny_run import ROOT
 
-# Writes down what pip is asked for; fails it where told to.
+# Records pip calls, and fails if PIP_FAILS is set.
 PRETENDER = """#!/bin/sh
 case "$1 $2" in
 "-V ") echo "Python 3.12.0" ;;
@@ -37,7 +37,7 @@ def tree(tmp_path):
 
 
 def install(tree, **env):
-    """Run it from elsewhere; the pretending python3 is first on the path."""
+    """Run the script from /, with the fake python3 first on the path."""
     path = f'{tree.parent / "bin"}{os.pathsep}{os.environ["PATH"]}'
     return subprocess.run(
         ['sh', tree / 'tools/dev/install.sh'],
@@ -64,7 +64,7 @@ def test_environment_is_filled_once_and_after_changes(tree):
     assert len(pip_calls(tree)) == calls
     with open(tree / 'pyproject.toml', 'a') as file:
         file.write('# changed\n')
-    # no space is asked for where nothing is made
+    # free space is not checked without a new environment
     assert 'creating' not in install(tree, DISK_GB='1000000').stdout
     moved = tree.rename(tree.with_name('moved'))
     install(moved)
@@ -77,7 +77,7 @@ def test_install_adds_the_index_of_torch(tree):
     assert f'--extra-index-url {index} -e .[dev]' in pip_calls(tree)[-1]
 
 
-def test_failed_install_is_made_anew(tree):
+def test_install_starts_again_after_failure(tree):
     assert install(tree, PIP_FAILS='1').returncode != 0
     (tree / '.venv' / 'half').touch()
     again = install(tree)
@@ -89,7 +89,7 @@ def test_failed_install_is_made_anew(tree):
     assert 'creating .venv' in install(tree).stdout
 
 
-def test_environment_made_by_hand_is_filled_and_kept(tree):
+def test_install_keeps_environment_if_user_created(tree):
     own = tree / '.venv' / 'bin' / 'python'
     own.parent.mkdir(parents=True)
     shutil.copy2(tree.parent / 'bin' / 'python3', own)
@@ -111,7 +111,7 @@ def test_environment_made_by_hand_is_filled_and_kept(tree):
         (dict(DISK_GB='1000000'), r'a tree: \d+ GB .* 10+ GB'),
     ],
 )
-def test_what_is_missing_is_said(env, said, tree):
+def test_install_error_names_missing_requirement(env, said, tree):
     run = install(tree, **env)
     assert run.returncode != 0
     assert re.search(said, run.stderr)

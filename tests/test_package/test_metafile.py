@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""``model-index.yml`` lists the configs that there are, as they are."""
+"""``model-index.yml`` lists all configs with their current costs."""
 
 import importlib.util
 
@@ -13,12 +13,12 @@ METAFILES = {
     path: yaml.safe_load((ROOT / path).read_text()) for path in INDEX['Import']
 }
 MODELS = [model for file in METAFILES.values() for model in file['Models']]
-SOME = MODELS[2::40]  # the first two are ATS, which is slow to count
+SOME = MODELS[2::40]  # without the first two, as ATS is slow to count
 
 
 @pytest.fixture
 def tool():
-    """tools/dev/write_metafile.py, a module in mmpretrain's scope."""
+    """Module tools/dev/write_metafile.py, in mmpretrain's scope."""
     path = ROOT / 'tools' / 'dev' / 'write_metafile.py'
     spec = importlib.util.spec_from_file_location('write_metafile', path)
     tool = importlib.util.module_from_spec(spec)
@@ -44,7 +44,7 @@ def test_every_config_is_listed():
 
 @pytest.mark.parametrize('model', SOME, ids=[model['Name'] for model in SOME])
 @pytest.mark.slow
-def test_some_models_are_as_listed(model, tool):
+def test_metafile_entry_equals_counted_model(model, tool):
     collection = model['In Collection']
     assert tool.describe(ROOT / model['Config'], {}, collection) == model
 
@@ -58,7 +58,7 @@ def test_metafile_is_up_to_date(path, tool):
     )
 
 
-def test_what_was_written_by_hand_is_kept(tool):
+def test_describe_keeps_manual_fields(tool):
     model = next(m for m in MODELS if 'leaf40' in m['Name'])
     known = {'Results': 'ours', 'Metadata': {'Epochs': 50, 'FLOPs': 1}}
     collection = model['In Collection']

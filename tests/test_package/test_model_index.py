@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""mmpretrain and mim find the configs by their names."""
+"""mmpretrain and mim find configs by name."""
 
 import shutil
 
@@ -20,10 +20,10 @@ CONFIGS = {
 CLCA = sorted(name for name in CONFIGS if 'clca' in name)
 
 
-def test_all_are_listed():
+def test_list_models_contains_all_configs():
     listed = set(list_models())
     assert listed.issuperset(CONFIGS)
-    assert len(listed) > len(CONFIGS)  # mmpretrain's own
+    assert len(listed) > len(CONFIGS)  # includes mmpretrain's own models
     assert list_models('*clca*') == CLCA
     assert len(list_models('clca-evit-kr10_*_soyageing-r?-448px')) == 45
 
@@ -37,7 +37,7 @@ def test_all_are_listed():
         ('deit-tiny-distilled-p16_4xb256-300e_imagenet-224px', 1000),
     ],
 )
-def test_models_are_built_by_name(name, num_classes):
+def test_get_model_accepts_config_names(name, num_classes):
     with torch.device('meta'):
         model = get_model(name)
     assert model.head.num_classes == num_classes
@@ -46,13 +46,13 @@ def test_models_are_built_by_name(name, num_classes):
 
 @pytest.fixture
 def known(monkeypatch):
-    """The models that mmpretrain learns of."""
+    """Models registered in mmpretrain's hub."""
     known = {}
     monkeypatch.setattr(ModelHub, '_models_dict', known)
     return known
 
 
-def test_a_wheel_brings_its_own(tmp_path, monkeypatch, known):
+def test_wheel_configs_are_registered(tmp_path, monkeypatch, known):
     package = tmp_path / 'mmclca'
     shutil.copytree(ROOT / 'configs', package / '.mim' / 'configs')
     shutil.copy2(ROOT / 'model-index.yml', package / '.mim')
@@ -65,13 +65,15 @@ def test_a_wheel_brings_its_own(tmp_path, monkeypatch, known):
         assert path.is_file()
 
 
-def test_the_package_alone_has_none(tmp_path, monkeypatch, known):
+def test_no_models_are_registered_without_configs(
+    tmp_path, monkeypatch, known
+):
     monkeypatch.setattr(model_index, 'PACKAGE', tmp_path / 'mmclca')
     model_index.register_models()
     assert not known
 
 
-def test_mim_shows_their_fields(monkeypatch):
+def test_mim_shows_model_fields(monkeypatch):
     search = pytest.importorskip(
         'mim.commands.search',
         reason="mim is missing (Python < 3.14): pip install 'mmclca[mim]'",

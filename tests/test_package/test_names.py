@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A public name of the package is defined in one module."""
+"""Each public name is defined in one module."""
 
 import ast
 from collections import defaultdict
@@ -8,7 +8,7 @@ from pathlib import Path
 import mmclca
 
 PACKAGE = Path(mmclca.__file__).parent
-# commands are programs, whose functions nothing else calls
+# functions of commands are private to their program
 FILES = [
     path
     for path in sorted(PACKAGE.rglob('*.py'))
@@ -17,7 +17,7 @@ FILES = [
 DEFINED = (ast.FunctionDef, ast.ClassDef)
 
 
-def test_a_public_name_is_defined_once():
+def test_public_name_is_defined_once():
     homes = defaultdict(list)
     for path in FILES:
         for node in ast.parse(path.read_text(encoding='utf-8')).body:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Types of mmclca in mmpretrain's configs, with nothing imported by hand."""
+"""mmclca types in mmpretrain configs without custom imports."""
 
 import pytest
 from mmpretrain import registry as mmpretrain
@@ -7,7 +7,7 @@ from tiny_run import CLASSES, ROOT, run_python, write_run
 
 from mmclca import registry
 
-# mmclca is imported by none of them
+# code without an import of mmclca
 BUILDS = {
     'runner': """
 from mmengine.config import Config
@@ -37,7 +37,7 @@ NAMES = """
 import mmclca.models
 print(*mmpretrain.list_models('*clca*'), file=open('names.txt', 'w'))
 """
-# each in a copy of a process that has imported mmpretrain
+# each in a fork of a process with mmpretrain imported
 FORKS = """
 import os, sys
 import mmengine.runner, mmpretrain.datasets, mmpretrain.models
@@ -55,7 +55,7 @@ for code in sys.argv[1:]:
 @pytest.mark.slow
 @pytest.mark.first
 def test_mmpretrain_finds_types_and_names(tmp_path):
-    """In its runner, models, inferencer and list of models."""
+    """Check runner, models, inferencer and model list."""
     write_run(tmp_path)
     builds = [build + SHOW for build in BUILDS.values()]
     run_python('-c', FORKS, *builds, NAMES, cwd=tmp_path)

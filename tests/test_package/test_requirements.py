@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The bounds of pyproject.toml are those of the versions that were run."""
+"""Version bounds in pyproject.toml equal the tested versions."""
 
 from importlib.metadata import requires
 
@@ -11,15 +11,15 @@ from tiny_run import ROOT
 
 
 def bounds():
-    """Requirements of the package and its extras, by canonical name."""
+    """Return all requirements, including extras, by canonical name."""
     parsed = map(Requirement, requires('mmclca'))
     found = {canonicalize_name(one.name): one for one in parsed}
-    found.pop('mmclca')  # extras that name others
+    found.pop('mmclca')  # extras that combine other extras
     return found
 
 
 def pins(name):
-    """Versions by canonical name; several where platforms differ."""
+    """Return versions by canonical name, several if platforms differ."""
     versions = {}
     for line in (ROOT / 'requirements' / name).read_text().splitlines():
         if not line.startswith('#'):
@@ -38,7 +38,7 @@ def test_pins_are_allowed(name):
             assert version in requirement.specifier, requirement
 
 
-def test_lower_bounds_are_the_oldest_that_were_run():
+def test_lower_bounds_equal_the_oldest_pins():
     pinned = pins('oldest.txt')
     for package, requirement in bounds().items():
         lower = [

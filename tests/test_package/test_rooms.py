@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A room imports the rooms below it, and grows no larger than it is."""
+"""Import direction and line budget per package."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,7 @@ from tiny_run import ROOT, run_tool
 import mmclca
 
 PACKAGE = Path(mmclca.__file__).parent
-ROOMS = (  # from the top
+PACKAGES = (  # from the top
     'cli',
     'page',
     'fitting',
@@ -54,13 +54,13 @@ BUDGET = {
 }
 
 
-def room(module):
-    """The part of a name that says where it is, '' for the package."""
+def package_in(module):
+    """Return the subpackage in a module name, '' for mmclca itself."""
     return (*module.split('.'), '')[1]
 
 
 def imported(file):
-    """Names of all modules here that a file imports, anywhere in it."""
+    """Yield the names of all imported modules in a file."""
     package = ('mmclca', *file.relative_to(PACKAGE).parent.parts)
     for node in ast.walk(ast.parse(file.read_text(encoding='utf-8'))):
         if isinstance(node, ast.Import):
@@ -73,13 +73,13 @@ def imported(file):
             source = '.'.join(start) if node.level else ''
             source = '.'.join(filter(None, (source, node.module)))
             yield source
-            if source == 'mmclca':  # from mmclca import room
+            if source == 'mmclca':  # from mmclca import package
                 yield from (f'mmclca.{alias.name}' for alias in node.names)
 
 
-def test_every_room_has_its_level():
+def test_every_package_has_a_level():
     found = {path.stem for path in PACKAGE.iterdir() if path.stem[0] != '_'}
-    assert found - {'', '.mim'} == {*ROOMS}
+    assert found - {'', '.mim'} == {*PACKAGES}
 
 
 def test_imports_go_downward():
@@ -88,17 +88,17 @@ def test_imports_go_downward():
         for file in sorted(PACKAGE.glob('*/**/*.py'))
         for name in imported(file)
         if name.split('.')[0] == 'mmclca'
-        and room(name) in ROOMS
-        and ROOMS.index(room(name))
-        < ROOMS.index(file.relative_to(PACKAGE).parts[0])
+        and package_in(name) in PACKAGES
+        and PACKAGES.index(package_in(name))
+        < PACKAGES.index(file.relative_to(PACKAGE).parts[0])
     ]
     assert not upward
 
 
-def test_rooms_keep_to_their_budgets(monkeypatch, capsys):
+def test_packages_keep_their_line_budget(monkeypatch, capsys):
     run_tool(monkeypatch, ROOT / 'tools/dev/count_lines.py')
     *rows, _ = map(str.split, capsys.readouterr().out.splitlines())
-    lines = {room: int(lines) for room, _, lines in rows}
+    lines = {name: int(lines) for name, _, lines in rows}
     assert lines.keys() == BUDGET.keys()
     over = {name: n for name, n in lines.items() if n > 1.1 * BUDGET[name]}
     assert not over, 'more than 10% over BUDGET: simplify, or raise it'

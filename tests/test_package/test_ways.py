@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Few files are entered on the way of one job through the package."""
+"""Number of files entered by common jobs."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ PACKAGE = Path(mmclca.__file__).parent
 
 @pytest.fixture
 def files_of():
-    """Gives the files of the package whose functions a job calls."""
+    """Return the files whose functions a job calls."""
 
     def files_of(job):
         found = set()
@@ -39,7 +39,7 @@ def files_of():
 
 
 @pytest.mark.slow
-def test_fit_and_predict(tmp_path, files_of):
+def test_fit_and_predict_enter_few_files(tmp_path, files_of):
     torch.manual_seed(0)
     photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
 
@@ -55,7 +55,7 @@ def test_fit_and_predict(tmp_path, files_of):
     assert len(entered) <= 34, entered
 
 
-def test_an_image_through_clca_in_training(files_of):
+def test_clca_training_step_enters_few_files(files_of):
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     options = dict(reduce_at=(1, 2), reducer=reducer, cache=CACHE)
     model = build(classifier(vit(num_layers=4, **options), cla=True)).train()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The wheel, installed far from the checkout, and mim's commands on it."""
+"""The wheel, installed outside the checkout, and mim commands."""
 
 import json
 import os
@@ -26,7 +26,7 @@ build_sdist(sys.argv[1])
 
 
 def git_files():
-    """What a commit of the working tree would hold."""
+    """Return all files that git tracks or would track."""
     listed = subprocess.run(
         ['git', 'ls-files', '-z', '-co', '--exclude-standard'],
         cwd=ROOT,
@@ -40,7 +40,7 @@ def git_files():
 
 @pytest.fixture(scope='module')
 def sources(tmp_path_factory):
-    """A copy of what git keeps; nothing is built in the checkout."""
+    """Copy of the git files, to build outside the checkout."""
     if not (ROOT / '.git').exists():
         pytest.skip('.git is missing, which knows what to ship: git clone')
     folder = tmp_path_factory.mktemp('sources')
@@ -52,7 +52,7 @@ def sources(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def wheel(sources, tmp_path_factory):
-    """A wheel built from the source distribution, as an index would."""
+    """Wheel built from the source distribution."""
     dist = tmp_path_factory.mktemp('dist')
     python = [sys.executable, '-W', 'ignore']
     subprocess.run([*python, '-c', BUILD_SDIST, dist], cwd=sources, check=True)
@@ -67,15 +67,15 @@ def wheel(sources, tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def python(wheel, tmp_path_factory):
-    """An interpreter with the wheel, and what is installed here beside it."""
+    """Interpreter with the wheel and the installed dependencies."""
     folder = tmp_path_factory.mktemp('venv')
     make_venv = ['-m', 'venv', '--without-pip', folder]
     subprocess.run([sys.executable, *make_venv], check=True)
     python = folder / 'bin' / 'python'
     install = ['--python', python, 'install', '--no-deps', wheel]
     subprocess.run([sys.executable, '-m', 'pip', *install], check=True)
-    # A path in a .pth file is searched last, and the .pth files of that
-    # folder, those of editable installs too, are not read.
+    # A path in a .pth file is searched last; .pth files in that folder,
+    # such as editable installs, are not read.
     (packages,) = folder.glob('lib/python*/site-packages')
     beside = sysconfig.get_paths()['purelib']
     (packages / 'beside.pth').write_text(f'{beside}\n')
@@ -84,7 +84,7 @@ def python(wheel, tmp_path_factory):
 
 @pytest.fixture
 def run(python, tmp_path):
-    """Run the installed Python in a folder outside the checkout."""
+    """Run this interpreter outside the checkout."""
     hidden = ('PYTHONPATH', 'MMCLCA_DATA')
     env = {k: v for k, v in os.environ.items() if k not in hidden}
     env.update(OMP_NUM_THREADS='1', COLUMNS='200', PAGER='cat')
@@ -137,12 +137,12 @@ def test_wheel_holds_package_tools_and_configs(wheel, sources):
     )
 
 
-def test_building_leaves_the_sources_as_they_were(wheel, sources):
+def test_build_leaves_the_sources_unchanged(wheel, sources):
     changed = files_below(sources) - set(git_files())
     assert all(name.startswith('mmclca.egg-info/') for name in changed)
 
 
-def test_a_file_that_is_gone_leaves_the_next_build(sources, tmp_path):
+def test_deleted_file_leaves_the_next_build(sources, tmp_path):
     tree = tmp_path / 'tree'
     shutil.copytree(sources, tree)
     build = [sys.executable, '-W', 'ignore', 'setup.py', '-q', 'build']
@@ -166,7 +166,7 @@ def test_command_fits_photographs(run, python, tmp_path):
     names = [line.split(',')[0] for line in record.read_text().splitlines()]
     command = python.with_name('mmclca')
     assert f'../../../bin/{command.name}' in names
-    assert names[0].startswith('+mmclca/.mim/')  # which mim reads
+    assert names[0].startswith('+mmclca/.mim/')  # mim uses the first path
     photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
     run(command, 'fit', photographs, '--weights', weights, '--probe-only')
     named = run(command, 'predict', 'model', photographs / 'ash')
@@ -186,7 +186,7 @@ def test_mim_trains_and_tests(mim, tmp_path):
 
 
 @first
-def test_mim_runs_a_tool_on_a_config_of_the_wheel(mim, python):
+def test_mim_runs_tool_on_config_in_wheel(mim, python):
     (packages,) = python.parents[1].glob('lib/python*/site-packages')
     (config,) = packages.glob('mmclca/.mim/configs/clca/clca-*_leaf40-*.py')
     lines = mim('run', 'mmclca', 'get_flops', config, '--json').splitlines()
@@ -194,7 +194,7 @@ def test_mim_runs_a_tool_on_a_config_of_the_wheel(mim, python):
     assert json.loads(answer)['flops'] > 1e8
 
 
-def test_mim_trains_a_config_that_it_finds_by_name(mim, sources, tmp_path):
+def test_mim_trains_config_by_name(mim, sources, tmp_path):
     (path,) = sources.glob('configs/clca/clca-*_synthetic-leaves-*.py')
     config = path.name
     leaves = tmp_path / 'data' / 'synthetic_leaves'

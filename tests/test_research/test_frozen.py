@@ -19,7 +19,7 @@ NUM_DRAWS = 10  # in configs/few_shot/draws
 
 
 @pytest.mark.parametrize('dataset', ['leaf40', 'leaf40_white'])
-def test_draws_of_the_trained_are_stratified_disjoint_and_whole(dataset):
+def test_stored_splits_are_stratified_disjoint_and_complete(dataset):
     folder = ROOT / 'configs/few_shot/draws' / dataset
     draws = [
         [frozen.read_list(folder / f'd{i}{end}.txt') for end in ('', '_test')]
@@ -41,7 +41,7 @@ def test_draws_of_the_trained_are_stratified_disjoint_and_whole(dataset):
         (dict(img_size=128), [65] * 9),
     ],
 )
-def test_what_networks_compute(settings, tokens):
+def test_frozen_config_has_normalization_tokens_and_size(settings, tokens):
     one = frozen.Frozen('vit-tiny-p16', **settings)
     config = one.config(range(9))
     assert config.model.data_preprocessor.mean[0] == 127.5
@@ -50,13 +50,13 @@ def test_what_networks_compute(settings, tokens):
     assert steps[2]['crop_size'] == (one.img_size,) * 2
 
 
-def test_networks_of_the_grid_have_files_of_their_own():
+def test_frozen_names_are_unique():
     names = [frozen.Frozen(**x).name for x in GRID.networks]
     assert len({*names}) == len(names) <= 200
 
 
 def few_of_leaf40(data):
-    """Two training and two test photographs of each of three classes."""
+    """Return two training and two test photos per class, three classes."""
     rows = [
         (str(data / 'leaf40' / path), label, split)
         for split in ('train', 'test')
@@ -72,7 +72,9 @@ def few_of_leaf40(data):
 
 @pytest.mark.parametrize('method, keep_rate', [('EViT', 0.5), ('ATC', 0.5)])
 @pytest.mark.slow
-def test_what_is_read(shared, tmp_path, monkeypatch, method, keep_rate):
+def test_frozen_features_are_read_and_compared(
+    shared, tmp_path, monkeypatch, method, keep_rate
+):
     monkeypatch.setattr(frozen, 'KEPT', tmp_path)
     monkeypatch.setattr(frozen, 'WEIGHTS', shared / 'weights')
     few = few_of_leaf40(shared / 'data')
@@ -80,7 +82,7 @@ def test_what_is_read(shared, tmp_path, monkeypatch, method, keep_rate):
     one = frozen.Frozen('deit-tiny-p16', method, keep_rate)
     cls, average, weighted, last, std = one.features('some').unbind(2)
     assert cls.shape == (len(few), 12, 192) and std.min() > 0
-    # all tokens are left, each for a patch
+    # no reduction yet: one token per patch
     for other in (weighted, last):
         assert torch.allclose(average[:, :3], other[:, :3], atol=2e-3)
     gone = (weighted - last)[:, 3:].abs().amax()
@@ -94,7 +96,7 @@ def test_what_is_read(shared, tmp_path, monkeypatch, method, keep_rate):
     assert compared['cosine'] > 0.9999 and compared['agreement'] == 100
 
 
-def test_draws_take_as_many_as_there_are():
+def test_draws_are_limited_by_class_size():
     labels = torch.tensor([0, 0, 0, 0, 1, 1, 0, 1])
     known = torch.tensor([1, 1, 1, 1, 1, 1, 0, 0]).bool()
     found = [*few_photographs.draws(labels, known, 3)]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The shares of tokens in a gradient, by definition, and where they go."""
+"""Gradient contributions per token type, by definition and in a run."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ QKV = 'backbone.layers.0.attn.qkv'
 
 
 @pytest.mark.parametrize('num_clr', [0, 1, 2])
-def test_each_token_alone_is_the_gradient_of_the_weight(num_clr):
+def test_sources_equal_gradients_of_single_token_types(num_clr):
     linear = torch.nn.Linear(3, 4)
     inputs, weights = torch.randn(2, 6, 3), torch.randn(2, 6, 4)
     tokens = dict(cls=[0], clr=range(6 - num_clr, 6))
@@ -27,7 +27,7 @@ def test_each_token_alone_is_the_gradient_of_the_weight(num_clr):
         assert stats[f'grad_max_{name}'] == pytest.approx(largest)
 
 
-def test_the_channel_of_the_largest():
+def test_sources_find_the_largest_channel():
     inputs, grads = torch.full((1, 4, 3), 0.5), torch.ones(1, 4, 2)
     inputs[0, 3, 1] = -9.0
     stats = sources(inputs, grads, num_clr=1)
@@ -35,7 +35,7 @@ def test_the_channel_of_the_largest():
     assert stats['grad_channel_input'] == stats['grad_max_clr'] == 9.0
 
 
-def test_a_run_logs_shares_that_reach_the_largest(tmp_path):
+def test_logged_contributions_bound_the_gradient(tmp_path):
     assert HOOKS.get('mmclca.GradientSourcesHook') is GradientSourcesHook
     runner, lines = train_with_hooks(
         tmp_path,

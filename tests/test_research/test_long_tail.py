@@ -4,7 +4,7 @@ from tiny_run import ROOT, load_tool, run_tool, write_images
 TOOL = ROOT / 'tools/research/long_tail.py'
 
 
-def test_sizes_fall_by_one_factor(tmp_path, monkeypatch):
+def test_long_tail_sizes_are_a_geometric_series(tmp_path, monkeypatch):
     write_images(tmp_path, per_class=8)
     run_tool(monkeypatch, TOOL, str(tmp_path), '--least', '1')
     lines = (tmp_path / 'train_lt.txt').read_text().splitlines()

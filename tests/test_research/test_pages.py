@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pages and figures come out of the stored results."""
+"""Pages and figures from stored results."""
 
 import pandas as pd
 import plot_sweep
@@ -14,7 +14,7 @@ FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 
 @pytest.mark.parametrize('page', [*PAGES, 'pretraining', FEW])
-def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
+def test_rendered_page_equals_stored_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     run_tool(monkeypatch, TOOLS / 'pages.py', page, '--out', tmp_path)
     file = f'results/{page}.md'
@@ -22,7 +22,7 @@ def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_figures(tmp_path, monkeypatch):
+def test_figures_are_written_as_pdf_and_png(tmp_path, monkeypatch):
     stored = tables.read_sweep(ROOT / 'docs/results/leaf40_why.csv')
     few = [
         x
@@ -42,7 +42,7 @@ def test_figures(tmp_path, monkeypatch):
     assert all(file.stat().st_size > 5000 for file in out.iterdir())
 
 
-def test_a_figure_without_results_is_left_out(tmp_path, capsys):
+def test_figure_is_skipped_without_results(tmp_path, capsys):
     plot_sweep.panels(pd.DataFrame(), [], None, tmp_path / 'methods')
     assert capsys.readouterr().out.startswith('Skipped')
     assert not list(tmp_path.iterdir())

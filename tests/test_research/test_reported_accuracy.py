@@ -20,7 +20,7 @@ TABLE = pd.DataFrame(
 
 @pytest.fixture
 def features(monkeypatch):
-    """Two sets: classes beside each other, and another far from all."""
+    """Two datasets with features near and far from each other."""
     generator = torch.Generator().manual_seed(0)
     noise = 0.3 * torch.randn(120, 12, 5, 8, generator=generator)
     near = torch.nn.functional.one_hot(torch.tensor(TABLE.label), 8)
@@ -37,7 +37,7 @@ def features(monkeypatch):
     unknown_classes.read.cache_clear()
 
 
-def test_what_fit_tells(features):
+def test_reported_interval_contains_the_accuracy(features):
     (settings, *_) = reported_accuracy.GRID['defaults'].values()
     rows = [*reported_accuracy.measured('near', TABLE, 3, **settings)]
     assert len(rows) == 5
@@ -52,7 +52,7 @@ def test_what_fit_tells(features):
     assert row['inside'] == 80 and row['count'] == 3
 
 
-def test_strangers(features):
+def test_unknown_classes_are_detected(features):
     rows = [*unknown_classes.measured('DeiT-Tiny', 'near', 3)]
     assert len(rows) == 5
     for row in rows:
@@ -66,7 +66,7 @@ def test_strangers(features):
 
 
 @pytest.mark.slow
-def test_what_training_gains(shared, monkeypatch):
+def test_measured_run_gives_all_accuracies(shared, monkeypatch):
     few = few_of_leaf40(shared / 'data')
     monkeypatch.setattr(trained, 'WEIGHTS', shared / 'weights')
     monkeypatch.setattr(trained, 'photographs', lambda: dict(few=few))

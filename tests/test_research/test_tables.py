@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of results: sweeps, and rows that are measured once."""
+"""Result tables: sweeps, and rows measured once."""
 
 import json
 
@@ -15,12 +15,12 @@ TOOL = ROOT / 'tools/research/tables.py'
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder for the tables of studies."""
+    """Folder for study tables."""
     monkeypatch.setattr(tables, 'RESULTS', tmp_path)
     return tmp_path
 
 
-def test_results_of_a_sweep_survive_a_table(folder):
+def test_sweep_table_restores_results(folder):
     results = [
         dict(result(seed=1, variant='1'), gradients=dict(head=[None, 1e-9])),
         dict(result(seed=2), metrics={'accuracy/top1': 80.0}),
@@ -33,7 +33,7 @@ def test_results_of_a_sweep_survive_a_table(folder):
         assert found == wanted
 
 
-def test_a_sweep_resumes_from_a_table(tmp_path, monkeypatch):
+def test_unpacked_table_equals_results(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     run_tool(monkeypatch, TOOL, 'baselines', tmp_path, '--unpack')
     stored = tables.read_sweep(ROOT / 'docs/results/baselines.csv')

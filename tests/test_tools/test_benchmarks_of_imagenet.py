@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""tools/test.py --benchmark, of one checkpoint and over seeds."""
+"""tools/test.py --benchmark, for one checkpoint and over seeds."""
 
 import json
 from statistics import mean, stdev
@@ -27,7 +27,7 @@ V2 = 'data/imagenetv2-matched-frequency-format-val'
 
 @pytest.fixture
 def test(tmp_path, monkeypatch):
-    """Tests checkpoints of a tiny model on a benchmark; the metrics."""
+    """Test tiny checkpoints on a benchmark; the metrics."""
     write_run(tmp_path)
     (tmp_path / 'imagenet.py').write_text(CONFIG)
     (tmp_path / 'data/imagenet/meta').mkdir(parents=True)
@@ -54,8 +54,8 @@ def test(tmp_path, monkeypatch):
     return test
 
 
-def test_mean_and_spread_over_seeds(test, tmp_path):
-    for seed, label in enumerate((3, 0)):  # all that each predicts
+def test_several_checkpoints_give_mean_and_standard_deviation(test, tmp_path):
+    for seed, label in enumerate((3, 0)):  # the only prediction of each model
         model = get_model('imagenet.py')
         torch.nn.init.zeros_(model.head.fc.weight)
         model.head.fc.bias.data[label] = 100.0
@@ -71,14 +71,3 @@ def test_mean_and_spread_over_seeds(test, tmp_path):
     both = test('0.pth', '1.pth')
     assert both['accuracy/top1'] == pytest.approx(mean(shares))
     assert both['accuracy/top1_std'] == pytest.approx(stdev(shares))
-
-
-def test_predictions_of_several_have_no_place(test, monkeypatch):
-    files = 'tiny.py', 'a.pth', 'b.pth', '--out', 'out.pkl'
-    with pytest.raises(SystemExit, match='--out-item metrics'):
-        run_tool(monkeypatch, ROOT / 'tools/test.py', *files)
-
-
-def test_a_config_of_other_images_is_refused(test):
-    with pytest.raises(SystemExit, match='CustomDataset'):
-        test('tiny.pth', config='tiny.py')

@@ -6,7 +6,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from PIL import Image
-from tiny_run import CLASSES, ROOT, exit_code, run_tool, write_run
+from tiny_run import CLASSES, ROOT, run_tool, write_run
 
 from mmclca.cli.commands import browse_dataset as command
 
@@ -42,8 +42,8 @@ def config(tmp_path):
 
 @pytest.fixture
 def browse(monkeypatch, tmp_path):
-    """Runs the tool in this process; gives the area of the first picture that
-    is red (or blue, where channels are swapped), height and width."""
+    """Run the tool; return height and width of the red area
+    in the first picture (blue if the channels are swapped)."""
 
     def browse(*words, colour=RED):
         out = tmp_path / 'out'
@@ -55,7 +55,7 @@ def browse(monkeypatch, tmp_path):
     return browse
 
 
-def test_modes_size_and_channel_order(config, browse):
+def test_mode_and_scale_determine_picture_size(config, browse):
     modes = ('original', 'transformed', 'concat', 'pipeline')
     areas = {mode: browse(config, '-m', mode) for mode in modes}
     height, width = areas['original']
@@ -69,34 +69,19 @@ def test_modes_size_and_channel_order(config, browse):
 
 
 @pytest.mark.parametrize('repeated', [False, True])
-def test_samples(config, repeated):
-    """Steps within the cache are shown; names of pictures and classes."""
+def test_recorded_steps_include_cached_ones(config, repeated):
+    """Also checks picture names and class labels."""
     init_default_scope('mmpretrain')
     settings = Config.fromfile(config).train_dataloader.dataset
     if repeated:
         settings = dict(type='RepeatDataset', times=2, dataset=settings)
-    dataset, images = command.with_recorded_steps(settings)
+    dataset, images = command.recording_dataset(settings)
     assert len(dataset) == 16 * (1 + repeated)
     assert dataset[0]['inputs'].shape == (3, 16, 16)
     shapes = [(name, image.shape[:2]) for name, image in images]
     steps = ('original', (20, 40)), ('Resize', (24, 24))
     assert shapes == [*steps, ('RandomCrop', (16, 16))]
     sample = dataset[9]['data_samples']
-    assert command.label_of(sample, CLASSES) == 'elm (2)'
-    assert command.label_of(sample, None) == '2'
-    assert command.file_of(sample, 9) == '00009_1.png'
-
-
-@pytest.mark.parametrize(
-    'words, says',
-    [
-        ('-o a -p val --cfg-options val_dataloader=None', 'val_dataloader'),
-        ('-o a --cfg-options train_dataloader.dataset.data_root=no', 'no'),
-        ('--not-show', '--output-dir FOLDER'),
-        ('-n 0', '--show-number: 0'),
-        ('-r 0', '--rescale-factor: 0'),
-    ],
-)
-def test_mistakes(config, monkeypatch, capsys, words, says):
-    code = exit_code(run_tool, monkeypatch, TOOL, config, *words.split())
-    assert code == 2 and says in capsys.readouterr().err
+    assert command.describe_labels(sample, CLASSES) == 'elm (2)'
+    assert command.describe_labels(sample, None) == '2'
+    assert command.picture_name(sample, 9) == '00009_1.png'

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""``make demo``: its figures, its pictures, and twice the same."""
+"""``make demo``: accuracy, picture, reproducibility."""
 
 import json
 import os
@@ -13,12 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
-# enough to tell the classes, in a third of the time
+# enough for accuracy above chance, in a third of the time
 FEWER_EPOCHS = ('train_cfg.max_epochs=8', 'param_scheduler.0.T_max=8')
 
 
 def demo(folder, *options):
-    """Run the demo on data and results of its own; returns what it said."""
+    """Run the demo with its own data folder; return its output."""
     done = subprocess.run(
         [sys.executable, 'tools/demo.py', '--work-dir', folder / 'run']
         + list(options),
@@ -32,7 +32,7 @@ def demo(folder, *options):
 
 
 @pytest.mark.first
-def test_model_beats_chance_by_far(tmp_path):
+def test_demo_model_is_above_chance(tmp_path):
     said = demo(tmp_path, '--cfg-options', *FEWER_EPOCHS)
     percent = re.search(r'top-1 ([\d.]+) % \(chance ([\d.]+) %\)', said)
     top1, chance = map(float, percent.groups())
@@ -52,14 +52,14 @@ def losses(folder, *options):
     return [line['loss'] for line in lines if 'loss' in line]
 
 
-def test_one_seed_gives_one_result_and_another_seed_another(tmp_path):
+def test_demo_depends_on_the_seed_only(tmp_path):
     first = losses(tmp_path, '--seed', '3')
     assert len(first) > 1
     assert losses(tmp_path, '--seed', '3') == first
     assert losses(tmp_path, '--seed', '4') != first
 
 
-def test_files_of_others_are_not_touched(tmp_path):
+def test_demo_refuses_folder_with_other_files(tmp_path):
     precious = tmp_path / 'run' / 'precious.txt'
     precious.parent.mkdir()
     precious.touch()

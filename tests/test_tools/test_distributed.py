@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Two processes on the CPU learn what one does with the same batches."""
+"""Two processes on the CPU equal one process with the same batches."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ from mmclca.models import SegmentedMAEViT
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
 
-# Runs in the processes; a loss is the mean over all of them.
+# a hook in each process; it stores the mean loss over all processes
 HOOK = """
 import json
 from pathlib import Path
@@ -39,15 +39,15 @@ class RecordLosses(Hook):
             path.write_text(json.dumps(record))
 """
 
-# Adam would blow up the rounding in gradients that are zero by nature, as
-# those of the keys' bias.
+# Adam amplifies rounding errors in gradients that are theoretically zero,
+# such as the gradient of the key bias
 CONFIG = """
 _base_ = 'tiny.py'
 optim_wrapper = dict(optimizer=dict(_delete_=True, type='SGD', lr=0.3))
 custom_imports = dict(imports=['record_losses'])
 custom_hooks = [dict(type='RecordLosses')]
 """
-# a frozen teacher, and a part of the student that trains
+# a frozen teacher and a partly frozen student
 TAUGHT = """
 model = dict(
     type='mmclca.TokenReductionClassifier',
@@ -62,7 +62,7 @@ model = dict(
 )
 custom_hooks += [dict(type='mmclca.TuningScopeHook', scope='attn')]
 """
-# with the same masks in any number of processes
+# equal masks for any number of processes
 PRETRAINED = """
 custom_imports = dict(imports=['record_losses', 'same_masks'])
 train_dataloader = dict(collate_fn=dict(type='default_collate'))
@@ -117,7 +117,7 @@ def free_port():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The tiny config and the hook, as the current folder."""
+    """Current folder with the tiny config and the hook."""
     write_run(tmp_path)
     (tmp_path / 'recorded.py').write_text(CONFIG)
     (tmp_path / 'record_losses.py').write_text(HOOK)
@@ -129,7 +129,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def launch(folder, name, processes, files, *options):
-    """Run a tool: one process is this one, more are its launcher's."""
+    """Run a tool in this process, or in several with the launcher."""
     if processes == 1:
         with pytest.MonkeyPatch.context() as patch:
             run_tool(patch, ROOT / f'tools/{name}.py', *files, *options)
@@ -144,7 +144,7 @@ def launch(folder, name, processes, files, *options):
 
 
 def train(folder, processes, batch_size):
-    """Losses of all iterations and the path of the final weights."""
+    """Return the losses of all iterations and the last checkpoint."""
     work = folder / f'work{processes}'
     batches = ('--cfg-options', f'train_dataloader.batch_size={batch_size}')
     options = ('--no-validate', '--work-dir', work, *batches)
@@ -155,7 +155,7 @@ def train(folder, processes, batch_size):
 
 
 def evaluate(folder, processes, checkpoint):
-    """Metrics of a checkpoint."""
+    """Return the metrics of a checkpoint."""
     out = folder / f'metrics{processes}.json'
     options = ('--out', out, '--out-item', 'metrics')
     launch(folder, 'test', processes, ['tiny.py', checkpoint], *options)
@@ -163,7 +163,7 @@ def evaluate(folder, processes, checkpoint):
 
 
 @pytest.mark.parametrize('taught', [False, True])
-def test_two_processes_give_the_losses_and_metrics_of_one(folder, taught):
+def test_two_processes_equal_one_in_losses_and_metrics(folder, taught):
     if taught:
         (folder / 'teacher.py').write_text(TEACHER)
         teacher = get_model(str(folder / 'teacher.py'))
@@ -176,7 +176,7 @@ def test_two_processes_give_the_losses_and_metrics_of_one(folder, taught):
 
 
 def learn_alike(folder):
-    """Check the losses and weights of both; the paths of the weights."""
+    """Compare losses and weights; return both checkpoints."""
     losses, checkpoint = train(folder, processes=1, batch_size=8)
     both_losses, both = train(folder, processes=2, batch_size=4)
     assert len(losses) == 4  # two epochs of 16 images
@@ -191,10 +191,12 @@ def learn_alike(folder):
     return checkpoint, both
 
 
-def test_pretraining_in_two_processes_is_that_of_one(folder, monkeypatch):
+def test_pretraining_in_two_processes_equals_one(folder, monkeypatch):
     (folder / 'recorded.py').write_text(CONFIG + PRETRAINED)
     (folder / 'same_masks.py').write_text(MASKS)
     draw = SegmentedMAEViT.draw_shuffle
-    monkeypatch.setattr(SegmentedMAEViT, 'draw_shuffle', draw)  # put back
+    monkeypatch.setattr(
+        SegmentedMAEViT, 'draw_shuffle', draw
+    )  # restored after the test
     learn_alike(folder)
     sys.modules.pop('same_masks', None)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A tiny model is exported, and used by the script that stands alone."""
+"""Export a tiny model, and use it in the standalone script."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ for name in ('torch', 'mmcv', 'mmengine', 'mmpretrain', 'mmclca', 'timm'):
 
 @pytest.fixture(scope='module')
 def exported(tmp_path_factory):
-    """A folder with images, tiny.py, tiny.pth and tiny.onnx; the model."""
+    """Folder with images, tiny.py, tiny.pth and tiny.onnx, and the model."""
     folder = tmp_path_factory.mktemp('export')
     config, checkpoint, model = write_model(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +45,7 @@ def exported(tmp_path_factory):
 
 @pytest.fixture
 def folder(exported, monkeypatch):
-    """The folder, as the current one."""
+    """The export folder as current folder."""
     monkeypatch.chdir(exported[0])
     return exported[0]
 
@@ -57,7 +57,7 @@ def export(monkeypatch):
 
 @pytest.fixture
 def infer(monkeypatch, capsys):
-    """Runs the script in this process; exit code and what it printed."""
+    """Run the script; exit code, output, error output."""
 
     def infer(*words):
         main = load_tool(monkeypatch, INFER, *words)['main']
@@ -90,7 +90,7 @@ def check_facts(facts):
 
 
 @torch.no_grad()
-def test_onnx_beside_the_checkpoint(exported):
+def test_onnx_file_equals_pytorch_and_stores_facts(exported):
     folder, model = exported
     session = onnxruntime.InferenceSession(folder / 'tiny.onnx')
     check_facts(session.get_modelmeta().custom_metadata_map)
@@ -101,7 +101,7 @@ def test_onnx_beside_the_checkpoint(exported):
 
 @torch.no_grad()
 @pytest.mark.slow
-def test_pt2_elsewhere(export, tmp_path):
+def test_pt2_file_equals_pytorch_and_stores_facts(export, tmp_path):
     config, checkpoint, model = write_model(tmp_path)
     out = tmp_path / 'new' / 'model.pt2'
     export(config, checkpoint, '--format', 'pt2', '--out', out)
@@ -114,7 +114,7 @@ def test_pt2_elsewhere(export, tmp_path):
 
 
 @pytest.mark.slow
-def test_int8_has_a_name_of_its_own(export, tmp_path, capsys):
+def test_int8_file_has_its_own_name(export, tmp_path, capsys):
     config, checkpoint, _ = write_model(tmp_path)
     export(config, checkpoint, '--int8', '--opset', 20)
     said = capsys.readouterr().out
@@ -123,27 +123,7 @@ def test_int8_has_a_name_of_its_own(export, tmp_path, capsys):
     check_facts(session.get_modelmeta().custom_metadata_map)
 
 
-@pytest.mark.parametrize(
-    'words, message',
-    [
-        ('--format pt2 --int8', '--int8 needs --format onnx'),
-        ('--opset 17', '--opset: 17'),
-        ('--out model.pt2', '.onnx'),
-        (
-            '--cfg-options test_dataloader.dataset.pipeline.1.keep_ratio=True',
-            'Resize(keep_ratio=True)',
-        ),
-    ],
-)
-def test_mistakes(words, message, export, tmp_path, capsys):
-    config, checkpoint, _ = write_model(tmp_path)
-    assert exit_code(export, config, checkpoint, *words.split()) == 2
-    assert message in capsys.readouterr().err
-    assert not checkpoint.with_suffix('.onnx').exists()
-
-
-def test_answers_are_those_of_pytorch(folder, tmp_path):
-    """Where there is no torch and nothing of OpenMMLab."""
+def test_infer_onnx_equals_inferencer_without_torch(folder, tmp_path):
     (tmp_path / 'sitecustomize.py').write_text(BLOCK)
     out = tmp_path / 'new/results.csv'
     words = 'tiny.onnx', 'data', '--csv', out, '--top', 9, '--threads', 1
@@ -170,9 +150,7 @@ def test_answers_are_those_of_pytorch(folder, tmp_path):
     assert first.startswith(f'{best[0]}  {best[6]} {float(best[7]):.1%}  ')
 
 
-def test_broken_images_are_named_and_the_others_classified(
-    folder, infer, tmp_path
-):
+def test_infer_onnx_skips_and_lists_broken_images(folder, infer, tmp_path):
     good = folder / 'data/oak/0.png'
     (tmp_path / 'a.png').write_bytes(b'')
     (tmp_path / 'b.JPG').write_text('no image')
@@ -192,7 +170,7 @@ def test_broken_images_are_named_and_the_others_classified(
 
 @pytest.fixture(scope='module')
 def others(exported):
-    """Files that it refuses, beside tiny.onnx."""
+    """Write damaged and foreign files next to tiny.onnx."""
     folder, _ = exported
     file = onnx.load(folder / 'tiny.onnx')
     for weight in file.graph.initializer:
@@ -217,7 +195,9 @@ def others(exported):
         ('tiny.onnx data --csv empty', '--csv empty: Is a directory'),
     ],
 )
-def test_mistakes_of_the_script(words, said, folder, others, infer):
+def test_infer_onnx_exits_with_one_line_if_argument_is_wrong(
+    words, said, folder, others, infer
+):
     code, out, err = infer(*words.split())
     assert (code, out) == (2, '') and said in err
 
@@ -268,7 +248,7 @@ NO_THRESHOLDS = [
 
 @pytest.fixture(scope='module')
 def small_onnx(tmp_path_factory):
-    """Write an ONNX file of four outputs with metadata; an image beside it."""
+    """Write an ONNX file with metadata, and an image."""
     folder = tmp_path_factory.mktemp('small')
     make = onnx.helper
     images = make.make_tensor_value_info('images', 1, ['batch', 3, 16, 16])
@@ -334,7 +314,7 @@ def test_infer_onnx_refuses_damaged_metadata(facts, small_onnx, infer):
 
 
 def words(step):
-    """The step as mmcv has it."""
+    """Return a preprocessing step as mmcv config."""
     if step['type'] == 'Resize':
         step = dict(step, scale=(step.pop('width'), step.pop('height')))
     elif step['type'] == 'CenterCrop':
@@ -362,7 +342,7 @@ RESIZE = dict(type='Resize', width=45, height=52)
     ids=str,
 )
 @pytest.mark.parametrize('shape', [(61, 83), (83, 60)], ids=str)
-def test_pixels_are_those_of_mmcv(step, shape, tmp_path):
+def test_infer_onnx_preprocessing_equals_mmcv(step, shape, tmp_path):
     noise = np.random.default_rng(0).integers(0, 255, (*shape, 3), np.uint8)
     path = tmp_path / 'leaf.jpg'
     Image.fromarray(noise).save(path)

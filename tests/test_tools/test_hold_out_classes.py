@@ -11,7 +11,7 @@ TOOL = ROOT / 'tools/dataset_converters/hold_out_classes.py'
 
 @pytest.fixture
 def hold_out(monkeypatch, tmp_path):
-    """Runs the tool on four classes; its exit status."""
+    """Run the tool on four classes; its exit code."""
     write_images(tmp_path / 'data', per_class=4)
     (tmp_path / 'data/classes.txt').write_text('\n'.join(CLASSES))
     lines = [
@@ -35,7 +35,7 @@ def pairs(file):
     return [line.split() for line in file.read_text().splitlines()]
 
 
-def test_each_image_in_one_list(hold_out, tmp_path):
+def test_held_out_classes_are_in_no_other_list(hold_out, tmp_path):
     out = tmp_path / 'lists'
     assert hold_out('--num', 1, '--seed', 3, '--out', out) == 0
     known = (out / 'classes.txt').read_text().split()
@@ -57,7 +57,7 @@ def test_each_image_in_one_list(hold_out, tmp_path):
     assert len({*files, *(str((out / path).resolve()) for path in seen)}) == 16
 
 
-def test_without_a_test_list(hold_out, tmp_path, monkeypatch):
+def test_hold_out_works_without_test_list(hold_out, tmp_path, monkeypatch):
     out = tmp_path / 'lists'
     data = tmp_path / 'data'
     (data / 'test.txt').rename(data / 'val.txt')
@@ -67,7 +67,7 @@ def test_without_a_test_list(hold_out, tmp_path, monkeypatch):
     assert not (out / 'test.txt').exists()
 
 
-def test_the_seed_draws(hold_out, tmp_path):
+def test_seed_determines_held_out_classes(hold_out, tmp_path):
     drawn = set()
     for seed in range(4):
         out = tmp_path / str(seed)
@@ -77,7 +77,9 @@ def test_the_seed_draws(hold_out, tmp_path):
     assert hold_out('--num', 2, '--seed', 0, '--out', tmp_path / '0') == 0
 
 
-def test_what_is_refused(hold_out, tmp_path, capsys):
+def test_hold_out_refuses_wrong_numbers_and_existing_lists(
+    hold_out, tmp_path, capsys
+):
     out = tmp_path / 'lists'
     assert hold_out('--num', 3, '--out', out) == 2
     assert '1 to 2' in capsys.readouterr().err

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Runs of tools/train.py that are killed while they write a checkpoint."""
+"""Kill tools/train.py while it writes a checkpoint."""
 
 import json
 import random
@@ -15,8 +15,8 @@ from tiny_run import ROOT, environment, write_run
 
 KILLS, EPOCHS = 6, 8
 
-# Checkpoints are written in small parts, and of one write the process kills
-# itself after some of them. The journal says which writes have begun.
+# Checkpoints are written in small blocks. The process kills itself in one
+# write after some blocks. The journal lists all started writes.
 PLUG_IN = """
 import builtins, io, json, os, signal
 from pathlib import Path
@@ -64,7 +64,7 @@ default_hooks = dict(checkpoint=dict(
 
 @pytest.fixture
 def train(tmp_path):
-    """Run tools/train.py until it ends, or is killed in a write."""
+    """Run tools/train.py until it ends or is killed."""
     write_run(tmp_path)
     (tmp_path / 'kill_in_a_write.py').write_text(PLUG_IN)
     (tmp_path / 'killed.py').write_text(CONFIG.replace('EPOCHS', str(EPOCHS)))
@@ -84,20 +84,20 @@ def train(tmp_path):
 
 
 def epoch_of(path):
-    """The epoch of a checkpoint, which must be whole."""
+    """Return the epoch of a complete checkpoint."""
     return torch.load(path, weights_only=False)['meta']['epoch']
 
 
 def epochs_on_disk(work_dir):
-    """The epoch that ``last_checkpoint`` names, and the newest one."""
+    """Return the epoch in ``last_checkpoint`` and the newest epoch."""
     last = epoch_of(Path((work_dir / 'last_checkpoint').read_text()))
     return last, max(map(epoch_of, work_dir.glob('epoch_*.pth')))
 
 
 @pytest.mark.slow
-def test_kills_while_a_checkpoint_is_written(train, tmp_path):
+def test_training_resumes_if_killed_while_writing(train, tmp_path):
     work_dir, draw = tmp_path / 'work_dirs/killed', random.Random(0)
-    moments = [(2, 0.5)]  # then there is one to lose
+    moments = [(2, 0.5)]  # a first checkpoint exists
     moments += [
         (draw.choice([1, 1, 2, 3]), draw.choice([0, draw.random(), 1]))
         for _ in range(KILLS - 1)
@@ -110,7 +110,7 @@ def test_kills_while_a_checkpoint_is_written(train, tmp_path):
             resumed += map(
                 int, re.findall(r'resumed epoch: (\d+)', run.stdout)
             )
-            assert resumed[-1] >= written  # nothing is lost
+            assert resumed[-1] >= written  # no epoch is lost
         journal = (tmp_path / 'journal.txt').read_text().splitlines()
         (tmp_path / 'journal.txt').unlink()
         whole = [int(re.search(r'epoch_(\d+)', x)[1]) for x in journal[:-1]]

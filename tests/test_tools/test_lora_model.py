@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A model with LoRA, as tools open it: the plain one that it comes to."""
+"""Tools open a LoRA model as its merged, plain model."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain import get_model
-from tiny_run import CLASSES, ROOT, run_tool, write_run
+from tiny_run import CLASSES, write_run
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.deployment.program import noise
@@ -21,7 +21,7 @@ LORA = dict(
 
 @pytest.fixture
 def lora(tmp_path, monkeypatch):
-    """The model; its checkpoint is lora.pth in the current folder."""
+    """LoRA model with checkpoint lora.pth in the current folder."""
     monkeypatch.chdir(tmp_path)
     config = Config.fromfile(write_run(tmp_path))
     config.model = dict(LORA, module=config.model.to_dict())
@@ -35,7 +35,7 @@ def lora(tmp_path, monkeypatch):
 
 
 @torch.no_grad()
-def test_opened_it_is_plain_and_answers_alike(lora):
+def test_lora_model_is_merged_when_opened(lora):
     x = noise(4, (32, 32))
     for given in (('lora.py', 'lora.pth'), (lora,), ('lora.pth',)):
         found = TokenReductionInferencer(*given, device='cpu').model
@@ -57,22 +57,11 @@ def test_stored_lora_is_refused_if_its_targets_are_slow(lora, target):
         TokenReductionInferencer('lora.pth')
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs a tool in this process; what it prints."""
-
-    def run(tool, *words):
-        run_tool(monkeypatch, ROOT / f'tools/{tool}.py', *words)
-        return capsys.readouterr().out
-
-    return run
-
-
 @pytest.mark.slow
-def test_tools_take_it(lora, run):
+def test_tools_accept_lora_model(lora, run):
     config = 'lora.py', 'lora.pth'
     image = 'data/elm/0.png'
-    run('predict', 'lora.pth', image, '--config', 'lora.py',
+    run('predict.py', 'lora.pth', image, '--config', 'lora.py',
         '--out', 'out.json', '--topk', '4')  # fmt: skip
     (result,) = json.loads(Path('out.json').read_text())
     pixels = torch.tensor(mmcv.imread(image)).permute(2, 0, 1).float()
@@ -80,14 +69,14 @@ def test_tools_take_it(lora, run):
         wanted = lora(pixels[None] / 127.5 - 1).softmax(1)[0].tolist()
     for one in result['classes']:
         assert one['score'] == pytest.approx(wanted[one['label']], abs=1e-5)
-    # it keeps only what has the logits of PyTorch
-    run('deployment/export', *config)
-    run('visualization/vis_agreement', *config, '--out', 'out.png')
+    # export compares the logits with PyTorch
+    run('deployment/export.py', *config)
+    run('visualization/vis_agreement.py', *config, '--out', 'out.png')
 
 
-def test_costs_are_those_of_the_plain_model(lora, run):
+def test_lora_model_costs_equal_plain_model(lora, run):
     lora_cost, cost = (
-        json.loads(run('analysis_tools/get_flops', name, '--json'))
+        json.loads(run('analysis_tools/get_flops.py', name, '--json').out)
         for name in ('lora.py', 'tiny.py')
     )
     assert lora_cost == cost and cost['parts']['FFN']

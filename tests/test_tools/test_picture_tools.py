@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a trained model: which words give the same, which another."""
+"""Pictures of a trained model: options with and without effect."""
 
 import re
 
@@ -26,7 +26,7 @@ TSNE = '--perplexity 3 --n-iter 250 --work-dir new'
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    """Config, checkpoints, images, and models that pool by attention."""
+    """Folder with configs, checkpoints, images, attention pooling models."""
     folder = tmp_path_factory.mktemp('pictures')
     cfg = Config.fromfile(write_run(folder))
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def tool(folder, monkeypatch):
-    """Runs a tool in this process."""
+    """Run a tool in the folder."""
     monkeypatch.chdir(folder)
 
     def tool(name, words):
@@ -61,7 +61,7 @@ def tool(folder, monkeypatch):
 
 @pytest.fixture
 def draw(tool, folder):
-    """Runs a tool; gives the picture."""
+    """Run a tool and return its picture."""
 
     def draw(name, words):
         if name == 'vis_tsne':
@@ -88,14 +88,16 @@ def draw(tool, folder):
         ('draw_reduction', RANDOM, f'{RANDOM} --seed 0', PART),
     ],
 )  # fmt: skip
-def test_what_decides_on_a_picture(draw, name, words, same, other):
+def test_picture_depends_on_model_and_options_only(
+    draw, name, words, same, other
+):
     picture = draw(name, words)
     assert picture.std() > 10
     assert np.array_equal(picture, draw(name, same))
     assert not np.array_equal(picture, draw(name, other))
 
 
-def test_cam_says_how_much_is_left(tool, monkeypatch):
+def test_cam_title_counts_kept_patches(tool, monkeypatch):
     seen = []
     monkeypatch.setattr(
         'mmclca.visualization.draw_heat_maps',
@@ -111,17 +113,17 @@ def test_cam_says_how_much_is_left(tool, monkeypatch):
     assert titles(0) == titles(1) == []
     (left,) = titles(-1)
     assert left in ('8 of 16 patches kept', '9 of 16 patches kept')
-    assert titles(0, 2) == [left]  # 9 unless a CLR token is kept
+    assert titles(0, 2) == [left]  # 9, or 8 if a CLR token is kept
 
 
 @pytest.mark.parametrize('words', [RANDOM, PART])
-def test_random_weights_are_said(draw, capsys, words):
+def test_warning_is_printed_if_weights_are_random(draw, capsys, words):
     draw('draw_reduction', words)
     assert ('weights are random' in capsys.readouterr().err) == (words != PART)
 
 
 @pytest.mark.slow
-def test_tsne(draw):
+def test_tsne_depends_on_weights_and_classes(draw):
     config = 'tiny.py --checkpoint 0.pth'
     picture = draw('vis_tsne', config)
     assert picture.std() > 5
@@ -172,7 +174,9 @@ def test_tsne(draw):
          'reduces no tokens'),
     ],
 )  # fmt: skip
-def test_mistakes_end_in_a_line(tool, capsys, name, words, message):
+def test_picture_command_exits_with_one_line_if_argument_is_wrong(
+    tool, capsys, name, words, message
+):
     out = '' if '--out' in words or name == 'vis_tsne' else '--out out.png'
     assert exit_code(tool, name, f'{out} {words}') == 2
     *_, line = capsys.readouterr().err.splitlines()
@@ -182,14 +186,14 @@ def test_mistakes_end_in_a_line(tool, capsys, name, words, message):
 @pytest.mark.parametrize(
     'kind', ['maps', 'attention', 'fourier', 'probe', 'reinit', 'pca']
 )
-def test_kinds_of_studies_of_layers(draw, folder, kind):
+def test_layer_study_draws_and_writes_numbers(draw, folder, kind):
     words = f'--kind {kind} --feature mean --num-images 16 --batch-size 8'
     assert draw('vis_cka', f'tiny.py 0.pth {words}').std() > 10
     rows = (folder / 'out.csv').read_text().splitlines()
     assert len(rows) >= 3 and all(len(row.split(',')) > 2 for row in rows)
 
 
-def test_layers_of_pretrained_weights(draw, folder):
+def test_layer_study_accepts_weights_without_head(draw, folder):
     stored = torch.load(folder / '0.pth', weights_only=False)
     names = [n for n in stored['state_dict'] if n.startswith('backbone.')]
     kept = {name: stored['state_dict'][name] for name in names}
@@ -199,12 +203,14 @@ def test_layers_of_pretrained_weights(draw, folder):
 
 
 @pytest.mark.parametrize('head', ['mmclca.DistilledHead', 'LinearClsHead'])
-def test_layers_of_other_models(draw, folder, head):
+def test_layer_study_accepts_other_heads_and_backbones(draw, folder, head):
     cfg = Config.fromfile(folder / 'tiny.py')
     backbone = dict(cfg.model.backbone, reducer=None, cache=None, reduce_at=())
     backbone['dist_token'] = head != 'LinearClsHead'
     cfg.model.backbone = backbone
-    if head == 'LinearClsHead':  # mmpretrain's own, with the norm of averages
+    if (
+        head == 'LinearClsHead'
+    ):  # mmpretrain's ViT with a norm after average pooling
         plain = {k: backbone[k] for k in ('arch', 'img_size', 'patch_size')}
         plain.update(out_type='avg_featmap', final_norm=False)
         cfg.model.type = 'ImageClassifier'

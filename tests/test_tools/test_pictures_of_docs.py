@@ -32,7 +32,7 @@ def files_of(tool):
 
 
 def stored():
-    """Paths to the pictures in docs, without those of a built site."""
+    """Paths to the pictures in docs, without a built site."""
     found = (ROOT / 'docs').rglob('*.png')
     return {path for path in found if '_build' not in path.parts}
 
@@ -50,13 +50,7 @@ def test_every_picture_is_on_a_page(tool):
     assert files_of(tool) <= shown
 
 
-def test_pictures_are_small():
-    sizes = [path.stat().st_size for path in stored()]
-    assert max(sizes) < 200_000
-    assert sum(sizes) < 1_800_000
-
-
-def test_the_hero_shows_the_table_of_the_readme(tool):
+def test_hero_picture_equals_readme_table(tool):
     import results
 
     rows = README.replace('**', '').splitlines()
@@ -65,7 +59,7 @@ def test_the_hero_shows_the_table_of_the_readme(tool):
         assert any(cells in row for row in rows), label
 
 
-def test_a_figure_is_written_with_a_palette(tool, monkeypatch, tmp_path):
+def test_saved_figure_has_a_palette(tool, monkeypatch, tmp_path):
     import files
     import layers
 
@@ -74,3 +68,9 @@ def test_a_figure_is_written_with_a_palette(tool, monkeypatch, tmp_path):
     with Image.open(tmp_path / 'resmlp.png') as image:
         assert image.mode == 'P'
     assert size < 60_000
+
+
+def test_pictures_are_small():
+    sizes = [path.stat().st_size for path in stored()]
+    assert max(sizes) < 200_000
+    assert sum(sizes) < 1_800_000

@@ -1,22 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, exit_code, run_tool
+from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-
-TOOL = ROOT / 'tools/predict.py'
 
 
 @pytest.fixture
 def model(tmp_path):
-    """Its data, config and checkpoints are in the folder of the test."""
+    """Tiny model; data, config and checkpoints are in ``tmp_path``."""
     return write_tiny(tmp_path)
 
 
@@ -26,17 +25,14 @@ def checkpoint(tmp_path, model):
 
 
 @pytest.fixture
-def predict(monkeypatch, capsys):
-    """Runs the tool in this process; what it prints on stdout, stderr."""
-
-    def predict(*arguments):
-        run_tool(monkeypatch, TOOL, *arguments)
-        return capsys.readouterr()
-
-    return predict
+def predict(run):
+    """Run the tool and return both output streams."""
+    return partial(run, 'predict.py')
 
 
-def test_folder_in_batches(checkpoint, predict, tmp_path):
+def test_batches_give_the_scores_of_the_inferencer(
+    checkpoint, predict, tmp_path
+):
     out, data = tmp_path / 'new' / 'results.json', tmp_path / 'data'
     words = '--batch-size', 3, '--topk', 2, '--out', out
     lines = predict(checkpoint, data, *words).out.splitlines()
@@ -54,7 +50,7 @@ def test_folder_in_batches(checkpoint, predict, tmp_path):
         assert line.startswith(said)
 
 
-def test_tokens_and_maps_beside_the_classes(checkpoint, predict, tmp_path):
+def test_tokens_option_adds_counts_and_maps(checkpoint, predict, tmp_path):
     out, image = tmp_path / 'results.json', tmp_path / 'data/oak/0.png'
     predict(checkpoint, image, '--tokens', '--out', out)
     (entry,) = json.loads(out.read_text())
@@ -69,7 +65,7 @@ def test_tokens_and_maps_beside_the_classes(checkpoint, predict, tmp_path):
     assert row[header.index('tokens')] == '18 10 12'
 
 
-def test_config_in_the_checkpoint_and_another_one(
+def test_stored_config_is_default_and_accepts_options(
     checkpoint, model, predict, tmp_path
 ):
     image = tmp_path / 'data/oak/0.png'
@@ -111,9 +107,7 @@ def test_unreadable_images_are_skipped_and_reported(
     assert len([*(tmp_path / 'p').rglob('*.png')]) == 14
 
 
-def test_pictures_in_folders_as_those_of_the_images(
-    checkpoint, predict, tmp_path
-):
+def test_pictures_mirror_the_image_folders(checkpoint, predict, tmp_path):
     data, pictures = tmp_path / 'data', tmp_path / 'new/pictures'
     predict(checkpoint, data, '--pictures', pictures)
     images = sorted(
@@ -129,7 +123,7 @@ def test_pictures_in_folders_as_those_of_the_images(
         predict(checkpoint, data, '--pictures', pictures, *option)
 
 
-def test_tokens_of_a_plain_vit(predict, tmp_path):
+def test_tokens_option_accepts_plain_vit(predict, tmp_path):
     arch = dict(embed_dims=24, num_layers=3, num_heads=2)
     arch['feedforward_channels'] = 48
     plain = dict(type='VisionTransformer', img_size=32, patch_size=8)
@@ -139,28 +133,3 @@ def test_tokens_of_a_plain_vit(predict, tmp_path):
     predict(tmp_path / 'tiny.pth', image, '--tokens', '--out', out)
     first = json.loads(out.read_text())[0]
     assert first['tokens'] == [17] * 3 and first['kept'] == []
-
-
-@pytest.mark.parametrize(
-    'words, message',
-    [
-        ('best.pth leaf.png --out x.txt', 'ending in .csv or .json'),
-        ('best.pth leaf.png --topk 0', '--topk: 0: expected at least 1'),
-        ('best.pth leaf.png --tokens', '--tokens needs --out'),
-        (
-            'run/best_1.pth run/best_9.pth new_leaves',
-            'run/best_1.pth run/best_9.pth',
-        ),
-        (
-            'run/tiny.py best.pth leaves/ more/',
-            ': predict.py best.pth leaves/ more/ --config run/tiny.py',
-        ),
-        ('leaves/ best.pth', 'predict.py best.pth leaves/'),
-        ('tiny.pth empty', 'empty: no image found'),
-    ],
-)
-def test_mistakes(words, message, checkpoint, predict, monkeypatch, capsys):
-    monkeypatch.chdir(checkpoint.parent)
-    Path('empty').mkdir()
-    assert exit_code(predict, *words.split()) == 2
-    assert message in ' '.join(capsys.readouterr().err.split())

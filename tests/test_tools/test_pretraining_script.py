@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The script from images without labels to a classifier in one file."""
+"""Demo script from unlabeled images to an exported classifier."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tiny_run import ROOT, environment
 pytestmark = pytest.mark.slow
 
 
-def test_from_images_without_labels_to_a_classifier(tmp_path):
+def test_pretraining_script_writes_a_classifier(tmp_path):
     done = subprocess.run(
         ['bash', 'demo/pretraining.sh', str(tmp_path), '1', '4'],
         cwd=ROOT,

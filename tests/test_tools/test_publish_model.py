@@ -21,13 +21,13 @@ TOOL = ROOT / 'tools/model_converters/publish_model.py'
 
 @pytest.fixture
 def run(trained):
-    """Folder of a training with a moving average."""
+    """Work dir of a training run with EMA."""
     return trained / 'work_dirs' / 'tiny'
 
 
 @pytest.fixture
 def publish(monkeypatch, tmp_path):
-    """Runs the tool in this process; gives the files by ending."""
+    """Run the tool; return files by suffix."""
 
     def publish(in_file, name='leaf', *words):
         out = tmp_path / 'out'
@@ -40,7 +40,7 @@ def publish(monkeypatch, tmp_path):
 
 @pytest.fixture
 def tiny(tmp_path):
-    """A checkpoint without optimizer and average; tiny.py lies beside it."""
+    """Checkpoint without optimizer state and EMA, next to tiny.py."""
     write_tiny(tmp_path)
     return tmp_path / 'tiny.pth'
 
@@ -51,7 +51,7 @@ def logits(model):
         return model.eval()(torch.randn(2, 3, 32, 32))
 
 
-def test_names_sizes_and_contents(run, publish, capsys):
+def test_published_files_have_hash_config_and_classes(run, publish, capsys):
     files = publish(run / 'epoch_2.pth')
     assert sorted(files) == ['.pth', '.safetensors']
     said = capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_names_sizes_and_contents(run, publish, capsys):
         assert stored['model'] == whole['model']
 
 
-def test_moving_average_is_taken(run, publish, capsys):
+def test_ema_weights_are_published_by_default(run, publish, capsys):
     checkpoint = torch.load(run / 'epoch_2.pth', weights_only=False)
     average = checkpoint['state_dict']['head.fc.weight']
     trained = checkpoint['ema_state_dict']['module.head.fc.weight']
@@ -86,7 +86,7 @@ def test_moving_average_is_taken(run, publish, capsys):
         assert torch.equal(weights['head.fc.weight'], wanted)
 
 
-def test_models_load_both(run, publish, tmp_path):
+def test_published_files_give_the_same_logits(run, publish, tmp_path):
     config = Config.fromfile(write_run(tmp_path))
     config.work_dir = str(tmp_path / 'work')
     wanted = logits(get_model(config, pretrained=str(run / 'epoch_2.pth')))
@@ -100,7 +100,9 @@ def test_models_load_both(run, publish, tmp_path):
         assert torch.equal(logits(runner.model), wanted)
 
 
-def test_foreign_weights(tiny, tmp_path, publish, capsys):
+def test_config_and_classes_are_added_to_bare_weights(
+    tiny, tmp_path, publish, capsys
+):
     weights = torch.load(tiny)['state_dict']
     torch.save(dict(weights), tmp_path / 'bare.pth')
     bare = publish(tmp_path / 'bare.pth', 'bare.pth')['.pth']
@@ -119,13 +121,13 @@ def test_foreign_weights(tiny, tmp_path, publish, capsys):
     assert '--config' not in capsys.readouterr().err
 
 
-def test_views_do_not_bring_their_whole_storage():
+def test_own_weights_copies_views():
     whole = torch.arange(10_000.0)
     weights = own_weights(dict(state_dict=dict(a=whole[:2])))
     assert weights['a'].untyped_storage().nbytes() == 8
 
 
-def test_wrong_files(tiny, publish):
+def test_existing_file_is_not_replaced(tiny, publish):
     for words in (('gone/leaf',), ('leaf', '--config', 'gone.py')):
         with pytest.raises(SystemExit, match='gone'):
             publish(tiny, *words)

@@ -1,21 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+from functools import partial
 
 import pytest
 import torch
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, end_of, exit_code, run_tool, write_images
+from tiny_run import CLASSES, write_images
 
 from mmclca.apis import output
 from mmclca.visualization import figures
 
-TOOL = ROOT / 'tools/retrieval.py'
-
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    """Training images in data, new ones in new, and tiny.pth."""
+    """Folder with tiny.pth, training images data and new images new."""
     folder = tmp_path_factory.mktemp('tiny')
     torch.manual_seed(0)
     write_tiny(folder)
@@ -24,16 +23,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def retrieve(monkeypatch, capsys, folder):
-    """Runs the tool on tiny.pth; what it prints on stdout and stderr."""
-
-    def retrieve(*arguments):
-        run_tool(
-            monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu', *arguments
-        )
-        return capsys.readouterr()
-
-    return retrieve
+def retrieve(run, folder):
+    """Run the tool on tiny.pth and return both output streams."""
+    return partial(run, 'retrieval.py', folder / 'tiny.pth', '--device=cpu')
 
 
 def written(path):
@@ -44,7 +36,9 @@ def written(path):
 def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
     retrieve('--gallery', folder / 'data', '--out', tmp_path / 'a.json')
     config = '--config', folder / 'tiny.py'
-    retrieve('--out', tmp_path / 'b.json', *config)  # both splits are data
+    retrieve(
+        '--out', tmp_path / 'b.json', *config
+    )  # both splits use the folder data
     ours, theirs = (written(tmp_path / f'{n}.json')[1] for n in 'ab')
     assert ours == theirs
     for split in ('train', 'test'):
@@ -56,7 +50,7 @@ def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
         assert ('/new/' in found) == (split == 'train')
 
 
-def test_photographs_without_a_class(retrieve, folder, tmp_path):
+def test_queries_may_lack_a_class(retrieve, folder, tmp_path):
     out = tmp_path / 'r.csv'
     printed = retrieve(
         *('--gallery', folder / 'data', '--queries', folder / 'new/oak'),
@@ -72,7 +66,7 @@ def test_photographs_without_a_class(retrieve, folder, tmp_path):
     assert 'mAP' not in printed.out
 
 
-def test_index_is_used_again(retrieve, folder, tmp_path):
+def test_index_gives_the_same_neighbors(retrieve, folder, tmp_path):
     index = tmp_path / 'g.safetensors'
     query = '--queries', folder / 'new', '--out'
     retrieve(
@@ -86,9 +80,7 @@ def test_index_is_used_again(retrieve, folder, tmp_path):
         retrieve('--index', index, *option)
 
 
-def test_sheet_of_photographs_without_a_class(
-    retrieve, folder, tmp_path, monkeypatch
-):
+def test_sheet_shows_votes_and_frames(retrieve, folder, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
         output, 'contact_sheet', lambda groups, out: drawn.append(groups)
@@ -117,39 +109,7 @@ def test_sheet_of_photographs_without_a_class(
     assert [cell.frame for cell in cells] == [None, *colours]
 
 
-@pytest.mark.parametrize(
-    'arguments, message',
-    [
-        (['--gallery', '.'], 'has no image'),
-        (['--gallery', 'gone'], 'gone does not exist'),
-        (['--index', 'gone'], 'gallery gone'),
-        (['--sheet', 's.doc'], 's.doc'),
-        (['--topk', '0'], '--topk: 0'),
-        (['--sheet-queries', '0'], '--sheet-queries: 0'),
-        (['--out', 'r.txt'], '.csv or .json'),
-        (['--save-index', 'g.pth'], '.safetensors'),
-        (['--index', 'a', '--gallery', 'b'], '--index excludes'),
-    ],
-)
-def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert exit_code(retrieve, *arguments) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
-    drawn = []
-    monkeypatch.setattr(output, 'photograph', lambda path, **_: path)
-    monkeypatch.setattr(
-        output, 'contact_sheet', lambda groups, out: drawn.extend(groups)
-    )
-    entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
-    output.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
-    found = [int(name.split()[1]) for name in drawn]
-    assert found == [0, 1, 3, 5, 7, 9, 11, 13]
-
-
-def test_levels_of_a_table(retrieve, folder, tmp_path):
+def test_coarse_table_adds_metrics_per_level(retrieve, folder, tmp_path):
     table = tmp_path / 'levels.csv'
     rows = [f'{name},{name[0] in "ae"},all' for name in CLASSES]
     table.write_text('\n'.join(['class,vowel,tree', *rows]))
@@ -159,7 +119,13 @@ def test_levels_of_a_table(retrieve, folder, tmp_path):
     assert 'vowel mAP ' in printed and 'tree knn_top1 100.00%' in printed
 
 
-def test_a_ranking_without_levels(folder, monkeypatch, capsys):
-    words = str(folder / 'tiny.pth'), '--ranking', 'conditional'
-    assert end_of(monkeypatch, TOOL, *words) == 2
-    assert 'conditional needs --coarse TABLE' in capsys.readouterr().err
+def test_sheet_shows_evenly_spaced_queries(monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(output, 'photograph', lambda path, **_: path)
+    monkeypatch.setattr(
+        output, 'contact_sheet', lambda groups, out: drawn.extend(groups)
+    )
+    entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
+    output.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
+    found = [int(name.split()[1]) for name in drawn]
+    assert found == [0, 1, 3, 5, 7, 9, 11, 13]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The tool: which models, what it writes, what it refuses."""
+"""tools/benchmark/throughput.py: models, output files."""
 
 import json
 from functools import partial
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 from mmcv import imread
-from tiny_run import CONFIG, ROOT, exit_code, load_tool
+from tiny_run import CONFIG, ROOT, load_tool
 
 from mmclca.benchmark import comparison as results
 from mmclca.benchmark.candidates import REDUCERS
@@ -19,7 +19,7 @@ QUICK = ('--arch', 'deit-tiny', '--img-size', 32, '--batch', 2, '--rounds', 2)
 
 @pytest.fixture
 def tool(monkeypatch):
-    """The functions of the tool, with its command line as given."""
+    """Load the tool with command-line arguments."""
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
 
     return partial(load_tool, monkeypatch, TOOL)
@@ -27,7 +27,7 @@ def tool(monkeypatch):
 
 @pytest.fixture
 def plan_of(tool, monkeypatch):
-    """The models that would be measured beside each baseline."""
+    """Return the models to time, per baseline."""
 
     def plan_of(*options):
         plans = []
@@ -43,14 +43,14 @@ def plan_of(tool, monkeypatch):
 
 @pytest.fixture
 def config(tmp_path):
-    """A config file of a tiny model."""
+    """Config file for a tiny model."""
     path = tmp_path / 'mine.py'
     path.write_text(CONFIG)
     return path
 
 
 def table(text):
-    """Cells of the first table of a page, title line first."""
+    """Return the cells in the first table of a page, titles first."""
     lines = text.split('\n\n')
     (first, *_) = [part for part in lines if part.startswith('|')]
     rows = [line.strip('| ').split(' | ') for line in first.splitlines()]
@@ -59,7 +59,7 @@ def table(text):
 
 
 @pytest.mark.slow
-def test_growth_with_the_image_size(tool, tmp_path, capsys):
+def test_image_sizes_give_exponents(tool, tmp_path, capsys):
     prefix = tmp_path / 'growth'
     chosen = ('--img-size', 32, 64, '--methods', 'EViT', '--keep-rates', 0.5)
     options = ('--clca', 'no', '--warm-up', 0, '--rounds', 1)
@@ -76,7 +76,9 @@ def test_growth_with_the_image_size(tool, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.first
-def test_onnx_runtime_beside_pytorch(tool, config, tmp_path):
+def test_onnx_backend_measures_pytorch_and_onnx_runtime(
+    tool, config, tmp_path
+):
     pytest.importorskip('onnxruntime')
     prefix = tmp_path / 'onnx'
     options = ('--backend', 'onnx', '--batch', 2, '--rounds', 2)
@@ -88,8 +90,9 @@ def test_onnx_runtime_beside_pytorch(tool, config, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
-    """The methods are put into the baseline."""
+def test_methods_are_applied_to_the_baseline_for_each_batch_size(
+    tool, config, tmp_path, capsys
+):
     prefix = tmp_path / 'page'
     chosen = ('--methods', 'none', 'EViT', '--keep-rates', 0.5, '--clca', 'no')
     options = ('--batch', 1, 2, 2, '--rounds', 1)
@@ -108,7 +111,7 @@ def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
     assert content['batches'] == [1, 2]
 
 
-def test_branches_a_second_time_joined(plan_of, config, tmp_path):
+def test_fuse_adds_a_fused_model(plan_of, config, tmp_path):
     both = tmp_path / 'both.py'
     both.write_text(CONFIG.replace('img_size=32', 'branches=2, img_size=32'))
     plan = plan_of('--baseline', config, '--configs', both, '--fuse')
@@ -119,7 +122,7 @@ def test_branches_a_second_time_joined(plan_of, config, tmp_path):
     assert not any('branches' in name for name in names)
 
 
-def test_training_steps(tool, config, capsys):
+def test_train_measures_training_steps(tool, config, capsys):
     options = ('--train', '--no-memory', '--clca', 'yes', '--amp', 'bf16')
     chosen = ('--methods', 'DynamicViT', '--keep-rates', 0.5, '--rounds', 1)
     tool('--baseline', config, '--batch', 2, *options, *chosen)['main']()
@@ -128,7 +131,7 @@ def test_training_steps(tool, config, capsys):
     assert [row[1] for row in table(out)[1:]] == ['TopK', 'DynamicViT']
 
 
-def test_defaults(plan_of, config):
+def test_plan_follows_the_default_options(plan_of, config):
     plan = plan_of('--img-size', '224', '448', '--clca', 'yes')
     sizes = [(one.size.name, one.size.pixels) for one in plan]
     assert sizes == [('deit-small', '224'), ('deit-small', '448')]
@@ -150,8 +153,9 @@ def test_defaults(plan_of, config):
     'more, measured',
     [((), None), (['--train'], True), (['--train', '--compile'], False)],
 )
-def test_memory_where_it_costs_no_more(more, measured, tool, monkeypatch):
-    """On the CPU the compiler's own would be counted."""
+def test_memory_is_measured_by_default_if_training_eager(
+    more, measured, tool, monkeypatch
+):
     given = []
     monkeypatch.setattr(
         'mmclca.benchmark.compare', lambda *args: given.extend(args) or ()
@@ -162,7 +166,7 @@ def test_memory_where_it_costs_no_more(more, measured, tool, monkeypatch):
 
 @pytest.fixture
 def greedy(monkeypatch):
-    """The method ATS runs out of memory."""
+    """Let the method ATS run out of memory."""
     step_of = results.step_of
 
     def out_of_memory():
@@ -175,7 +179,7 @@ def greedy(monkeypatch):
     monkeypatch.setattr(results, 'step_of', step)
 
 
-def test_a_model_out_of_memory_is_named(
+def test_model_is_listed_if_out_of_memory(
     tool, greedy, config, tmp_path, capsys
 ):
     prefix = tmp_path / 'page'
@@ -190,8 +194,10 @@ def test_a_model_out_of_memory_is_named(
     assert 'reducers' not in text and 'throughput.py --baseline' in text
 
 
-def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
-    """The second group of models ends the program."""
+def test_finished_measurements_are_kept_if_interrupted(
+    tool, config, monkeypatch, tmp_path
+):
+    """The second group of models raises KeyboardInterrupt."""
     interleaved_seconds, calls = results.interleaved_seconds, []
 
     def interrupted(*arguments):
@@ -215,62 +221,12 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
     assert imread(str(prefix.with_suffix('.png'))).std() > 5
 
 
-@pytest.mark.parametrize(
-    'options, message',
-    [
-        ('--img-size 100', '--img-size 100'),
-        ('--batch 0', 'argument --batch: 0'),
-        ('--keep-rates 0.5 2', 'argument --keep-rates: 2'),
-        ('--methods Topk', "--methods: no 'Topk' (do you mean TopK?)"),
-        ('--arch b16', "--arch: no 'b16'"),
-        ('--compile fast', "invalid choice: 'fast'"),
-        ('--device nowhere', '--device: nowhere'),
-        ('--out /proc/x/y', '--out: /proc/x/y.md: '),
-        ('--configs none.py', 'error: none.py: '),
-        ('--configs mine.py mine.py', 'mine TopK 0.5 + CLC'),
-        ('--train --batch 1', '--train --batch 1'),
-        ('--train --fuse', '--fuse excludes --train'),
-        ('--compile --memory', '--memory: on a CPU'),
-        ('--backend onnx --amp bf16 --train', 'omit --amp and --train'),
-        ('--baseline none.py --arch base', '--arch excludes --baseline'),
-    ],
-)
-def test_refused_before_anything_is_measured(
-    tool, options, message, config, monkeypatch, capsys
-):
-    monkeypatch.chdir(config.parent)
-    assert exit_code(tool(*options.split())['main']) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    'content, message',
-    [
-        ('x = 1', 'model.backbone'),
-        ("model = dict(type='ImageClassifier')", 'model.backbone'),
-        ('model = dict(', 'was never closed'),
-        (f"{CONFIG}\nmodel['teacher'] = dict(config='x')", 'model.teacher'),
-        (
-            f"{CONFIG}\nmodel['backbone']['reducer']['type'] = 'mmclca.No'",
-            'mmclca.No',
-        ),
-    ],
-)
-def test_configs_that_cannot_be_measured(
-    tool, config, content, message, capsys
-):
-    config.write_text(content)
-    assert exit_code(tool('--configs', config, '--train')['main']) == 2
-    said = capsys.readouterr().err
-    assert f'error: {config}: ' in said and message in said
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(
     not torch.cuda.is_available(), reason='a CUDA device is missing'
 )
 @pytest.mark.parametrize('more', [(), ('--train',), ('--compile',)])
-def test_on_a_gpu(tool, capsys, more):
+def test_reduction_saves_memory_on_gpu(tool, capsys, more):
     chosen = ('--methods', 'TopK', '--keep-rates', 0.25, '--clca', 'yes')
     options = ('--device', 'cuda', '--amp', 'bf16', '--memory', *more)
     tool(*options, *chosen, '--batch', 64)['main']()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ultra_fgvc.py says and does; test_ultra_fgvc.py has the forms."""
+"""tools/dataset_converters/ultra_fgvc.py: check, import, download."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,8 +31,7 @@ def names(root, split):
     return [item['img_path'].rsplit('/', 1)[1] for item in items]
 
 
-def test_check_decodes(tmp_path, capsys):
-    """Damage within a file that begins and ends as it must."""
+def test_check_refuses_image_if_damaged_inside(tmp_path, capsys):
     trees.write('released', tmp_path / 'COTTON', 'cotton80', LEAVES)
     assert run('check', tmp_path) == 0
     out = capsys.readouterr().out
@@ -49,8 +48,7 @@ def test_check_decodes(tmp_path, capsys):
         assert '/4_2_test.png: ' in capsys.readouterr().err
 
 
-def test_import_gives_names_where_there_are_none(tmp_path, capsys):
-    """The mirror keeps no names; an image of any format gets its ending."""
+def test_import_generates_missing_names(tmp_path, capsys):
     jpg = BytesIO()
     Image.new('RGB', (4, 4)).save(jpg, 'JPEG')
     images = [trees.png()] * 479 + [jpg.getvalue()]
@@ -63,7 +61,7 @@ def test_import_gives_names_where_there_are_none(tmp_path, capsys):
     assert names(tmp_path, 'test')[-1] == '80_3_test.jpg'
 
 
-def test_names_that_are_given_do_not_collide(tmp_path):
+def test_import_keeps_names_apart(tmp_path):
     folder = tmp_path / 'Cotton80' / 'train' / '1'
     folder.mkdir(parents=True)
     values = {'1_2_train.png': 1, 'leaf.png': 2, 'other.png': 3}
@@ -77,7 +75,7 @@ def test_names_that_are_given_do_not_collide(tmp_path):
     }
 
 
-def test_an_import_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
+def test_import_leaves_no_files_if_disk_is_full(tmp_path, monkeypatch, capsys):
     trees.write('csv', tmp_path, 'cotton80', LEAVES)
     before = {*tmp_path.iterdir()}
     read, calls = importing.read_bytes, []
@@ -96,7 +94,7 @@ def test_an_import_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    """Sets without an image, a split or most classes; bad, and nothing."""
+    """Datasets without an image, a split or classes; damaged and empty."""
     folder = tmp_path_factory.mktemp('mistakes')
     for name, part in dict(
         counts=[x for x in LEAVES if x.name != '9_6_test.png'],
@@ -123,7 +121,9 @@ def folder(tmp_path_factory):
         ('import part --to nothing', 'nothing already exists'),
     ],
 )
-def test_mistakes(folder, monkeypatch, capsys, words, said):
+def test_tool_exits_with_one_line_if_dataset_is_wrong(
+    folder, monkeypatch, capsys, words, said
+):
     monkeypatch.chdir(folder)
     assert run(*words.split()) == 2
     assert said in ' '.join(capsys.readouterr().err.split())
@@ -134,7 +134,7 @@ def test_mistakes(folder, monkeypatch, capsys, words, said):
 
 
 class HubHandler(BaseHTTPRequestHandler):
-    """As much of the hub as a download needs."""
+    """Minimal Hugging Face hub for downloads."""
 
     files = {
         f'datasets/ufgvc/{file}': file.encode()
@@ -163,7 +163,7 @@ class HubHandler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def fetch(monkeypatch, tmp_path):
-    """Download from a hub on this machine; gives exit code and files."""
+    """Download from a local hub; exit code and files."""
     server = ThreadingHTTPServer(('127.0.0.1', 0), HubHandler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -196,7 +196,9 @@ def test_download(fetch, capsys, tmp_path):
     assert code == 0 and len(files) == 9
 
 
-def test_download_that_fails(fetch, monkeypatch, capsys):
+def test_download_fails_if_file_is_unknown_or_missing(
+    fetch, monkeypatch, capsys
+):
     assert fetch('Cotton') == (2, {})
     assert "'Cotton'" in capsys.readouterr().err
     monkeypatch.setitem(HubHandler.files, f'datasets/ufgvc/{FILE}', None)
@@ -204,7 +206,7 @@ def test_download_that_fails(fetch, monkeypatch, capsys):
     assert 'cannot download' in capsys.readouterr().err
 
 
-@pytest.mark.slow  # the hub's client tries again
+@pytest.mark.slow  # the hub's client retries
 def test_download_fails_if_no_server_answers(fetch, monkeypatch, capsys):
     monkeypatch.setenv('HF_ENDPOINT', 'http://127.0.0.1:9')
     assert fetch('soygene') == (2, {})

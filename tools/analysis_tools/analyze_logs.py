@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Analyze a training log with the tool of MMPretrain: ``python
+"""Analyze a training log with MMPretrain's tool: ``python
 tools/analysis_tools/analyze_logs.py plot_curve|cal_train_time LOGS``."""
 
 from mmclca import cli

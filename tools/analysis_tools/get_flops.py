@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count GMACs, parameters and tokens of a model."""
+"""Count GMACs, parameters and tokens."""
 
 from mmclca.cli import run_command
 

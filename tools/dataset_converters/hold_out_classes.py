@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Hold out classes of a dataset as unknown classes."""
+"""Hold out classes as unknown classes."""
 
 from mmclca.cli import run_command
 

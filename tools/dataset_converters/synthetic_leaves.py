@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Generate a dataset of synthetic leaves."""
+"""Generate a synthetic leaf dataset."""
 
 from mmclca.cli import run_command
 

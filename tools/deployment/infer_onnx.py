@@ -28,8 +28,8 @@ SUFFIXES = (
 FORMATS = ('JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM')
 MAX_PIXELS = Image.MAX_IMAGE_PIXELS = 200_000_000
 MAX_DECODED = 3 * MAX_PIXELS  # bytes
-DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')  # modes of 16 bits
-SIGNS = ('=', '+', '-', '@', '\t', '\r')  # of formulas in spreadsheets
+DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')  # 16-bit modes
+SIGNS = ('=', '+', '-', '@', '\t', '\r')  # formula prefixes in spreadsheets
 CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
@@ -37,7 +37,7 @@ ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
 SCORES = ('max_softmax', 'energy', 'nearest')
 NEEDED = ('preparation', 'classes')
 BACKENDS = ('cv2', 'pillow')
-LARGEST = 10_000  # pixels a side of what an image is resized to
+LARGEST = 10_000  # maximum side after resizing, in pixels
 PILLOW = Image.Resampling
 OPENCV = dict(
     nearest=cv2.INTER_NEAREST,
@@ -131,7 +131,7 @@ class Classifier:
             self.session = onnxruntime.InferenceSession(
                 path, options, providers=['CPUExecutionProvider']
             )
-        except Exception as error:  # onnxruntime has no other base for its
+        except Exception as error:  # base class of onnxruntime's errors
             refuse(f'{path} is not a readable ONNX file: {error}')
         facts = self.session.get_modelmeta().custom_metadata_map
         missing = [name for name in NEEDED if name not in facts]
@@ -171,10 +171,10 @@ class Classifier:
             raise ValueError(f'threshold={limit}')
 
     def __call__(self, image, top):
-        """Cells of the row of a decoded image.
+        """Classify a decoded image and return its CSV cells.
 
-        ``pred_class``, ``pred_score``, ``known``, ``known_score``, and then
-        ``label``, ``name`` and ``score`` of the best classes.
+        ``pred_class``, ``pred_score``, ``known``, ``known_score``, then
+        ``label``, ``name`` and ``score`` per class, best first.
         """
         inputs = prepare(image, **self.preparation)[None]
         found = self.session.run(None, {self.input: inputs})
@@ -190,8 +190,8 @@ class Classifier:
         return [*cells[1:3], *known, *cells]
 
     def _known(self, *scores):
-        """Return whether an image is of one of the classes, and its score, one
-        of ``SCORES``; the last is of models that fit wrote."""
+        """Return whether the class is known, and the score compared with the
+        threshold; only models by fit have the third score, ``nearest``."""
         if self.threshold is None:
             return '', ''
         score = float(scores[SCORES.index(self.threshold['score'])])
@@ -200,7 +200,7 @@ class Classifier:
 
 
 def check_preparation(steps, channel_order, mean, std, size):
-    """Refuse settings that would not fail, but change the pixels."""
+    """Refuse settings that would silently change the pixels."""
     if channel_order not in ('RGB', 'BGR'):
         raise ValueError(f'channel_order={channel_order!r} is not RGB or BGR')
     if len(mean) != 3 or len(std) != 3 or len(size) != 2:
@@ -276,7 +276,8 @@ def decoded_bytes(image):
     (width, height), channels = image.size, len(image.getbands())
     depth = 2 if ';16' in str([tile[3] for tile in image.tile[:1]]) else 1
     if image.format == 'TIFF':
-        tags = image.tag_v2  # of the image, a tile, its samples and their bits
+        # width, height, tile sides, samples per pixel, bits per sample
+        tags = image.tag_v2
         width, height = max(tags[256], tags.get(322, 0)), tags[257]
         height = max(height, tags.get(323, 0))
         channels = max(channels, tags.get(277, 1))
@@ -287,7 +288,7 @@ def decoded_bytes(image):
 
 
 def to_8_bits(image):
-    """Scale values of 10 to 14 bits in 16 by their range, as mmclca does."""
+    """Scale 10-bit to 14-bit values in 16-bit files as mmclca does."""
     if image is None or image.dtype == np.uint8:
         return image
     if image.dtype != np.uint16:
@@ -333,7 +334,7 @@ def write(path, rows, number):
 
 
 def classify(classifier, image, top):
-    """Return the cells of an image, or None if it cannot be resized."""
+    """Return the CSV cells for an image, or None if it cannot be resized."""
     try:
         return classifier(image, top)
     except (AssertionError, MemoryError, ValueError, cv2.error):

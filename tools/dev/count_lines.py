@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count lines of code by room, without docstrings, comments and blanks.
+"""Count code lines per package, without docstrings, comments and blanks.
 
-``python tools/dev/count_lines.py`` prints the files and lines of each room.
+``python tools/dev/count_lines.py`` prints files and lines per package.
 """
 
 import ast
@@ -24,7 +24,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def lines_of(text):
-    """Return the number of lines of a source that are code."""
+    """Count the code lines in a source text."""
     used, docstrings = set(), set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in SILENT:
@@ -36,35 +36,34 @@ def lines_of(text):
     return len(used - docstrings)
 
 
-def room_of(file):
-    """Return the folder whose lines a file's are, by its path below the
-    project."""
+def package_of(file):
+    """Return the package for the lines of a file."""
     parts = file.parent.parts
-    for room in ('tools/research', 'tools/dev/pictures'):
-        if room in file.parent.as_posix():
-            return room
+    for package in ('tools/research', 'tools/dev/pictures'):
+        if package in file.parent.as_posix():
+            return package
     return '/'.join(parts[:2]) if parts[0] == 'mmclca' else parts[0]
 
 
-def rooms():
-    """Return files and lines of each room, as a dict of pairs."""
+def count_packages():
+    """Return numbers of files and lines by package."""
     counted = {}
     for top in ('mmclca', 'tools', 'tests'):
         for file in sorted((ROOT / top).rglob('*.py')):
-            room = room_of(file.relative_to(ROOT))
-            files, lines = counted.get(room, (0, 0))
+            package = package_of(file.relative_to(ROOT))
+            files, lines = counted.get(package, (0, 0))
             more = lines_of(file.read_text(encoding='utf-8'))
-            counted[room] = files + 1, lines + more
+            counted[package] = files + 1, lines + more
     return counted
 
 
 def main():
     cli.Parser(description=__doc__.partition('\n')[0]).parse_args()
-    counted = rooms()
-    for room, (files, lines) in counted.items():
-        print(f'{room:22}{files:6}{lines:8}')
+    counted = count_packages()
+    for package, (files, lines) in counted.items():
+        print(f'{package:22}{files:6}{lines:8}')
     apart = ('tests', 'tools/research')
-    product = [counted[room] for room in counted if room not in apart]
+    product = [counted[package] for package in counted if package not in apart]
     files, lines = map(sum, zip(*product, strict=True))
     print(f'{"all":22}{files:6}{lines:8}  without {" and ".join(apart)}')
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""List the messages of the project and count wording habits in them.
+"""Count wording habits in all messages, and list the worst messages.
 
 Reads ``raise``, ``warn``, ``error`` and help texts in ``mmclca`` and
 ``tools``, and report.html. Prints rates per 1,000 words for each package.
@@ -11,21 +11,12 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from check_prose import HABITS
+
 NAMES, CALLS = ('*.py', 'report.html'), ('warn', 'warning', 'error')
-HELP = {'add': 1, 'flag': 1}  # position of the help text in Parser's methods
+HELP = {'add': 1, 'flag': 1}  # help text position in Parser's methods
 KEYWORDS = 'help', 'meaning', 'description'
-HABITS = dict(
-    what=r'\bwhat(ever)?\b',
-    that=r'\bthat\b',
-    of=r'\bof\b',
-    those=r'\b(those|others)\b',
-    of_it=r'\bof (it|its own|these|those|them|which|what)\b',
-    is_no=r'\b(is|are|has|have|was|were) (no|none)\b',
-    is_of=r'\b(is|are|was|were) of\b',
-    per=r'\b(images?|photos?|photographs?|lines?|times?|one|ms) an? [a-z]+\b',
-    coined=r'\b(anew|strangers?|told|tells?|as it came|goes? on|alike|beside|'
-    r'survivors?|what is left|photographs?|pictures?|whoever|of before)\b',
-)
+HABITS = {name: pattern for name, (pattern, _) in HABITS.items()}
 MARKUP = r'(?s)<(style|script|svg)\b.*?</\1>|\{[%#{].*?[%#}]\}|<[^>]*>|&\w+;'
 
 
@@ -42,7 +33,7 @@ def text_of(node, constants):
 
 
 def messages_of(node):
-    """Return the expressions of a node that hold a message."""
+    """Return the message expressions in a node."""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         return node.exc.args
     if not isinstance(node, ast.Call):
@@ -54,7 +45,7 @@ def messages_of(node):
 
 
 def texts_of(file):
-    """Yield the line and text of each message of a module or template."""
+    """Yield line and text per message in a module or template."""
     text = file.read_text(encoding='utf-8')
     if file.suffix == '.html':
         text = re.sub(MARKUP, lambda x: '\n' * x[0].count('\n') or ' ', text)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Generated parts of pages, between two marks."""
+"""Replace generated text between two marks in a page."""
 
 from pathlib import Path
 
@@ -7,11 +7,7 @@ from mmclca import cli
 
 
 def write_between(page: Path, begin: str, end: str, text: str) -> None:
-    """Replace the text between two marks in a page.
-
-    Raises:
-        cli.UsageError: If the page lacks a mark.
-    """
+    """Replace the text between two marks in a page."""
     before, start, rest = page.read_text(encoding='utf-8').partition(begin)
     _, stop, after = rest.partition(end)
     if not (start and stop):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Drive the web page in a headless browser, and take screenshots of it."""
+"""Drive the web page in a headless browser, and take screenshots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT = 1280, 900
-COLOURS = 160  # of the palette: no difference to be seen, a third of the size
+COLOURS = 160  # palette size: looks equal at a third of the file size
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Debian's chromium, without a window."""
+    """Start Debian's chromium without a window."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
 
 
 def open_page(page: Page, address: str) -> None:
-    """Go to the page, as it is before a leaf is dropped."""
+    """Open the page and wait for the empty drop area."""
     from playwright.sync_api import expect
 
     page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
@@ -42,12 +42,12 @@ def open_page(page: Page, address: str) -> None:
 
 
 def drop(page: Page, path: str) -> None:
-    """Put a file where leaves are dropped."""
+    """Drop a photo file on the page."""
     page.set_input_files('#leaf input[type=file]', path)
 
 
 def wait_for_costs(page: Page, name: str) -> None:
-    """Wait for the last of the answers, that for a method and a rate."""
+    """Wait for the cost line with a method name, the last output."""
     from playwright.sync_api import expect
 
     expect(page.locator('#costs')).to_contain_text(
@@ -56,7 +56,7 @@ def wait_for_costs(page: Page, name: str) -> None:
 
 
 def write_picture(page: Page, out: str | Path) -> None:
-    """Write all of the page, in a palette."""
+    """Write a full-page screenshot with a palette."""
     from PIL import Image
 
     page.mouse.move(0, 0)

@@ -1,29 +1,35 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the tables of docs/tools.md from the help texts of all commands.
+"""Write the command tables of docs/tools.md.
 
-``python tools/dev/write_command_reference.py`` replaces the text between the
-marks in the page. The help texts are in ``tests/golden/help``; a test compares
-them with ``--help``.
+``python tools/dev/write_command_reference.py`` runs every command with
+``--help`` and replaces the text between the marks in the page.
 """
 
+import os
 import re
+import runpy
+import sys
+from contextlib import redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 from marked_text import write_between
 
 from mmclca import cli
+from mmclca.cli import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / 'docs/tools.md'
-HELP = ROOT / 'tests/golden/help'
 BEGIN = '<!-- tables: write_command_reference.py -->\n'
 END = '<!-- end of tables -->'
 TITLES = ('command', 'purpose', 'options')
 SHARED = (
     *('--help', '--debug', '--device', '--cfg-options'),
-    *('--batch-size', '--launcher', '--local_rank'),
+    *('--batch-size', '--launcher', '--local_rank', '--local-rank'),
 )
-# commands by section, with the page that explains them
+SUBCOMMANDS = re.compile(r'\{([\w,]+)\} \.\.\.')  # in a usage line
+# explaining page by section and command
 SECTIONS = {
     'Fit and use': {
         'mmclca fit': 'fit',
@@ -73,7 +79,7 @@ SECTIONS = {
         'tools/visualization/vis_reconstruction.py': 'pretraining',
     },
 }
-# for help texts that do not begin with the purpose
+# help texts without the purpose in the first sentence
 PURPOSES = {
     'analyze_logs': 'Plot losses and metrics, or print the training speed',
     'draw_reduction': 'Draw the patches that remain after each stage',
@@ -85,36 +91,53 @@ PURPOSES = {
 }
 
 
-def help_of(command):
-    """Return the name and the text of the help file of a command."""
-    name = command.replace(' ', '_')
-    if command.endswith('.py'):
-        name = Path(command).stem
-    return name, (HELP / f'{name}.txt').read_text(encoding='utf-8')
+def help_of(command, *task):
+    """Run a command with ``--help`` and return its output."""
+    words = [*command.split(), *task, '--help']
+    file = ROOT / words[0]
+    words[0] = file.name
+    wide, out = patch.dict(os.environ, COLUMNS='10000'), StringIO()
+    argv = patch.object(sys, 'argv', words)
+    with wide, argv, redirect_stdout(out), suppress(SystemExit):
+        if file.suffix:
+            runpy.run_path(str(file), run_name='__main__')
+        else:
+            verbs.main()
+    return out.getvalue()
+
+
+def options_of(command):
+    """Yield a command and each of its subcommands with the option names."""
+    text = help_of(command)
+    yield command, options(text)
+    if found := SUBCOMMANDS.search(text):
+        for name in found[1].split(','):
+            yield f'{command} {name}', options(help_of(command, name))
 
 
 def purpose(name, text):
-    """Return the first sentence of a help text."""
+    """Return the first sentence in a help text."""
     description = text.split('\n\n')[1]
     return PURPOSES.get(name) or re.split('[.;:](?: |$)', description)[0]
 
 
 def options(text):
-    """Return the option names of a help text, without the shared ones."""
-    found = re.findall(r'^  (?:-\w, )?(--[\w-]+)', text, re.M)
-    names = dict.fromkeys(name for name in found if name not in SHARED)
-    return ' '.join(f'`{name}`' for name in names)
+    """Return the option names in a help text, in their order."""
+    heads = re.findall(r'^  (-.*?)(?:  |$)', text, re.M)
+    return re.findall(r'--[\w-]+', ' '.join(heads))
 
 
 def row(command, page):
-    """Return the cells of a command."""
-    name, text = help_of(command)
+    """Return the table cells: link, purpose, own options."""
+    name = Path(command).stem if command.endswith('.py') else command
     cell = f'[`{command}`]({page}.md)' if page else f'`{command}`'
-    return [cell, purpose(name, text), options(text)]
+    names = dict.fromkeys(x for _, found in options_of(command) for x in found)
+    own = [f'`{x}`' for x in names if x not in SHARED]
+    return [cell, purpose(name, help_of(command)), ' '.join(own)]
 
 
 def tables():
-    """Yield the lines of all tables."""
+    """Yield all table lines."""
     from mmclca.benchmark.pages import line, table_head
 
     for title, commands in SECTIONS.items():
@@ -125,7 +148,7 @@ def tables():
 
 
 def write():
-    """Replace the text between the marks of the page."""
+    """Replace the text between the marks in the page."""
     lines = '\n'.join(tables())
     write_between(PAGE, BEGIN, END, f'{lines}\n\n')
 

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Bring metafile.yml and the configs beside it up to date with their costs.
+"""Update the costs in metafile.yml and in the configs next to it.
 
 ``python tools/dev/write_metafile.py configs/clca`` adds new configs to the
-metafile, drops those that are gone, counts costs and writes them there and
-into the line ``# Cost:`` of each config; results and weights stay as they are.
+metafile, drops deleted ones, and counts the costs. It writes them there and
+into the ``# Cost:`` line in each config. Results and weights do not change.
 """
 
 import ast
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def cost_of(path):
-    """Count the cost of the model of the config ``path``."""
+    """Count the cost of a config."""
     from mmengine.config import Config
 
     side = int(re.search(r'-(\d+)px$', path.stem)[1])
@@ -29,16 +29,16 @@ def cost_of(path):
 
 @cache
 def cost_of_text(model, side):
-    """Count the cost at so many pixels; equal models are counted once."""
+    """Count the cost at an image size; equal models are counted once."""
     from mmclca.evaluation.cost import count_config
 
     return count_config(ast.literal_eval(model), (side, side))
 
 
 def with_cost(text, cost):
-    """Return the text of a config with the line ``# Cost:`` up to date.
+    """Update the ``# Cost:`` line in a config text.
 
-    Its words, as ``at most`` where the cost depends on the image, stay.
+    Words such as ``at most``, for costs that depend on the image, stay.
     """
     numbers = (
         f'{cost.flops / 1e9:.2f} GMACs, {cost.params / 1e6:.2f} M parameters'
@@ -48,7 +48,7 @@ def with_cost(text, cost):
 
 
 def describe(path, known, collection):
-    """Update the entry of the config ``path`` in the metafile."""
+    """Update the metafile entry of a config."""
     cost = cost_of(path)
     data_and_size = path.stem.rpartition('_')[2]
     counted = {
@@ -66,7 +66,7 @@ def describe(path, known, collection):
 
 
 def updated(folder):
-    """Return the content of the metafile of ``folder``, brought up to date."""
+    """Return the updated metafile content for a folder."""
     metafile = yaml.safe_load((folder / 'metafile.yml').read_text())
     known = {model['Name']: model for model in metafile.get('Models', [])}
     collection = metafile['Collections'][0]['Name']

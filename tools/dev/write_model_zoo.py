@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the model tables of docs/weights.md.
+"""Write the model tables in docs/weights.md.
 
-``python tools/dev/write_model_zoo.py`` counts parameters and GMACs of the base
-configs for 224 px and 1000 classes, and writes the tables between the marks.
+``python tools/dev/write_model_zoo.py`` counts parameters and GMACs for the
+base configs at 224 px with 1000 classes, and writes tables between the marks.
 ``docs/weights.csv`` lists all released weights.
 """
 
@@ -20,7 +20,7 @@ END = '<!-- end of models -->'
 SIZE = (224, 224)
 CLCA = 'clca-evit_'
 OTHERS = ('deit', 'par-vit', 'cait', 'resmlp', 'patchconvnet')
-# the backbones of the paper, then those of the same kind
+# the paper's backbones, then similar ones
 BACKBONES = (
     *('vit-base-p16', 'deit-base-p16', 'deit3-base-p16'),
     *('deit3-in21k-base-p16', 'miil-base-p16', 'mocov3-base-p16'),
@@ -79,7 +79,7 @@ def counted(model):
 
 
 def weights(config):
-    """Return the name of the weights of a config, as text."""
+    """Return a link to the pretrained weights, or their timm name."""
     name = config.load_from
     if not name:
         return 'none'
@@ -88,7 +88,7 @@ def weights(config):
 
 
 def backbone_row(name):
-    """Return the cells of a backbone, without reduction and with CLCA."""
+    """Return the cells for a backbone: with CLCA and as full ViT."""
     from mmclca.models import with_reduction
 
     config = read(CLCA + name)
@@ -97,14 +97,14 @@ def backbone_row(name):
 
 
 def other_row(name):
-    """Return the cells of a model of another architecture."""
+    """Return the cells for another architecture."""
     config = read(name)
     accuracy = QUOTED.get(name, '')
     return [f'`{name}`', *counted(config.model), accuracy, weights(config)]
 
 
 def others():
-    """Return the names of base configs of other architectures."""
+    """Return the base configs for other architectures."""
     names = (path.stem for path in MODELS.glob('*.py'))
     return sorted(name for name in names if name.startswith(OTHERS))
 

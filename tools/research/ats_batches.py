@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Compare the logits of ATS for an image alone and in a batch, float32.
+"""Compare ATS logits for an image alone and in a batch, float32.
 
 ``OMP_NUM_THREADS=1 python tools/research/ats_batches.py --comparisons 20000``
 """
@@ -33,14 +33,14 @@ def build(rng):
         reduce_at=(1, 2),
         cache=rng.choice([None, dict(type='mmclca.CrossLayerCache')]),
     ).eval()
-    scale = rng.choice([1, 2, 4])  # of weights: flat to peaked attention
+    scale = rng.choice([1, 2, 4])  # weight scale: flat to peaked attention
     for parameter in model.parameters():
         parameter.data.add_(0.05 * scale * torch.randn_like(parameter))
     return model, 8 * patches
 
 
 def differences(model, images):
-    """Return the largest difference of each image, relative to its logits."""
+    """Return the largest relative logit difference per image."""
     together = model(images)[-1]
     alone = torch.cat([model(image[None])[-1] for image in images])
     scale = alone.abs().amax(dim=1)
@@ -49,7 +49,7 @@ def differences(model, images):
 
 @torch.no_grad()
 def compare(seed):
-    """Compare the images of a seed, in float32 and in float64."""
+    """Compare the images for a seed, in float32 and in float64."""
     torch.manual_seed(seed)
     model, size = build(random.Random(seed))
     images = torch.randn(BATCH, 3, size, size)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Merge files of tools/benchmark/throughput.py into docs/benchmarks.
+"""Merge tools/benchmark/throughput.py results into docs/benchmarks.
 
 Each study has one CSV file with one row per model; machines.csv has one row
 per run: the machine, the versions, the command and the settings.
@@ -18,7 +18,7 @@ FOLDER = Path('docs/benchmarks')
 
 
 def merge(study, file):
-    """Add the rows of a JSON file to a study, in place of its earlier rows."""
+    """Add the rows in a JSON file to a study; replace its earlier rows."""
     content, run = json.loads(file.read_text()), file.stem
     batch = dict(batch=content['setting'].pop('batch'))
     rows = [dict(batch, run=run) | row for row in content['results']]
@@ -29,7 +29,7 @@ def merge(study, file):
 
 
 def replace(name, run, rows):
-    """Write rows to a table; they replace earlier rows of the same run."""
+    """Write rows to a table; replace earlier rows with the same run."""
     file = FOLDER / f'{name}.csv'
     rows.insert(0, 'run', rows.pop('run'))
     if file.exists():

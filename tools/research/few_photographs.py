@@ -30,8 +30,8 @@ NUM_DRAWS = 5
 COMPARED = [(NONE, 224, ''), ('ATC', 224, '')]
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
 WAY = [*FACTS, 'reading', 'classifier', 'count']
-# readings that are stored for each number of photographs per class, with the
-# first of the classifiers; all else for three
+# features stored for each number of photos per class with the first
+# classifier; all other settings only for three photos
 REPORTED = [
     GRID['default'],
     'CLS and std, layers 0 to 11',
@@ -39,11 +39,11 @@ REPORTED = [
 ]
 NETWORKS = [Frozen(**settings) for settings in GRID['networks']]
 SIDES = sorted({one.img_size for one in NETWORKS})
-# what is not named of a way
+# default settings
 DEFAULT = dict(backbone='deit-tiny-p16', method=NONE, keep_rate=1.0)
 DEFAULT |= dict(img_size=224, row='', reading=GRID['default'], count=3)
 DEFAULT['classifier'] = [*CLASSIFIERS][0]
-RUNTIME = 'pytorch'  # of the times in the picture
+RUNTIME = 'pytorch'  # for the latencies in the picture
 UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 
@@ -63,8 +63,8 @@ def values():
 
 
 def measure(one):
-    """Return the rows of a network: accuracies by dataset, means of the random
-    splits, and costs."""
+    """Return rows for a network: costs, and accuracy per dataset as the mean
+    over random splits."""
     depths = sorted({layers[-1] + 1 for layers, _ in READINGS.values()})
     gmacs = {
         depth: count_config(one.config(range(depth)).model).flops / 1e9
@@ -84,7 +84,8 @@ def facts_of(one):
 
 
 def measured(one, name, own, counts):
-    """Return accuracies of all training subsets in percent, by way."""
+    """Return accuracies in percent per training subset, by features,
+    classifier and number of photos."""
     features = one.views(name)
     labels, tested = labels_of(own)
     found, which = {}, (one.method, one.img_size, one.row)
@@ -163,25 +164,25 @@ def to_rows(sets, gmacs):
 
 
 def is_stored(reading, classifier, count):
-    """Return whether the accuracies of a way are stored."""
+    """Return whether the table has a row for these settings."""
     usual = reading in REPORTED and classifier == DEFAULT['classifier']
     return count == DEFAULT['count'] or usual
 
 
 def of_sets(rows, way):
-    """Return the accuracies of a way by dataset, and its GMACs; NaN where it
-    was not measured."""
+    """Return accuracy by dataset and GMACs for some settings, NaN if not
+    measured."""
     own = select(rows, DEFAULT | way)
     return own[sets_of(own)].mean(), own.gmacs.mean()
 
 
 def sets_of(rows):
-    """Return the columns that are accuracies of a dataset."""
+    """Return the accuracy columns, one per dataset."""
     return rows.columns.drop([*WAY, 'gmacs', 'commit'])
 
 
 def milliseconds():
-    """Measure the latency of each point of the picture."""
+    """Measure the latency for each point in the picture."""
     models, known = {}, [facts_of(one) for one in NETWORKS]
     for line, size in product(GRID['lines'], SIDES):
         way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
@@ -196,7 +197,7 @@ def milliseconds():
 
 
 def points(rows, times):
-    """Return the points of the picture: mean accuracy and cost."""
+    """Return the points in the picture: mean accuracy and cost."""
     found = []
     for backbone, line, size in product(FILES, GRID['lines'], SIDES):
         way = dict(GRID['lines'][line], backbone=backbone, img_size=size)
@@ -224,8 +225,8 @@ def worst(rows, one, other):
 
 
 def regret(rows, one, ways):
-    """Return the mean distance in points to the best of some ways per
-    dataset, by default of all ways."""
+    """Return the mean difference in points to the best settings per dataset,
+    by default among all settings."""
     if ways:
         found = pd.DataFrame([of_sets(rows, way)[0] for way in ways])
     else:

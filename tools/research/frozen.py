@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Features of frozen networks on several datasets, computed once.
+"""Features from frozen networks on several datasets, computed once.
 
-``MMCLCA_DATA`` and ``MMCLCA_WEIGHTS`` name the folders of data sets and of
-weights, ``MMCLCA_FEATURES`` where features are kept.
+``MMCLCA_DATA``, ``MMCLCA_WEIGHTS`` and ``MMCLCA_FEATURES`` name the folders
+for datasets, weights and cached features.
 """
 
 import os
@@ -46,16 +46,16 @@ class Frozen:
     method: str = NONE
     keep_rate: float = 1.0
     options: dict = field(default_factory=dict, hash=False)
-    row: str = ''  # what its options, or its steps, are called
+    row: str = ''  # name for its options or steps
     img_size: int = 224
     # preprocessing steps, if not the steps of the config
     steps: list = field(default_factory=list, hash=False)
-    # rows and steps of further views of training photos
+    # names and steps for further views of the training photos
     again: list = field(default_factory=list, hash=False)
 
     @property
     def name(self):
-        """Name of its files."""
+        """Stem of its feature files."""
         size = f'kr{100 * self.keep_rate:g}', f'{self.img_size}px'
         if self.steps or self.again:
             return '_'.join((self.backbone, self.method, *size, self.row))
@@ -63,7 +63,7 @@ class Frozen:
 
     @property
     def weights(self):
-        """File of its weights."""
+        """Path to its weights."""
         return WEIGHTS / FILES[self.backbone]
 
     def config(self, layers=range(DEPTH), out_type='cls_std'):
@@ -78,8 +78,8 @@ class Frozen:
         return config
 
     def features(self, name, splits=('train', 'test')):
-        """Return the features of a dataset: the ``PARTS`` after each layer,
-        (N, 12, 5, C), zero for other splits."""
+        """Return ``FEATURES`` after each layer for a dataset, (N, 12, 5, C),
+        zero for other splits."""
         file, own = KEPT / name / f'{self.name}.npy', photographs()[name]
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,8 +91,8 @@ class Frozen:
         return torch.from_numpy(np.load(file)).float()
 
     def views(self, name):
-        """Return the features of a dataset and of further views of its
-        training photos, (V, N, 12, 5, C)."""
+        """Return features for a dataset and for further views of its training
+        photos, (V, N, 12, 5, C)."""
         if not self.again:
             return self.features(name)[None]
         plain = replace(self, again=[], row='')
@@ -102,7 +102,7 @@ class Frozen:
 
     @torch.inference_mode()
     def _features(self, files):
-        torch.manual_seed(0)  # of reducers that have to be trained
+        torch.manual_seed(0)  # learned reducers are randomly initialized
         config = self.config()
         model = build_classifier(config).eval()
         model.init_weights()
@@ -123,7 +123,7 @@ class Patches:
     """Count the patches merged into each token, and sum dropped tokens."""
 
     def read(self, tokens, hw):
-        """Return the ``PARTS``, (B, 5, C)."""
+        """Return ``FEATURES``, (B, 5, C)."""
         if not tokens.trace:
             self._begin(tokens)
         left = (self.counts * tokens.x).sum(1, keepdim=True)
@@ -143,13 +143,13 @@ class Patches:
         self.dropped = 0
 
     def reduce(self, original):
-        """Return ``Tokens.reduce`` that counts."""
+        """Wrap ``Tokens.reduce`` to update the counts."""
 
         def counted(tokens, record):
             reduced = original(tokens, record)
             before = (self.counts * tokens.x).sum(1, keepdim=True)
             if isinstance(record, Kept):
-                # what is fused into a new token is dropped
+                # patches fused into a new token count as dropped
                 index = record.index.unsqueeze(-1)
                 more = reduced.x.size(1) - record.index.size(1)
                 kept = self.counts.gather(1, index)
@@ -167,7 +167,7 @@ class Patches:
 
 @cache
 def photographs():
-    """Return path, label and split of the photos by dataset."""
+    """Return path, label and split per photo, by dataset."""
     rows = [
         (name, str(DATA / name / path), label, split)
         for name in ('leaf40', 'leaf40_white')
@@ -183,6 +183,6 @@ def photographs():
 
 
 def read_list(file):
-    """Read labels by path from a list of lines ``path label``."""
+    """Read labels by path from lines ``path label``."""
     pairs = (line.rpartition(' ') for line in list_from_file(file))
     return {path: int(label) for path, _, label in pairs}

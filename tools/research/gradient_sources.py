@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which tokens the gradients of a linear layer come from."""
+"""Gradient contributions per token type in a linear layer."""
 
 from functools import partial
 
@@ -12,23 +12,22 @@ from mmclca.utils.wrappers import inner_model
 
 @HOOKS.register_module()
 class GradientSourcesHook(EpochMaximaHook):
-    """Logs which tokens the gradients of a linear layer come from.
+    """Log the gradient contributions per token type in a linear layer.
 
-    The gradient of a weight is a sum over tokens: of the gradient of a
-    token's output times its input. The values, of each iteration:
+    A weight gradient is a sum over tokens: output gradient times input.
+    Values per iteration:
 
     - ``grad_max_cls``, ``grad_max_clr``, ``grad_max_others``: the largest
-      magnitude in the sum over CLS, over the CLR tokens (the last of the
+      magnitude in the sum over CLS, over the CLR tokens (last in the
       sequence), and over all other tokens;
-    - ``grad_channel``: the input channel in which the whole sum is largest;
-    - ``grad_channel_input``: the largest magnitude of an input there.
+    - ``grad_channel``: the input channel with the largest total gradient;
+    - ``grad_channel_input``: the largest input magnitude in this channel.
 
-    They are of one process, before clipping, and with the scale of mixed
-    precision where that is used.
+    The values are for one process, before clipping, and include the loss
+    scale in mixed precision.
 
     Args:
-        linear (str): Name of the linear layer, whose input tokens are
-            (B, N, C).
+        linear (str): Name of a linear layer with input tokens (B, N, C).
     """
 
     def __init__(self, linear: str):
@@ -52,8 +51,8 @@ class GradientSourcesHook(EpochMaximaHook):
 
 
 def sources(inputs, grads, num_clr):
-    """Return the values of the hook, of inputs (B, N, C) and gradients (B, N,
-    O)."""
+    """Return the logged values for inputs (B, N, C) and output gradients
+    (B, N, O)."""
     first_clr = inputs.size(1) - num_clr
     parts = dict(cls=slice(1), others=slice(1, first_clr))
     if num_clr:

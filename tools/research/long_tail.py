@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""List a part of a folder of images whose classes differ in size.
+"""Sample a long-tailed training list from an image folder.
 
     python tools/research/long_tail.py imagenet/train --least 5
 
-The first class keeps all its images, the last one ``--least``; between them
-sizes fall by one factor, as in ImageNet-LT. Which class comes first, and
-which images are kept, is drawn by ``--seed``. Writes ``train_lt.txt`` into the
-folder, lines of path and label, as ``CustomDataset`` reads them.
+The first class keeps all images, the last one ``--least``; the sizes between
+them form a geometric series, as in ImageNet-LT. ``--seed`` determines class
+order and images. Writes ``train_lt.txt`` into the folder, with lines ``path
+label`` for ``CustomDataset``.
 """
 
 import os
@@ -19,7 +19,7 @@ from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 
 
 def long_tail(images, least, seed=0):
-    """Keep a part of the images of each class, a dict of lists by name."""
+    """Sample from each class; return a dict from class name to images."""
     draw = random.Random(seed)
     names = sorted(images)
     draw.shuffle(names)

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the pages of docs/results from their templates and the tables.
+"""Write the pages in docs/results from their templates and the tables.
 
-Missing results that need no training are measured first.
+Missing results are measured first if they need no training.
 """
 
 from functools import cache
@@ -23,7 +23,7 @@ RESULTS = Path('docs/results')
 
 
 def of_few_photographs():
-    """Return what the template of a few photographs asks for."""
+    """Return the values for the few_photographs template."""
     more = (
         reported_accuracy.values()
         | unknown_classes.values()
@@ -33,7 +33,7 @@ def of_few_photographs():
 
 
 def runs(sweep):
-    """Return the results of a sweep."""
+    """Read all results in a sweep table."""
     return tables.read_sweep(RESULTS / f'{sweep}.csv')
 
 
@@ -45,18 +45,18 @@ def table_of_runs(sweep):
 
 
 def of_cells(sweep, cell):
-    """Return the runs of a sweep whose cells have some values."""
+    """Return the runs with these settings in a sweep."""
     keys = {f'cell.{key}': value for key, value in cell.items()}
     return tables.select(table_of_runs(sweep), keys)
 
 
 def mean(sweep, column, form='{:.1f}', scale=1, **cell):
-    """Return the mean of a column over some runs."""
+    """Format the mean over the runs with these settings."""
     return form.format(scale * of_cells(sweep, cell)[column].mean())
 
 
 def spread(sweep, **cell):
-    """Return mean and standard deviation of the accuracy, '' without runs."""
+    """Format mean and standard deviation of the accuracy, '' without runs."""
     found = of_cells(sweep, cell).accuracy
     if found.empty:
         return ''
@@ -65,20 +65,19 @@ def spread(sweep, **cell):
 
 
 def by_seed(sweep, column='accuracy', **cell):
-    """Return the values of a column, the first seed first."""
+    """Format the values in a column, by seed."""
     found = of_cells(sweep, cell)[column]
     return ', '.join(found.dropna().map('{:.1f}'.format))
 
 
 def before(sweep, **cell):
-    """Return the accuracies of the better probe of the initial weights."""
+    """Format the better linear probe accuracy before training, by seed."""
     found = of_cells(sweep, cell).filter(like='start.').max(axis=1)
     return ', '.join(found.dropna().map('{:.1f}'.format))
 
 
 def render(template, values):
-    """Return the text of a page; the template may ask for these values
-    only."""
+    """Render a template; unknown names in the template raise an error."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Figures of the CLCA paper from results of sweeps, as PDF and PNG.
+"""Draw figures from the CLCA paper for sweep results, as PDF and PNG.
 
-Accuracy against GMACs (Fig. 1 of the paper), accuracies by method (Fig. 3)
-and the largest gradients of each epoch (Fig. 4), by part of the model where
-runs were told to. What the results do not suffice for is left out.
+Accuracy against GMACs (Fig. 1 in the paper), accuracies by method (Fig. 3)
+and the largest gradients per epoch (Fig. 4), also by model part if recorded.
+Figures without results are skipped.
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ SETTING = [*WHERE, 'method', 'size', 'keep_rate']
 
 
 def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
-    """Draw a panel for each group of rows, with one legend below."""
+    """Draw one panel per group, with one legend below."""
     if table.empty:
         print(f'Skipped    {file.name} (no results)')
         return
@@ -56,7 +56,7 @@ def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
 
 
 def gmacs_axis(axis):
-    """Make the x axis one of costs."""
+    """Set up a logarithmic x axis for GMACs."""
     axis.set(xlabel='GMACs', xscale='log')
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
     axis.xaxis.set_minor_locator(NullLocator())
@@ -64,7 +64,7 @@ def gmacs_axis(axis):
 
 
 def costs(axis, points):
-    """Return lines over keep rates, with standard deviations over seeds."""
+    """Draw accuracy lines over GMACs, with standard deviations over seeds."""
     names = ['method', 'size', 'clca']
     for (method, size, kind), own in points.groupby(names):
         numbers = own.gmacs, own.accuracy, own.accuracy_std
@@ -74,7 +74,7 @@ def costs(axis, points):
 
 
 def methods(axis, table):
-    """Return a box a method, without CLCA and with it."""
+    """Draw one box per method, without and with CLCA."""
     kinds = table.method + ' ' + table.clca.map(CLCA)
     accuracies = dict(list(table.accuracy.groupby(kinds)))
     axis.boxplot(accuracies.values(), tick_labels=accuracies)
@@ -82,10 +82,9 @@ def methods(axis, table):
 
 
 def curves_of(results):
-    """Return a row an epoch of a run and part: its largest gradient, if it had
-    one.
+    """Return the nonzero largest gradients, one row per run, part and epoch.
 
-    The part is ``per_epoch`` for all of the model.
+    The part ``per_epoch`` is the whole model.
     """
     rows = [
         dict(result['cell'], part=part, epoch=epoch, gradient=value)
@@ -100,14 +99,14 @@ def curves_of(results):
 
 
 def gradients(axis, curves):
-    """Return a line of base, +CLA, +CLC and CLCA each: means over seeds."""
+    """Draw one line each for base, +CLA, +CLC and CLCA: means over seeds."""
     table = curves.pivot_table('gradient', 'epoch', 'clca')
     table.rename(columns=CLCA).plot(ax=axis, logy=True, legend=False)
 
 
 def parts(norm, axis, curves):
-    """Return a row a part, a colour the mean over seeds of its largest
-    gradient."""
+    """Draw a heat map: one row per part, largest gradient as mean over
+    seeds."""
     table = curves.pivot_table('gradient', 'part', 'epoch', sort=False)
     mesh = axis.pcolormesh(table.columns, table.index, table, norm=norm)
     axis.figure.colorbar(mesh, label='largest gradient')
@@ -115,7 +114,7 @@ def parts(norm, axis, curves):
 
 
 def plot(results, out):
-    """Draw all that the results suffice for, each as PDF and as PNG."""
+    """Draw all figures."""
     table = to_table(results)
     table = table[table.clca.isin(['base', 'clca'])]
     panels(summarize(table), WHERE, costs, out / 'accuracy_gmacs')
@@ -125,7 +124,7 @@ def plot(results, out):
     kinds = whole.groupby(SETTING).clca.transform('nunique')
     whole = whole[(whole.part == 'per_epoch') & (kinds == kinds.max())]
     panels(whole, SETTING, gradients, out / 'gradients', 'largest gradient')
-    # where GradientStatsHook was given parts of its own
+    # runs with parts set in GradientStatsHook
     own = [one for one in results if 'backbone' not in one['gradients']]
     own = curves_of(own)
     own = own[own.part != 'per_epoch']
@@ -134,7 +133,7 @@ def plot(results, out):
 
 
 def read(path):
-    """Read the results of a sweep."""
+    """Read sweep results from a table or a folder."""
     return read_sweep(path) if path.suffix == '.csv' else read_results(path)
 
 

@@ -34,7 +34,7 @@ def values():
 
 
 def facts_of(one):
-    """Return the columns that name a network."""
+    """Return the columns identifying a network."""
     facts = dict(backbone=one.backbone, row=one.row or one.method)
     return facts | dict(keep_rate=one.keep_rate)
 
@@ -48,7 +48,7 @@ def measure(one):
 
 
 def compare(one, name):
-    """Compare a network with the full one on photographs of a set."""
+    """Compare a network with the full ViT on a dataset."""
     few = tested_few(photographs()[name])
     own = photographs()[name][few.numpy()]
     cls, scores, averages = read(one, name, few)
@@ -73,7 +73,7 @@ def tested_few(own):
 
 
 def read(one, name, few):
-    """Return CLS after the last norm, scores of ImageNet, and averages."""
+    """Return normalized CLS, ImageNet scores, and average features."""
     found = one.features(name)[few]
     norm, head = last_layers(one.weights)
     cls = F.layer_norm(found[:, -1, 0], found.shape[-1:], *norm, 1e-6)
@@ -84,7 +84,7 @@ def read(one, name, few):
 
 @cache
 def last_layers(weights):
-    """Return weight and bias of the last norm, and of the classifier."""
+    """Return weight and bias for the last norm and the classifier."""
     state = open_checkpoint(str(weights))
     state = state.get('model', state.get('state_dict', state))
     parts = 'weight', 'bias'
@@ -92,8 +92,8 @@ def last_layers(weights):
 
 
 def probe(x, own):
-    """Return the accuracy of a ridge regression in per cent; three folds of
-    what it learns from choose its strength."""
+    """Return the ridge regression accuracy in percent; three-fold
+    cross-validation chooses the regularization strength."""
     labels = torch.tensor(own.label.to_numpy())
     known = torch.tensor((own.split == 'train').to_numpy())
     given = x[known], labels[known], 1 + int(labels.max()), 'ridge'

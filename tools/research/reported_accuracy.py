@@ -10,7 +10,7 @@ from mmclca.fitting.probing import interval_of
 
 # datasets with test photos from other days than the training photos
 OTHER_DAYS = ('cotton5', 'mangodis8')
-# columns of calibration errors
+# calibration error columns
 CALIBRATIONS = ['temperature by folds', 'without']
 WHERE = ['default', 'count']
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tables of results: one CSV file per study in docs/results.
+"""Result tables: one CSV file per study in docs/results.
 
 A sweep writes one JSON file per run. This tool makes the table of a study
 from these files, or with --unpack the files from the table.
@@ -19,7 +19,7 @@ from mmclca.utils.files import replace_text
 from mmclca.utils.provenance import provenance
 
 RESULTS = Path('docs/results')
-# columns of a sweep that hold text; the others hold JSON
+# text columns; all other columns contain JSON
 TEXTS = ('config_hash', 'commit', 'machine', 'started', 'finished')
 TEXTS += ('cell.dataset', 'cell.backbone', 'cell.method', 'cell.clca')
 TEXTS += ('cell.variant',)
@@ -27,21 +27,14 @@ SHORT = ',', ':'
 
 
 def read_sweep(file):
-    """Read the results of a sweep from its table.
-
-    Args:
-        file (Path): The CSV file.
-
-    Returns:
-        list[dict]: Results as the runs of the sweep wrote them.
-    """
+    """Read sweep results from a CSV file, as written by the runs."""
     with open(file, encoding='utf-8', newline='') as lines:
         return [nested(row) for row in csv.DictReader(lines)]
 
 
 def nested(row):
-    """Return the result of a row. Empty numbers and versions are left out,
-    but for ``cpu_seconds``, which resumed runs do not know."""
+    """Convert a row to a result; skip empty numbers and versions, except
+    ``cpu_seconds``, which resumed runs lack."""
     result = {}
     for name, text in row.items():
         if text or name in (*TEXTS, 'cpu_seconds'):
@@ -55,7 +48,7 @@ def nested(row):
 
 
 def flat(result):
-    """Return the row of a result: columns such as ``cell.seed``."""
+    """Flatten a result to columns such as ``cell.seed``."""
     row = {}
     for name, value in result.items():
         inner = value if isinstance(value, dict) else {'': value}
@@ -67,14 +60,7 @@ def flat(result):
 
 
 def read_results(folder):
-    """Read the JSON files of a folder, by name.
-
-    Args:
-        folder (Path): Folder of a sweep.
-
-    Raises:
-        FileNotFoundError: If the folder does not exist.
-    """
+    """Read the JSON files in a sweep folder, by name."""
     if not folder.is_dir():
         raise FileNotFoundError(f'results folder {folder} not found')
     # files of killed writers begin with a dot
@@ -94,7 +80,7 @@ def read_files(folder):
 
 
 def write_sweep(results, file):
-    """Write the table of a sweep."""
+    """Write sweep results as a table."""
     rows = [flat(result) for result in results]
     names = dict.fromkeys(name for row in rows for name in row)
     text = StringIO()
@@ -112,7 +98,7 @@ def unpack(results, folder):
 
 
 def read(study):
-    """Read the table of a study, empty if it has none."""
+    """Read a study's table, empty if missing."""
     file = RESULTS / f'{study}.csv'
     if not file.exists():
         return pd.DataFrame()
@@ -122,20 +108,17 @@ def read(study):
 
 
 def select(table, keys):
-    """Return the rows of a table that have some values."""
+    """Return the rows with these values."""
     for name, value in keys.items():
         table = table[table[name] == value]
     return table
 
 
 def kept(study, measure, wanted):
-    """Return the table of a study; rows that it lacks are measured first.
+    """Return a study's table; measure and store missing rows first.
 
-    Args:
-        study (str): Name of its CSV file in ``docs/results``.
-        measure (Callable): Returns rows without the columns of ``wanted``.
-        wanted (list[tuple[dict, tuple]]): Columns that name some rows, and
-            the arguments with which to measure them.
+    ``wanted`` has pairs: columns identifying some rows, and the arguments for
+    ``measure``, which returns these rows without the columns.
     """
     table = read(study)
     for keys, given in wanted:
@@ -147,7 +130,7 @@ def kept(study, measure, wanted):
 
 
 def write(study, table):
-    """Write the table of a study, and note the machine it was made on."""
+    """Write a study's table, and record machine and versions."""
     replace_text(RESULTS / f'{study}.csv', text_of(table))
     here = provenance()
     row = dict(study=study, machine=here['machine'], **here['versions'])
@@ -163,7 +146,7 @@ def text_of(table):
 
 
 def machine_of(study):
-    """Return the machine and the versions of a study."""
+    """Return machine and versions for a study."""
     row = read('machines').set_index('study').loc[study].to_dict()
     return dict(machine=row.pop('machine'), versions=row)
 

@@ -31,7 +31,7 @@ SHARES = (
     0.5,
     0.75,
     1.0,
-)  # weights of the fine-tuned model in the interpolation
+)  # weight of the fine-tuned model in the interpolation
 KEYS = ['backbone', 'set', 'crops']
 CALL = dict.fromkeys(
     ('photographs', 'budget', 'runtime', 'labels', 'groups', 'pixels')
@@ -54,13 +54,13 @@ def values():
 
 
 def named_run(backbone, name, crops, recipe):
-    """Return the columns that name a training."""
+    """Return the columns identifying a training run."""
     return dict(backbone=backbone, set=name, crops=crops, recipe=recipe)
 
 
 def measured(backbone, name, crops):
-    """Fine-tune on all training photos of a dataset, from a probe of one or
-    three crops; return accuracies in percent."""
+    """Fine-tune on all training photos, from a probe with one or three crops;
+    return accuracies in percent."""
     zooms = patch.object(model, 'ZOOMS', model.ZOOMS[: crops - 1])
     with zooms, planned(backbone, name) as (plan, known, test, log):
         probe, found, config = begin(plan, known)
@@ -113,7 +113,7 @@ def fitted(count):
 
 
 def link(root, place, **splits):
-    """Link the first images of each class of splits into folders."""
+    """Link the first images per class and split into folders."""
     for split, most in splits.items():
         rows = pd.Series(read_list(root / f'{split}.txt'))
         for path in rows.groupby(rows).head(most).index:
@@ -123,8 +123,8 @@ def link(root, place, **splits):
 
 
 def changed(backbone, name, change):
-    """Fine-tune from a probe of three crops with one changed setting; return
-    the accuracy of ridge regression on its features in percent."""
+    """Fine-tune from a probe with three crops and one changed setting; return
+    the ridge regression accuracy on the new features in percent."""
     with planned(backbone, name) as (plan, known, test, log):
         _, found, config = begin(plan, known)
         config.merge_from_dict(GRID['changes'][change])
@@ -167,7 +167,7 @@ def compare(plan, probe, path, test):
     found['scores'] = percent(sum(scores).argmax(1) == labels)
     ends = [deepcopy(one.model.state_dict()) for one in (probe, trained)]
     for share in SHARES:
-        # anew, for features are kept
+        # a new probe, as probes cache features
         between = Probe(path, None, plan.device)
         between.model.load_state_dict(mixed(*ends, share), strict=False)
         found[f'{share}'] = accuracy(between, test)

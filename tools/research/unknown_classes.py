@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Detection of unknown classes on several datasets."""
+"""Unknown-class detection on several datasets."""
 
 from functools import cache, partial
 
@@ -15,18 +15,18 @@ from mmclca.evaluation.open_set import auroc, max_softmax, threshold_by_folds
 from mmclca.models.heads import nearest_of_others
 from mmclca.models.heads.nearest_heads import nearest_cosine
 
-COUNTS = (3, 10)  # photographs a class
+COUNTS = (3, 10)  # photos per class
 ALIKE = {'leaf40', 'leaf40_white'}  # the same leaves
 
 
 def values():
-    """Return a function that gives means over datasets to the template."""
+    """Return the template values: a function for means over datasets."""
     rows = kept('few_photographs_unknown', measure, [({}, ())])
     return dict(strangers=partial(means, rows))
 
 
 def measure():
-    """Measure the detection of unknown classes per training subset."""
+    """Measure unknown-class detection per training subset."""
     return [
         dict(default=title, set=name, count=count, **found)
         for title in GRID['defaults']
@@ -38,15 +38,15 @@ def measure():
 
 @cache
 def read(title, name):
-    """Return the features of a dataset by a default of ``fit``, (N, V, D)."""
+    """Return features for a dataset with a default of ``fit``, (N, V, D)."""
     settings = dict(GRID['defaults'][title])
     reading = settings.pop('reading')
     return read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
 
 
 def measured(title, name, count):
-    """Yield detection results for a held-out third of the classes, and for
-    other datasets."""
+    """Yield detection results for held-out classes (a third), and for other
+    datasets."""
     found = read(title, name)
     labels, tested = labels_of(photographs()[name])
     number = 1 + int(labels.max())
@@ -68,7 +68,7 @@ def measured(title, name, count):
 
 
 def compare(views, labels, number, tested, places):
-    """Compare test photos of known classes with unknown classes."""
+    """Compare known-class test photos with unknown classes."""
     folds, features = out_of_fold(views, labels, number), views[:, 0]
     fitted = fit_linear(views, labels, number, 'ridge', folds.strength)
     cut = threshold_by_folds(nearest_of_others(features, folds.splits))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Show images of a dataset after each transform."""
+"""Show dataset images after each transform."""
 
 from mmclca.cli import run_command
 

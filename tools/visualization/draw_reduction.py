@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the patches that each stage keeps, merges or mixes."""
+"""Draw the remaining patches after each stage."""
 
 from mmclca.cli import run_command
 

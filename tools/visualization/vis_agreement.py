@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Compare predictions and tokens of students, teachers and other models."""
+"""Compare predictions and tokens between models."""
 
 from mmclca.cli import run_command
 

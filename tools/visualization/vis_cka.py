@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the similarity (CKA) of layers of one or two models."""
+"""Draw the similarity between layers (CKA)."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the cross-patch matrices of a ResMLP by layer."""
+"""Draw cross-patch matrices in a ResMLP by layer."""
 
 from mmclca.cli import run_command
 

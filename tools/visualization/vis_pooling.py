@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the attention of attention pooling, by class or by head."""
+"""Draw attention pooling weights by class or head."""
 
 from mmclca.cli import run_command
 

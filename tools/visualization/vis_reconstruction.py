@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the reconstructions of a masked autoencoder."""
+"""Draw masked autoencoder reconstructions."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Plot the learning rate with the tool of MMPretrain: ``python
+"""Plot the learning rate with MMPretrain's tool: ``python
 tools/visualization/vis_scheduler.py CONFIG``."""
 
 from mmclca import cli

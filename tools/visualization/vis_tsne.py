@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw a t-SNE plot of image features."""
+"""Draw image features by t-SNE."""
 
 from mmclca.cli import run_command
 

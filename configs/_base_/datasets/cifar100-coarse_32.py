@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CIFAR-100 with its 20 coarse labels, eight views of an image in training. The
-# environment variable MMCLCA_DATA names the folder of data sets.
+# environment variable MMCLCA_DATA names the dataset folder.
 num_classes = 20
 cifar = dict(
     type='mmclca.CoarseCIFAR100', data_root='{{$MMCLCA_DATA:data}}/cifar100'

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ImageNet-1k without its labels, as masked autoencoders see it: crops of 20 to
 # 100 % of an image, flips. The environment variable MMCLCA_DATA names the
-# folder of data sets.
+# dataset folder.
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(

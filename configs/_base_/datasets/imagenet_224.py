@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ImageNet-1k as DeiT is trained on it: RandAugment, random erasing, and three
-# views of each image, so that an epoch sees a third of the images. Mixup and
-# CutMix are in the schedules. Tested on the middle of images whose
-# short side is int(224 / 0.875) px. The environment variable MMCLCA_DATA names
-# the folder of data sets; in it, imagenet/{train,val} have a folder per class.
+# ImageNet-1k with DeiT's pipeline: RandAugment, random erasing, and three
+# views per image, so an epoch has a third of the images. Mixup and CutMix are
+# in the schedules. Tests use the center crop after resizing the short side to
+# int(224 / 0.875) px. The environment variable MMCLCA_DATA names the dataset
+# folder; in it, imagenet/{train,val} have a folder per class.
 num_classes = 1000
 imagenet = dict(type='ImageNet', data_root='{{$MMCLCA_DATA:data}}/imagenet')
 bgr_mean = [103.53, 116.28, 123.675]  # fills what a transform uncovers

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # 40 plant species (UCI Leaf), white background, three training images per
-# class. The environment variable MMCLCA_DATA names the folder of data sets.
+# class. The environment variable MMCLCA_DATA names the dataset folder.
 _base_ = './leaves_bs32_224.py'
 num_classes = 40
 data_root = '{{$MMCLCA_DATA:data}}/leaf40_white'

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Images of leaves without labels at 112 px, those in all folders below one:
-# crops of 20 to 100 %, flips. Images are decoded and resized once, if the disk
-# has room for all of them. The environment variable MMCLCA_DATA names the
-# folder of data sets; 5,000 leaves are drawn by
+# Unlabeled leaf images at 112 px, from a folder and its subfolders: crops of
+# 20 to 100 %, flips. Images are decoded and resized once, if the disk has room
+# for all of them. The environment variable MMCLCA_DATA names the dataset
+# folder; generate 5,000 leaves by
 # python tools/dataset_converters/synthetic_leaves.py \
 #   data/unlabelled_leaves --classes 50 --per-class 100 --size 128
 load = dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Pipelines of FFVT: a square of 500 px, bilinear, of which
-# 384 px are taken.
+# Pipelines of FFVT: resize to a square of 500 px (bilinear), then crop
+# 384 px.
 _base_ = './leaves_600_448.py'
 crop = _base_.crop
 crop.train[0].transforms[1].scale = (500, 500)

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Pipelines of TransFG and SIM-Trans: a square of 600 px, bilinear, of which
-# 448 px are taken.
+# Pipelines of TransFG and SIM-Trans: resize to a square of 600 px (bilinear),
+# then crop 448 px.
 resize = dict(
     type='Resize', scale=(600, 600), backend='pillow', interpolation='bilinear'
 )

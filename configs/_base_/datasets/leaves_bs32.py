@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Settings shared by all leaf data sets. The last batch of an epoch is dropped,
+# Settings shared by all leaf datasets. The last batch of an epoch is dropped,
 # because a batch of one would break the BatchNorm of the CLA head.
 train_dataloader = dict(
     batch_size=32,

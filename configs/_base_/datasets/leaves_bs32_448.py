@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Images are resized to a square of int(448 / 0.875) px, whatever their shape.
+# Images are resized to a square of int(448 / 0.875) px, ignoring their shape.
 _base_ = './leaves_bs32.py'
 resize = dict(
     type='Resize', scale=(512, 512), backend='pillow', interpolation='bicubic'

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # 37 breeds of cats and dogs (Oxford-IIIT Pets). Models are trained on trainval
-# and tested on test. The environment variable MMCLCA_DATA names the folder of
-# data sets.
+# and tested on test. The environment variable MMCLCA_DATA names the dataset
+# folder.
 _base_ = './leaves_bs32_448.py'
 num_classes = 37
 pets = dict(

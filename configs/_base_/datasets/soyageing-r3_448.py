@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # 198 soybean cultivars at growth stage R3 (Ultra-FGVC). As in the papers,
 # models are trained on trainval and tested on test. The environment variable
-# MMCLCA_DATA names the folder of data sets.
+# MMCLCA_DATA names the dataset folder.
 _base_ = './leaves_bs32_448.py'
 num_classes = 198
 soyageing_r3 = dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Drawn leaves of 16 cultivars that differ clearly, 125 training images of
-# each, enough to train a small ViT from scratch:
+# Synthetic leaves of 16 clearly different cultivars, 125 training images per
+# cultivar, enough to train a small ViT from scratch:
 # python tools/dataset_converters/synthetic_leaves.py \
 #   data/synthetic_leaves_16 --classes 16 --per-class 195 --size 128 \
 #   --difference 2 --val-fraction 0.16 --test-fraction 0.2

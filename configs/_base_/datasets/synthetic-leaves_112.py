@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Drawn leaves of eight cultivars, see
+# Synthetic leaves of eight cultivars, see
 # tools/dataset_converters/synthetic_leaves.py. The environment variable
-# MMCLCA_DATA names the folder of data sets.
+# MMCLCA_DATA names the dataset folder.
 _base_ = './leaves_bs32.py'
 num_classes = 8
 data_root = '{{$MMCLCA_DATA:data}}/synthetic_leaves'

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What the plain ViTs here share: ViT-B/16 with a linear classifier, all tokens
-# kept, weights drawn as in DeiT.
+# Shared settings for plain ViTs: ViT-B/16 with a linear classifier, no token
+# reduction, DeiT's initialization.
 _base_ = './_vit-base-p16.py'
 model = dict(
     backbone=dict(init_cfg=dict(type='mmclca.DeiTInit')),

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What the networks share that give one vector an image: a linear classifier
-# of it, images normalized as for ImageNet-1k.
+# Linear classifier on one feature vector per image, with ImageNet-1k
+# normalization: shared settings.
 model = dict(
     type='ImageClassifier',
     data_preprocessor=dict(

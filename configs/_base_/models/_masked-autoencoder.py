@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What MAE and MIRL have in common: images, masks, initial weights.
+# Shared settings for MAE and MIRL: images, masks, initial weights.
 model = dict(
     data_preprocessor=dict(
         type='SelfSupDataPreprocessor',

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What all models here share: ViT-B/16 of 224 px, images normalized as for
-# ImageNet-1k.
+# Shared settings for all models: ViT-B/16 at 224 px, ImageNet-1k
+# normalization.
 model = dict(
     type='mmclca.TokenReductionClassifier',
     data_preprocessor=dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# BEiT of ViT-B/16 with the hMLP stem. Its tokens are those of DALL-E, which
-# mmpretrain has; Three things trains a tokenizer on ImageNet-1k, which was not
+# BEiT of ViT-B/16 with the hMLP stem. The tokenizer is DALL-E's, from
+# mmpretrain; the tokenizer in Three things, trained on ImageNet-1k, was not
 # released.
 model = dict(
     type='BEiT',

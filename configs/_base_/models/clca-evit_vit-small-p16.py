@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-S/16 of How to train your ViT? (AugReg), trained on ImageNet-21k, with
-# the mean and standard deviation of these weights, 0.5.
+# mean and standard deviation 0.5, as in its pre-training.
 _base_ = './clca-evit_vit-base-p16.py'
 model = dict(
     data_preprocessor=dict(mean=[127.5] * 3, std=[127.5] * 3),

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLE-ViT: Swin-B with windows of 7 patches, trained on ImageNet-21k and then
-# on ImageNet-1k; the public code takes the weights before the latter. Label
-# smoothing is that of the public code.
+# on ImageNet-1k; the public code starts from the ImageNet-21k weights. Label
+# smoothing as in the public code.
 _base_ = './_linear-classifier.py'
 model = dict(
     type='mmclca.CLEViTClassifier',

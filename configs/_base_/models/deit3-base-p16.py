@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # DeiT III-B/16, trained on ImageNet-1k: a ViT with layer scale and uniform
-# stochastic depth, whose CLS token has no position.
+# stochastic depth, without a CLS position.
 _base_ = './_deit-base-p16.py'
 model = dict(
     backbone=dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # DeiT III-M/16, trained on ImageNet-1k. It is in the release only; the paper
-# has no rate of stochastic depth for it, here it is that of S.
+# reports no stochastic depth rate for it, so this is the rate for S.
 _base_ = './deit3-base-p16.py'
 model = dict(
     backbone=dict(

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MAE-Lite that also learns the attention of the last layer of MAE-Base, which
+# MAE-Lite with attention distillation from the last layer of MAE-Base, which
 # was pre-trained for 1,600 epochs.
 _base_ = './mae_vit-tiny-p16.py'
 model = dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # FFVT: ViT-B/16, trained on ImageNet-21k, 12 tokens of each layer, the last
-# block new; dropout, and a head of zeros, are those of the public code.
+# block new; dropout and zero-initialized head as in the public code.
 _base_ = './_linear-classifier.py'
 model = dict(
     backbone=dict(

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # DeiT-Ti/16, trained on ImageNet-1k, with EViT, and a linear classifier over
 # the averages of the tokens of layers 0 to 8; layers 9 to 11 are not built.
-# Layers 0 to 2, which see all tokens, are not trained: that is half of the
-# cost of a training, and as good. Configs set the keep rate, size and classes.
+# Layers 0 to 2, before the first reduction, are frozen: half the training
+# cost, equal accuracy. Configs set the keep rate, size and classes.
 _base_ = './_vit-base-p16.py'
 model = dict(
     backbone=dict(

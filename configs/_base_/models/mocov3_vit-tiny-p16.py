@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MoCo v3 of ViT-Ti/16 of 12 heads. Its first layer is trained, unlike that of
-# the larger ones in the paper of MoCo v3.
+# MoCo v3 of ViT-Ti/16 of 12 heads. Its patch embedding is trained; in the MoCo
+# v3 paper it is frozen.
 temperature = 0.2
 batch_norms = dict(
     type='NonLinearNeck',

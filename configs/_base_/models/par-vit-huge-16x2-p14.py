@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-H/14, 16 layers of two parallel branches. Three things has no model of
-# this width, DeiT III has: the rate of stochastic depth is that of its ViT-H.
+# ViT-H/14, 16 layers of two parallel branches. Three things has no model
+# with this width; the stochastic depth rate is from DeiT III-H.
 _base_ = './par-vit-small-18x2-p16.py'
 model = dict(
     backbone=dict(

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# PatchConvNet-L60, for which no weights were released. The thesis has no rate
-# of stochastic depth for it; here it is that of B60.
+# PatchConvNet-L60, for which no weights were released. The thesis reports no
+# stochastic depth rate for it; here it is the rate for B60.
 _base_ = './patchconvnet-s60.py'
 model = dict(
     backbone=dict(arch='l60', drop_path_rate=0.3), head=dict(in_channels=1024)

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # TransFG: ViT-B/16, trained on ImageNet-21k, patches of 16 px every 12 px, the
-# last block new; dropout, contrast and PyTorch's own start of the head are
-# those of the public code.
+# last block new; dropout, contrastive loss and PyTorch's initialization of the
+# head as in the public code.
 _base_ = './_linear-classifier.py'
 model = dict(
     type='mmclca.ContrastiveClassifier',

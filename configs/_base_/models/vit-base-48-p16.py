@@ -1,4 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-B/16 of 48 layers, what MIRL's encoder becomes.
+# ViT-B/16 with 48 layers, from MIRL's encoder.
 _base_ = './vit-base-averaged-p16.py'
 model = dict(backbone=dict(arch=dict(num_layers=48)))

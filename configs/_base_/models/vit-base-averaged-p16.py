@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-B/16 whose patches are averaged for a linear classifier, with a new norm:
-# what the encoder of MAE and MIRL becomes.
+# ViT-B/16 with average pooling, a new norm and a linear classifier, for
+# encoders pre-trained by MAE and MIRL.
 _base_ = './vit-tiny-12h-p16.py'
 model = dict(
     backbone=dict(

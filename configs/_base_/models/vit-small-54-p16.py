@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-S/16 of 54 layers, what MIRL's encoder becomes.
+# ViT-S/16 with 54 layers, from MIRL's encoder.
 _base_ = './vit-base-averaged-p16.py'
 model = dict(
     backbone=dict(

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-Ti/16 of 12 heads, whose patches are averaged for a linear classifier:
-# what MAE-Lite's encoder becomes. Its final norm is left out, that of the
-# average is new.
+# ViT-Ti/16 with 12 heads, average pooling and a linear classifier, for
+# MAE-Lite's encoder. A new norm after pooling replaces its final norm.
 _base_ = './_vit-base-p16.py'
 model = dict(
     backbone=dict(

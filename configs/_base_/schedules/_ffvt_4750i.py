@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# The recipe of FFVT's public code for soy cultivars of the local set: that for
-# cotton, longer.
+# The recipe in FFVT's public code for SoyLocal: the recipe for Cotton80 with
+# more iterations.
 _base_ = './_ffvt_2000i.py'
 param_scheduler = _base_.param_scheduler
 param_scheduler[1].T_max = 4250

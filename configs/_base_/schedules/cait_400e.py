@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# The recipe of CaiT (Touvron's thesis, 2022, section 3.6): that of DeiT with
-# 400 epochs. Models have the same stochastic depth in all layers.
+# CaiT's recipe (Touvron's thesis, 2022, section 3.6): DeiT's recipe with 400
+# epochs. Models have the same stochastic depth in all layers.
 _base_ = './deit_300e.py'
 optim_wrapper = dict(optimizer=dict(lr=1e-3))
 param_scheduler = [

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# The recipe of CLE-ViT's public code: AdamW with a learning rate of 1e-3 for
-# each 512 images of a batch, here of 12, five times that for the head; 20
-# epochs of warm-up, then a line down; gradients clipped. It trains in half
-# precision: tools/train.py --amp, on a GPU.
+# The recipe of CLE-ViT's public code: AdamW with learning rate 1e-3 per
+# 512 images at batch size 12, five times larger for the head; 20 warm-up
+# epochs, then linear decay; gradients clipped. Half precision: tools/train.py
+# --amp, on a GPU.
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=1e-3 * 12 / 512, weight_decay=0.05),
     clip_grad=dict(max_norm=5.0),

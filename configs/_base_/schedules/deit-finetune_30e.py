@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# DeiT's fine-tuning at another size, 384 px after 224 (its public code; the
-# thesis is silent): a learning rate of 5e-6 for each 512 images of a batch
-# that does not fall, hardly any weight decay, the whole augmentation. Configs
+# DeiT's fine-tuning at another size, 384 px after 224 (from its public
+# code): constant learning rate 5e-6 per 512 images, weight decay 1e-8, full
+# augmentation. Configs
 # turn stochastic depth off. CaiT's, too (thesis, section 3.6).
 _base_ = './deit_300e.py'
 optim_wrapper = dict(optimizer=dict(lr=5e-6, weight_decay=1e-8))

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# A few photographs a class, from a probe: the best of the grid
+# A few photos per class, from a linear probe: the best recipe in
 # configs/sweeps/few_photographs_why.py.
 # The head starts from a classifier in closed form (ProbeInitHook, in the
 # configs); AdamW with smaller steps for earlier layers, two epochs of warm-up
-# and a cosine over 20. An epoch has at least 256 images (AtLeastSampler), so
-# that the smallest folder gets 160 steps of 32.
+# and a cosine over 20. An epoch has at least 256 images
+# (AtLeastSampler): at least 160 steps with batches of 32.
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
     constructor='LearningRateDecayOptimWrapperConstructor',

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# MAE-Lite's transfer to CIFAR-100: SGD without weight decay, batches of 512, a
-# learning rate of 0.1 (0.03 by default, for other data sets), 0.75 of it from
-# layer to layer, gradients clipped at 1.
+# MAE-Lite's transfer to CIFAR-100: SGD without weight decay, batch size 512,
+# learning rate 0.1 (0.03 for other datasets), layer-wise decay 0.75, gradients
+# clipped at norm 1.
 _base_ = './deit_300e.py'
 optim_wrapper = dict(
     optimizer=dict(

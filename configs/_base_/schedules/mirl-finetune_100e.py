@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Fine-tuning of MIRL's public code, 100 epochs: a learning rate of 7.5e-4 for
-# each 256 images of a batch, here of 2048, 0.88 of it from layer to layer, and
-# an average of the weights (EMA) that is tested.
+# Fine-tuning as in MIRL's public code, 100 epochs: learning rate 7.5e-4 per
+# 256 images at batch size 2048, layer-wise decay 0.88. The EMA weights are
+# tested.
 _base_ = './deit_300e.py'
 optim_wrapper = dict(
     optimizer=dict(lr=7.5e-4 * 2048 / 256),

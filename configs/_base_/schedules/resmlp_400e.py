@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# The recipe of ResMLP (Touvron's thesis, 2022, section 4.3): that of DeiT with
-# LAMB, of which mmpretrain's clips gradients at a norm of 1, and 400 epochs.
+# ResMLP's recipe (Touvron's thesis, 2022, section 4.3): DeiT's recipe with
+# LAMB and 400 epochs. mmpretrain's LAMB clips gradients at norm 1.
 _base_ = './deit_300e.py'
 optim_wrapper = dict(
     optimizer=dict(_delete_=True, type='Lamb', lr=0.005, weight_decay=0.2)

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A module for each command: ``parse_args`` and ``main``.
+"""One module per command, with ``parse_args`` and ``main``.
 
-What imports torch is named at the top of a module by ``lazy``, so that
-``--help`` and wrong options answer at once.
+Packages that import torch come from ``cli.packages`` and are imported at first
+use, so ``--help`` and wrong options answer immediately.
 """

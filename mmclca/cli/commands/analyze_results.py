@@ -21,7 +21,7 @@ from ..packages import (
     torch,
 )
 
-# of a result
+# required keys of a prediction
 KEYS = ('sample_idx', 'gt_label', 'pred_label', 'pred_score')
 
 
@@ -36,7 +36,7 @@ def parse_args():
 
 
 def read_image(info):
-    """Return the RGB image of a sample, and its name."""
+    """Return the RGB image and the name of a sample."""
     if 'img' in info:
         return info['img'], str(info['sample_idx'])
     image = datasets.decoding.read_bgr(info['img_path'])[..., ::-1]
@@ -44,7 +44,7 @@ def read_image(info):
 
 
 def save(chosen, dataset, folder, rescale_factor):
-    """Write pictures by rank, and what is in them as JSON."""
+    """Write ranked pictures and their predictions as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     visualizer = mmpretrain.visualization.UniversalVisualizer()
     for rank, one in enumerate(chosen, start=1):

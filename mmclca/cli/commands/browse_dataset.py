@@ -17,7 +17,7 @@ from ..packages import (
     visualization,
 )
 
-# which of the images after each step are shown
+# images shown, selected from the images after each step
 MODES = dict(
     original=lambda steps: steps[:1],
     transformed=lambda steps: steps[-1:],
@@ -70,10 +70,8 @@ def parse_args():
     return parser.parse_args()
 
 
-def with_recorded_steps(settings):
-    """Return a data set, and a list of the names and images of its last
-    sample, after each step of the pipeline; it may repeat another data set.
-    """
+def recording_dataset(settings):
+    """Build a dataset, and a list of step names and images per sample."""
     inner = settings = datasets.match_by_name(settings)
     while 'pipeline' not in inner:
         inner = inner['dataset']
@@ -84,23 +82,21 @@ def with_recorded_steps(settings):
     steps, images = inner.pipeline.transforms, []
 
     def pipeline(data):
-        images[:] = images_of('original', data)
+        images[:] = copy_images('original', data)
         for step in steps:
             data = step(data)
             if data is None:  # mmengine takes another sample
                 return None
             name = type(step).__name__ if images else 'original'
-            images.extend(images_of(name, data))
+            images.extend(copy_images(name, data))
         return data
 
     inner.pipeline = pipeline
     return dataset, images
 
 
-def images_of(name, data):
-    """Return the names and copies of the images in a sample; some steps make
-    several.
-    """
+def copy_images(name, data):
+    """Return name and copy of each image in a sample."""
     image = data.get('img')
     if isinstance(image, list):
         return [
@@ -109,32 +105,28 @@ def images_of(name, data):
     return [] if image is None else [(name, image.copy())]
 
 
-def label_of(sample, classes):
-    """Return the names of the classes of a sample; nothing where it has
-    none.
-    """
+def describe_labels(sample, classes):
+    """Describe the labels of a sample, '' without labels."""
     labels = sample.gt_label.tolist() if 'gt_label' in sample else []
     named = [f'{classes[i]} ({i})' if classes else f'{i}' for i in labels]
     return ', '.join(named)
 
 
-def file_of(sample, index):
-    """Return the name of the picture of a sample; images of two classes may
-    share one.
-    """
+def picture_name(sample, index):
+    """Return a picture name; the index separates images with equal names."""
     path = sample.get('img_path')
     return f'{index:05}_{Path(path).stem}.png' if path else f'{index:05}.png'
 
 
 def to_rgb(image, channel_order):
-    """Channels in reverse where they are BGR; a grey image has none."""
+    """Convert BGR to RGB; keep RGB and gray images."""
     swapped = channel_order == 'BGR' and image.ndim == 3
     return image[..., ::-1] if swapped else image
 
 
-def pictures(settings, args):
+def draw_samples(settings, args):
     """Yield file names and RGB pictures."""
-    dataset, images = with_recorded_steps(settings)
+    dataset, images = recording_dataset(settings)
     classes = dataset.metainfo.get('classes')
     number = min(args.show_number, len(dataset))
     for index in track(range(number), 'Images'):
@@ -143,8 +135,8 @@ def pictures(settings, args):
             (name, to_rgb(image, args.channel_order))
             for name, image in MODES[args.mode](images)
         ]
-        name = file_of(sample, index)
-        heading = f'{label_of(sample, classes)}\n{name}'
+        name = picture_name(sample, index)
+        heading = f'{describe_labels(sample, classes)}\n{name}'
         draw = visualization.figures.side_by_side
         yield name, draw(steps, heading, args.rescale_factor)
 
@@ -158,7 +150,7 @@ def browse(args):
     mmengine.registry.init_default_scope('mmpretrain')
     window = mmpretrain.visualization.UniversalVisualizer()
     settings = cfg[f'{args.phase}_dataloader'].dataset
-    for name, picture in pictures(settings, args):
+    for name, picture in draw_samples(settings, args):
         if args.output_dir:
             mmcv.imwrite(picture[..., ::-1], str(args.output_dir / name))
         if shown:

@@ -8,7 +8,7 @@ columns are predicted classes.
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.utils.messages import print_safe
+from mmclca.utils.messages import print_safe, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import file_named
@@ -44,7 +44,7 @@ def parse_args():
 
 
 def matrix_of_checkpoint(args, cfg):
-    """Test a checkpoint and return the matrix and the class names."""
+    """Test a checkpoint; return the matrix and the class names."""
     inferencer = model_files.load(args, args.config, args.ckpt_or_result)
     dataset = datasets.batches.dataset_of(cfg)
     found = datasets.batches.batches(inferencer.model, dataset)
@@ -65,19 +65,17 @@ def matrix_of_results(args, cfg):
 
 
 def classes_of(cfg):
-    """Return the names of the test set, None where it is not here."""
+    """Return the class names, or None without the test set."""
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
-        print_safe(
-            f'Warning: class numbers instead of names, test set: {error}'
-        )
+        warn(f'class numbers instead of names, test set: {error}')
         return None
     return dataset.metainfo.get('classes')
 
 
 def draw(matrix, classes, include_values, cmap):
-    """mmpretrain's picture, with room for names and more classes."""
+    """Draw the matrix with mmpretrain, enlarged for many class names."""
     figure = mmpretrain.evaluation.ConfusionMatrix.plot(
         matrix, include_values, cmap, classes=classes, show=False
     )

@@ -45,7 +45,7 @@ def parse_args():
 
 
 def make_empty(folder):
-    """Remove what an earlier demo left; refuse to touch other files."""
+    """Empty the folder of an earlier demo; refuse any other folder."""
     mark = folder / 'made_by_demo'
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise UsageError(
@@ -58,14 +58,14 @@ def make_empty(folder):
 
 
 def run(tool, *words):
-    """Run a tool of this project; print it as one would type it."""
+    """Print a command as users type it, and run it."""
     command = [f'tools/{tool}.py', *map(str, words)]
     print(f'\n$ python {shlex.join(command)}', flush=True)
     subprocess.run([sys.executable, *command], check=True)
 
 
-def test_leaves(folder):
-    """Return the first test leaf of some classes."""
+def leaves_to_draw(folder):
+    """Return the first test leaf per ``DRAWN`` class."""
     lines = reversed(read_lines(folder / 'test.txt'))
     first = {label: path for path, label in map(str.split, lines)}
     return [folder / first[label] for label in DRAWN]
@@ -90,7 +90,7 @@ def main(args):
     out = ['--out', metrics, '--out-item', 'metrics']
     run('test', CONFIG, best, *out, *options)
     run(
-        *('visualization/draw_reduction', CONFIG, best, *test_leaves(data)),
+        *('visualization/draw_reduction', CONFIG, best, *leaves_to_draw(data)),
         *('--out', picture),
     )
     run(

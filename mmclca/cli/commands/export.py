@@ -44,7 +44,7 @@ def parse_args():
         '--opset',
         'ONNX operator set, 18 to 22',
         18,
-        # ONNX Runtime fails on the Attention operator of opset 23 and above
+        # ONNX Runtime fails on the Attention operator in opset 23 and above
         type=whole_number(18, 22),
     )
     parser.flag('--int8', '8-bit matrix products, ONNX only')
@@ -70,7 +70,7 @@ def check(args):
 
 
 def default_out(checkpoint, format, int8):
-    """Name the file after the checkpoint, and in its folder."""
+    """Return the checkpoint path with the suffix of the format."""
     if fitted.is_fitted(checkpoint):
         fitted.prepare_writing(Path(checkpoint))
     file = fitted.model_file(checkpoint)
@@ -80,10 +80,8 @@ def default_out(checkpoint, format, int8):
 
 
 def export(args, out):
-    """Write the file.
-
-    Return the largest difference of its logits in float32, and the effect of
-    quantization.
+    """Write the file; return the largest float32 difference from PyTorch
+    logits, and lines about quantization.
     """
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject

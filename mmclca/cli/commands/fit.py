@@ -13,7 +13,7 @@ def parse_args():
         description='Train a classifier on photos: estimate its accuracy in '
         'seconds, fine-tune where that tends to help, write a model folder. '
         'Run the same command again to resume.',
-        go_on='Run the same command to resume.',
+        advice='Run the same command to resume.',
     )
     parser.add(
         'photographs',

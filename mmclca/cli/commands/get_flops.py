@@ -30,8 +30,8 @@ def parse_args():
     return parser.parse_args()
 
 
-def measure(config, cfg_options, shape):
-    """Compute the cost of the model of a config; logs go to stderr."""
+def count_cost(config, cfg_options, shape):
+    """Compute the cost of a configured model; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise ValueError(f'--shape {shape}: expected one or two numbers')
@@ -42,8 +42,8 @@ def measure(config, cfg_options, shape):
         return evaluation.cost.count_config(cfg.model, sides)
 
 
-def rows(cost):
-    """Format the cost as the lines of a table."""
+def table_lines(cost):
+    """Format the cost as table lines."""
     height, width = cost.shape
     yield f'Image      {height} x {width} pixels, batch size 1, inference'
     yield f'Cost       {cost.flops / 1e9:.3f} GMACs'
@@ -63,8 +63,8 @@ def rows(cost):
 
 def main(args):
     with usage_errors(args.config):
-        cost = measure(args.config, args.cfg_options, args.shape)
+        cost = count_cost(args.config, args.cfg_options, args.shape)
     if args.json:
         print(json.dumps(asdict(cost)))
     else:
-        print(*rows(cost), sep='\n')
+        print(*table_lines(cost), sep='\n')

@@ -60,7 +60,7 @@ def parse_args():
 
 
 def default_out(checkpoint):
-    """Name the file after the checkpoint, or as in a model folder."""
+    """Return the threshold file next to a checkpoint or in a model folder."""
     if '://' in checkpoint:
         raise ValueError(f'{checkpoint} is a URL: add --out FILE.json')
     if is_fitted(checkpoint):

@@ -36,7 +36,7 @@ def parse_args():
 
 
 def local_address(host):
-    """See that a server can listen at an address, before a model is loaded."""
+    """Refuse an address where a server cannot listen, before loading."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         family, kind, *_, place = found[0]
@@ -50,8 +50,8 @@ def local_address(host):
     return host
 
 
-def trained(args):
-    """Return a model, and the name of its checkpoint."""
+def load_model(args):
+    """Load a model; return it with the name of its checkpoint."""
     checkpoint = args.checkpoint or page.demo_checkpoint(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
     return model, Path(checkpoint).name
@@ -63,12 +63,12 @@ def read_gallery(path, model):
 
 
 def main(args):
-    # ended by its system, it removes what was uploaded as with Ctrl-C
+    # remove uploads on SIGTERM as on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with usage_errors():
         require('gradio', extra='demo')
         with model_files.quiet():
-            model, name = trained(args)
+            model, name = load_model(args)
         gallery = args.index and read_gallery(args.index, model)
         given = args.port, args.host, name, gallery
         with page.server.uploads_folder(args.host) as folder:

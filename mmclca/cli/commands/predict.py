@@ -17,8 +17,8 @@ from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, positive
 from ..packages import apis, visualization
 
-SHOWN = 0.001  # minimum score of further classes on the screen
-UNSURE = 0.6  # below it, more than 4 of 10 names are wrong
+SHOWN = 0.001  # minimum score to print a further class
+UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
 
 
 def parse_args():
@@ -54,7 +54,7 @@ def check(args):
 
 @usage_errors()
 def prepare(args):
-    """Load the model, find the images and name their pictures."""
+    """Load the model; return it with image paths and picture paths."""
     check(args)
     with model_files.loading():
         paths = apis.find_images(args.images)
@@ -80,7 +80,7 @@ def prepare(args):
 
 @usage_errors()
 def predict(args, inferencer, paths, pictures, results):
-    """Append to ``results``, so that an interrupted run keeps them."""
+    """Append predictions to ``results``, which an interrupted run keeps."""
     answers = inferencer.stream(paths, args.batch_size, args.tokens)
     for path, picture, result in zip(paths, pictures, answers, strict=True):
         results.append(result)
@@ -88,8 +88,8 @@ def predict(args, inferencer, paths, pictures, results):
             apis.draw_prediction(inferencer, path, result, picture)
 
 
-def finish(args, classes, results):
-    """Write the file and print the classes of each image."""
+def write_results(args, classes, results):
+    """Write ``--out`` and print the best classes per image."""
     if args.out and results:
         table = results, args.out, classes, args.topk
         if args.out.suffix == '.csv':
@@ -108,7 +108,7 @@ def finish(args, classes, results):
 
 
 def summary(results, out):
-    """Describe the number of images and the file."""
+    """Count classified, unknown, uncertain and unreadable images."""
     read = [result for result in results if 'error' not in result]
     parts = {
         'flagged as unknown': sum(x['known'] is False for x in read),
@@ -136,7 +136,7 @@ def main(args):
         saved = f' Saved {args.out}' if args.out and results else ''
         raise KeyboardInterrupt(f'{done}{saved}') from None
     finally:
-        finish(args, inferencer.classes, results)
+        write_results(args, inferencer.classes, results)
     unread = [result for result in results if 'error' in result]
     for one in unread:
         line = f'Warning    {one["image"]} is unreadable: {one["error"]}'

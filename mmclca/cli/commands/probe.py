@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.messages import first_of, print_safe, track
+from mmclca.utils.messages import first_of, print_safe, track, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import (
@@ -100,7 +100,7 @@ def check(args):
 
 
 def load_probe(args):
-    """Build the probe; return it with the config of model and datasets."""
+    """Build the probe; return it with its config."""
     cfg, weights = apis.loading.config_and_weights(
         args.model, args.weights, args.cfg_options
     )
@@ -134,15 +134,13 @@ def warn_of_known(model, images):
         rows = {row['path'] for row in files.used_rows()}
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
-            print_safe(
-                'Warning: cross-validation is optimistic, as the backbone '
-                f'of {model} was trained on {len(known)} of these '
-                f'{len(images)} images',
-                file=sys.stderr,
+            warn(
+                f'cross-validation is optimistic, as the backbone of {model} '
+                f'was trained on {len(known)} of these {len(images)} images'
             )
 
 
-def lines_of(classifier, images, channels, found):
+def summary_lines(classifier, images, channels, found):
     """Describe the cross-validated estimate, one fact per line."""
     number, classes = len(images.paths), images.classes
     yield f'Data       {number} images, {len(classes)} classes'
@@ -155,14 +153,15 @@ def lines_of(classifier, images, channels, found):
     )
     yield f'Folds      {found.folds} (cross-validation)'
     yield f'Repeats    {len(found.logits)}'
-    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
+    accuracy = format_accuracy(found.accuracy.mean(), found.interval())
+    yield f'Accuracy   {accuracy}'
     yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
         yield f'Not tested {first_of(names, 5)} (one image or group per class)'
 
 
-def rate(share, interval):
+def format_accuracy(share, interval):
     low, high = interval
     return (
         f'{100 * float(share):.1f}% (95% CI {100 * low:.1f}-{100 * high:.1f}%)'
@@ -183,14 +182,16 @@ def run(args):
         class_weights=args.class_weights,
         progress=partial(track, description='Cross-validation'),
     )
-    lines = list(lines_of(args.classifier, images, channels, found))
+    lines = list(summary_lines(args.classifier, images, channels, found))
     if args.test:
         of_split = args.test in ('val', 'test')
         place = None if of_split else args.test
         tested = model_files.images_of(cfg, place, args.test)
         number, right = apis.probe.probe.accuracy_on(probe, tested, given)
         interval = evaluation.wilson(right, number)
-        lines.append(f'Test       {rate(right, interval)}, {number} images')
+        lines.append(
+            f'Test       {format_accuracy(right, interval)}, {number} images'
+        )
     probe.save(args.out)
     return lines
 

@@ -10,13 +10,10 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.messages import did_you_mean, print_safe
+from mmclca.utils.messages import did_you_mean, print_safe, warn
 
 from .. import Parser, usage_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
-
-NO_CONFIG = 'Warning: no config stored; add --config CONFIG'
-NO_CLASSES = 'Warning: no class names stored; add --dataset-type TYPE'
 
 
 def parse_args():
@@ -36,7 +33,7 @@ def parse_args():
 
 
 def classes_of(checkpoint, dataset_type):
-    """Return the names of the classes, None where there are none."""
+    """Return class names from a checkpoint or dataset type, or None."""
     classes = checkpoints.stored.stored_classes(checkpoint)
     if dataset_type is None:
         return classes
@@ -52,7 +49,7 @@ def classes_of(checkpoint, dataset_type):
 
 
 def publish(args):
-    """Write the files; gives their paths."""
+    """Write the files; return their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
         raise FileNotFoundError(f'folder {folder} not found: create it first')
@@ -63,9 +60,9 @@ def publish(args):
     classes = classes_of(checkpoint, args.dataset_type)
     weights = checkpoints.publishing.own_weights(checkpoint, args.no_ema)
     if text is None:
-        print(NO_CONFIG)
+        warn('no config stored; add --config CONFIG')
     if classes is None:
-        print(NO_CLASSES)
+        warn('no class names stored; add --dataset-type TYPE')
     return checkpoints.publishing.publish(
         args.out_file, weights, text, classes
     )

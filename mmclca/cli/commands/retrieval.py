@@ -101,8 +101,8 @@ def check(args):
         visualization.figures.check_picture(args.sheet)
 
 
-def embed(args, inferencer, place, split):
-    """Return images that can be read, and their features."""
+def extract(args, inferencer, place, split):
+    """Return the readable images and their features."""
     images = model_files.images_of(inferencer.model._config, place, split)
     found, unread = apis.features.extract_features(
         inferencer, images.paths, args.stage, args.batch_size
@@ -111,10 +111,11 @@ def embed(args, inferencer, place, split):
 
 
 def make_gallery(args, inferencer):
+    """Read the gallery from --index, or extract its features."""
     model = evaluation.open_set.fingerprint(inferencer.model)
     if args.index:
         return apis.gallery.read_gallery(args.index, model, args.stage)
-    found = embed(args, inferencer, args.gallery, 'train')
+    found = extract(args, inferencer, args.gallery, 'train')
     gallery = apis.gallery.Gallery(*found, model, args.stage)
     if args.save_index:
         apis.gallery.write_gallery(gallery, args.save_index)
@@ -128,7 +129,7 @@ def run(args):
     gallery = make_gallery(args, inferencer)
     queries = gallery.images, gallery.features
     if args.queries or not (args.gallery or args.index):
-        queries = embed(args, inferencer, args.queries, 'test')
+        queries = extract(args, inferencer, args.queries, 'test')
     how = args.topk, args.neighbours, args.ranking
     first = next(iter(levels.values()), {})
     entries, metrics = apis.neighbours.look_up(gallery, *queries, *how, first)
@@ -146,10 +147,9 @@ def run(args):
     return entries, metrics
 
 
-def show(entries, metrics):
+def print_results(entries, metrics):
     for entry in entries:
-        near = entry['neighbours'][:3]
-        found = [f'{title(one)} {one["similarity"]:.3f}' for one in near]
+        found = map(describe_neighbor, entry['neighbours'][:3])
         vote = ''
         if 'knn_class' in entry:
             vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '
@@ -161,8 +161,8 @@ def show(entries, metrics):
         )
 
 
-def show_files(args):
-    """Name the files, and the command that uses the index."""
+def print_files(args):
+    """Print the written files, and a command for the index."""
     files = args.out, args.save_index, args.sheet
     print_safe(*(f'Saved      {file}' for file in filter(None, files)))
     if args.save_index:
@@ -171,14 +171,15 @@ def show_files(args):
         print_safe(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
 
 
-def title(neighbour):
-    """Describe a similar image by its class and file name."""
-    file = Path(neighbour['image']).name
-    return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
+def describe_neighbor(neighbor):
+    """Describe a similar image: class, file name and similarity."""
+    file = Path(neighbor['image']).name
+    title = f'{neighbor["name"]} ({file})' if neighbor['name'] else file
+    return f'{title} {neighbor["similarity"]:.3f}'
 
 
 def main(args):
     with usage_errors(), redirect_stdout(sys.stderr):
         entries, metrics = run(args)
-    show(entries, metrics)
-    show_files(args)
+    print_results(entries, metrics)
+    print_files(args)

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
-from mmclca.utils.messages import print_safe
+from mmclca.utils.messages import print_safe, warn
 
 from .. import Parser, usage_errors
 from ..packages import datasets
@@ -37,7 +37,7 @@ def parse_args(argv=None):
 
 
 def images_in(place):
-    """Read the images that ``fit`` accepts; print the skipped ones."""
+    """Read the images as ``fit`` does; print the skipped files."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
     found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)
@@ -54,18 +54,18 @@ def images_in(place):
 
 
 def warn_of_small_classes(images, wanted):
-    """Name the classes that are too small for all lists."""
+    """Warn if classes have fewer images than lists."""
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
-        print_safe(
-            f'Warning: classes with fewer than {wanted} images are in the '
-            f'training list only: {", ".join(small)}'
+        warn(
+            f'classes with fewer than {wanted} images are in the training '
+            f'list only: {", ".join(small)}'
         )
 
 
 def training_command(out, num_classes, has_test):
-    """Write the command that trains with the lists of a folder."""
+    """Return the training command for the lists."""
     options = [f'model.head.num_classes={num_classes}']
     for name in datasets.photographs.lists.SPLITS:
         loader = f'{name}_dataloader.dataset'
@@ -95,9 +95,7 @@ def run(args):
     )
     print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
-        print_safe(
-            f'Warning: {out} contains spaces or commas: rename the folder'
-        )
+        warn(f'{out} contains spaces or commas: rename the folder')
 
 
 def main(args):

@@ -45,12 +45,7 @@ def parse_args():
 
 
 def prepare(args):
-    """Read the grid and the finished results.
-
-    Returns:
-        tuple: Folder of the sweep, grid, configs by cell, and results (or
-        None) by cell.
-    """
+    """Return folder, grid, configs by run, and results (or None) by run."""
     grid = sweep.grid.read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
     configs, root = grid.configs(), root.absolute()
@@ -64,7 +59,7 @@ def prepare(args):
 
 
 def report(root, results):
-    """Write tables of the finished runs."""
+    """Write result tables."""
     found = list(filter(None, results.values()))
     print_safe(f'Results    {len(found)} of {len(results)} runs complete')
     for path in sweep.report.write_tables(found, root / 'report'):
@@ -72,7 +67,7 @@ def report(root, results):
 
 
 def plan(args, root, configs, keep_checkpoints):
-    """Return the executor of the jobs, and the arguments of each."""
+    """Return the executor and the arguments per job."""
     gpus = [0] if args.executor == 'slurm' else sweep.jobs.visible_gpus()
     options = sweep.jobs.job_options(args.executor, args.jobs, gpus)
     options |= args.executor_options
@@ -93,7 +88,7 @@ def main(args):
         left = {c: cfg for c, cfg in configs.items() if not results[c]}
         sweep.checks.check_inputs(list(left.values()))
         executor, calls = plan(args, root, left, grid.keep_checkpoints)
-    # Slurm limits the running jobs of an array itself
+    # Slurm itself limits the running jobs per array
     slots = sweep.jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
     left = sweep.jobs.run_cells(executor, calls, slots)
     for cell, job in left:

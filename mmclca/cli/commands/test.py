@@ -49,14 +49,14 @@ def parse_args():
 
 
 def configure(args, checkpoint):
-    """Return the config with the options of the command line."""
+    """Return the config with the command-line options applied."""
     cfg = configs.read_config(args.config, args.cfg_options)
     engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )
     configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
     cfg.load_from = checkpoint
-    # FlexibleRunner would download weights that only training needs
+    # FlexibleRunner would download the weights for training
     cfg.init_weights_for_test_or_val = False
     if args.amp:
         cfg.test_cfg.fp16 = True
@@ -74,7 +74,7 @@ def configure(args, checkpoint):
     return cfg
 
 
-def tested(args, checkpoint):
+def run_test(args, checkpoint):
     """Test one checkpoint and return its metrics."""
     source = f'{args.config}, {checkpoint}'
     with usage_errors(source):
@@ -95,7 +95,7 @@ def tested(args, checkpoint):
 
 
 def main(args):
-    found = [tested(args, checkpoint) for checkpoint in args.checkpoint]
+    found = [run_test(args, checkpoint) for checkpoint in args.checkpoint]
     metrics = found[0]
     if len(found) > 1:
         metrics = engine.testing.over_seeds(found)

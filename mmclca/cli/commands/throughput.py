@@ -123,8 +123,8 @@ def add_rounds(parser):
     )
 
 
-def fill_in(args):
-    """Fill in what depends on other options."""
+def set_defaults(args):
+    """Set the defaults depending on other options."""
     if args.arch is None:
         given = args.configs or args.baseline
         args.arch = [] if given else ['deit-small']
@@ -137,7 +137,7 @@ def fill_in(args):
 
 
 def refused_names(args):
-    """Yield what is wrong with names and sizes."""
+    """Yield errors in names and sizes."""
     known = benchmark.candidates
     archs = mmpretrain.models.backbones.VisionTransformer.arch_zoo
     methods = [*known.PLAINS, *known.REDUCERS]
@@ -151,7 +151,7 @@ def refused_names(args):
 
 
 def refused_together(args):
-    """Yield what is wrong with some options together."""
+    """Yield conflicts between options."""
     if args.fuse and args.train:
         yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
@@ -168,8 +168,8 @@ def refused_together(args):
         yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
 
 
-def setting_of(args):
-    """Make the setting, and see whether memory can be measured in it."""
+def build_setting(args):
+    """Build the setting; refuse ``--memory`` if it cannot be measured."""
     setting = benchmark.Setting(
         args.device,
         args.threads,
@@ -187,7 +187,7 @@ def setting_of(args):
 
 
 def read_config(name, train):
-    """Return the classifier of a config file."""
+    """Return the classifier in a config file as a candidate."""
     with usage_errors(name), redirect_stdout(sys.stderr):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
@@ -198,7 +198,7 @@ def read_config(name, train):
 
 
 def plan(args):
-    """Return the models beside each baseline, in the order of measuring."""
+    """Return the models to time per baseline, in order."""
     if args.backend == 'onnx':
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
     return benchmark.candidates.plan(
@@ -216,17 +216,17 @@ def plan(args):
 
 @usage_errors()
 def check(args):
-    """Refuse what would fail when the measuring has begun, or after it."""
-    fill_in(args)
+    """Refuse settings that fail only after measurements have begun."""
+    set_defaults(args)
     for problem in (*refused_names(args), *refused_together(args)):
         raise ValueError(problem)
     for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
         check_file(Path(f'{args.out}.{suffix}'))
-    return setting_of(args), plan(args)
+    return build_setting(args), plan(args)
 
 
 def measure(args, setting, planned, missing):
-    """Measure all models; rows are printed as they come."""
+    """Measure all models; print each row immediately."""
     pages = benchmark.pages
     print(*pages.results_head(), sep='\n')
     passes = args.rounds, args.warm_up, args.memory, missing
@@ -258,6 +258,6 @@ def main(args):
         if args.out:  # results stay if the command is interrupted
             pages.write_comparison(args.out, *given)
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
-    if args.out and results:  # models out of memory may follow the last one
+    if args.out and results:  # adds trailing models without enough memory
         pages.write_comparison(args.out, *given)
         print_safe(f'Saved      {args.out}.md, .csv, .json, .png')

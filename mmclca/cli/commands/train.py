@@ -52,7 +52,7 @@ def warn_of_earlier_run(runner):
 
 
 def configure(args):
-    """Return the config with the options of the command line."""
+    """Return the config with the command-line options applied."""
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
     configs.check_patches(cfg)

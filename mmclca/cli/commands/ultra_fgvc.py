@@ -29,18 +29,18 @@ def parse_args():
     check = commands.add_parser(
         'check', help='image counts of a dataset; each image is decoded'
     )
-    add_set(check)
+    add_dataset(check)
     take = commands.add_parser(
         'import',
         help='import of a dataset as images and CSV lists; each image is '
         'decoded',
     )
-    add_set(take)
+    add_dataset(take)
     take.add('--to', 'output folder, such as data/cotton80', required=True)
     return parser.parse_args()
 
 
-def add_set(parser):
+def add_dataset(parser):
     parser.add('folder', 'folder with the dataset, or parquet file')
     parser.add('--dataset', 'dataset, such as cotton80', required=True)
     parser.flag('--partial', 'incomplete dataset allowed')
@@ -49,7 +49,7 @@ def add_set(parser):
 def run_download(dataset, to, revision):
     info, importing = datasets.ultra_fgvc.info, datasets.ultra_fgvc.importing
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
-    # SoyAgeing consists of its stages, which `all` names too
+    # SoyAgeing consists of growth stages, which `all` lists as well
     for part in {part.name: part for one in sets for part in one.parts}:
         print_safe(
             f'Saved      {importing.download(info.SETS[part], to, revision)}'

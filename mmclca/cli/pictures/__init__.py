@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Commands that draw pictures of a trained model, one per kind.
+"""Commands that draw a trained model.
 
 The scripts in ``tools/visualization`` and ``mmclca COMMAND`` run ``PICTURES``
-like the modules of ``mmclca.cli.commands``.
+like the modules in ``mmclca.cli.commands``.
 """
 
 from . import comparisons, images, splits

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts of the commands that draw a trained model."""
+"""Options and loading shared by all picture commands."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ..packages import apis, datasets, visualization
 
 @dataclass(frozen=True)
 class PictureCommand:
-    """Command that draws a picture.
+    """Command for one kind of picture.
 
     ``options`` adds its options to a parser; ``draw`` draws the picture and
     returns its path, None without one. The docstring of ``draw`` is the
@@ -38,14 +38,14 @@ class PictureCommand:
 
 
 def add_images(parser, out='--out', files='[CONFIG] CHECKPOINT IMAGE'):
-    """Add the model, the images to draw it on, and the picture to write."""
+    """Add the arguments for model, images and output picture."""
     add_model(parser, out, files)
     leaves = 'number of additional synthetic leaves, each of another cultivar'
     parser.add('--leaves', leaves, 0, type=whole, metavar='N')
 
 
 def add_model(parser, out='--out', files='[CONFIG] CHECKPOINT'):
-    """Add the model and the picture to write."""
+    """Add the arguments for model and output picture."""
     meaning = 'files in any order (default config: stored in the checkpoint)'
     parser.add('files', meaning, nargs='+', metavar=files)
     more = dict(required=True, dest='out', metavar='OUT')
@@ -53,15 +53,15 @@ def add_model(parser, out='--out', files='[CONFIG] CHECKPOINT'):
 
 
 def add_split(parser):
-    """Add the model, and the data set of its config."""
+    """Add the arguments for model, output picture and dataset split."""
     add_model(parser)
     splits = ('train', 'val', 'test')
     parser.add('--split', 'split of the images', 'test', choices=splits)
 
 
 def load(args, files, new_last_layer=False):
-    """Load a model, once a picture can be written; its last layer may be
-    missing, as after pre-training.
+    """Check the output path, then load the model; with ``new_last_layer`` the
+    checkpoint may lack the last layer, as after pre-training.
     """
     visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files)
@@ -72,7 +72,7 @@ def load(args, files, new_last_layer=False):
 
 
 def load_with_views(args):
-    """Load the model that the command line names, and images as it sees."""
+    """Load the model and its preprocessed images."""
     config, checkpoint, places = model_files.sort_files(args.files)
     images = images_of(args, places)
     inferencer = model_files.load(args, config, checkpoint)
@@ -80,7 +80,7 @@ def load_with_views(args):
 
 
 def images_of(args, places, seed=0):
-    """Read the images of the command line, once a picture can be written."""
+    """Check the output path, then read the images and draw the leaves."""
     visualization.figures.check_picture(args.out)
     leaves = datasets.synthetic_leaves.drawn_leaves(args.leaves, seed)
     images = [*model_files.read_images(places), *leaves]
@@ -100,6 +100,6 @@ def check_labels(option, labels, number):
 
 
 def views(model, pipeline, images):
-    """Prepare images as a model sees them."""
+    """Preprocess images for a model."""
     view = datasets.batches.view
     return [view(model, pipeline, *image) for image in images]

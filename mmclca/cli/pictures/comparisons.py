@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures that compare layers and models on the images of a split."""
+"""Pictures comparing layers and models on a dataset split."""
 
 from functools import partial
 from pathlib import Path
@@ -8,8 +8,8 @@ from ..arguments import positive
 from ..packages import apis, datasets, models, torch, visualization
 from .command import add_split, load
 
-FEATURES = ('cls', 'mean', 'all')  # of visualization.cka
-# studies of layers: what the colours of a matrix, or some curves, are
+FEATURES = ('cls', 'mean', 'all')  # see visualization.cka
+# label of the color bar, or legend title of the curves, by kind
 MATRICES = dict(cka='CKA', maps='cosine of maps of attention')
 CURVES = dict(attention='head', fourier='layer', probe='', reinit='', pca='')
 
@@ -48,15 +48,15 @@ def draw_cka(args):
     if args.other and args.kind in CURVES:
         raise ValueError(f'--kind {args.kind} shows one model: omit --other')
     opened = [
-        open_split(args, load(args, files, True), partial(chosen, args))
+        open_split(args, load(args, files, True), partial(choose_images, args))
         for files in filter(None, (args.files, args.other))
     ]
-    check_same(args, [paths for *_, paths in opened])
+    check_same_images(args, [paths for *_, paths in opened])
     if args.kind in CURVES:
-        tables = curves_of(args, *opened[0][:2])
+        tables = compute_curves(args, *opened[0][:2])
         figures.draw_curves(tables, args.out, CURVES[args.kind])
     else:
-        tables = {args.kind: similarity_of(args, opened)}
+        tables = {args.kind: compute_similarity(args, opened)}
         names = ('first model', 'second model') if args.other else ()
         backbones = [models.as_reducible(x.backbone) for x, *_ in opened]
         reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
@@ -66,8 +66,8 @@ def draw_cka(args):
     return args.out
 
 
-def similarity_of(args, opened):
-    """Compare each layer of a model with each one of the last model."""
+def compute_similarity(args, opened):
+    """Compare each layer in the first model with each in the last model."""
     (one, read, _), (other, read_again, _) = opened[0], opened[-1]
     if args.kind == 'maps':
         pairs = zip(read(), read_again(), strict=True)
@@ -77,8 +77,8 @@ def similarity_of(args, opened):
     return visualization.cka.cka(grams[0], grams[-1])
 
 
-def curves_of(args, model, read):
-    """Measure what is drawn as curves."""
+def compute_curves(args, model, read):
+    """Compute the values of the curves."""
     study = visualization.layer_studies
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
@@ -91,8 +91,8 @@ def curves_of(args, model, read):
     return dict(accuracy=torch.stack(right)[:, None])
 
 
-def chosen(args, length):
-    """Choose positions of whole batches of images, whose classes are mixed."""
+def choose_images(args, length):
+    """Choose image indices for full batches with mixed classes."""
     most = min(length, args.num_images)
     number = most // args.batch_size
     if not number:
@@ -106,18 +106,18 @@ def chosen(args, length):
 
 
 def open_split(args, model, choose=range):
-    """Return a model, a function that reads the images, and their names."""
+    """Return the model, a function yielding batches, and image names."""
     dataset = datasets.batches.dataset_of(model._config, args.split)
     indices = choose(len(dataset))
     infos = map(dataset.get_data_info, indices)
-    # the folder of an image is its class in most data sets
+    # the folder is the class in most datasets
     names = [Path(info['img_path']).parts[-2:] for info in infos]
     how = model, dataset, indices, args.batch_size
     return model, partial(datasets.batches.batches, *how), names
 
 
-def check_same(args, seen):
-    """Refuse models whose configs name other images."""
+def check_same_images(args, seen):
+    """Raise if the configs have different images."""
     if any(names != seen[0] for names in seen):
         raise ValueError(f'the configs have different {args.split} images')
 
@@ -146,16 +146,16 @@ def draw_agreement(args):
         seen.append(names)
         classes.append(model._dataset_meta['classes'])
         name = f'{n}. {Path(files[-1]).stem}'
-        found = study.decisions(name, model, images_of(read))
+        found = study.decisions(name, model, image_batches(read))
         rows.update(found)
         if len(found) > 1:
-            cosines[name] = study.token_cosines(model, images_of(read))
-    check_same(args, seen)
+            cosines[name] = study.token_cosines(model, image_batches(read))
+    check_same_images(args, seen)
     visualization.layer_figures.check_classes(classes)
     visualization.layer_figures.draw_agreement(rows, cosines, args.out)
     return args.out
 
 
-def images_of(read):
-    """Yield images in batches, which are not kept."""
+def image_batches(read):
+    """Yield the image tensor of each batch."""
     return (batch.images for batch in read())

@@ -1,18 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a model on images, one row per image."""
+"""Pictures with one row per image."""
 
 import argparse
 import re
-import sys
 
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import not_one_of, warn
 
 from .. import model_files
 from ..errors import usage_errors
 from ..packages import apis, checkpoints, datasets, torch, visualization
 from . import command
 
-# of visualization.cam
+# see visualization.cam
 CAM_METHODS = (
     *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
     *('hirescam', 'eigencam', 'eigengradcam'),
@@ -53,15 +52,15 @@ def draw_pooling(args):
     """
     inferencer, found = command.load_with_views(args)
     names = list(inferencer.classes)
-    labels = [label_of(text, names) for text in args.classes or ()]
+    labels = [parse_class(text, names) for text in args.classes or ()]
     draw, model = visualization.pooled, inferencer.model
     rows = [row for one in found for row in draw(model, one, names, labels)]
     label = 'share of the patch in what is pooled'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
-def label_of(text, names):
-    """Find the label of a class, by its name or its number."""
+def parse_class(text, names):
+    """Return the label for a class name or number."""
     if text in names:
         return names.index(text)
     if text.isdecimal() and int(text) < len(names):
@@ -125,7 +124,7 @@ def add_cam(parser):
 
 
 def layer(text):
-    """Read the number of a layer, also out of the name of its module."""
+    """Parse a layer number or a module name such as backbone.layers[-1]."""
     found = re.fullmatch(LAYER, text)
     if not found:
         raise argparse.ArgumentTypeError(
@@ -141,13 +140,13 @@ def draw_cam(args):
     inferencer, found = command.load_with_views(args)
     labels = args.target_category or ()
     command.check_labels('--target-category', labels, len(inferencer.classes))
-    rows = [activations(inferencer, one, args) for one in found]
+    rows = [heat_map_row(inferencer, one, args) for one in found]
     label = 'contribution of the patch to the score'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
-def activations(inferencer, one, args):
-    """Draw a map for each class; layers count alike."""
+def heat_map_row(inferencer, one, args):
+    """Compute one map per class, averaged over the layers."""
     model, cam = inferencer.model, visualization.cam
     with torch.no_grad():
         best = int(model(one.batch, mode='tensor').argmax())
@@ -163,13 +162,13 @@ def activations(inferencer, one, args):
         what = 'predicted' if label == best else 'not predicted'
         title = f'{inferencer.classes[label]}\n({what})'
         maps[title] = torch.stack(scaled).mean(dim=0)
-    left = left_in_layers(model, one.batch, args.target_layers)
+    left = describe_patches_left(model, one.batch, args.target_layers)
     maps = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
     return visualization.HeatMapRow(one.title, one.image, maps)
 
 
-def left_in_layers(model, batch, layers):
-    """Say how many patches are left in layers, if not all; once each."""
+def describe_patches_left(model, batch, layers):
+    """Describe the number of remaining patches per layer, without repeats."""
     from mmclca.visualization.survivors import patches_left
 
     weights = visualization.cam.weights_per_layer(model, batch)
@@ -206,7 +205,7 @@ def draw_reduction(args):
 
 
 def build(cfg, checkpoint, pretrained):
-    """Build the classifier of a config, with weights where there are any."""
+    """Build a classifier; load weights, or warn about random weights."""
     model = apis.loading.build_classifier(cfg, pretrained)
     visualization.check_reduces(model.backbone)
     if checkpoint:
@@ -214,8 +213,5 @@ def build(cfg, checkpoint, pretrained):
     elif pretrained:
         checkpoints.loading.refuse_broken(model, pretrained)
     else:
-        print(
-            'Warning: weights are random, as no checkpoint is given',
-            file=sys.stderr,
-        )
+        warn('weights are random, as no checkpoint is given')
     return model.eval()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a model alone, or on the images of a split."""
+"""Pictures of a model without images, or on a dataset split."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ from ..arguments import positive
 from ..packages import configs, datasets, torch, visualization
 from .command import add_model, add_split, check_labels, load
 
-# of models whose features are drawn
+# model outputs for t-SNE
 STAGES = ('backbone', 'neck', 'pre_logits')
-# options of sklearn.manifold.TSNE, n_iter being max_iter
+# defaults for sklearn.manifold.TSNE, which calls n_iter max_iter
 TSNE = dict(
     n_components=2,
     perplexity=30.0,
@@ -119,7 +119,7 @@ def draw_tsne(args):
 
 
 def images_of_classes(dataset, args):
-    """Choose positions of the images to draw."""
+    """Choose the indices of the images to draw."""
     number = len(dataset.CLASSES)
     wanted = args.class_idx or range(min(number, args.max_num_class))
     check_labels('--class-idx', wanted, number)

@@ -22,10 +22,10 @@ from diagram import (
 CONFIG = 'configs/_base_/models/clca-evit_vit-base-p16.py'
 KEEP_RATE, SIZE = 0.25, 448
 CLCA = dict(method='EViT', keep_rate=KEEP_RATE, cache=True, cla=True)
-# a layer is a column of width 1, centered at height 0
+# a layer is a column with width 1, centered at height 0
 CACHE_ROW, HEAD_ROW = -1.25, 1.4
 STORED, RETURNED = 0.62, 0.4  # positions of arrows, to the right of a layer
-WIDTH = 0.84  # of the longest sequence
+WIDTH = 0.84  # of the square with the longest sequence
 HEAD = '  \N{RIGHTWARDS ARROW}  '.join(
     (
         'CLA head:  BatchNorm',
@@ -158,7 +158,7 @@ OUTPUTS = (
     'report: confused classes,\npossible label errors',
     'model folder for predict,\npage, add-class, export',
 )
-WIDE, APART = 2.3, 0.5  # of the boxes of fit
+WIDE, APART = 2.3, 0.5  # box width and gap in the fit drawing
 
 
 def draw_step(axes, number, title, text, color):

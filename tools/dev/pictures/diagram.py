@@ -66,18 +66,9 @@ def squares(axes, corners, side, colors):
 
 
 def draw_residual(axes, x, y, branches, wide):
-    """Draw branches from a stream at (x, y), and their sum.
+    """Draw branches from a stream at (x, y); return the height of their sum.
 
-    Args:
-        axes (Axes): Where to draw.
-        x (float): Horizontal position.
-        y (float): Height where the branches begin.
-        branches (Sequence[Sequence[tuple]]): Text and color per box,
-            bottom to top, for each branch; equally many per branch.
-        wide (float): Box width.
-
-    Returns:
-        float: Height of the sum.
+    Each branch has equally many pairs of text and color, bottom to top.
     """
     number = len(branches[0])
     end = y + number * (HIGH + MARGIN)

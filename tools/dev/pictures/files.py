@@ -7,20 +7,12 @@ FOLDER = Path('docs/pictures')
 # models and data are not in the repository; the pages show the commands
 KEPT = ('pretraining/mae', 'representations/deit-tiny_attention')
 KEPT += ('representations/mae_attention',)
-COLORS = 256  # of the palette; looks the same, at a third of the size
+COLORS = 256  # palette size: looks equal at a third of the file size
 
 
 def save(picture, name):
-    """Write a figure or an image as a PNG file with a palette.
-
-    Args:
-        picture (Figure | Path): The picture.
-        name (str): Path in docs/pictures without suffix; benchmarks/NAME goes
-            to docs/benchmarks.
-
-    Returns:
-        int: File size in bytes.
-    """
+    """Write a figure or an image file as a PNG with a palette; return the size
+    in bytes."""
     from PIL import Image
 
     file = path_of(name)
@@ -36,7 +28,7 @@ def save(picture, name):
 
 
 def path_of(name):
-    """Return the path to a picture."""
+    """Return the path to a picture; benchmarks/NAME is in docs/benchmarks."""
     folder = Path('docs') if name.startswith('benchmarks/') else FOLDER
     return folder / f'{name}.png'
 

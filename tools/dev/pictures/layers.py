@@ -57,11 +57,7 @@ def millions(module):
 
 def draw_layer(axes, x, steps, title, below, wide=2.2):
     """Draw a stream upwards through residual steps, with texts above and
-    below.
-
-    Returns:
-        list[float]: Height per sum.
-    """
+    below; return the height per sum."""
     tops, y = [], 0.0
     for branches in steps:
         tops.append(draw_residual(axes, x, y, branches, wide))

@@ -64,11 +64,7 @@ def test_leaf(name):
 
 
 def draw(command, *words, out='--out', cut=1.0):
-    """Draw a picture with the demo model; keep the upper part ``cut``.
-
-    Returns:
-        Path: The picture.
-    """
+    """Draw a picture with the demo model; keep the upper part ``cut``."""
     file = WORK / f'{command}.png'
     run(command, *words, out, file)
     if cut < 1:

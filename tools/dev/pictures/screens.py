@@ -34,7 +34,7 @@ BUTTONS = ''.join(map(BUTTON.format, ('#ff5f57', '#febc2e', '#28c840')))
 
 
 def draw_photos():
-    """Draw synthetic leaves; keep three per class out of the photos."""
+    """Draw synthetic leaves; hold out three per class."""
     shutil.rmtree(WORK / 'photos', ignore_errors=True)
     number = f'--classes={len(CLASSES)}', f'--per-class={PHOTOS + 3}'
     options = '--seed=7', '--difference=2', '--jobs=2'
@@ -48,11 +48,7 @@ def draw_photos():
 
 @cache
 def fitted():
-    """Run fit on synthetic leaves, as a user does.
-
-    Returns:
-        list[str]: Output lines.
-    """
+    """Run fit on synthetic leaves as a user does; return the output lines."""
     checkpoint = demo()
     draw_photos()
     shutil.copy(checkpoint, WORK / 'vit_mini.pth')
@@ -66,11 +62,7 @@ def fitted():
 
 
 def screenshot(page, file, **options):
-    """Write a screenshot.
-
-    Returns:
-        Path: The file.
-    """
+    """Write a screenshot and return its path."""
     page.screenshot(path=file, animations='disabled', **options)
     return file
 
