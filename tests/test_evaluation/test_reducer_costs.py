@@ -11,7 +11,7 @@ from small_models import REDUCE_AT
 from small_models import REDUCERS as ALL
 from test_cost import vit
 
-from mmclca.cli.commands.get_flops import rows
+from mmclca.cli.commands.get_flops import table_lines
 from mmclca.evaluation.cost import count, count_config
 from mmclca.registry import MODELS
 
@@ -117,7 +117,7 @@ def test_distances_are_counted_separately(size, method, lengths, device):
         cost = count(MODELS.build(config))
     assert cost.distances == sum(M**2 * 192 for M in lengths)
     assert cost.flops == sum(cost.parts.values())
-    lines = list(rows(cost))
+    lines = list(table_lines(cost))
     distances = f'Distances  {cost.distances / 1e9:.3f} GMACs'
     assert lines[2].startswith(distances)
 

@@ -7,6 +7,9 @@ import pytest
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import run_python
 
+# about 15 s: imports everything in a process of its own
+pytestmark = [pytest.mark.slow, pytest.mark.first]
+
 # imports all packages, which change global state themselves, before the
 # first snapshot
 HOST = """

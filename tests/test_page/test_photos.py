@@ -85,6 +85,6 @@ def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
     app = load_tool(monkeypatch, APP, *words, '--device', 'cpu')
     args = app['parse_args']()
     assert args.host == '127.0.0.1'
-    model, name = app['trained'](args)
+    model, name = app['load_model'](args)
     assert model.classes == ['ash', 'beech', 'elm', 'oak']
     assert name == 'tiny.pth'

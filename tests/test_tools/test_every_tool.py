@@ -138,7 +138,8 @@ TABLE = {
     ),
     'model_converters/publish_model.py': Row('tiny.pth leaf', 'leaf_*.pth'),
     'mmclca fit': Row(
-        'photographs --weights weights/tiny.safetensors --probe-only',
+        'photographs --weights weights/tiny.safetensors --probe-only '
+        '--runtime pytorch',
         'model/fit.json',
     ),
     'mmclca predict': Row(
