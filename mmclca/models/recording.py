@@ -70,10 +70,13 @@ def _copy(module: nn.Module) -> nn.Module:
 
 @dataclass
 class Recorded:
-    """Record of a layer: tokens before its attention and after its reduction.
+    """Record of a layer.
 
-    ``left`` excludes tokens restored by the cache; its features are not those
-    of the layer output. ``attn`` is set by :class:`AttentionRecorder`.
+    Args:
+        entered (Tokens): Tokens before the attention.
+        left (Tokens): Tokens after the reduction, without those restored by
+            the cache. Their features are not those of the layer output.
+        attn (Tensor, optional): Set by :class:`AttentionRecorder`.
     """
 
     entered: Tokens
@@ -166,7 +169,10 @@ def stage_weights(tokens: Tokens) -> list[Tensor]:
 
 
 def _stages(tokens: Tokens) -> list[tuple[Tokens, list]]:
-    """Return the tokens after each reduction, with the subsequent records."""
+    """Return tokens with the trace up to each reduction, and later records.
+
+    The features are those of ``tokens``, not of the stage.
+    """
     return [
         (replace(tokens, trace=tokens.trace[:step]), tokens.trace[step:])
         for step, record in enumerate(tokens.trace, start=1)

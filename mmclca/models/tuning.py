@@ -32,7 +32,9 @@ NAMED = dict(
 def part_of(path: str, module: nn.Module) -> str:
     """Return the model part of a parameter or module, given its path.
 
-    ``module`` is the module itself, or the owner of the parameter.
+    Parts are 'attn', 'ffn', 'norm', 'pos_embed', 'reducer', 'lora', 'head'
+    (all outside the backbone) and 'rest'. ``module`` is the module itself, or
+    the owner of the parameter.
     """
     steps = path.split('.')
     if any(step.startswith('lora_') for step in steps):

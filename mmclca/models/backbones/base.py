@@ -18,7 +18,17 @@ SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 def settings_of(
     arch: str | dict, zoo: dict[str, dict], sizes: Collection[str] = SIZES
 ) -> dict:
-    """Return architecture sizes; refuse unknown or incomplete ones."""
+    """Return the sizes of an architecture.
+
+    Args:
+        arch (str | dict): Name in ``zoo``, in upper or lower case, or sizes.
+        zoo (dict[str, dict]): Sizes of all named architectures.
+        sizes (Collection[str]): Names of the required sizes.
+
+    Raises:
+        ValueError: If the name or a size is unknown, a size is missing, or the
+            number of heads does not divide the embedding dimension.
+    """
     if not isinstance(arch, dict):
         one_of(zoo, arch=str(arch).lower())
         return zoo[str(arch).lower()]
@@ -36,7 +46,8 @@ def first_layers(
 ) -> tuple[dict, tuple[str, ...]]:
     """Truncate an architecture to its first ``depth`` layers.
 
-    Also return the parameter prefixes of the omitted layers.
+    Also return the parameter prefixes of the omitted layers. A ``depth`` of
+    None omits no layer.
     """
     if depth is None:
         return settings, ()
@@ -47,10 +58,10 @@ def first_layers(
 
 
 def set_drop_path(model: nn.Module, rate: float | None = None) -> None:
-    """Set all stochastic depth rates, in place; None keeps the current rates.
+    """Set the same stochastic depth rate everywhere, in place.
 
-    The rates become plain floats: mmpretrain's NumPy floats break
-    ``torch.compile(fullgraph=True)``.
+    ``rate`` None keeps the current rates. In either case, they become plain
+    floats: mmpretrain's NumPy floats break ``torch.compile(fullgraph=True)``.
     """
     for part in model.modules():
         if isinstance(part, DropPath):
@@ -131,7 +142,10 @@ class ForeignWeights:
         """Replace mmpretrain's load hook, superseded by ``_load_hook``."""
 
     def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        """Load hook that mmpretrain's classifiers register on themselves."""
+        """Rename the weights of a classifier, including its head.
+
+        A load hook that mmpretrain's classifiers register on themselves.
+        """
         load_into_classifier(state_dict, prefix, metadata)
 
 

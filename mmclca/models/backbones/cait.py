@@ -224,7 +224,7 @@ class CaiT(Reducible, BaseBackbone):
         return self.cls_token.expand(tokens.x.size(0), -1, -1)
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-        """See :class:`Reducible`; returns CLS after the class layers."""
+        """See :class:`Reducible`; normalized CLS after the class layers."""
         return self.ln1(self.class_layers(*self._cls_and_keys(tokens)))[:, 0]
 
     def _cls_and_keys(
@@ -252,7 +252,11 @@ class CaiT(Reducible, BaseBackbone):
     def last_cls_attention(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
-        """See :class:`Reducible`; uses the last class layer, if any."""
+        """See :class:`Reducible`; uses the last class layer, if any.
+
+        Class layers attend to the final tokens of ``images``, so ``entered``
+        only matters without class layers.
+        """
         if not len(self.class_layers):
             return super().last_cls_attention(images, entered)
         _, tokens = self.forward_tokens(images)

@@ -26,7 +26,10 @@ class RelativePositions:
     """
 
     def set_relative_positions(self, branches: int) -> None:
-        """Build the tables.
+        """Add a bias table to the attention of each layer.
+
+        Args:
+            branches (int): Parallel attentions per layer.
 
         Raises:
             ValueError: If the reducer creates tokens without a position, or
@@ -54,7 +57,11 @@ class RelativePositions:
         self.may_be_new = (*self.may_be_new, *tables)
 
     def position_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor:
-        """Return the bias for each pair of tokens, (B or 1, H, N, N)."""
+        """Return the bias for each pair of tokens, (B or 1, H, N, N).
+
+        Raises:
+            ValueError: If the image size is not ``img_size``.
+        """
         if tokens.num_patches != len(self.relative_index) - 2:
             raise ValueError(
                 f'rel_pos_bias=True needs images of img_size={self.img_size}'

@@ -20,10 +20,11 @@ from mmclca.registry import TRANSFORMS
 class ShuffledView(BaseTransform):
     """Add a shuffled view next to the plain view of an image.
 
-    The same random transforms produce both views. In the second view a
-    rectangle is erased, and the image is cut into parts, which are permuted.
-    `CLE-ViT: Contrastive Learning Encoded Transformer for Ultra-Fine-Grained
-    Visual Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
+    Both views are augmented by ``transforms``, with independent random values.
+    In the second view a rectangle is erased, and the image is cut into parts,
+    which are permuted. `CLE-ViT: Contrastive Learning Encoded Transformer for
+    Ultra-Fine-Grained Visual Categorization
+    <https://doi.org/10.24963/ijcai.2023/504>`_.
     :class:`CLEViTClassifier` separates the views, left and right.
 
     **Required and modified keys:** img, and the keys that ``transforms`` need.
@@ -74,6 +75,7 @@ class ShuffledView(BaseTransform):
         return results
 
     def _shuffled(self, img: np.ndarray) -> np.ndarray:
+        """Permute the parts of an image (H, W, 3) at random."""
         image = torch.from_numpy(img.copy()).permute(2, 0, 1)
         order = np.random.permutation(prod(self.parts))
         image = shuffle_parts(image, self.parts, order)

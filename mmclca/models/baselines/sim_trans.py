@@ -22,8 +22,9 @@ def structure(attn: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
 
     ``attn`` (B, H, n) is the attention from CLS to a square grid with ``side``
     patches per row. Returns distance and angle to the anchor, the patch with
-    the highest attention, (B, n, 2), zero for other patches; weights g (B, n),
-    where g g^T is the adjacency matrix; and anchors (B,).
+    the highest attention, (B, n, 2), zero for patches not above the mean;
+    weights g (B, n), where g g^T is the adjacency matrix; and the indices of
+    the anchors (B,).
     """
     total = attn.sum(dim=1, keepdim=True)
     mask = (total > total.mean(dim=-1, keepdim=True)).to(attn)

@@ -99,7 +99,11 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         self.rename_on_load()
 
     def check_grid(self, height: int, width: int) -> None:
-        """Refuse a grid with fewer patches than ``num_parts``."""
+        """Raise if the grid has fewer patches than the method selects.
+
+        A subclass sets ``num_parts``, the number of selected patches, or
+        overrides the check.
+        """
         if height * width < self.num_parts:
             raise ValueError(
                 f'{type(self).__name__} selects {self.num_parts} parts of '
@@ -128,8 +132,11 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`; handles the last block of plain ViTs.
 
-        If the checkpoint lacks ``last_layers``, the last block may be new, and
-        the checkpoint's last plain block may be unused.
+        If the checkpoint lacks ``last_layers``, its last plain block is loaded
+        into them ('pretrained'), or ignored ('new').
+
+        Raises:
+            CheckpointError: If the checkpoint has neither of these blocks.
         """
         block, last = 'last_layers.0.', self.plain_name
         has_block, last_keys, has_layers = (

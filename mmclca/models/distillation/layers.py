@@ -47,7 +47,10 @@ class LayerFeatures:
         return cls(backbone, [layer.entered.x for layer in seen], output)
 
     def hidden(self, place: int) -> Tensor:
-        """Return the attention input of a layer, from 0, or the output."""
+        """Return the normalized input of a layer, from 0.
+
+        The number of layers stands for ``output``.
+        """
         if place == len(self.backbone.layers):
             return self.output
         layer = self.backbone.layers[place]
@@ -155,7 +158,7 @@ class LayerDistillation(nn.Module):
     def forward(
         self, ours: LayerFeatures, theirs: LayerFeatures
     ) -> dict[str, Tensor]:
-        """Sum the losses of all layers under one name."""
+        """Return the weighted sum of the layer losses, under one name."""
         found = [self.compare(one, ours, theirs) for one in self.layers]
         kind = type(self).__name__.removesuffix('Distillation').lower()
         name = '_'.join(map(str, ('loss_distill', kind, *self.layers)))

@@ -43,12 +43,15 @@ class Compared:
 
 
 def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
-    """Compute the cross-entropy with the class predicted by the teacher."""
+    """Compute the cross-entropy with the class predicted by the teacher.
+
+    ``tau`` and ``reduction`` are ignored.
+    """
     return F.cross_entropy(scores, teacher_scores.argmax(dim=1))
 
 
 def soft_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
-    """Compute the divergence KL(teacher || student) of softened scores.
+    """Compute tau^2 KL(teacher || student) of scores divided by ``tau``.
 
     'mean' divides the sum by B x K, 'batchmean' by B.
     """

@@ -46,7 +46,15 @@ def rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
 
 
 def convert_images(inputs: Tensor, rescale: tuple | None, size) -> Tensor:
-    """Rescale and resize images (B, 3, H, W), unless a setting is None."""
+    """Convert the student's images (B, 3, H, W) for the teacher.
+
+    Args:
+        inputs (Tensor): Normalized images.
+        rescale (tuple, optional): Result of :func:`rescaling`. None: the
+            values stay.
+        size (int | tuple, optional): Image size of the teacher. None: the size
+            stays.
+    """
     x = inputs
     if rescale is not None:
         flip, scale, shift = rescale

@@ -65,7 +65,7 @@ class Head(ClsHead):
         check_channels(backbone, self)
 
     def check_layers(self, backbone: nn.Module) -> None:
-        """Raise if the backbone returns another number of layers."""
+        """Raise if the backbone does not return ``num_layers`` layers."""
         depth = len(backbone.layers)
         num_layers = sum(i in backbone.out_indices for i in range(depth))
         if self.num_layers != num_layers:
@@ -113,7 +113,7 @@ def check_head(
 
 
 def has_class_loss(kind: type) -> bool:
-    """Return whether heads of a class compute their loss from class scores."""
+    """Return whether a type of head computes its loss from class scores."""
     if issubclass(kind, Head) and kind.has_class_loss:
         return True
     return issubclass(kind, ClsHead) and kind.loss is ClsHead.loss

@@ -14,7 +14,10 @@ TRUNC_NORMAL = dict(type='TruncNormal', layer='Linear', std=0.02)
 
 
 def trunc_normal(*shape: int) -> Tensor:
-    """Return initial values for tokens, positions or class weights."""
+    """Sample a truncated normal with standard deviation 0.02.
+
+    Initial values for tokens, positions or class weights.
+    """
     return nn.init.trunc_normal_(torch.zeros(shape), std=0.02)
 
 

@@ -14,12 +14,16 @@ from mmpretrain.models.backbones.vision_transformer import (
 )
 from torch import Tensor, nn
 
-from ..reduction.attention import SideBySide, attend
+from ..reduction.attention import ParallelAttention, attend
 from .resmlp_layer import split_affine
 
 
 class Half(NamedTuple):
-    """Linear layers in the attention or FFN half of a layer."""
+    """Norm, linear layers and LayerScale in the attention or FFN of a layer.
+
+    ``parts`` is the number of outputs that ``first`` concatenates: 3 in
+    attention (queries, keys and values), 1 in the FFN.
+    """
 
     norm: nn.LayerNorm
     first: nn.Linear
@@ -43,13 +47,13 @@ class Folded(NamedTuple):
 
 
 def attention_half(layer: TransformerEncoderLayer) -> Half:
-    """Norm and linear layers of a layer's attention."""
+    """Return the modules of a layer's attention."""
     attn = layer.attn
     return Half(layer.ln1, attn.qkv, attn.proj, attn.gamma1, parts=3)
 
 
 def ffn_half(layer: TransformerEncoderLayer) -> Half:
-    """Norm and linear layers of a layer's FFN."""
+    """Return the modules of a layer's FFN."""
     ffn = layer.ffn
     return Half(layer.ln2, ffn.layers[0][0], ffn.layers[1], ffn.gamma2, 1)
 
@@ -69,15 +73,19 @@ def fold(halves: Sequence[Half]) -> Folded:
     parts = halves[0].parts
     last = [half.scale(half.last.weight.T).T for half in halves]
     return Folded(
-        _side_by_side(weights, parts),
-        _side_by_side(biases, parts),
+        _interleave(weights, parts),
+        _interleave(biases, parts),
         torch.cat(last, dim=1),
         torch.stack([half.scale(half.last.bias) for half in halves]),
     )
 
 
-def _side_by_side(rows: Sequence[Tensor], parts: int) -> Tensor:
-    """Interleave rows (O, ...) of n branches to (n O, ...), part by part."""
+def _interleave(rows: Sequence[Tensor], parts: int) -> Tensor:
+    """Join rows (O, ...) of n branches to (n O, ...).
+
+    First come the first parts of all branches, for example all queries, then
+    all second parts, and so on.
+    """
     split = [one.unflatten(0, (parts, -1)) for one in rows]
     return torch.cat(split, dim=1).flatten(0, 1)
 
@@ -179,19 +187,19 @@ class ParallelLayer(BaseModule):
         return identity + _last_linear(x, folded, drop_prob)
 
 
-class BranchAttention(SideBySide):
+class BranchAttention(ParallelAttention):
     """Attentions of parallel branches, run sequentially."""
 
     def __init__(self, branches: Sequence[TransformerEncoderLayer]):
         self.branches = branches
 
     def each(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
-        """See :class:`SideBySide`."""
+        """See :class:`ParallelAttention`."""
         for layer in self.branches:
             yield layer.attn, _apply_affine(layer.ln1, x)
 
     def joined(self) -> 'JoinedAttention':
-        """See :class:`SideBySide`."""
+        """See :class:`ParallelAttention`."""
         return JoinedAttention(self.branches)
 
 
@@ -229,7 +237,11 @@ def _apply_affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
 
 
 def _last_linear(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
-    """Apply the last linear layers to (B, N, n I), with stochastic depth."""
+    """Apply the last linear layers and sum over the branches.
+
+    Maps (B, N, n I) to (B, N, C). Stochastic depth drops branches with
+    ``drop_prob`` and rescales the sum.
+    """
     weight, bias = folded.last_weight, folded.last_bias
     if not drop_prob:
         return F.linear(x, weight, bias.sum(dim=0))

@@ -55,7 +55,8 @@ class Attended:
         """Sum the attention that each token receives from all tokens, (B, N).
 
         These are the column sums of the attention map over heads and queries,
-        in O(N) memory, as queries are processed in chunks.
+        in O(N) memory, as queries are processed in chunks. ``key_bias`` must
+        not differ between queries.
         """
         total = self.k.new_zeros(self.k.size(0), self.k.size(2))
         for q in self.q.split(chunk_size, dim=2):
@@ -63,7 +64,7 @@ class Attended:
         return total
 
 
-class AttendedInTurn(Attended):
+class JoinedAttended(Attended):
     """Queries, keys and values of parallel attentions as one with all heads.
 
     They are concatenated on demand, since few layers need them.
@@ -86,8 +87,8 @@ class AttendedInTurn(Attended):
         return torch.cat([part.v for part in self.parts], dim=1)
 
 
-class SideBySide:
-    """Base for parallel attentions, which :func:`attend` runs one by one.
+class ParallelAttention:
+    """Base for parallel attentions, which :func:`attend` runs sequentially.
 
     This is faster than joining them. They are joined only if the logits of all
     heads are needed. A subclass defines ``each(x)``, which yields each
@@ -106,16 +107,16 @@ class MixedHeads:
 
 
 def logits_of(q: Tensor, k: Tensor, key_bias: Tensor | None = None) -> Tensor:
-    """Compute the logits (B, H, M, N) for queries and keys."""
+    """Compute scaled dot products plus the bias, (B, H, M, N)."""
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
 
 
 def project_qkv(attn, x: Tensor, key_bias: Tensor | None = None) -> Attended:
     """Project normalized tokens (B, N, C) to queries, keys and values."""
-    if isinstance(attn, SideBySide):
+    if isinstance(attn, ParallelAttention):
         parts = [project_qkv(one, own, key_bias) for one, own in attn.each(x)]
-        return AttendedInTurn(parts)
+        return JoinedAttended(parts)
     B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
@@ -132,8 +133,8 @@ def attend(
     """Run mmpretrain's ``MultiheadAttention`` and return its q, k and v, too.
 
     Args:
-        attn (MultiheadAttention | SideBySide | MixedHeads): Attention of a
-            layer.
+        attn (MultiheadAttention | ParallelAttention | MixedHeads): Attention
+            of a layer.
         x (Tensor): Normalized tokens (B, N, C).
         key_bias (Tensor, optional): Added to the logits of each key, (B, 1, 1,
             N), or of each pair, (B, H, N, N); attention stays fused.
@@ -144,11 +145,11 @@ def attend(
         tuple[Tensor, Attended]: The update of the residual stream, (B, N, C),
         and queries, keys and values.
     """
-    if isinstance(attn, SideBySide):
+    if isinstance(attn, ParallelAttention):
         if softmax is None:
             made = [attend(one, own, key_bias) for one, own in attn.each(x)]
             updates, parts = zip(*made, strict=True)
-            return reduce(torch.add, updates), AttendedInTurn(parts)
+            return reduce(torch.add, updates), JoinedAttended(parts)
         attn = attn.joined()
     attended = project_qkv(attn, x, key_bias)
     if softmax is not None:

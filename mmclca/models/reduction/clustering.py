@@ -8,7 +8,7 @@ from .attention import at_least_float32
 
 
 def distances(x: Tensor) -> Tensor:
-    """Compute distances between the tokens (B, N, C) of an image, (B, N, N).
+    """Compute Euclidean distances between tokens (B, N, C), (B, N, N).
 
     Rounding is removed: the matrix is symmetric with a diagonal of 0.
     Otherwise equal tokens would differ depending on the batch size.
@@ -54,7 +54,18 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
 
 @torch.no_grad()
 def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
-    """Find K medoids of tokens (B, N, C), starting from large weights."""
+    """Cluster by K-medoids, starting from the tokens with largest weights.
+
+    Args:
+        x (Tensor): Tokens (B, N, C).
+        weight (Tensor): Weight of each token, also in the sum of distances
+            that a medoid minimizes, (B, N).
+        num (int): Clusters K.
+        iterations (int): Updates of the medoids.
+
+    Returns:
+        Tensor: Positions of the medoids, (B, K).
+    """
     distance = distances(x)
     medoids = weight.topk(num, dim=1).indices
     for _ in range(iterations):
@@ -76,7 +87,11 @@ def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
 
 
 def _update(distance: Tensor, weight: Tensor, label: Tensor, num: int):
-    """Return the tokens (B, K) with the least summed distance per cluster."""
+    """Return the medoid of each cluster, (B, K).
+
+    This is the position of the token with the least weighted sum of distances
+    to the cluster.
+    """
     together = label.unsqueeze(1) == label.unsqueeze(2)
     cost = (distance * together * weight.unsqueeze(2)).sum(dim=1)  # (B, N)
     least = cost.new_full((cost.size(0), num), torch.inf)

@@ -67,7 +67,9 @@ class Merged:
     def average(
         cls, target: Tensor, weight: Tensor, num_tokens: int, eps: float = 0.0
     ) -> 'Merged':
-        """Average with weights: a share is weight / (sum per group + eps).
+        """Create the record of a weighted average.
+
+        A share is weight / (sum per group + eps).
 
         Args:
             target (Tensor): New token per old token, (B, N).
@@ -105,7 +107,7 @@ def ranks(score: Tensor) -> Tensor:
 
 
 def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
-    """Sum rows (B, N, C) with the same ``target`` (B, N), (B, M, C)."""
+    """Sum rows (B, N, C) with the same ``target`` (B, N) to (B, M, C)."""
     sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
     return sums.scatter_add(1, target.unsqueeze(-1).expand_as(rows), rows)
 
@@ -136,7 +138,13 @@ class Unchanged:
 
 @dataclass
 class Appended:
-    """Tokens appended to the sequence, which belong to no patch."""
+    """Tokens appended to the sequence, which belong to no patch.
+
+    Args:
+        num_tokens (int): Appended tokens M.
+        cached (bool): Whether they come from the cache, CLR tokens included;
+            False for registers. Defaults to True.
+    """
 
     num_tokens: int
     cached: bool = True

@@ -121,7 +121,9 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
     def forward(self, x: Tensor, mask: bool | None = True):
         """Encode visible patches, or return plain features without a mask.
 
-        See ``MAEViT``.
+        Returns:
+            tuple: With a mask, as in ``MAEViT``: normalized tokens (B, 1 + V,
+            C), ``mask`` and ``ids_restore`` of :class:`Encoded`.
         """
         if not mask:
             return super().forward(x, mask=None)
@@ -167,7 +169,10 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         return layer(x)
 
     def segments(self, seen: Encoded) -> list[Tensor]:
-        """Return z_0 to z_G: the input of the segments and their outputs."""
+        """Return the input of the first segment and each segment's output.
+
+        These are z_0 to z_G of the paper, (B, 1 + V, C).
+        """
         return seen.inputs[:: self.num_layers // self.num_segments]
 
     def _load_hook(self, state_dict, prefix, metadata, *_):

@@ -19,7 +19,8 @@ SIZES = dict(decoder_num_heads=16, decoder_embed_dim=512)
 def check_width(heads: int, **width: int) -> None:
     """Raise if a dimension is not divisible by the heads and by 4.
 
-    Sine-cosine position embeddings need a multiple of 4.
+    Sine-cosine position embeddings need a multiple of 4. Pass the dimension
+    as one keyword, its option name, such as ``decoder_embed_dim=512``.
     """
     integer(decoder_num_heads=heads, **width)
     ((name, channels),) = width.items()
@@ -52,7 +53,7 @@ class CheckedMAEDecoder(MAEPretrainDecoder):
 
 @MODELS.register_module()
 class DistilledMAE(MAE):
-    """mmpretrain's ``MAE`` that also learns from the layers from a teacher.
+    """mmpretrain's ``MAE`` that also learns from the layers of a teacher.
 
     `A Closer Look at Self-Supervised Lightweight Vision Transformers
     <https://arxiv.org/abs/2205.14443>`_, section 5: the attention of a small

@@ -33,7 +33,7 @@ class Slimming(nn.Module):
 
 @MODELS.register_module()
 class SiT(CountedReducer):
-    """Sum all tokens after CLS to a fixed number of tokens.
+    """Sum all tokens after the prefix to a fixed number of tokens.
 
     `Self-slimmed Vision Transformer`, section 3.2: a small network predicts
     the weight of each token in each new one. CLR and recovered tokens are

@@ -73,5 +73,9 @@ class TopK(CountedReducer):
         return min(self.num_tokens[stage], available)
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
-        """Reduce to the tokens at ``index``, (B, num_prefix + K)."""
+        """Reduce to the tokens at ``index``, (B, num_prefix + K).
+
+        Subclasses may also use ``score`` (B, N - num_prefix), the CLS
+        attention of the body tokens; here it is unused.
+        """
         return tokens.gather(index)
