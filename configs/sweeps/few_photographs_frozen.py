@@ -65,7 +65,7 @@ _views = {
     for size in (224, 192, 160, 128)
 }
 _kinds += [
-    dict(row=f'and {row}', again=[view], **one)
+    dict(row=f'and {row}', extra_views=[view], **one)
     for row, view in _views[224].items()
     for one in ({}, _half[0])
     if one or row != 'mirrored'
@@ -74,7 +74,7 @@ _kinds += [
 _kinds += [
     dict(
         row='three crops',
-        again=[_views[size]['75 %'], _views[size]['60 %']],
+        extra_views=[_views[size]['75 %'], _views[size]['60 %']],
         img_size=size,
         **method,
     )
@@ -129,7 +129,7 @@ _fitted = dict(
     keep_rate=0.5,
     reading=default,
     row='three crops',
-    again=[_views[224]['75 %'], _views[224]['60 %']],
+    extra_views=[_views[224]['75 %'], _views[224]['60 %']],
 )
 defaults = {
     'DeiT-Tiny': dict(_fitted, backbone='deit-tiny-p16', method='ATC'),

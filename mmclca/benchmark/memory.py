@@ -98,6 +98,7 @@ def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
 def _run_passes(
     candidate: Candidate, setting: Setting
 ) -> Callable[[], object]:
+    """Build a model, run ``PASSES`` passes, and return the pass."""
     step = step_of(candidate, setting)
     for _ in range(PASSES):
         step()

@@ -82,7 +82,7 @@ class Setting:
 
 
 def machine(setting: Setting, command: str) -> dict[str, str]:
-    """Hardware, package versions and command line of a benchmark."""
+    """Hardware, load, versions, date and command line of a benchmark."""
     threads = torch.get_num_threads()
     load = '/'.join(f'{average:.2f}' for average in os.getloadavg())
     facts = dict(
@@ -102,7 +102,10 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
 
 
 def build(candidate: Candidate, device: str) -> nn.Module:
-    """Build a model with random weights; send logs to stderr."""
+    """Build a model with random weights; fuse it for ``fused``.
+
+    Logs are sent to stderr.
+    """
     with redirect_stdout(sys.stderr), torch.device(device):
         model = MODELS.build(candidate.config)
     set_drop_path(model)
@@ -266,9 +269,10 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
 
 
 def quicker_amp(config: dict, batch: int, device: str) -> str | None:
-    """Faster precision for a training step: 'bf16', or None for float32.
+    """Time training steps to choose 'bf16', or None for float32.
 
-    bfloat16 takes half the time on processors with bfloat16 instructions.
+    bfloat16 is chosen if it takes less than ``FASTER`` of the float32 time. It
+    takes about half on processors with bfloat16 instructions.
     """
     seconds = {}
     for amp in (None, 'bf16'):

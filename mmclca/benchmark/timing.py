@@ -42,8 +42,9 @@ def time_models(
 ) -> tuple[dict[Hashable, float], str]:
     """Measure the latency of one image with all PyTorch threads.
 
-    Returns the minimum of the interleaved repeats in milliseconds per model,
-    which other processes disturb least, and the text of :func:`busy_note`.
+    ``models`` maps names to classifier configs. Returns the minimum of the
+    interleaved repeats in milliseconds per model, which other processes
+    disturb least, and the text of :func:`busy_note`.
     """
     onnx = runtime == 'onnx'
     setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
@@ -59,8 +60,9 @@ def time_models(
 
 
 def busy_note(spread: float, load: float) -> str:
-    """Warning if the machine is busy, else an empty text.
+    """Note to append to a line if the machine is busy, else an empty text.
 
+    It begins with a semicolon: '; machine busy (load 2.0 per core), ...'.
     ``spread`` is the median time divided by the minimum time, and ``load``
     the load average per core.
     """

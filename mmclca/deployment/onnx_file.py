@@ -67,7 +67,7 @@ def write_onnx(
 def quantize(path: Path, out: Path) -> None:
     """Quantize matrix products with weights to int8 (dynamic quantization).
 
-    Their inputs are quantized at run time, by range.
+    Inputs are quantized at run time, scaled by the range of their values.
 
     Args:
         path (Path): ONNX file.
@@ -118,8 +118,8 @@ def onnx_session(path: Path, threads: int = 1):
 def onnx_logits(path: Path, threads: int = 1) -> Callable:
     """Load an ONNX file as a function from images (B, 3, H, W) to logits.
 
-    If the head stores references, the function returns logits and ``nearest``
-    (B,).
+    If the head stores references, the function also returns ``nearest``, the
+    cosine similarity to the nearest reference, (B,).
     """
     session = onnx_session(path, threads)
 
@@ -133,6 +133,7 @@ def onnx_logits(path: Path, threads: int = 1) -> Callable:
 
 @torch.no_grad()  # as in the traced program, for the same attention
 def _write_graph(program, path: Path, opset: int) -> None:
+    """Write a ``torch.export`` program to an ONNX file."""
     from .onnx_operators import TRANSLATIONS  # needs onnxscript
 
     with warnings.catch_warnings():

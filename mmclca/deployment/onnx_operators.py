@@ -25,6 +25,7 @@ def cdist(x1, x2, p, compute_mode):
 
 
 def _expanded(x1, x2):
+    """Squared distances by a product: |x|^2 - 2 x y + |y|^2."""
     last = op.Constant(value_ints=[-1])
     norm1 = op.ReduceSum(op.Mul(x1, x1), last, keepdims=1)
     norm2 = op.ReduceSum(op.Mul(x2, x2), last, keepdims=1)
@@ -39,6 +40,7 @@ def _expanded(x1, x2):
 
 
 def _subtracted(x1, x2):
+    """Squared distances by differences, for few rows."""
     rows = op.Unsqueeze(x1, op.Constant(value_ints=[2]))
     columns = op.Unsqueeze(x2, op.Constant(value_ints=[1]))
     difference = op.Sub(rows, columns)

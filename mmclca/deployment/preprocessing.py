@@ -60,7 +60,9 @@ class Preprocessing:
 
 
 def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
-    """Describe the test pipeline and data preprocessor without mmcv.
+    """Describe the test pipeline and data preprocessor in plain values.
+
+    Programs without mmcv can follow this description.
 
     Args:
         config (Config): Config with a ``test_dataloader``.
@@ -70,8 +72,9 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
         Preprocessing: The steps.
 
     Raises:
-        ValueError: If a step is not supported, or if the pipeline returns
-            several image sizes. Lists the supported steps.
+        ValueError: If a step or the data preprocessor is not supported (the
+            message lists what is), or if the image size varies or is not a
+            multiple of ``pad_size_divisor``.
     """
     pipeline = config.test_dataloader.dataset.pipeline
     built = [TRANSFORMS.build(step) for step in without_cache(pipeline)]

@@ -26,13 +26,15 @@ def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
         labels (Tensor): Labels (N,).
 
     Returns:
-        Tensor: (...,), NaN if no image was tested.
+        Tensor: Accuracy, 0 to 1, (...,); NaN if no image was tested.
     """
     return _right(scores, labels).nanmean(-1)
 
 
 def recalls(scores: Tensor, labels: Tensor) -> Tensor:
-    """Compute the recall per class; the mean is macro recall.
+    """Compute the recall per class; its mean is macro recall.
+
+    An image counts with the share of repeats that classify it correctly.
 
     Args:
         scores (Tensor): Class scores (R, N, K) for R repeats, NaN if not
@@ -40,7 +42,8 @@ def recalls(scores: Tensor, labels: Tensor) -> Tensor:
         labels (Tensor): Labels (N,).
 
     Returns:
-        Tensor: (K,), NaN if no image was tested.
+        Tensor: Recalls, 0 to 1, (K,); NaN if no image of the class was
+        tested.
     """
     right = _right(scores, labels).nanmean(0)
     of_class = F.one_hot(labels, scores.shape[-1]).T.bool()

@@ -29,6 +29,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _read_storage(data):
+    """Load a tensor storage from bytes without running code."""
     return torch.load(io.BytesIO(data), weights_only=True)
 
 

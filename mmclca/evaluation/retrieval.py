@@ -28,10 +28,11 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
 def measure_queries(
     similarity: Tensor, relevant: Tensor, recalls: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Average precision and recalls per query.
+    """Compute average precision and recall@k per query.
 
-    ``relevant`` is bool, (N, M). Returns ``mAP`` and ``recall@k`` for each k
-    in ``recalls``, (N,), NaN for a query without relevant images.
+    ``relevant`` is bool, (N, M). Returns ``mAP``, the average precision, and
+    ``recall@k`` for each k in ``recalls``: 1 if a relevant image is among the
+    first k, else 0. Both are (N,), NaN for a query without relevant images.
     """
     order = similarity.argsort(dim=1, descending=True, stable=True)
     hits = (relevant & (similarity > -torch.inf)).gather(1, order)

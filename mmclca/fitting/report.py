@@ -168,7 +168,7 @@ def plural(number: int, word: str, many: str = '') -> str:
 
 
 def tested_rows(used: list[dict]) -> list[dict]:
-    """Select the rows of tested photos, and add ``name``, folder and file."""
+    """Select the rows of tested photos; add ``name``, 'folder/file'."""
     return [
         dict(
             row,
@@ -184,6 +184,7 @@ def tested_rows(used: list[dict]) -> list[dict]:
 def class_rows(per_class: dict[str, dict]) -> dict:
     """List the classes by recall, lowest first.
 
+    ``per_class`` maps names to ``recall``, None if not tested, and its bounds.
     ``measured`` holds their rows, ``unmeasured`` the names of other classes.
     """
     rows = [dict(found, name=name) for name, found in per_class.items()]
@@ -213,6 +214,7 @@ def confused_pairs(
 
 
 def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
+    """Describe the confusions between the classes ``a`` and ``b``."""
     one, other, matrix = found.classes[a], found.classes[b], found.matrix()
     counts = [
         (one, other, matrix[a, b], matrix[a].sum()),
@@ -241,7 +243,11 @@ def curve_unit(counts: list[int], grouped: bool) -> str:
 
 
 def describe_curve(points: list[dict], unit: str) -> dict:
-    """Extrapolate and draw a learning curve."""
+    """Extrapolate and draw a learning curve.
+
+    Return ``points`` and ``unit`` as given, ``estimate``, the extrapolated
+    point, and ``chart``, SVG. Fewer than two points give None for both.
+    """
     ahead = forecast(points, FACTOR)
     drawn = ahead and chart(points, ahead, unit)
     return dict(points=points, estimate=ahead, chart=drawn, unit=unit)
@@ -273,7 +279,7 @@ def draw_kept_patches(
 
 
 def _chosen(tested: list[dict]) -> list[dict]:
-    """Select one correctly classified photo from each of the first classes."""
+    """Select one correct photo per class, from ``PATCH_PHOTOS`` classes."""
     right = [row for row in tested if row['predicted'] == row['class']]
     first = {row['class']: row for row in reversed(right)}
     return [first[name] for name in sorted(first)[:PATCH_PHOTOS]]

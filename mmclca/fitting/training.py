@@ -55,7 +55,8 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     """Fine-tune, and keep the result unless it is less accurate.
 
     Return ``training`` of the record and, if the fine-tuned model is kept,
-    ``final``, ``held_out`` and ``threshold``.
+    ``final``, ``held_out`` and ``threshold``. Return an empty dict if
+    fine-tuning is skipped.
     """
     why_not = f'its benefit with {plan.pretrained.kind} has not been measured'
     if plan.variant.out_type is not None:
@@ -148,11 +149,11 @@ def photos_per_class(photographs: LabeledImages) -> list[int]:
 def _train_without_held_out(
     plan: Plan, split: tuple, amp: str | None, log: Log, strength: float
 ) -> tuple:
-    """Fine-tune on one part of a split and measure on the other.
+    """Fine-tune on the training part of a split; measure on the other.
 
     Return the measurement with ``probe_accuracy``, the temperature of the
-    fine-tuned model, and similarities (1, N) between held-out and training
-    photos.
+    fine-tuned model, and similarities (1, N): of each held-out photo to the
+    nearest photo trained on, NaN for photos trained on.
     """
     known = plan.training
     rest, held_out = map(known.select, split)
@@ -183,8 +184,10 @@ def refit_classifier(
 ) -> Probe:
     """Refit the classifier to the features of a fine-tuned backbone.
 
-    On nine datasets, this was never worse than the probe where the probe is
-    weak.
+    ``path`` is the fine-tuned checkpoint, ``some`` are the photos to fit to,
+    ``strength`` is the regularization, and ``features`` a folder for computed
+    features. The result was more accurate than the linear probe on the three
+    of nine datasets with a cross-validated accuracy below 85 %.
     """
     probe = plan.probe_of(path, features=features)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
@@ -195,14 +198,17 @@ def refit_classifier(
 
 
 def read_recipe() -> Config:
-    """Read the config whose benefit was measured."""
+    """Read the fine-tuning config, whose benefit was measured."""
     return Config.fromfile(home() / 'configs/few_shot' / RECIPE)
 
 
 def training_config(
     plan: Plan, photographs: LabeledImages, start: Path, work_dir: Path
 ) -> Config:
-    """Build the training config, starting from a probe checkpoint."""
+    """Build the training config, and write its photo lists to ``work_dir``.
+
+    Training begins with ``start``, a probe checkpoint.
+    """
     config = read_recipe()
     for name in UNUSED:
         config.pop(name)
@@ -221,6 +227,7 @@ def training_config(
 
 
 def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
+    """Return the model config with loss, class weights, frozen layers."""
     model = plan.config.model.to_dict()
     # freeze the first third: cheaper and equally accurate with EViT
     depth = len(model['backbone']['out_indices'])

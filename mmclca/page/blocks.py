@@ -74,7 +74,10 @@ class Callbacks:
         self.uploads = Path(uploads).resolve()
 
     def read_upload(self, upload: dict | None):
-        """Read an uploaded photo; return its preview and the model input."""
+        """Read an uploaded photo; return its preview and the model input.
+
+        Show a warning and return None twice if the photo cannot be used.
+        """
         try:
             image = read_photo(self._uploaded(upload['path']))
             packed = self.variants.trained.prepare(image)
@@ -105,7 +108,11 @@ class Callbacks:
         return gr.Slider(**given, interactive=not fixed, info=info)
 
     def predict(self, packed: dict | None, method: str, keep_rate: float):
-        """Yield classes, row, pictures and legend, then the measured cost."""
+        """Yield new values for the results, first without the cost.
+
+        They are class scores, table row, pictures, legend and cost, which
+        takes longer to measure. ``packed`` is the model input.
+        """
         if packed is None:
             yield [None] * 5
             return
@@ -171,7 +178,7 @@ def build_page(
         gr.Textbox(about, container=False, label='Model', elem_id='model')
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
-                leaf, uploads = _leaf(examples)
+                leaf, uploads = _drop_zone(examples)
                 controls = _controls(callbacks.variants)
             with gr.Column(scale=7, min_width=480):
                 results = _results(callbacks.gallery is not None)
@@ -179,8 +186,8 @@ def build_page(
     return page
 
 
-def _leaf(examples: Sequence[str]):
-    """Create the drop zone and the examples; return their upload events."""
+def _drop_zone(examples: Sequence[str]):
+    """Create the drop zone, with examples; return it and its upload events."""
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
         placeholder=DROP_HERE,
@@ -203,6 +210,7 @@ def _leaf(examples: Sequence[str]):
 
 
 def _controls(variants: Variants):
+    """Create and return the choice of methods and the keep rate slider."""
     method = gr.Radio(
         [(_label(name, variants.own), name) for name in variants.methods],
         value=variants.start.method,
@@ -225,13 +233,14 @@ def _controls(variants: Variants):
 
 
 def _label(method: str, own: str | None) -> str:
+    """Label a method; ``own`` is the method used in training."""
     trained = ' (used in training)' if method == own else ''
     reducer = MODELS.get(method)  # None without a reducer
     summary = f': {reducer.summary}' if reducer and reducer.summary else ''
     return f'{method}{summary}{trained}'
 
 
-def _results(with_gallery: bool) -> list:
+def _results(with_gallery: bool) -> tuple[list, gr.Gallery]:
     """Create the outputs of a prediction and the gallery of similar images."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Predictions', elem_id='classes')

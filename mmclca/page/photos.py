@@ -27,8 +27,8 @@ def read_photo(path: str | Path) -> np.ndarray:
         np.ndarray: BGR image (H, W, 3), uint8.
 
     Raises:
-        ValueError: If the file is not an image, damaged, too large or too
-            small. The message is shown on the page.
+        ValueError: If the file is not an image, damaged, too large, too small
+            or too elongated. The message is shown on the page.
     """
     try:
         image = read_image(str(path))

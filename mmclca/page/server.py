@@ -102,6 +102,7 @@ class RequestLimits:
         await app(scope, receive, send)
 
     def _problem(self, headers: dict[bytes, bytes], path: str) -> str:
+        """Return the reason for a refusal, or an empty text."""
         size = headers.get(b'content-length', b'')
         # a form is slightly larger than its file
         if not size.isdigit() or int(size) > (MEGABYTES + 1) * 2**20:

@@ -22,7 +22,19 @@ NONE = 'none'  # method name for the full ViT
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a grid."""
+    """One run of a grid.
+
+    Args:
+        dataset (str): Name of a dataset config.
+        backbone (str): Name of a model config.
+        method (str): Reducer, or ``NONE`` for the full ViT.
+        keep_rate (float): Keep rate.
+        size (int): Image size in pixels.
+        clca (str): CLCA parts, one of ``ABLATIONS``.
+        seed (int): Random seed.
+        variant (str): Label that distinguishes runs with other options.
+            Defaults to ''.
+    """
 
     dataset: str
     backbone: str
@@ -35,7 +47,7 @@ class Cell:
 
     @property
     def model(self) -> Variant:
-        """Token reduction of the backbone."""
+        """Token reduction, image size and CLCA parts of the model."""
         return Variant(
             None if self.method == NONE else self.method,
             self.keep_rate,
@@ -173,7 +185,11 @@ def compose(
 
 
 def _merge(files: list[Path]) -> Config:
-    """Merge base configs; use only the model from the last one."""
+    """Merge base configs; later ones take precedence.
+
+    The last one provides only the model, its preprocessing and weights, and
+    custom imports.
+    """
     *others, of_model = parts = [read(file) for file in files]
     cfg = {k: v for part in others for k, v in part.items()}
     cfg['model'] = model = of_model.get('model', {})
@@ -189,6 +205,7 @@ def _merge(files: list[Path]) -> Config:
 
 
 def _imports(part: dict) -> list[str]:
+    """List the modules in the ``custom_imports`` of a config."""
     named = part.get('custom_imports', {}).get('imports', [])
     return [named] if isinstance(named, str) else named
 

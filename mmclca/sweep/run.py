@@ -44,9 +44,10 @@ def run_cell(
 ) -> str:
     """Run a cell unless it is finished or locked by another process.
 
-    An interrupted run is resumed. The config is written to
-    ``<root>/<name>/<hash>``. Returns ``DONE`` or, if locked, ``TAKEN``; raises
-    a ValueError if the existing result has another config.
+    An interrupted run is resumed. The result is written to
+    ``<root>/<name>.json``, the config to ``<root>/<name>/<hash>``. ``gpu`` is
+    a GPU number, ignored without CUDA. Returns ``DONE`` or, if locked,
+    ``TAKEN``; raises a ValueError if the existing result has another config.
     """
     folder = root / cell.name
     folder.mkdir(parents=True, exist_ok=True)

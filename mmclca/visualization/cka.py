@@ -13,23 +13,26 @@ from mmclca.models.reduction.tokens import Tokens
 MIN_IMAGES = 4  # required by the unbiased HSIC estimate
 
 
-def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
-    patches, counts = x[:, num_prefix:], counts[:, num_prefix:]
-    return (patches * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)
+def _mean(x: Tensor, used: Tensor, num_prefix: int) -> Tensor:
+    """Average the used patch tokens, each with equal weight, (B, C)."""
+    patches, used = x[:, num_prefix:], used[:, num_prefix:]
+    return (patches * used).sum(dim=1) / used.sum(dim=1).clamp(min=1)
 
 
 FEATURES = dict(
-    cls=lambda x, counts, num_prefix: x[:, 0],
+    cls=lambda x, used, num_prefix: x[:, 0],
     mean=_mean,
-    all=lambda x, counts, num_prefix: (x * counts).flatten(1),
+    all=lambda x, used, num_prefix: (x * used).flatten(1),
 )
 
 
 def feature_reader(model: nn.Module, feature: str) -> Callable:
     """Return a layer-feature reader for :func:`.layer_outputs`.
 
-    Raises a ValueError if the backbone does not support recording, or lacks
-    the CLS token for 'cls'.
+    ``feature`` is 'cls', the CLS token; 'mean', the mean over patch tokens; or
+    'all', all tokens in one vector. Ignored tokens are left out of the mean,
+    and are zero in the vector. Raises a ValueError if the backbone does not
+    support recording, or lacks the CLS token for 'cls'.
     """
     backbone = as_reducible(model.backbone)
     if feature == 'cls' and not backbone.num_prefix:
@@ -38,8 +41,8 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
         )
 
     def read(x: Tensor, left: Tokens) -> Tensor:
-        counts = (left.weights > 0).to(x).unsqueeze(-1)
-        return FEATURES[feature](x, counts, left.num_prefix)
+        used = (left.weights > 0).to(x).unsqueeze(-1)
+        return FEATURES[feature](x, used, left.num_prefix)
 
     return read
 
@@ -48,7 +51,10 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
 def gram_matrices(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
 ) -> list[Tensor]:
-    """Compute Gram matrices of layer features per batch, float64 (L, B, B)."""
+    """Compute Gram matrices of layer features per batch, float64 (L, B, B).
+
+    For ``feature``, see :func:`feature_reader`.
+    """
     read = feature_reader(model, feature)
 
     def gram(x: Tensor, left: Tokens) -> Tensor:

@@ -51,7 +51,7 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
 
 
 def _predictions(model: MAE, images: Tensor) -> tuple[Tensor, list]:
-    """Return the mask (B, N, 1), and predictions with their names."""
+    """Return the mask (B, N, 1), 1 if hidden, and named predictions."""
     if isinstance(model, MIRL):
         preds, mask = model.predict_pixels(images)
     else:
@@ -67,7 +67,7 @@ def _predictions(model: MAE, images: Tensor) -> tuple[Tensor, list]:
 
 
 def _to_pixels(preprocessor, images: Tensor) -> np.ndarray:
-    """Undo the preprocessing of images, (B, H, W, 3)."""
+    """Convert model inputs to RGB pictures (B, H, W, 3), uint8."""
     if preprocessor._enable_normalize:
         images = images * preprocessor.std + preprocessor.mean
     if not preprocessor._channel_conversion:

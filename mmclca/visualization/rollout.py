@@ -81,7 +81,7 @@ def _unit_rows(first: recording.Recorded) -> Tokens:
 
 
 def _apply_trace(flow: Tokens, tokens: Tokens) -> Tokens:
-    """Apply the reductions since the last call to the rows."""
+    """Apply the reductions of ``tokens`` that ``flow`` lacks to its rows."""
     rows = flow.x
     for record in tokens.trace[len(flow.trace) :]:
         rows = F.normalize(record.apply(rows), p=1, dim=-1)

@@ -89,7 +89,7 @@ def measured(one, name, own, counts):
     features = one.views(name)
     labels, tested = labels_of(own)
     found, which = {}, (one.method, one.img_size, one.row)
-    for name in VIEWED if one.again else READINGS:
+    for name in VIEWED if one.extra_views else READINGS:
         read = read_of(features, name).double()
         read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
         several = which in COMPARED and name in GRID['compared']

@@ -40,24 +40,34 @@ FEATURES = ('cls', 'average', 'weighted', 'last', 'std')
 
 @dataclass(frozen=True)
 class Frozen:
-    """A frozen backbone and its image size."""
+    """A frozen backbone, its token reduction and its preprocessing.
+
+    Args:
+        backbone (str): Name of a model config and key in ``FILES``.
+        method (str): Reducer. Defaults to ``NONE``, the full ViT.
+        keep_rate (float): Keep rate. Defaults to 1.0.
+        options (dict): Options of the reducer.
+        row (str): Name for options, steps or views in file names and tables.
+        img_size (int): Image size. Defaults to 224.
+        steps (list[dict]): Preprocessing instead of the steps of the config.
+        extra_views (list[dict]): ``row`` and ``steps`` per further view of the
+            training photos.
+    """
 
     backbone: str
     method: str = NONE
     keep_rate: float = 1.0
     options: dict = field(default_factory=dict, hash=False)
-    row: str = ''  # name for its options or steps
+    row: str = ''
     img_size: int = 224
-    # preprocessing steps, if not the steps of the config
     steps: list = field(default_factory=list, hash=False)
-    # names and steps for further views of the training photos
-    again: list = field(default_factory=list, hash=False)
+    extra_views: list = field(default_factory=list, hash=False)
 
     @property
     def name(self):
         """Stem of its feature files."""
         size = f'kr{100 * self.keep_rate:g}', f'{self.img_size}px'
-        if self.steps or self.again:
+        if self.steps or self.extra_views:
             return '_'.join((self.backbone, self.method, *size, self.row))
         return '_'.join((self.backbone, self.row or self.method, *size))
 
@@ -93,10 +103,10 @@ class Frozen:
     def views(self, name):
         """Return features for a dataset and for further views of its training
         photos, (V, N, 12, 5, C)."""
-        if not self.again:
+        if not self.extra_views:
             return self.features(name)[None]
-        plain = replace(self, again=[], row='')
-        more = [replace(plain, **view) for view in self.again]
+        plain = replace(self, extra_views=[], row='')
+        more = [replace(plain, **view) for view in self.extra_views]
         found = [x.features(name, ['train']) for x in more]
         return torch.stack([plain.features(name), *found])
 
@@ -109,7 +119,7 @@ class Frozen:
         may_be_new = ('head.', 'backbone.reducer.')
         new = [x for x in model.state_dict() if x.startswith(may_be_new)]
         load_trained(model, str(self.weights), new)
-        patches = Patches()
+        patches = PatchCounter()
         model.backbone.format_tokens = patches.read
         with patch.object(Tokens, 'reduce', patches.reduce(Tokens.reduce)):
             read = [
@@ -119,11 +129,14 @@ class Frozen:
         return torch.cat(read)
 
 
-class Patches:
-    """Count the patches merged into each token, and sum dropped tokens."""
+class PatchCounter:
+    """Count the patches merged into each token, and sum dropped tokens.
+
+    It reads features that weight each token by its number of patches.
+    """
 
     def read(self, tokens, hw):
-        """Return ``FEATURES``, (B, 5, C)."""
+        """Return the ``FEATURES`` of a layer, (B, 5, C)."""
         if not tokens.trace:
             self._begin(tokens)
         left = (self.counts * tokens.x).sum(1, keepdim=True)

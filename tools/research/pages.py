@@ -100,7 +100,7 @@ def main():
 
 
 def write(page, out):
-    """Write a page."""
+    """Write a page to ``out/results``; return its path."""
     own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)

@@ -55,7 +55,7 @@ def matrix_of_checkpoint(args, cfg):
 
 
 def matrix_of_results(args, cfg):
-    """Compute the matrix from stored predictions."""
+    """Read predictions; return the matrix and the class names, or None."""
     results = evaluation.predictions.read_predictions(
         args.ckpt_or_result, 'pred_score', 'gt_label'
     )
@@ -86,7 +86,7 @@ def draw(matrix, classes, include_values, cmap):
 
 
 def describe(matrix, classes):
-    """Describe the accuracy and the most confused classes in lines."""
+    """Yield lines on the accuracy and the most confused classes."""
     right = matrix.diagonal().sum().item()
     yield f'Accuracy   {right} of {matrix.sum().item()} images correct'
     wrong = matrix.clone().fill_diagonal_(0)

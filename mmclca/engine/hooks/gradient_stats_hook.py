@@ -81,7 +81,7 @@ class GradientStatsHook(EpochMaximaHook):
         super().__init__(['grad_max', *(f'grad_max_{part}' for part in parts)])
         named = isinstance(parts, dict)
         self.parts = parts if named else {part: [part] for part in parts}
-        self.names = {}
+        self.params_of = {}
 
     def before_train(self, runner) -> None:
         """Register a hook before the optimizer step."""
@@ -90,11 +90,11 @@ class GradientStatsHook(EpochMaximaHook):
             for name, param in inner_model(runner.model).named_parameters()
             if param.requires_grad
         }
-        self.names = {
+        self.params_of = {
             part: [p for n, p in trained.items() if _has_prefix(n, starts)]
             for part, starts in self.parts.items()
         }
-        empty = [part for part, params in self.names.items() if not params]
+        empty = [part for part, params in self.params_of.items() if not params]
         if empty:
             raise ValueError(
                 f'GradientStatsHook(parts={(*self.parts,)}): no trained '
@@ -112,6 +112,7 @@ class GradientStatsHook(EpochMaximaHook):
         self.handle = optimizer.register_step_pre_hook(measure)
 
     def _measure(self, params: list, optimizer) -> dict[str, float]:
+        """Return the logged values by name, unscaled."""
         # a fused optimizer receives scaled gradients with their scale
         scale = float(vars(optimizer).get('grad_scale') or 1)
         largest = _norms(params, torch.inf)
@@ -121,7 +122,7 @@ class GradientStatsHook(EpochMaximaHook):
             grad_max_std=largest.std(unbiased=False),
             grad_norm_all=_norms(params).norm(),
         )
-        for part, params in self.names.items():
+        for part, params in self.params_of.items():
             if any(param.grad is not None for param in params):
                 stats[f'grad_max_{part}'] = _norms(params, torch.inf).max()
                 stats[f'grad_norm_{part}'] = _norms(params).norm()
@@ -130,6 +131,7 @@ class GradientStatsHook(EpochMaximaHook):
 
 
 def _has_prefix(name: str, starts: list[str]) -> bool:
+    """Whether a name begins with one of the dotted prefixes."""
     return any(f'{name}.'.startswith(f'{start}.') for start in starts)
 
 
