@@ -16,7 +16,7 @@ from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.publishing import checkpoint_bytes
-from mmclca.checkpoints.releases import name_source
+from mmclca.checkpoints.releases import attach_source
 from mmclca.checkpoints.stored import (
     check_names,
     stored_classes,
@@ -137,7 +137,7 @@ def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
     model = build_classifier(config)
     name = load_trained(model, checkpoint).source
     plain = without_lora(model)
-    weights = name_source(plain.state_dict(), name)
+    weights = attach_source(plain.state_dict(), name)
     return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.loading import load_copy, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import name_source, source_of, weights_of
+from mmclca.checkpoints.releases import attach_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, not_one_of
@@ -276,7 +276,7 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
         else f'backbone.timm_model.{key}': value
         for key, value in weights.items()
     }
-    return name_source(named, source_of(weights).name)
+    return attach_source(named, source_of(weights).name)
 
 
 @contextmanager
