@@ -110,8 +110,13 @@ def config_and_weights(
 ) -> tuple[Config, str | PathLike | dict | None]:
     """Find the config and the weights of a model.
 
-    Raises a ValueError if both arguments are checkpoints, or if a checkpoint
-    contains no config.
+    Weights with their own config are returned as an opened checkpoint, with
+    LoRA merged. Weights for another config are returned as passed. ``options``
+    change a passed ``Config`` in place.
+
+    Raises:
+        ValueError: If both arguments are checkpoints, or a checkpoint contains
+            no config.
     """
     if model is not None and not is_checkpoint(model):
         if not isinstance(model, Config):
@@ -174,7 +179,11 @@ def last_layer_names(model: nn.Module) -> list[str]:
 
 
 def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
-    """Class names from the checkpoint, model or config, else labels."""
+    """Class names from the checkpoint, model or config, else labels.
+
+    With ``may_differ``, return ``stored`` names from the checkpoint only if
+    there is one per output of the head, else labels.
+    """
     num_classes = model.head.num_classes
     if may_differ and len(stored or ()) != num_classes:  # other classes
         return [str(label) for label in range(num_classes)]
