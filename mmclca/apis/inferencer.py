@@ -91,7 +91,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             self.threshold = read_threshold(reject, self.model)
 
     @cached_property
-    def _count(self) -> MacCounts:
+    def _macs(self) -> MacCounts:
         return MacCounts(self.model)
 
     def __call__(
@@ -160,7 +160,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def stream(
         self, inputs, batch_size: int = 32, return_tokens: bool = False
     ) -> Iterator[dict]:
-        """Yield the results of a call, batch by batch.
+        """Yield the result of each image as soon as its batch is classified.
+
+        Unreadable images give results with ``error``, without a warning.
 
         Args:
             inputs: See :meth:`__call__`.
@@ -230,7 +232,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         names = () if self.threshold is None else (self.threshold.score,)
         with recording_scores(self.model.head, names) as seen:
             if return_tokens:
-                samples = predict_with_facts(self.model, self._count, data)
+                samples = predict_with_facts(self.model, self._macs, data)
             else:
                 samples = self.model(**data, mode='predict')
         check_finite(torch.stack([one.pred_score for one in samples]))

@@ -16,7 +16,7 @@ from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_checkpoint, load_trained
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.publishing import checkpoint_bytes
-from mmclca.checkpoints.releases import name_source
+from mmclca.checkpoints.releases import attach_source
 from mmclca.checkpoints.stored import (
     check_names,
     stored_classes,
@@ -110,8 +110,13 @@ def config_and_weights(
 ) -> tuple[Config, str | PathLike | dict | None]:
     """Find the config and the weights of a model.
 
-    Raises a ValueError if both arguments are checkpoints, or if a checkpoint
-    contains no config.
+    Weights with their own config are returned as an opened checkpoint, with
+    LoRA merged. Weights for another config are returned as passed. ``options``
+    change a passed ``Config`` in place.
+
+    Raises:
+        ValueError: If both arguments are checkpoints, or a checkpoint contains
+            no config.
     """
     if model is not None and not is_checkpoint(model):
         if not isinstance(model, Config):
@@ -137,7 +142,7 @@ def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
     model = build_classifier(config)
     name = load_trained(model, checkpoint).source
     plain = without_lora(model)
-    weights = name_source(plain.state_dict(), name)
+    weights = attach_source(plain.state_dict(), name)
     return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
 
 
@@ -174,7 +179,11 @@ def last_layer_names(model: nn.Module) -> list[str]:
 
 
 def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
-    """Class names from the checkpoint, model or config, else labels."""
+    """Class names from the checkpoint, model or config, else labels.
+
+    With ``may_differ``, return ``stored`` names from the checkpoint only if
+    there is one per output of the head, else labels.
+    """
     num_classes = model.head.num_classes
     if may_differ and len(stored or ()) != num_classes:  # other classes
         return [str(label) for label in range(num_classes)]

@@ -44,9 +44,10 @@ def best_classes(
 
 
 def prediction_cells(result: dict) -> list:
-    """Format :func:`prediction_of` as text cells, one per ``PREDICTION``.
+    """Return :func:`prediction_of` as table cells, one per ``PREDICTION``.
 
-    Unknown values are empty; ``known`` is 'yes' or 'no'.
+    Scores are numbers, ``known`` is 'yes' or 'no'. All cells of an unreadable
+    image are empty, and the last two without a threshold.
     """
     if 'error' in result:
         return [''] * len(PREDICTION)
@@ -193,7 +194,10 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
 def write_neighbours(
     entries: Sequence[dict], metrics: dict[str, float], path: Path
 ) -> None:
-    """Write queries and their similar images as .json or .csv."""
+    """Write the result of :func:`look_up` as .json or .csv.
+
+    A CSV table has one row per query, and no metrics.
+    """
     if path.suffix == '.csv':
         write_rows(path, _neighbour_rows(entries))
     else:

@@ -33,10 +33,11 @@ OTHER_FORMATS = (
 
 
 def format_of(path: str, name: str) -> str:
-    """Return 'safetensors', 'npz' or 'pickle', also for unknown formats.
+    """Return 'safetensors', 'npz' or 'pickle', the last if unrecognized.
 
     Raises:
-        CheckpointError: If the file, called ``name``, has another format.
+        CheckpointError: If the file, called ``name``, is recognized as
+            another format, such as an image or a web page.
     """
     with open(path, 'rb') as file:
         head = file.read(512)

@@ -195,7 +195,7 @@ def load_copy(
     """
     weights, reports = weights_of(checkpoint), []
     source = source_of(weights)
-    source.answer = reports.append
+    source.on_end = reports.append
     fitted = _without_parameters(model)
     missing, unused = [], []
     try:

@@ -26,7 +26,7 @@ from .contents import check_tensors, format_of, unpacked_size
 from .error import CheckpointError
 from .fitted import model_file
 from .identity import digest_of
-from .releases import name_source, source_of, unwrap, weights_of
+from .releases import attach_source, source_of, unwrap, weights_of
 from .unpickling import only_safe_globals
 
 downloading = lazy('mmclca.checkpoints.downloading')
@@ -90,7 +90,7 @@ def load_from_http(filename: str, map_location=None) -> dict:
 def load_from_timm(filename: str, map_location=None) -> dict:
     """Load pretrained weights from timm, ``timm://NAME``, on the CPU."""
     weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
-    return name_source(weights, filename)
+    return attach_source(weights, filename)
 
 
 SCHEMES = dict(http=load_from_http, https=load_from_http, timm=load_from_timm)

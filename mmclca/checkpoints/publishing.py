@@ -22,7 +22,10 @@ from .releases import weights_of
 def checkpoint_bytes(
     weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
 ) -> bytes:
-    """Return a self-contained checkpoint in mmengine format."""
+    """Return a self-contained checkpoint in mmengine format.
+
+    ``text`` is the text of the config.
+    """
     theirs = mmpretrain.__version__
     meta = dict(mmclca_version=__version__, mmpretrain_version=theirs)
     if text is not None:
@@ -34,11 +37,12 @@ def checkpoint_bytes(
     return buffer.getvalue()
 
 
-def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
-    """Copy checkpoint weights to the CPU.
+def copy_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
+    """Copy the tensors of a checkpoint to the CPU, without shared storage.
 
     With EMA, mmengine stores the average as ``state_dict`` and the weights
-    without EMA, for ``no_ema``, as ``ema_state_dict``.
+    without EMA, for ``no_ema``, as ``ema_state_dict``. The set in use is
+    printed.
     """
     weights = dict(weights_of(checkpoint))
     trained = {

@@ -53,7 +53,10 @@ MOCO_ARCHS = ('vit_small', 'vit_conv_small')
 
 @dataclass
 class Report:
-    """Report of a load, with model names."""
+    """Loaded, new, unused and resized tensors, by parameter name.
+
+    New ones are missing in the file. ``resized`` has descriptions.
+    """
 
     source: str
     loaded: list[str] = field(default_factory=list)
@@ -79,7 +82,7 @@ class Report:
 
 
 def _by_part(names: list[str]) -> list[str]:
-    """Count names per model part."""
+    """Shorten names to ``head.layers.* (2)``, by their first two parts."""
     parts = {}
     for name in names:
         parts.setdefault('.'.join(name.split('.')[:2]), []).append(name)
@@ -93,16 +96,19 @@ def _by_part(names: list[str]) -> list[str]:
 class WeightSource:
     """Weight source, passed to load hooks as metadata.
 
+    Hooks call :meth:`begin`; the last hook (backbone) also calls :meth:`end`.
+
     Args:
         name (str): Path or URL as given by the user.
         keys (list[str]): Names in the file.
         meta (dict): File metadata, as in mmengine. Defaults to {}.
-        arch (str): Network name in the file. Defaults to ''.
+        arch (str): Value of ``arch`` in the file, such as 'vit_small'.
+            Defaults to ''.
         choice (str): Description of the chosen set, if the file has several
             sets of weights. Defaults to ''.
         report (Report, optional): Current report. Defaults to
             None: no hook has run.
-        answer (Callable): Receives the complete report. Defaults to
+        on_end (Callable): Receives the complete report. Defaults to
             ``Report.log``.
     """
 
@@ -112,7 +118,7 @@ class WeightSource:
     arch: str = ''
     choice: str = ''
     report: Report | None = None
-    answer: Callable[[Report], None] = Report.log
+    on_end: Callable[[Report], None] = Report.log
 
     def begin(self) -> Report:
         """Return the current report; the first hook of a load creates it."""
@@ -120,13 +126,13 @@ class WeightSource:
         return self.report
 
     def end(self) -> None:
-        """Pass on the report after the last hook."""
-        self.answer(self.report)
+        """Pass the complete report to ``on_end``, and forget it."""
+        self.on_end(self.report)
         self.report = None
 
 
 class StateDict(OrderedDict):
-    """Weights, also available under the key used by EMA hooks."""
+    """Weights; the key ``'state_dict'``, read by EMA hooks, returns them."""
 
     def __missing__(self, key):
         if key == 'state_dict':
@@ -134,8 +140,12 @@ class StateDict(OrderedDict):
         raise KeyError(key)
 
 
-def name_source(weights: dict, name: str) -> StateDict:
-    """Attach a source to weights as metadata, and drop outer prefixes."""
+def attach_source(weights: dict, name: str) -> StateDict:
+    """Copy a state dict, with its source as metadata.
+
+    Drop prefixes of wrapped models, and sparse, quantized and nested tensors.
+    Tensors are shared.
+    """
     outer = _numbered_prefix([str(key) for key in weights])
     # without wrapper prefixes
     pairs = (
@@ -154,7 +164,10 @@ def name_source(weights: dict, name: str) -> StateDict:
 
 
 def _numbered_prefix(keys: list[str]) -> int:
-    """Return the length of a common prefix such as ``1.``."""
+    """Return the length of a common prefix such as ``1.``, else 0.
+
+    It is 0 for fewer than ten keys.
+    """
     shared = os.path.commonprefix(keys)
     shared = shared[: shared.rfind('.') + 1]
     return len(shared) if len(keys) > 9 and NUMBERED.match(shared) else 0
@@ -170,11 +183,12 @@ def _is_odd(value) -> bool:
 def unwrap(checkpoint, name: str) -> dict:
     """Find the weights in a checkpoint, and attach their source.
 
-    Return the checkpoint if its weights are under ``'state_dict'``, else only
-    the weights.
+    Return a checkpoint with the key ``'state_dict'`` as a copy, with the
+    chosen weights under this key. Return only the weights of others.
 
     Raises:
-        CheckpointError: If no known key contains weights.
+        CheckpointError: If the weights are not a dict, or under an unknown
+            key.
     """
     weights, wrapper, others = checkpoint, None, []
     if isinstance(checkpoint, dict):
@@ -189,7 +203,7 @@ def unwrap(checkpoint, name: str) -> dict:
     keys = [str(key) for key in weights]
     if any(map(DECODED.match, keys)):
         weights = rename_pretraining(weights)
-    weights = name_source(weights, name)
+    weights = attach_source(weights, name)
     source = source_of(weights)
     source.keys, source.arch = keys, checkpoint.get('arch', '')
     if others:
@@ -261,7 +275,7 @@ def weights_of(checkpoint: dict) -> StateDict:
     weights = checkpoint.get('state_dict', checkpoint)
     if isinstance(weights, StateDict):
         return weights
-    weights = name_source(weights, 'the checkpoint')  # opened by mmengine
+    weights = attach_source(weights, 'the checkpoint')  # opened by mmengine
     source_of(weights).meta = checkpoint.get('meta', {})
     return weights
 
@@ -290,7 +304,7 @@ def recognize(names: list[str]) -> tuple[Family, str] | None:
 
 
 def _choose_encoder(found: Counter[str]) -> str:
-    """Choose an encoder by its prefix."""
+    """Choose the encoder prefix; ``found`` counts names per prefix."""
     # next to a student, the teacher is its average
     has_student = any('student' in prefix for prefix in found)
     aside = re.compile(ASIDE if has_student else f'{ASIDE}|teacher')
@@ -357,12 +371,20 @@ def _place(match: re.Match) -> int:
 
 
 def _matches(weights: dict, pattern: str) -> list[re.Match]:
+    """Match complete names, in the order of the weights."""
     found = (re.fullmatch(pattern, name) for name in weights)
     return [match for match in found if match]
 
 
 def rename_to_backbone(state_dict: dict, prefix: str) -> list[str]:
-    """Rename as :func:`rename_to_classifier`, and keep the backbone only."""
+    """Rename the weights under a prefix to backbone names, in place.
+
+    Works like :func:`rename_to_classifier`, but drops ``backbone.`` from the
+    names, and all other weights under the prefix.
+
+    Returns:
+        list[str]: The same names as :func:`rename_to_classifier`.
+    """
     if any(re.match(BARE.mark, name) for name in _names(state_dict, prefix)):
         return []
     left_out = rename_to_classifier(state_dict, prefix)

@@ -15,6 +15,8 @@ Split = tuple[np.ndarray, np.ndarray]  # positions for training, for testing
 class GroupedSplits:
     """Splits of images with labels (N,) and optional groups (N,).
 
+    ``per_class`` (K,) is the number of groups per class.
+
     Raises:
         ValueError: If the numbers of groups and labels differ.
     """
@@ -40,10 +42,12 @@ class GroupedSplits:
         return int(self.per_class[self.per_class > 1].sum())
 
     def folds(self, folds: int, seed: int) -> Iterator[Split]:
-        """Yield stratified folds; classes with one group are never tested.
+        """Yield training and test positions of stratified folds.
 
-        The groups of a class are never all in one fold, which can happen with
-        ``StratifiedGroupKFold`` of scikit-learn.
+        There are at most as many folds as groups in the largest class. Classes
+        with one group are used for training only. The groups of a class are
+        never all in one fold, which can happen with ``StratifiedGroupKFold``
+        of scikit-learn.
         """
         folds = min(folds, self.per_class.max(initial=0))
         alone = self.per_class[self._labels] == 1
@@ -72,7 +76,10 @@ class GroupedSplits:
         return order, np.arange(len(order)) - starts[self._labels[order]]
 
     def _split(self, held_out: np.ndarray) -> Split:
-        """Split the images; do not test classes without training images."""
+        """Split the images by a mask of held-out groups.
+
+        Images of classes without training images are moved to training.
+        """
         test = held_out[self._of_image]
         test &= np.isin(self.labels, self.labels[~test])
         return np.where(~test)[0], np.where(test)[0]

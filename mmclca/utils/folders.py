@@ -53,7 +53,7 @@ def is_below(path: str | os.PathLike, folder: Path) -> bool:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with its content; raise ``ValueError`` for a link."""
+    """Remove a folder, if it exists; raise ``ValueError`` for a link."""
     if folder.is_symlink():
         raise _link_error(folder)
     if folder.is_dir():

@@ -21,7 +21,8 @@ def provenance() -> dict:
 
     ``commit`` of the checkout ends in a plus if files were changed, and is
     empty outside a checkout. ``versions`` has Python and the packages with an
-    influence on results, ``machine`` the GPU, or the CPU with its threads.
+    influence on results. ``machine`` is the GPU if available, even if unused,
+    else the CPU with its number of threads.
     """
     versions = {name: import_module(name).__version__ for name in PACKAGES}
     return dict(

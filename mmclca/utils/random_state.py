@@ -8,8 +8,11 @@ import torch
 
 
 @contextmanager
-def same_random_state() -> Iterator[None]:
-    """Restore the random state of Python, NumPy and PyTorch afterwards."""
+def preserve_random_state() -> Iterator[None]:
+    """Restore the random state of Python, NumPy and PyTorch on exit.
+
+    The state of all GPUs is restored too. Nothing is seeded.
+    """
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng():

@@ -24,7 +24,7 @@ from mmclca.models.recording import (
 )
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
-from mmclca.utils.random_state import same_random_state
+from mmclca.utils.random_state import preserve_random_state
 
 from .cka import feature_reader
 from .tsne import collect, image_features
@@ -160,7 +160,7 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
 
 def _reinitialized(model: nn.Module, layers: Iterable[int]) -> nn.Module:
     copied = deepcopy(model)
-    with same_random_state():
+    with preserve_random_state():
         torch.manual_seed(0)
         for layer in layers:
             for part in copied.backbone.layers[layer].modules():

@@ -114,7 +114,7 @@ def test_tokens_and_gmacs_equal_the_cost_counter(model, images):
     for result in inferencer(images, return_tokens=True):
         assert result['tokens'] == cost.tokens
         assert result['gmacs'] == cost.flops / 1e9
-    assert len(inferencer._count.counted) == 1  # counted once
+    assert len(inferencer._macs.counted) == 1  # counted once
 
 
 @torch.no_grad()

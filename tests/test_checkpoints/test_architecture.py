@@ -7,7 +7,7 @@ import torch
 
 from mmclca.checkpoints.architecture import assumed_heads, backbone_of
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import name_source
+from mmclca.checkpoints.releases import attach_source
 from mmclca.registry import MODELS
 
 PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}
@@ -32,7 +32,7 @@ def weights_of(name):
 
 def released(name, **changes):
     """timm weights on the meta device."""
-    return name_source(dict(weights_of(name), **changes), f'{name}.pth')
+    return attach_source(dict(weights_of(name), **changes), f'{name}.pth')
 
 
 @pytest.mark.parametrize('name', RELEASED)

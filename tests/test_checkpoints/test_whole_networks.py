@@ -13,7 +13,7 @@ from tiny_photographs import write_photographs
 import mmclca
 from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import name_source, source_of
+from mmclca.checkpoints.releases import attach_source, source_of
 from mmclca.fitting.model import SIDES, candidates_of, describe
 from mmclca.registry import MODELS
 
@@ -33,7 +33,7 @@ BACKBONES = dict(
 
 def weights_of(model, name):
     """Weights on the meta device."""
-    return name_source(model.state_dict(), f'{name}.pth')
+    return attach_source(model.state_dict(), f'{name}.pth')
 
 
 def built(backbone):
@@ -115,7 +115,7 @@ def file_of(backbone, **meta):
     """Checkpoint of a backbone with metadata."""
     weights = built(backbone).state_dict()
     weights = {f'backbone.{k}': v for k, v in weights.items()}
-    named = name_source(weights, 'w.pth')
+    named = attach_source(weights, 'w.pth')
     source_of(named).meta = meta
     return dict(state_dict=named, meta=meta)
 

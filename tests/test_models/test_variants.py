@@ -14,7 +14,7 @@ from small_models import build, classifier, images, vit
 from tiny_run import ROOT
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import name_source
+from mmclca.checkpoints.releases import attach_source
 from mmclca.models import (
     Variant,
     list_methods,
@@ -244,17 +244,17 @@ def test_layer_fusion_removes_later_reductions():
 
 def test_layer_fusion_loads_weights_of_full_network():
     whole = build(classifier(vit()))
-    weights = name_source(whole.state_dict(), 'whole.pth')
+    weights = attach_source(whole.state_dict(), 'whole.pth')
     cut = build(with_layer_fusion(plain()))
     report = []
-    weights._metadata['']['source'].answer = report.append
+    weights._metadata['']['source'].on_end = report.append
     cut.load_state_dict(weights, strict=False)
     assert not [name for name in report[0].new if 'backbone' in name]
     assert any('backbone.layers.11' in name for name in report[0].unused)
     shallow = build(classifier(vit(num_layers=9)))
     with pytest.raises(CheckpointError, match='is unexpected'):
         shallow.load_state_dict(
-            name_source(whole.state_dict(), 'whole.pth'), strict=False
+            attach_source(whole.state_dict(), 'whole.pth'), strict=False
         )
 
 

@@ -13,7 +13,7 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, run_tool, write_run
 
 from mmclca.apis.loading import build_classifier
-from mmclca.checkpoints.publishing import own_weights
+from mmclca.checkpoints.publishing import copy_weights
 from mmclca.engine.runner import SafeRunner
 
 TOOL = ROOT / 'tools/model_converters/publish_model.py'
@@ -121,9 +121,9 @@ def test_config_and_classes_are_added_to_bare_weights(
     assert '--config' not in capsys.readouterr().err
 
 
-def test_own_weights_copies_views():
+def test_copy_weights_copies_views():
     whole = torch.arange(10_000.0)
-    weights = own_weights(dict(state_dict=dict(a=whole[:2])))
+    weights = copy_weights(dict(state_dict=dict(a=whole[:2])))
     assert weights['a'].untyped_storage().nbytes() == 8
 
 

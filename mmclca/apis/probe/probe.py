@@ -167,7 +167,10 @@ class Probe:
         return torch.stack(found), unread
 
     def _keep_features(self, paths, digests, new, zoom) -> dict[int, str]:
-        """Cache features of images; return the reasons for unreadable ones."""
+        """Cache features of the images at the positions ``new``.
+
+        Return the reasons for unreadable ones by position.
+        """
         unread = {}
         batches = feature_batches(
             self._inferencer,
@@ -270,7 +273,10 @@ def put_classifier(
     temperature: float,
     classes: Sequence[str],
 ) -> None:
-    """Set a fitted classifier as the last layer of a model and its config."""
+    """Set a fitted classifier as the last layer of a model and its config.
+
+    Scores are divided by ``temperature``.
+    """
     _set_number_of_classes(model, len(classes))
     weight, bias = fitted
     set_last_linear(model.head, weight / temperature, bias / temperature)
@@ -293,8 +299,11 @@ def fit_to_images(
 ) -> tuple[LabeledImages, int, OutOfFold]:
     """Fit a probe to labeled images, with the options of ``Probe.fit``.
 
-    Returns the readable images, the dimension of their features, and the
-    cross-validated scores.
+    Returns the readable images, without empty classes, the dimension of
+    their features, and the cross-validated scores.
+
+    Raises:
+        ValueError: If an image has no class, or see :meth:`Probe.fit`.
     """
     features, unread = probe.views(images.paths)
     images = drop_unreadable(images, unread)
@@ -313,7 +322,12 @@ def fit_to_images(
 def accuracy_on(
     probe: Probe, images: LabeledImages, fitted: LabeledImages
 ) -> tuple[int, float]:
-    """Return the number of readable test images, and the accuracy."""
+    """Return the number of readable test images, and the accuracy.
+
+    Raises:
+        ValueError: If images have unknown classes or no labels, or are among
+            the training images, ``fitted``.
+    """
     check_known(images, probe.classes)
     both = common_files(images, fitted)
     if both:

@@ -58,7 +58,7 @@ def publish(args):
     if args.config:
         text = configs.read_config(args.config).pretty_text
     classes = classes_of(checkpoint, args.dataset_type)
-    weights = checkpoints.publishing.own_weights(checkpoint, args.no_ema)
+    weights = checkpoints.publishing.copy_weights(checkpoint, args.no_ema)
     if text is None:
         warn('no config stored; add --config CONFIG')
     if classes is None:

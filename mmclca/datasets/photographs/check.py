@@ -47,8 +47,8 @@ class Checked:
             same class and split.
         conflicts (list[tuple[str, ...]]): Copies of a photo in several
             classes, all skipped.
-        leaks (list[tuple[str, str]]): Skipped training photo, and its copy in
-            validation or test.
+        leaks (list[tuple[str, str]]): Skipped photo, and its kept copy in
+            another split: test before validation before training.
         untrained (dict[str, int]): Skipped classes without training photos,
             with their number of photos.
         digests (dict[str, str]): SHA-256 of readable files, by path.
@@ -132,7 +132,7 @@ def check_photographs(
 
 
 def _sort_copies(photographs: LabeledImages, copies: list[list[str]]):
-    """Sort copies of an image into duplicates, conflicts and leaks."""
+    """Return ``doubled``, ``conflicts`` and ``leaks`` of :class:`Checked`."""
     facts = zip(photographs.labels, photographs.splits, strict=True)
     facts = dict(zip(photographs.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
@@ -151,7 +151,7 @@ def _sort_copies(photographs: LabeledImages, copies: list[list[str]]):
 def _trainable(
     photographs: LabeledImages,
 ) -> tuple[LabeledImages, dict[str, int]]:
-    """Drop classes without training photos; count the photos of each."""
+    """Drop classes without training photos; count the photos of these."""
     trained = {photographs.labels[i] for i in photographs.to_train()}
     names = {photographs.classes[label] for label in trained}
     counts = photographs.counts().items()
@@ -210,7 +210,11 @@ def _lines_of(checked: Checked) -> Iterator[str]:
 
 @dataclass
 class ImageSummary:
-    """Size, SHA-256 and thumbnail of an image file, or its problem."""
+    """Size, SHA-256 and thumbnail of an image file, or its problem.
+
+    ``size`` starts with the shorter side, to ignore rotation by EXIF.
+    ``thumbnail`` is flat, uint8; None if not read.
+    """
 
     problem: str
     digest: str = ''
@@ -229,7 +233,8 @@ def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
 def find_copies(found: dict[str, ImageSummary]) -> list[list[str]]:
     """Group files with equal bytes or equal pixels, in the order of ``found``.
 
-    Only files with similar thumbnails are decoded.
+    Only files with similar thumbnails are decoded. Files without a thumbnail
+    are compared by bytes only.
     """
     copies = keys_by({path: x.digest for path, x in found.items()})
     first = {
@@ -266,7 +271,10 @@ def _summarize(path: str) -> ImageSummary:
 
 
 def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
-    """Return size and thumbnail; raise an error of any type if unreadable."""
+    """Return size and thumbnail, as in :class:`ImageSummary`.
+
+    Raises an error of any type if the image is unreadable.
+    """
     with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
         if image.format in _LENIENT or image.mode in _NO_COLORS:
@@ -279,7 +287,7 @@ def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
 
 
 def _thumbnail(image: Image.Image) -> np.ndarray:
-    """Resize an image to ``_SIDE`` x ``_SIDE``, in bands to save memory."""
+    """Resize to ``_SIDE`` x ``_SIDE`` in bands, to save memory; flatten."""
     width, height = image.size
     rows = []
     for ends in pairwise(np.linspace(0, height, _SIDE + 1).tolist()):

@@ -106,7 +106,8 @@ def read_folder(
     file extensions in lower case.
 
     Raises:
-        ValueError: If there are fewer than two classes.
+        ValueError: If there are no images or fewer than two classes, or the
+            splits are ambiguous.
     """
     skipped = []
     files = [Path(path) for path in files_below(str(folder), skipped)]
@@ -134,7 +135,11 @@ def read_folder(
 
 
 def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
-    """Return split and class by path, and the reasons for unused paths."""
+    """Return split and class by path, and the reasons for unused paths.
+
+    ``images`` maps paths to their parts, ``split`` and ``label`` are positions
+    in the parts.
+    """
     taken, left_out = {}, {}
     for path, part in images.items():
         if len(part) < 2 + max(split or 0, label):
@@ -159,6 +164,7 @@ def _check_images(images, files, folder: Path, suffixes) -> None:
 
 
 def _check_classes(classes, parts, folder: Path) -> None:
+    """Refuse fewer than two classes, with a hint from the path parts."""
     if len(classes) > 1:
         return
     if not classes:

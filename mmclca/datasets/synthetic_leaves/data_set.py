@@ -30,8 +30,11 @@ MARK = 'synthetic_leaves.json'  # options; marks a folder as created here
 def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
     """Draw all images of a dataset in ``jobs`` processes, and write the lists.
 
-    Options: ``classes``, ``per_class``, ``size``, ``seed``, ``difference``,
-    ``val_fraction``, ``test_fraction``, ``species``.
+    Options are ``classes`` and ``species`` (their numbers), ``per_class``,
+    ``size`` (pixels per side), ``seed``, ``difference`` as in
+    :func:`make_species`, and ``val_fraction`` and ``test_fraction`` per class.
+    Several species are also listed in ``levels.csv``. Images from an earlier
+    call are removed.
 
     Raises:
         ValueError: If an option is out of range, or ``out`` is not empty and
@@ -65,7 +68,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
 
 
 def _plan(out: Path, options: dict) -> LabeledImages:
-    """List the dataset's images by class."""
+    """Plan the paths of all images, with classes and splits."""
     number, names = options['per_class'], range(1, options['classes'] + 1)
     names = [f'cultivar_{name:02d}' for name in names]
     fractions = options['val_fraction'], options['test_fraction']
@@ -97,6 +100,7 @@ def _take_over(out: Path, options: dict) -> None:
 
 
 def _draw(task: tuple, size: int) -> None:
+    """Draw and write the image of a task: path, cultivar and seed."""
     path, cultivar, seed = task
     cv2.setNumThreads(1)
     image = draw_leaf(cultivar, np.random.default_rng(seed), size)

@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import integer
-from mmclca.utils.random_state import same_random_state
+from mmclca.utils.random_state import preserve_random_state
 from mmclca.utils.wrappers import inner_model
 from mmclca.visualization import check_reduces, survivors, survivors_figure
 from mmclca.visualization.figures import to_array
@@ -46,7 +46,7 @@ class ReconstructionHook(Hook):
         if not self.every_n_epochs(runner, self.interval):
             return
         dataset = runner.train_dataloader.dataset
-        with same_random_state():
+        with preserve_random_state():
             chosen = spread(len(dataset), self.num_images)
             inputs = torch.stack([dataset[i]['inputs'] for i in chosen])
             figure = reconstruction_figure(inner_model(runner.model), inputs)
@@ -103,7 +103,7 @@ class TokenVisualizationHook(Hook):
         dataset = runner.val_dataloader.dataset
         # a compiled model would be recompiled for one image
         eager = torch.compiler.set_stance('force_eager')
-        with same_random_state(), eager:
+        with preserve_random_state(), eager:
             for index in spread(len(dataset), self.num_images):
                 self._draw_image(runner, dataset, index)
 

@@ -9,7 +9,7 @@ from mmclca.apis.probe.folds import fit_chosen
 from mmclca.datasets.batches import batches, dataset_of, without_cache
 from mmclca.models import last_linear, set_last_linear
 from mmclca.registry import HOOKS
-from mmclca.utils.random_state import same_random_state
+from mmclca.utils.random_state import preserve_random_state
 from mmclca.utils.wrappers import inner_model
 
 
@@ -74,7 +74,7 @@ class ProbeInitHook(Hook):
         pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
         pipeline = last_view(pipeline)
         dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
-        with same_random_state():
+        with preserve_random_state():
             features, labels = self._features(model, dataset)
         accuracy = self._fit(model.head, features, labels)
         runner.logger.info(

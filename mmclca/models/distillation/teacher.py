@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.loading import load_copy, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import name_source, source_of, weights_of
+from mmclca.checkpoints.releases import attach_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, not_one_of
-from mmclca.utils.random_state import same_random_state
+from mmclca.utils.random_state import preserve_random_state
 
 from ..recording import as_reducible
 from .layers import LayerDistillation
@@ -100,7 +100,7 @@ class Teacher:
                 config = _classifier_in(Config.fromfile(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
-            with same_random_state():  # building draws random numbers
+            with preserve_random_state():  # building draws random numbers
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = load_copy(model, weights)
@@ -276,7 +276,7 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
         else f'backbone.timm_model.{key}': value
         for key, value in weights.items()
     }
-    return name_source(named, source_of(weights).name)
+    return attach_source(named, source_of(weights).name)
 
 
 @contextmanager
