@@ -130,7 +130,8 @@ class Tokens:
         Args:
             mix (Tensor): Weights of M sums, (B, M, N - num_prefix).
         """
-        none = mix.new_zeros((len(mix), 0), dtype=torch.long)
+        # len() would fix the batch size of an exported model
+        none = mix.new_zeros((mix.size(0), 0), dtype=torch.long)
         index = after_prefix(none, self.num_prefix)
         return self.reduce(Kept(index, F.pad(mix, (self.num_prefix, 0))))
 
