@@ -28,6 +28,9 @@ class AtomicLocalBackend(LocalBackend):
     def put(self, obj, filepath):
         replace_bytes(Path(filepath), obj)
 
+    def put_text(self, obj, filepath, encoding='utf-8'):
+        self.put(obj.encode(encoding), filepath)
+
 
 class _DeferredRemoval:
     """File backend that records removals instead of performing them."""
