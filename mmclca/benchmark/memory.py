@@ -47,8 +47,14 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
         env=os.environ | paths | MALLOC,
         input=pickle.dumps((candidate, setting)),
         stdout=subprocess.PIPE,
-        check=True,
     )
+    if child.returncode < 0:  # a signal; the process prints nothing
+        raise RuntimeError(
+            f'the process that measures the memory of {candidate.label} was '
+            f'killed (signal {-child.returncode}), maybe as memory ran out; '
+            'use --no-memory or a smaller --batch'
+        )
+    child.check_returncode()
     return int(child.stdout.split()[-1])
 
 
