@@ -31,6 +31,8 @@ PROCESS = Path('/proc/self')
 # mallopt(3): the C library returns larger blocks as soon as they are freed,
 # not when the heap shrinks
 MALLOC = {'MALLOC_MMAP_THRESHOLD_': '65536'}
+# mmcv warns about operators that are not compiled, and not needed here
+QUIET = 'ignore:Fail to import'
 TINY = Size('tiny', (32, 32), 64, 1, 1, 64)
 
 
@@ -39,13 +41,20 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
     if setting.on_gpu:
         return _peak_on_gpu(candidate, setting)
     paths = dict(PYTHONPATH=os.pathsep.join(sys.path))
+    code = f'import {__name__} as m; m.print_peak()'
     child = subprocess.run(
-        [sys.executable, '-c', f'import {__name__} as m; m.print_peak()'],
+        [sys.executable, '-W', QUIET, '-c', code],
         env=os.environ | paths | MALLOC,
         input=pickle.dumps((candidate, setting)),
         stdout=subprocess.PIPE,
-        check=True,
     )
+    if child.returncode < 0:  # a signal; the process prints nothing
+        raise RuntimeError(
+            f'the process that measures the memory of {candidate.label} was '
+            f'killed (signal {-child.returncode}), maybe as memory ran out; '
+            'use --no-memory or a smaller --batch'
+        )
+    child.check_returncode()
     return int(child.stdout.split()[-1])
 
 

@@ -68,7 +68,7 @@ def open_checkpoint(
     if scheme in SCHEMES:
         return SCHEMES[scheme](name, map_location)
     with safe_loading():  # mmengine's other schemes
-        return CheckpointLoader.load_checkpoint(name, map_location)
+        return CheckpointLoader.load_checkpoint(name, map_location or 'cpu')
 
 
 def load_from_file(

@@ -21,6 +21,8 @@ PLAIN_CHECKPOINT_HOOK = (
     'CheckpointHook',
     'mmengine.CheckpointHook',
     'mmpretrain.CheckpointHook',
+    'mmengine.hooks.CheckpointHook',  # in configs that were written as text
+    'mmengine.hooks.checkpoint_hook.CheckpointHook',
 )
 
 

@@ -22,6 +22,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import forecast
 from mmclca.checkpoints.fitted import prepare_writing
 from mmclca.datasets.batches import view_of_input
+from mmclca.datasets.photographs.cells import TABLES
 from mmclca.datasets.pipelines import CROP
 from mmclca.models import reduces
 from mmclca.utils.files import replace_bytes
@@ -90,12 +91,13 @@ def _page_of(
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
     unit, thumbnail = curve_unit(counts, grouped), pictures.thumbnail
+    place = (record.call or {}).get('photographs')
     shown = wrong[:MAX_WRONG]
     return render(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
         counts=counts,
-        added=added_classes(used, record.source),
+        added=added_classes(used, record.source, place),
         tested=len(tested),
         grouped=grouped,
         crop=CROP,
@@ -109,12 +111,24 @@ def _page_of(
     )
 
 
-def added_classes(used: list[dict], source: str | None) -> list[str]:
-    """List the classes with photos from other folders than the source."""
-    inside = os.path.join(source or '', '')
-    return sorted(
-        {row['class'] for row in used if not row['path'].startswith(inside)}
-    )
+def added_classes(used: list[dict], *sources: str | None) -> list[str]:
+    """List the classes with photos from outside the sources of a fit.
+
+    Sources are folders and tables; the latter stand for their folder. If they
+    contain no photo at all, as a table lists photos elsewhere, none is known
+    to be added.
+    """
+    folders = (os.path.dirname(x) if is_table(x) else x for x in sources if x)
+    inside = tuple(os.path.join(folder, '') for folder in folders)
+    outside = [row for row in used if not row['path'].startswith(inside)]
+    if len(outside) == len(used):
+        return []
+    return sorted({row['class'] for row in outside})
+
+
+def is_table(source: str) -> bool:
+    """Return whether photos are listed in a table."""
+    return Path(source).suffix.lower() in TABLES
 
 
 def render(**parts) -> str:
@@ -126,7 +140,7 @@ def render(**parts) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, about, out_of_hundred, digits, duration)
+    filters = (percent, about, out_of_hundred, digits, duration, is_table)
     environment.filters |= {write.__name__: write for write in filters}
     environment.filters['listed'] = partial(first_of, most=12)
     return environment.get_template('report.html').render(parts, plural=plural)

@@ -68,6 +68,13 @@ def test_peak_so_far_is_at_least_the_resident_size():
     assert resident('VmRSS') / 2**20 <= peak_so_far() < 2**20
 
 
+def test_killed_measurement_is_reported(monkeypatch):
+    killed = memory.subprocess.CompletedProcess('python', -9)
+    monkeypatch.setattr(memory.subprocess, 'run', lambda *_, **__: killed)
+    with pytest.raises(RuntimeError, match=r'signal 9.*--no-memory'):
+        peak_memory(WIDE, Setting())
+
+
 def test_gpu_measurement_clears_compiled_code_before_and_after(monkeypatch):
     """Compiled code holds models, and its number is limited."""
     done = []

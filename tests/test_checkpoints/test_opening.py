@@ -15,6 +15,7 @@ import torch
 from foreign_models import config, theirs
 from mmengine.config import Config, ConfigDict
 from mmengine.logging import HistoryBuffer
+from mmengine.runner import CheckpointLoader
 from mmpretrain import get_model
 from safetensors.torch import save_file
 from torch import _weights_only_unpickler
@@ -253,3 +254,13 @@ def test_home_folder_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     torch.save({'a': torch.ones(1)}, tmp_path / 'w.pth')
     assert open_checkpoint('~/w.pth')['a'] == 1
+
+
+def test_other_schemes_open_on_the_cpu_by_default(monkeypatch):
+    def load_from_store(name, map_location):
+        return dict(place=map_location)
+
+    schemes = {'store://': load_from_store, **CheckpointLoader._schemes}
+    monkeypatch.setattr(CheckpointLoader, '_schemes', schemes)
+    assert open_checkpoint('store://w.pth') == dict(place='cpu')
+    assert open_checkpoint('store://w.pth', 'meta') == dict(place='meta')

@@ -111,6 +111,7 @@ def test_resume_is_refused_if_file_is_broken(write, tmp_path):
         dict(default_hooks=dict(checkpoint=dict(type='CheckpointHook'))),
         dict(default_hooks=dict(saving=dict(type=CheckpointHook))),
         dict(custom_hooks=[dict(type='mmpretrain.CheckpointHook')]),
+        dict(custom_hooks=[dict(type='mmengine.hooks.CheckpointHook')]),
     ],
 )
 def test_plain_checkpoint_hooks_become_atomic(given):

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
+import mmengine
 import pytest
 import torch
 from mmengine.config import Config
@@ -23,6 +24,7 @@ from torch import nn
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.engine.runner import build_runner
+from mmclca.engine.testing import AtomicDumpResults
 from mmclca.utils import files
 
 PLAIN = dict(type='CheckpointHook', interval=1, max_keep_ckpts=1)
@@ -238,6 +240,17 @@ def test_resume_removes_no_file_if_checkpoint_names_it(train, tmp_path, key):
 
 def test_import_leaves_the_local_backend_of_mmengine_alone():
     assert type(get_file_backend('model.pth')) is LocalBackend
+
+
+@pytest.mark.parametrize('name', ['of_test.json', 'of_test.pkl'])
+def test_results_are_kept_if_new_ones_cannot_be_written(name, tmp_path):
+    dump = AtomicDumpResults('of_test.pkl')
+    dump.out_file_path = path = str(tmp_path / name)
+    dump.compute_metrics([1])
+    with file_size_limit(8), pytest.raises(OSError, match='File too large'):
+        dump.compute_metrics([*range(99)])
+    assert mmengine.load(path) == [1]
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_hook_uses_the_backend_of_the_user_if_one_is_given(train):

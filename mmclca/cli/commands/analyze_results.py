@@ -14,6 +14,7 @@ from ..arguments import positive
 from ..packages import (
     configs,
     datasets,
+    engine,
     evaluation,
     mmengine,
     mmpretrain,
@@ -59,7 +60,9 @@ def save(chosen, dataset, folder, rescale_factor):
             rescale_factor=rescale_factor,
             out_file=str(folder / f'{rank:03}_{name}.png'),
         )
-    mmengine.dump(chosen, folder / f'{folder.name}.json')
+    atomic = engine.hooks.atomic_checkpoint_hook.ATOMIC
+    file = folder / f'{folder.name}.json'
+    mmengine.dump(chosen, file, backend_args=atomic)
     print_safe(f'Saved      {folder} ({len(chosen)} pictures)')
 
 

@@ -15,6 +15,7 @@ from ..arguments import file_named
 from ..packages import (
     configs,
     datasets,
+    engine,
     evaluation,
     mmengine,
     mmpretrain,
@@ -99,8 +100,9 @@ def describe(matrix, classes):
 
 
 def write(matrix, out):
-    out.parent.mkdir(parents=True, exist_ok=True)
-    mmengine.dump(matrix.tolist() if out.suffix == '.json' else matrix, out)
+    content = matrix.tolist() if out.suffix == '.json' else matrix
+    atomic = engine.hooks.atomic_checkpoint_hook.ATOMIC
+    mmengine.dump(content, out, backend_args=atomic)
 
 
 def main(args):

@@ -28,6 +28,9 @@ class AtomicLocalBackend(LocalBackend):
     def put(self, obj, filepath):
         replace_bytes(Path(filepath), obj)
 
+    def put_text(self, obj, filepath, encoding='utf-8'):
+        self.put(obj.encode(encoding), filepath)
+
 
 class _DeferredRemoval:
     """File backend that records removals instead of performing them."""
@@ -116,7 +119,7 @@ class AtomicCheckpointHook(CheckpointHook):
     @master_only
     def _publish_model(self, runner, ckpt_path: str) -> None:
         """Write a copy for release; mmengine's method ignores the backend."""
-        if self.backend_args is not ATOMIC:
+        if self.backend_args != ATOMIC:
             super()._publish_model(runner, ckpt_path)
             return
         checkpoint = load_from_file(ckpt_path)
@@ -127,6 +130,9 @@ class AtomicCheckpointHook(CheckpointHook):
         path = f'{Path(ckpt_path).with_suffix("")}-{digest}.pth'
         with self._saving():
             save_checkpoint(kept, path, backend_args=self.backend_args)
+        runner.logger.info(
+            f'The checkpoint ({ckpt_path}) is published to {path}.'
+        )
 
     def _remove_superseded(self) -> None:
         while self.superseded and is_main_process():

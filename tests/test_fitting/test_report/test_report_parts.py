@@ -128,3 +128,15 @@ def test_added_classes_have_photos_outside_the_source():
     ]
     assert added_classes(used, '/a/photos') == ['elm']
     assert not added_classes(used, None)
+
+
+def test_added_classes_have_photos_outside_the_folders_of_a_table():
+    used = [
+        {'path': '/a/photos/1.jpg', 'class': 'oak'},
+        {'path': '/tables/2.jpg', 'class': 'ash'},
+    ]
+    sources = '/tables/labels.CSV', '/a/photos'
+    assert not added_classes(used, *sources)
+    more = [*used, {'path': '/b/elm/1.jpg', 'class': 'elm'}]
+    assert added_classes(more, *sources) == ['elm']
+    assert not added_classes(used, '/c/labels.xlsx', '/c')

@@ -166,7 +166,7 @@ def test_mirl_has_published_parameters_and_cost(
         for parameters in (model.backbone.parameters(), trained)
     ]
     assert counts == list(millions)
-    assert round(counter.others() / 1e9, 3) == gigas
+    assert round(counter.without_distances() / 1e9, 3) == gigas
 
 
 def test_mirl_initialization_matches_releases():
