@@ -144,7 +144,8 @@ def predicted(kind, strength, features, labels, tested):
     features, basis = rotate(features)  # LDA shrinks by the mean variance
     tested = tested if basis is None else tested @ basis
     fitted = NearestCentroid()
-    if kind == 'lda':
+    # with one image per class, LDA is the nearest mean
+    if kind == 'lda' and len(labels) > len(labels.unique()):
         fitted = LinearDiscriminantAnalysis('lsqr', shrinkage=strength)
     return torch.from_numpy(fitted.fit(features, labels).predict(tested))
 
