@@ -98,7 +98,7 @@ def isolation(file: TextIO) -> Iterator[None]:
     This removes the logger and all newer global instances, and restores the
     settings changed by a ``Runner``.
     """
-    before = {kind: {*kind._instance_dict} for kind in MANAGED}
+    before = {kind: dict(kind._instance_dict) for kind in MANAGED}
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     start = multiprocessing.get_start_method(allow_none=True)
     threads = cv2.getNumThreads()
@@ -107,9 +107,9 @@ def isolation(file: TextIO) -> Iterator[None]:
     try:
         yield
     finally:
-        for kind, names in before.items():
-            for name in {*kind._instance_dict} - names:
-                del kind._instance_dict[name]
+        for kind, instances in before.items():  # the last one is current
+            kind._instance_dict.clear()
+            kind._instance_dict.update(instances)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         multiprocessing.set_start_method(start, force=True)
         cv2.setNumThreads(threads)
