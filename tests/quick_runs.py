@@ -3,10 +3,14 @@
 
 import functools
 import itertools
+import os
 import time
 from types import SimpleNamespace
 
 from yapf.yapflib import yapf_api
+
+# never repeats in a process, and starts elsewhere in each process
+SECONDS = itertools.count(int(time.time()) + 1000 * (os.getpid() % 10_000))
 
 
 def make_quick(patch):
@@ -30,9 +34,8 @@ def _cached(format_code):
 
 def _clock():
     """Return a module ``time`` with another second at each call."""
-    seconds = itertools.count(int(time.time()))
     return SimpleNamespace(
-        time=lambda: float(next(seconds)),
+        time=lambda: float(next(SECONDS)),
         strftime=time.strftime,
         localtime=time.localtime,
     )

@@ -17,7 +17,7 @@ from mmclca.models.layers.parallel import ParallelLayer
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, quick_runner):
+def folder(tmp_path, monkeypatch):
     """Current folder with data and ``tiny.py``."""
     write_run(tmp_path)
     monkeypatch.chdir(tmp_path)
