@@ -17,11 +17,6 @@ run() {
     "$PYTHON" -m "$@" || failed="$failed $check"
 }
 
-run_script() {
-    printf '%s\n' "== $*"
-    "$PYTHON" "$@" || failed="$failed $check"
-}
-
 failed=
 [ $# -gt 0 ] || set -- ruff-check ruff-format codespell duplicates \
     prose types
@@ -32,7 +27,7 @@ for check in "$@"; do
     ruff-format) run ruff format --check $CODE tests docs/conf.py setup.py ;;
     codespell) run codespell_lib $CODE tests docs $TEXTS ;;
     duplicates) run pylint $CODE ;;
-    prose) run_script tools/dev/check_prose.py ;;
+    prose) run tools.dev.check_prose ;;
     types) run mypy ;;
     *) echo "unknown check: $check" >&2 && exit 2 ;;
     esac
