@@ -73,8 +73,8 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
 
     Raises:
         ValueError: If a step or the data preprocessor is not supported (the
-            message lists what is), or if the image size varies or is not a
-            multiple of ``pad_size_divisor``.
+            message lists supported ones), or if the image size varies or is
+            not a multiple of ``pad_size_divisor``.
     """
     pipeline = config.test_dataloader.dataset.pipeline
     built = [TRANSFORMS.build(step) for step in without_cache(pipeline)]
