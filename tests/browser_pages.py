@@ -15,6 +15,8 @@ playwright = pytest.importorskip(
 if shutil.which('chromium') is None:
     pytest.skip('no chromium: apt-get install chromium', True)
 
+# the default of 5 s is too short on a busy computer
+playwright.expect.set_options(timeout=30_000)
 TOOL = ROOT / 'tools/dev/screenshot_page.py'
 drive = SimpleNamespace(**runpy.run_path(str(TOOL)))
 

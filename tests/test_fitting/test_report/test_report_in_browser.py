@@ -5,13 +5,14 @@ from contextlib import ExitStack
 
 import pytest
 from browser_pages import chromium as chromium_fixture
-from browser_pages import watched
+from browser_pages import playwright, watched
 from report_folder import write_folder
 from tiny_model import write_tiny
 
 from mmclca.fitting.report import write_report
 
 chromium = chromium_fixture
+expect = playwright.expect
 pytestmark = [pytest.mark.slow, pytest.mark.first]
 LONG = 'Quercus_robur_' * 9
 OVERFLOW = 'document.documentElement.scrollWidth - innerWidth'
@@ -51,7 +52,7 @@ def test_report_fits_the_width(visit, width):
     page = visit(width)
     assert page.evaluate(OVERFLOW) <= 0
     assert page.evaluate(LOADED)
-    assert page.locator('#kept img').count() == 9
+    expect(page.locator('#kept img')).to_have_count(9)
     page.emulate_media(media='print')
     assert page.evaluate(OVERFLOW) <= 0
 
@@ -61,5 +62,5 @@ def test_report_is_dark_on_a_dark_screen_and_white_on_paper(visit):
     assert page.evaluate(BACKGROUND) == 'rgb(21, 25, 29)'
     page.emulate_media(media='print')
     assert page.evaluate(BACKGROUND) == 'rgb(255, 255, 255)'
-    assert page.locator('nav').is_hidden()
+    expect(page.locator('nav')).to_be_hidden()
     assert page.pdf(format='A4')[:4] == b'%PDF'
