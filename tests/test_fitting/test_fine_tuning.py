@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A fit with fine-tuning, kept, discarded, interrupted and skipped."""
+"""A fit with fine-tuning: kept, discarded and interrupted."""
 
 import json
 from copy import deepcopy
@@ -15,6 +15,8 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.hooks import ProgressHook
 from mmclca.fitting import training
+
+pytestmark = pytest.mark.slow
 
 
 def measured(probe, photographs, measure=training.measure):
@@ -37,14 +39,8 @@ def fit(tmp_path, monkeypatch):
     monkeypatch.setattr(training, 'measure', measured)
     torch.manual_seed(0)
     options = dict(weights=write_weights(tmp_path), runtime='pytorch')
-
-    def fit(per_class=4):
-        photos = tmp_path / 'photographs'
-        if not photos.exists():
-            write_photographs(tmp_path, per_class)
-        return mmclca.fit(photos, tmp_path / 'model', **options)
-
-    return fit
+    photos = write_photographs(tmp_path)
+    return lambda: mmclca.fit(photos, tmp_path / 'model', **options)
 
 
 @pytest.fixture
@@ -60,7 +56,6 @@ def during(monkeypatch):
     return found
 
 
-@pytest.mark.slow
 def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     fit, during, capsys, recwarn
 ):
@@ -98,7 +93,6 @@ def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     assert model.predict(new)[0].keys() >= {'pred_class', 'known'}
 
 
-@pytest.mark.slow
 def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
     fit, monkeypatch
 ):
@@ -114,7 +108,6 @@ def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
     assert model.accuracy == model.facts['probe']['accuracy']
 
 
-@pytest.mark.slow
 def test_fine_tuning_resumes_from_its_checkpoint(fit, monkeypatch, tmp_path):
     def pressed(self, runner, *_, **__):
         if runner.epoch == 2:  # after a checkpoint
@@ -137,9 +130,3 @@ def test_fine_tuning_resumes_from_its_checkpoint(fit, monkeypatch, tmp_path):
     assert started == [2, 0]  # hold-out training resumes, then all photos
     facts = json.loads((folder / 'fit.json').read_text())
     assert facts['training']['seconds'] > 0
-
-
-def test_fine_tuning_is_skipped_with_three_photos_per_class(fit, capsys):
-    model = fit(3)
-    assert (model.facts['final'], model.facts['training']) == ('probe', None)
-    assert 'skipped' in capsys.readouterr().out

@@ -3,74 +3,17 @@
 
 import csv
 import json
-import shutil
-import sys
-from contextlib import redirect_stdout
-from io import StringIO
 
 import pytest
 import torch
 import torch.nn.functional as F
-from process_state import kept
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from tiny_photographs import write_photographs, write_weights
-from tiny_run import CLASSES, exit_code
+from tiny_run import CLASSES
 
-import mmclca
 from mmclca.apis import Probe, find_images
-from mmclca.apis.probe import probe
-from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
 from mmclca.fitting.model import parse_budget
-
-
-@pytest.fixture(scope='module')
-def place(tmp_path_factory):
-    """Folder with photos in train and test, and weights."""
-    folder = tmp_path_factory.mktemp('fit')
-    (folder / 'photographs').mkdir()
-    for name, options in dict(
-        train={}, test=dict(per_class=2, seed=1)
-    ).items():
-        photos = write_photographs(folder / name, **options)
-        photos.rename(folder / 'photographs' / name)
-    torch.manual_seed(0)
-    write_weights(folder)
-    return folder
-
-
-def call(place, **options):
-    """Fit with the options shared by these tests."""
-    options = dict(out=place / 'model', runtime='pytorch') | options
-    weights = dict(weights=place / 'tiny.safetensors') | options
-    return mmclca.fit(place / 'photographs', probe_only=True, **weights)
-
-
-@pytest.fixture(scope='module')
-def printed(place):
-    """Printed lines of a fit that wrote ``model`` in the folder."""
-    with redirect_stdout(StringIO()) as screen, kept():
-        call(place)
-    return screen.getvalue().splitlines()
-
-
-@pytest.fixture
-def copy(place, printed, tmp_path):
-    """Copy of the model for changes."""
-    shutil.copytree(place / 'model', tmp_path / 'model')
-    return FittedModel(tmp_path / 'model')
-
-
-@pytest.fixture
-def run(monkeypatch):
-    """Run a command line and return its exit code."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, 'argv', ['mmclca', *map(str, words)])
-        return exit_code(main)
-
-    return run
 
 
 def files_of(folder):
@@ -79,7 +22,8 @@ def files_of(folder):
     return {path: path.read_bytes() for path in found}
 
 
-def test_fit_prints_and_writes_the_same_facts(printed, place):
+def test_fit_prints_and_writes_the_same_facts(noted, place):
+    printed = noted.printed.splitlines()
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert '16 photos, 4 classes' in printed[0]
     accuracy, measured, unknown, saved, _, following = printed[-6:]
@@ -97,7 +41,11 @@ def test_fit_prints_and_writes_the_same_facts(printed, place):
     assert sum(right) > 10
 
 
-def test_table_has_predictions_of_training_photos(printed, place):
+def test_fit_builds_one_network_and_hashes_no_photo_again(noted):
+    assert noted.calls == ['load_classifier']
+
+
+def test_table_has_predictions_of_training_photos(noted, place):
     text = (place / 'model' / 'photographs.csv').read_text()
     rows = list(csv.DictReader(text.splitlines()))
     used = [row for row in rows if row['used'] == 'True']
@@ -126,43 +74,29 @@ def test_known_score_is_the_highest_similarity_to_a_training_photo(
     assert again['known_score'] == pytest.approx(1)
 
 
-def test_fit_builds_one_network_and_hashes_no_photo_again(
-    place, tmp_path, monkeypatch
-):
-    called = []
-
-    def count(name, function):
-        def counted(*args, **options):
-            called.append(name)
-            return function(*args, **options)
-
-        monkeypatch.setattr(probe, name, counted)
-
-    count('load_classifier', probe.load_classifier)
-    count('digest_of_file', probe.digest_of_file)
-    call(place, out=tmp_path / 'model')
-    assert called == ['load_classifier']
-
-
 @pytest.mark.slow
 def test_fit_refuses_weights_with_infinity_and_leaves_no_trace(
-    place, tmp_path
+    fit, place, tmp_path
 ):
     weights = load_file(place / 'tiny.safetensors')
     weights['blocks.0.norm1.weight'][0] = torch.inf
     broken, out = tmp_path / 'broken.safetensors', tmp_path / 'model'
     save_file(weights, broken)
     with pytest.raises(ValueError, match=r'layers\.0'):
-        call(place, out=out, weights=broken)
-    call(place, out=out)
+        fit(place, out, weights=broken)
+    fit(place, out)
 
 
-def test_same_call_reuses_the_probe_and_another_is_refused(printed, place):
-    before = (place / 'model' / 'probe.pth').stat().st_mtime_ns
-    call(place)
-    assert (place / 'model' / 'probe.pth').stat().st_mtime_ns == before
+def test_same_call_reuses_the_probe_and_another_is_refused(
+    fit, copy, place, capsys
+):
+    path = copy.folder / 'probe.pth'
+    before = path.stat().st_mtime_ns
+    fit(place, copy.folder, probe_only=False)
+    assert path.stat().st_mtime_ns == before
+    assert 'skipped: the median class' in capsys.readouterr().out
     with pytest.raises(ValueError, match='budget'):
-        call(place, budget='9GMACs')
+        fit(place, copy.folder, budget='9GMACs')
 
 
 REFUSED = [
@@ -174,40 +108,33 @@ REFUSED = [
 
 
 @pytest.mark.parametrize('options', REFUSED, ids=str)
-def test_fit_refuses_an_option_and_writes_nothing(place, options):
+def test_fit_refuses_an_option_and_writes_nothing(fit, place, options):
     (name,) = options
     with pytest.raises(ValueError, match=name):
-        call(place, out=place / 'none', **options)
+        fit(place, place / 'none', **options)
     assert not (place / 'none').exists()
 
 
-@pytest.mark.parametrize(
-    'text, budget',
-    [
-        ('0.5GMACs', (0.5, 'GMACs')),
-        ('.5 gmacs', (0.5, 'GMACs')),
-        ('20ms', (20, 'ms')),
-    ],
-)
-def test_budget_is_an_amount_with_its_unit(text, budget):
-    assert parse_budget(text) == budget
+def test_budget_is_an_amount_with_its_unit():
+    assert parse_budget('.5 gmacs') == (0.5, 'GMACs')
+    assert parse_budget('20ms') == (20, 'ms')
 
 
 def test_coarse_accuracy_is_printed_or_a_bad_table_refused(
-    copy, place, capsys, tmp_path
+    fit, copy, place, capsys, tmp_path
 ):
     table = tmp_path / 'levels.csv'
     rows = [f'{name},{i % 2}' for i, name in enumerate(copy.facts['classes'])]
     table.write_text('\n'.join(['class,species', *rows]))
-    call(place, out=copy.folder, coarse=table)
+    fit(place, copy.folder, coarse=table)
     assert 'coarse class' in capsys.readouterr().out
     table.write_text(f'class,species\n{rows[0]}\n{rows[0][:-1]}2\n')
     with pytest.raises(ValueError, match='0 and 2'):
-        call(place, out=copy.folder, coarse=table)
+        fit(place, copy.folder, coarse=table)
 
 
 def test_interrupted_fit_resumes_after_the_last_finished_step(
-    copy, place, monkeypatch
+    fit, copy, place, monkeypatch
 ):
     (copy.folder / 'probe.pth').unlink()
     (copy.folder / 'report.html').unlink()
@@ -218,10 +145,10 @@ def test_interrupted_fit_resumes_after_the_last_finished_step(
     with monkeypatch.context() as patch:
         patch.setattr('mmclca.fitting.probing.learning_curve', pressed)
         with pytest.raises(KeyboardInterrupt):
-            call(place, out=copy.folder, overwrite=True)
+            fit(place, copy.folder, overwrite=True)
     with monkeypatch.context() as patch:  # the cost is in the record
         patch.setattr('mmclca.fitting.model.count_config', pressed)
-        assert call(place, out=copy.folder).accuracy is not None
+        assert fit(place, copy.folder).accuracy is not None
     assert (copy.folder / 'report.html').exists()
 
 
@@ -240,15 +167,14 @@ def test_add_class_refuses_a_folder_and_changes_nothing(
 
 
 def test_add_class_changes_nothing_if_features_are_not_finite(
-    copy, run, tmp_path, capsys
+    copy, place, run, capsys
 ):
     part, *_ = copy.folder.glob('features/*/*.safetensors')
     with safe_open(part, 'pt') as file:
         facts, features = file.metadata(), file.get_tensor('features')
     features[3, 5] = torch.nan
     save_file(dict(features=features), part, facts)
-    before = files_of(copy.folder)
-    new = write_photographs(tmp_path / 'new', seed=2) / 'elm'
+    before, new = files_of(copy.folder), place / 'larch'
     assert run('add-class', copy.folder, new, '--name', 'larch') == 2
     assert files_of(copy.folder) == before
     assert str(part) in capsys.readouterr().err.splitlines()[-1]
@@ -264,7 +190,7 @@ def test_commands_take_the_model_folder(copy, place, tmp_path, run, capsys):
     (copy.folder / 'report.html').unlink()
     assert run('report', copy.folder) == 0
     assert (copy.folder / 'report.html').exists()
-    new = write_photographs(tmp_path / 'new', seed=2) / 'elm'
+    new = place / 'larch'
     export = copy.folder / 'model.int8.onnx'
     for is_new in (True, False):
         export.touch()

@@ -7,38 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
-from process_state import kept
-from tiny_photographs import write_photographs, write_weights
-from tiny_run import exit_code
 
-import mmclca
-from mmclca.cli.verbs import main
-from mmclca.fitting import FittedModel
 from mmclca.fitting.record import ModelFolder
 
 LINKS = ('.whole', '.draft', 'training', 'features', '.lock', 'log.txt')
-
-
-@pytest.fixture(scope='module')
-def place(tmp_path_factory):
-    """Folder with photos and a model fitted to them."""
-    folder = tmp_path_factory.mktemp('links')
-    write_photographs(folder)
-    write_photographs(folder / 'more', per_class=2, seed=1)
-    (folder / 'new').mkdir()
-    shutil.move(folder / 'more/photographs/ash', folder / 'new/larch')
-    torch.manual_seed(0)
-    with kept():
-        mmclca.fit(
-            folder / 'photographs',
-            folder / 'model',
-            weights=write_weights(folder),
-            runtime='pytorch',
-            probe_only=True,
-        )
-    return folder
 
 
 @pytest.fixture
@@ -61,43 +34,40 @@ def content_of(folder):
 
 
 def commands(place, model):
+    """Return command lines by name; they fit to train photos only."""
+    train = place / 'photographs/train'
     weights = ['--weights', place / 'tiny.safetensors']
-    fit = ['fit', place / 'photographs', '--runtime', 'pytorch', *weights]
+    fit = ['fit', train, '--runtime', 'pytorch', *weights, '--probe-only']
     probe = ['probe', model, '--out', model.parent / 'new.pth']
     return dict(
-        predict=['predict', model, place / 'new'],
+        predict=['predict', model, place / 'larch'],
         report=['report', model],
-        add_class=['add-class', model, place / 'new/larch'],
-        fit=[*fit, '--out', model, '--overwrite', '--probe-only'],
+        add_class=['add-class', model, place / 'larch'],
+        fit=[*fit, '--out', model, '--overwrite'],
         export=['export', model],
         int8=['export', model, '--int8'],
-        probe=[*probe, '--images', place / 'photographs'],
-        open_set=['open-set', model, '--known', place / 'photographs'],
+        probe=[*probe, '--images', train],
+        open_set=['open-set', model, '--known', train],
     )
 
 
-@pytest.mark.parametrize('is_trained', [False, True])
 @pytest.mark.parametrize('name', LINKS)
 @pytest.mark.parametrize(
     'command', ['predict', 'report', 'add_class', 'fit', 'export', 'open_set']
 )
 def test_command_changes_nothing_behind_a_link(
-    place, victim, tmp_path, monkeypatch, capsys, command, name, is_trained
+    place, copy, victim, run, capsys, command, name
 ):
-    model = tmp_path / 'model'
-    shutil.copytree(place / 'model', model)
-    if is_trained:
-        facts = json.loads((model / 'fit.json').read_text())
-        facts['training'] = dict(epochs=2, seconds=1.0, holdout=None)
-        (model / 'fit.json').write_text(json.dumps(facts))
+    model = copy.folder
+    facts = json.loads((model / 'fit.json').read_text())
+    facts['training'] = dict(epochs=2, seconds=1.0, holdout=None)
+    (model / 'fit.json').write_text(json.dumps(facts))
     shutil.rmtree(model / name, ignore_errors=True)
     (model / name).unlink(missing_ok=True)
     target = victim / 'a.txt' if name in ('.lock', 'log.txt') else victim
     (model / name).symlink_to(target)
     before, had = content_of(victim), content_of(model)
-    words = ['mmclca', *map(str, commands(place, model)[command])]
-    monkeypatch.setattr(sys, 'argv', words)
-    code = exit_code(main)
+    code = run(*commands(place, model)[command])
     assert content_of(victim) == before
     if command == 'predict':
         assert content_of(model) == had
@@ -126,78 +96,65 @@ def events():
         pytest.param('int8', marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize('named', ['http://127.0.0.1:9/secret', 'secret'])
 def test_command_opens_no_file_or_address_named_in_the_folder(
-    place, tmp_path, monkeypatch, capsys, events, command, named
+    place, copy, tmp_path, capsys, events, run, command
 ):
-    model = tmp_path / 'model'
-    shutil.copytree(place / 'model', model)
+    model, (address, files) = (
+        copy.folder,
+        ('http://127.0.0.1:9/secret', 'secret'),
+    )
+    shutil.copytree(place / 'photographs', tmp_path / files)
     facts = json.loads((model / 'fit.json').read_text())
-    if named == 'secret':
-        named = str(tmp_path / 'secret')
-        shutil.copytree(place / 'photographs', named)
-    facts['weights']['source'] = f'{named}.pth'
-    facts['call']['weights'] = f'{named}.pth'
+    facts['weights']['source'] = f'{address}.pth'
+    facts['call']['weights'] = f'{tmp_path / files}.pth'
     (model / 'fit.json').write_text(json.dumps(facts))
-    table = (model / 'photographs.csv').read_text()
-    table = table.replace(str(place / 'photographs'), named)
-    (model / 'photographs.csv').write_text(table)
+    header, *rows = (model / 'photographs.csv').read_text().splitlines()
+    named, known = (address, tmp_path / files), str(place / 'photographs')
+    rows = [x.replace(known, str(named[i % 2])) for i, x in enumerate(rows)]
+    (model / 'photographs.csv').write_text('\n'.join([header, *rows]))
     events.clear()
-    words = ['mmclca', *map(str, commands(place, model)[command])]
-    monkeypatch.setattr(sys, 'argv', words)
-    assert exit_code(main) == 0, capsys.readouterr().err
+    assert run(*commands(place, model)[command]) == 0, capsys.readouterr().err
     assert not [event for event in events if 'secret' in event]
-    page = (model / 'report.html').read_text()
     if command in ('report', 'add_class'):
-        assert '<img' in page  # copies in the folder
+        assert '<img' in (model / 'report.html').read_text()  # stored copies
 
 
 @pytest.mark.parametrize('digest', ['../../a', 'A' * 64, '0' * 65])
-def test_table_is_refused_if_a_digest_is_not_hexadecimal(
-    place, tmp_path, digest
-):
-    shutil.copy(place / 'model/photographs.csv', tmp_path)
-    table = tmp_path / 'photographs.csv'
-    (row, *_) = ModelFolder(tmp_path).used_rows()
+def test_table_is_refused_if_a_digest_is_not_hexadecimal(copy, digest):
+    files = ModelFolder(copy.folder)
+    (row, *_), table = files.used_rows(), files.table
     table.write_text(table.read_text().replace(row['digest'], digest))
     with pytest.raises(ValueError, match='damaged'):
-        ModelFolder(tmp_path).used_rows()
+        files.used_rows()
 
 
-def test_add_class_refuses_photos_of_another_class(place, tmp_path):
-    shutil.copytree(place / 'model', tmp_path / 'model')
-    model = FittedModel(tmp_path / 'model')
-    before = content_of(tmp_path)
+def test_add_class_refuses_photos_of_another_class(place, copy):
+    before, photos = content_of(copy.folder), place / 'photographs/train'
     with pytest.raises(ValueError, match='already .* as ash'):
-        model.add_class(place / 'photographs/../photographs/ash', 'larch')
-    assert content_of(tmp_path) == before
+        copy.add_class(photos / '../train/ash', 'larch')
+    assert content_of(copy.folder) == before
 
 
-def test_add_class_stops_if_features_are_missing(place, tmp_path):
-    shutil.copytree(place / 'model', tmp_path / 'model')
-    shutil.rmtree(tmp_path / 'model/features')
+def test_add_class_stops_if_features_are_missing_or_folder_is_in_use(
+    place, copy
+):
+    shutil.rmtree(copy.folder / 'features')
     with pytest.raises(ValueError, match='features .* missing'):
-        FittedModel(tmp_path / 'model').add_class(place / 'new/larch')
-
-
-def test_second_fit_stops_if_folder_is_in_use(place):
-    model = FittedModel(place / 'model')
-    lock = ModelFolder(model.folder).locked()
+        copy.add_class(place / 'larch')
+    lock = ModelFolder(copy.folder).locked()
     with lock, pytest.raises(ValueError, match='in use'):
-        model.add_class(place / 'new/larch')
+        copy.add_class(place / 'larch')
 
 
 def test_add_class_counts_a_photo_once_if_its_file_has_changed(
-    place, tmp_path
+    place, copy, tmp_path
 ):
     photos = tmp_path / 'photos'
     shutil.copytree(place / 'photographs', photos)
-    shutil.copytree(place / 'model', tmp_path / 'model')
-    table = tmp_path / 'model/photographs.csv'
+    table = copy.folder / 'photographs.csv'
     text = table.read_text().replace(str(place / 'photographs'), str(photos))
     table.write_text(text)
-    changed = min((photos / 'ash').iterdir())
+    changed = min((photos / 'train/ash').iterdir())
     Image.open(changed).rotate(90).save(changed)
-    model = FittedModel(tmp_path / 'model')
-    model.add_class(photos / 'ash')
-    assert model.facts['counts']['ash'] == 4
+    copy.add_class(photos / 'train/ash')
+    assert copy.facts['counts']['ash'] == 4

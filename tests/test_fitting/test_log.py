@@ -6,12 +6,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-import torch
 from mmengine.logging import MMLogger, print_log
-from process_state import outputs, settings
-from tiny_photographs import write_photographs, write_weights
 
-import mmclca
 from mmclca.engine.hooks import ProgressHook, progress_hook
 from mmclca.fitting import fitted_model
 from mmclca.fitting.log import Log, redirected_output
@@ -61,33 +57,27 @@ def test_log_leaves_no_file_if_a_fit_is_refused(tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize(
-    'runtime', ['pytorch', pytest.param('onnx', marks=pytest.mark.slow)]
-)
-def test_fit_changes_no_output_or_setting_of_its_process(
-    runtime, tmp_path, monkeypatch, capsys, recwarn
-):
-    foreign = MMLogger.get_instance('foreign')
-    torch.manual_seed(0)
-    photos, weights = write_photographs(tmp_path), write_weights(tmp_path)
-    probe, during = fitted_model.run_probe, []
-
-    def noting(*given):
-        during.append(outputs(before))
-        return probe(*given)
-
-    monkeypatch.setattr(fitted_model, 'run_probe', noting)
-    before, process = outputs(), settings()
-    options = dict(weights=weights, runtime=runtime, probe_only=True)
-    mmclca.fit(photos, tmp_path / 'model', **options)
-    assert [*during, outputs(before)] == [before, before]
-    assert settings() == process
-    assert MMLogger.get_current_instance() is foreign
-    out, errors = capsys.readouterr()
-    lines = (tmp_path / 'model/log.txt').read_text().splitlines()
-    assert {*out.splitlines()} < {*lines} and not errors
+def check_process(noted, folder):
+    """Check that a fit left its process unchanged and printed to its log."""
+    before = noted.states[0]
+    assert noted.states == [before] * 3
+    assert noted.settings[0] == noted.settings[1]
+    assert noted.last_logger is noted.logger
+    lines = (folder / 'log.txt').read_text().splitlines()
+    assert {*noted.printed.splitlines()} < {*lines} and not noted.errors
     # unclosed resources of earlier tests
-    assert {x.category for x in recwarn} <= {ResourceWarning}
+    assert {x.category for x in noted.warned} <= {ResourceWarning}
+
+
+def test_fit_changes_no_output_or_setting_of_its_process(noted, place):
+    check_process(noted, place / 'model')
+
+
+@pytest.mark.slow
+def test_fit_with_onnx_changes_nothing_in_its_process(
+    noted_fit, place, tmp_path
+):
+    check_process(noted_fit(place, tmp_path, runtime='onnx'), tmp_path)
 
 
 def test_progress_hook_prints_remaining_time_after_two_epochs(monkeypatch):

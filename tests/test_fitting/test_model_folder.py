@@ -1,8 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
 from dataclasses import replace
 
 import pytest
-from report_folder import write_folder
+from report_folder import facts, write_folder
 
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.report import write_report
@@ -98,28 +99,32 @@ def test_read_refuses_a_damaged_fit_json(folder, text):
         folder.read()
 
 
+@pytest.fixture(scope='module')
+def written(tmp_path_factory):
+    """Complete folder, whose facts and table are replaced by tests."""
+    return write_folder(tmp_path_factory.mktemp('model'))
+
+
 DAMAGES = [
     dict(counts=dict(ash='3')),
     dict(counts={}),
-    dict(probe=None),
     dict(probe=dict(accuracy='all')),
     dict(learning_curve=[1, 2]),
-    dict(cost=3),
     dict(model=[]),
     dict(threshold='high'),
 ]
 
 
 @pytest.mark.parametrize('change', DAMAGES, ids=str)
-def test_report_names_fit_json_if_a_fact_has_a_wrong_type(tmp_path, change):
-    write_folder(tmp_path, **change)
+def test_report_names_fit_json_if_a_fact_has_a_wrong_type(written, change):
+    known = dict(facts(), learning_curve=[]) | change
+    (written / 'fit.json').write_text(json.dumps(known))
     with pytest.raises(ValueError, match='fit.json is damaged'):
-        write_report(tmp_path)
+        write_report(written)
 
 
 @pytest.mark.parametrize('content', [b'', b'path,class\n', b'\0' * 99])
 def test_table_is_refused_if_it_lists_no_photos(tmp_path, content):
-    write_folder(tmp_path)
     (tmp_path / 'photographs.csv').write_bytes(content)
     with pytest.raises(ValueError, match='photographs.csv is damaged'):
         ModelFolder(tmp_path).used_rows()

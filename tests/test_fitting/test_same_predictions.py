@@ -3,74 +3,38 @@
 
 import csv
 import json
-import shutil
 import subprocess
 import sys
-from contextlib import redirect_stdout
-from io import StringIO
 
-import onnx
 import pytest
-import torch
-from process_state import kept
 from tiny_export import INFER
-from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES
 
-import mmclca
 from mmclca.apis import TokenReductionInferencer
-from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
 from mmclca.page import Variants
 from mmclca.page.variants import predict_photo
 
-pytestmark = [pytest.mark.slow, pytest.mark.first]
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
 YES_NO = {True: 'yes', False: 'no'}
 
 
-def run(*words):
-    """Run a command line and return its output."""
-    screen = StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(screen):
-        patch.setattr(sys, 'argv', ['mmclca', *map(str, words)])
-        main()
-    return screen.getvalue()
-
-
-@pytest.fixture(scope='module')
-def place(tmp_path_factory):
-    """Folder with a ``model``, and ``new`` photos, half unknown."""
-    pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
-    folder = tmp_path_factory.mktemp('same')
-    torch.manual_seed(0)
-    photographs, weights = write_photographs(folder), write_weights(folder)
-    new = write_photographs(folder / 'new', seed=2)
-    with redirect_stdout(StringIO()), kept():
-        out = folder / 'model'
-        options = dict(weights=weights, runtime='pytorch', probe_only=True)
-        mmclca.fit(photographs, out, **options)
-        found = FittedModel(out).predict(new)
-        scores = sorted(row['known_score'] for row in found)
-        threshold = json.loads((out / 'threshold.json').read_text())
-        threshold['threshold'] = sum(scores[7:9]) / 2
-        (out / 'threshold.json').write_text(json.dumps(threshold))
-        run('export', out)
-    return folder
+@pytest.fixture
+def photos(place):
+    return place / 'photographs' / 'test'
 
 
 @pytest.fixture(params=[True, False])
-def model(request, place, tmp_path):
-    """Copy of the model, with or without its threshold."""
-    folder = tmp_path / 'model'
-    shutil.copytree(place / 'model', folder)
+def model(request, copy, photos):
+    """Folder of a model that flags half of the photos, or none."""
+    path = copy.folder / 'threshold.json'
+    scores = sorted(row['known_score'] for row in copy.predict(photos))
+    threshold = json.loads(path.read_text())
+    threshold['threshold'] = sum(scores[3:5]) / 2
+    path.write_text(json.dumps(threshold))
     if not request.param:
-        (folder / 'threshold.json').unlink()
-        file = onnx.load(folder / 'model.onnx')
-        facts = {x.key: x.value for x in file.metadata_props}
-        onnx.helper.set_model_props(file, dict(facts, threshold='null'))
-        onnx.save(file, folder / 'model.onnx')
-    return folder
+        path.unlink()
+    return copy.folder
 
 
 def rows_of(table):
@@ -81,30 +45,38 @@ def rows_of(table):
     return [row[:5] for row in rows]
 
 
-def test_all_ways_give_the_same_rows(model, place, tmp_path):
-    photographs, table = place / 'new', tmp_path / 'predict.csv'
-    said = run('predict', model, photographs, '--topk', 3, '--out', table)
+def check(rows, expected):
+    """Compare rows, with a tolerance for the scores."""
+    for row, (image, name, score, known, how) in zip(
+        rows, expected, strict=True
+    ):
+        assert [*row[:2], row[3]] == [image, name, known]
+        assert float(row[2]) == pytest.approx(float(score), abs=1e-4)
+        assert row[4] == how or abs(float(row[4]) - float(how)) < 1e-4
+
+
+def test_all_ways_give_the_same_rows(model, photos, run, tmp_path, capsys):
+    table = tmp_path / 'predict.csv'
+    assert not run('predict', model, photos, '--topk', 3, '--out', table)
     expected = rows_of(table)
-    words = [model / 'model.onnx', photographs, '--csv', tmp_path / 'onnx.csv']
+    check(map(in_words, FittedModel(model).predict(photos)), expected)
+    check(on_page(model, [row[0] for row in expected]), expected)
+    known, rejects = [row[3] for row in expected], model_in(model).threshold
+    said = capsys.readouterr().out
+    assert len(known) == 8 and {row[1] for row in expected} <= {*CLASSES}
+    assert known.count('no') == said.count('unknown?') == 4 * bool(rejects)
+    assert known.count('') == 8 * (not rejects)
+
+
+@pytest.mark.slow
+def test_onnx_script_gives_the_same_rows(model, photos, run, tmp_path):
+    pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
+    tables = tmp_path / 'predict.csv', tmp_path / 'onnx.csv'
+    run('predict', model, photos, '--topk', 3, '--out', tables[0])
+    run('export', model)
+    words = [model / 'model.onnx', photos, '--csv', tables[1]]
     subprocess.run([sys.executable, INFER, *words], check=True)
-    ways = dict(
-        script=rows_of(tmp_path / 'onnx.csv'),
-        fitted=[in_words(x) for x in FittedModel(model).predict(photographs)],
-        page=on_page(model, [row[0] for row in expected]),
-    )
-    for rows in ways.values():
-        assert len(rows) == 16
-        for row, (image, name, score, known, how) in zip(
-            rows, expected, strict=True
-        ):
-            assert [*row[:2], row[3]] == [image, name, known]
-            assert float(row[2]) == pytest.approx(float(score), abs=1e-4)
-            assert row[4] == how or abs(float(row[4]) - float(how)) < 1e-4
-    known = [row[3] for row in expected]
-    rejects = (model / 'threshold.json').exists()
-    assert known.count('no') == said.count('unknown?') == 8 * rejects
-    assert known.count('') == 16 * (not rejects)
-    assert {row[1] for row in expected} <= {*CLASSES}
+    check(*map(rows_of, tables[::-1]))
 
 
 def in_words(found):
@@ -117,24 +89,17 @@ def in_words(found):
 
 
 def on_page(folder, images):
-    """Rows shown on the page for the fitted model."""
+    """Yield rows shown on the page for the fitted model."""
     variants = Variants(model_in(folder))
     start = variants.start
-    model, rows = variants.at(start.method, start.keep_rate), []
+    model = variants.at(start.method, start.keep_rate)
+    if model.threshold:  # scores of another model cannot be compared
+        other = variants.at(start.method, start.keep_rate / 2)
+        assert other.threshold is None
     for image in images:
         cells = predict_photo(model, model.prepare(image)).cells
-        rows.append([image, *map(str, cells)])
-    return rows
+        yield [image, *map(str, cells)]
 
 
 def model_in(folder):
-    threshold = folder / 'threshold.json'
-    reject = threshold if threshold.exists() else None
-    return TokenReductionInferencer(folder / 'model.pth', reject=reject)
-
-
-def test_page_has_no_threshold_for_another_keep_rate(place):
-    variants = Variants(model_in(place / 'model'))
-    start = variants.start
-    assert variants.at(start.method, start.keep_rate).threshold is not None
-    assert variants.at(start.method, start.keep_rate / 2).threshold is None
+    return TokenReductionInferencer(folder, device='cpu')

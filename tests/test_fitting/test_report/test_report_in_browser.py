@@ -13,7 +13,7 @@ from mmclca.fitting.report import write_report
 
 chromium = chromium_fixture
 expect = playwright.expect
-pytestmark = [pytest.mark.slow, pytest.mark.first]
+pytestmark = pytest.mark.slow
 LONG = 'Quercus_robur_' * 9
 OVERFLOW = 'document.documentElement.scrollWidth - innerWidth'
 BACKGROUND = 'getComputedStyle(document.body).backgroundColor'

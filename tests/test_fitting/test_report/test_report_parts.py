@@ -100,8 +100,6 @@ def test_kept_patches_are_drawn_for_reduced_models(tmp_path, tested):
         assert row[1][0].endswith('50\N{NO-BREAK SPACE}% of patches kept')
         assert all((p['width'], p['height']) == (32, 32) for _, p in row)
     assert [look.text[:5] for look in found['legend']] == ['kept,', 'fused']
-    found = kept_by(tmp_path, tested, 'ToMe', reduce_at=(0, 1))
-    assert found['rows'][0][1][0].endswith('% of patches not merged')
     found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
     (look,) = found['legend']
     assert look.text.startswith('mixed')
@@ -121,22 +119,15 @@ def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
     assert replace(reader).thumbnail(path, 'a leaf') == found
 
 
-def test_added_classes_have_photos_outside_the_source():
+def test_added_classes_have_photos_outside_the_sources():
     used = [
         {'path': '/a/photos/oak/1.jpg', 'class': 'oak'},
         {'path': '/a/photos2/elm/1.jpg', 'class': 'elm'},
     ]
     assert added_classes(used, '/a/photos') == ['elm']
     assert not added_classes(used, None)
-
-
-def test_added_classes_have_photos_outside_the_folders_of_a_table():
-    used = [
-        {'path': '/a/photos/1.jpg', 'class': 'oak'},
-        {'path': '/tables/2.jpg', 'class': 'ash'},
-    ]
-    sources = '/tables/labels.CSV', '/a/photos'
+    sources = '/a/photos2/labels.CSV', '/a/photos'
     assert not added_classes(used, *sources)
-    more = [*used, {'path': '/b/elm/1.jpg', 'class': 'elm'}]
-    assert added_classes(more, *sources) == ['elm']
+    more = [*used, {'path': '/b/ash/1.jpg', 'class': 'ash'}]
+    assert added_classes(more, *sources) == ['ash']
     assert not added_classes(used, '/c/labels.xlsx', '/c')
