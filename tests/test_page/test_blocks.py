@@ -20,14 +20,15 @@ from mmclca.page.blocks import Callbacks, about_model
 SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
 
 
-@pytest.fixture
-def callbacks(tmp_path):
-    """Callbacks for a SiT model, with an empty upload folder."""
+@pytest.fixture(scope='module')
+def callbacks(tmp_path_factory):
+    """Callbacks for a SiT model, with an upload folder."""
+    folder = tmp_path_factory.mktemp('sit')
     torch.manual_seed(0)
-    write_tiny(tmp_path, **SIT)
-    (tmp_path / 'uploads').mkdir()
-    model = TokenReductionInferencer(tmp_path / 'tiny.pth', device='cpu')
-    return Callbacks(model, tmp_path / 'uploads')
+    write_tiny(folder, **SIT)
+    (folder / 'uploads').mkdir()
+    model = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    return Callbacks(model, folder / 'uploads')
 
 
 def upload(folder, name='leaf.png', size=(32, 32), seed=0):
@@ -53,7 +54,9 @@ def test_predict_yields_the_prediction_then_the_cost(callbacks):
     assert [*callbacks.predict(None, 'SiT', 0.5)] == [[None] * 5]
 
 
-def test_find_similar_returns_gallery_images_by_similarity(callbacks):
+def test_find_similar_returns_gallery_images_by_similarity(
+    callbacks, monkeypatch
+):
     paths = [
         str(upload(callbacks.uploads, f'{seed}.png', seed=seed)['path'])
         for seed in range(3)
@@ -62,7 +65,8 @@ def test_find_similar_returns_gallery_images_by_similarity(callbacks):
     model = callbacks.variants.trained
     features, _ = extract_features(model, paths)
     features = torch.cat((features, -features[:1]))
-    callbacks.gallery = Gallery(images, features, 'tiny', 'pre_logits')
+    gallery = Gallery(images, features, 'tiny', 'pre_logits')
+    monkeypatch.setattr(callbacks, 'gallery', gallery)
     packed = callbacks.read_upload(dict(path=paths[1]))[1]
     found = callbacks.find_similar(packed)
     assert len(found) == 3 and found[0][0].size == (32, 32)

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Variants of a trained model with other methods and keep rates."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -21,12 +23,33 @@ FREE = {
     *('ATC', 'ATS', 'DiffRate', 'EViT', 'KMedoids', 'MCTF', 'PPT', 'PiToMe'),
     *('ToMe', 'TopK'),
 }
-THREE = dict(reduce_at=(0, 1, 2))
-EVIT = dict(reducer=dict(type='mmclca.EViT', keep_rate=0.5), reduce_at=(0, 1))
 
 
-def reducer(name, **settings):
-    return dict(reducer=dict(type=f'mmclca.{name}', **settings), **THREE)
+def variants(folder, name, most=8, reduce_at=(0, 1, 2), **settings):
+    """Variants of a tiny model with a reducer."""
+    torch.manual_seed(0)
+    reducer = dict(type=f'mmclca.{name}', **settings)
+    model = write_tiny(folder, reducer=reducer, reduce_at=reduce_at)
+    return Variants(TokenReductionInferencer(model), most)
+
+
+@pytest.fixture(scope='module')
+def learned(tmp_path_factory):
+    """Variants of DynamicViT, which has parameters for any keep rate."""
+    folder = tmp_path_factory.mktemp('learned')
+    return variants(folder, 'DynamicViT', keep_rate=0.6)
+
+
+@pytest.fixture(scope='module')
+def fixed(tmp_path_factory):
+    """Variants of SiT, which has parameters for one keep rate."""
+    return variants(tmp_path_factory.mktemp('fixed'), 'SiT', 1, keep_rate=0.6)
+
+
+@pytest.fixture(scope='module')
+def evit(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('evit')
+    return variants(folder, 'EViT', reduce_at=(0, 1), keep_rate=0.5)
 
 
 @pytest.fixture
@@ -34,37 +57,29 @@ def leaf():
     return np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
 
 
-def variants(folder, most=8, **options):
-    torch.manual_seed(0)
-    model = TokenReductionInferencer(write_tiny(folder, **options))
-    return Variants(model, most)
-
-
 def tokens_and_scores(inferencer, leaf):
     (found,) = inferencer([leaf], return_tokens=True)
     return found['tokens'], found['pred_scores']
 
 
-@pytest.mark.parametrize(
-    'name, fixed', [('ToMe', False), ('DynamicViT', False), ('SiT', True)]
-)
 def test_methods_are_the_trained_one_and_all_without_parameters(
-    name, fixed, tmp_path
+    learned, fixed, evit
 ):
-    found = variants(tmp_path, **reducer(name, keep_rate=0.6))
-    assert found.own == found.start.method == found.methods[0] == name
-    assert found.start.keep_rate == 0.6
-    assert set(found.methods) == FREE | {name}
-    assert [found.is_fixed(one) for one in (name, 'EViT')] == [fixed, False]
-    backbone = found.config(found.methods[1], 0.6).model.backbone
+    for found, rate in ((learned, 0.6), (fixed, 0.6), (evit, 0.5)):
+        name = type(found.backbone.reducer).__name__
+        assert found.own == found.start.method == found.methods[0] == name
+        assert found.start.keep_rate == rate
+        assert set(found.methods) == FREE | {name}
+        assert found.is_fixed(name) is (found is fixed)
+        assert not found.is_fixed('ATC')
+    backbone = fixed.config('ATC', 0.6).model.backbone
     assert [*backbone.reduce_at] == [0, 1, 2]
 
 
-def test_variants_share_the_trained_parameters(tmp_path):
-    found = variants(tmp_path, **reducer('DynamicViT', keep_rate=0.6))
-    trained = dict(found.trained.model.named_parameters())
-    for name in found.methods:
-        for key, used in found.at(name, 0.3).model.named_parameters():
+def test_variants_share_the_trained_parameters(learned):
+    trained = dict(learned.trained.model.named_parameters())
+    for name in learned.methods:
+        for key, used in learned.at(name, 0.3).model.named_parameters():
             assert torch.equal(used, trained[key])
             same = used.data_ptr() == trained[key].data_ptr()
             assert same or key == 'backbone.pos_embed'  # resized on load
@@ -80,7 +95,7 @@ def test_variants_share_the_trained_parameters(tmp_path):
 def test_trained_rate_gives_the_scores_of_the_checkpoint(
     tmp_path, leaf, name, settings, rate
 ):
-    found = variants(tmp_path, **reducer(name, **settings))
+    found = variants(tmp_path, name, **settings)
     assert found.start.keep_rate == rate
     tokens, scores = tokens_and_scores(found.trained, leaf)
     same, same_scores = tokens_and_scores(found.at(name, rate), leaf)
@@ -90,14 +105,16 @@ def test_trained_rate_gives_the_scores_of_the_checkpoint(
     assert more[-1] > tokens[-1]
 
 
-def test_another_method_equals_a_config_with_the_method(tmp_path, leaf):
-    found = variants(tmp_path, **reducer('DynamicViT', keep_rate=0.6))
-    cfg = Config.fromfile(tmp_path / 'tiny.py')
+def test_another_method_equals_a_config_with_the_method(learned, leaf):
+    trained = learned.trained.model
     for name in ('ATS', 'EViT'):
+        cfg = deepcopy(trained._config)
         cfg.model.backbone.reducer = dict(type=f'mmclca.{name}', keep_rate=0.4)
-        by_hand = TokenReductionInferencer(cfg, str(tmp_path / 'tiny.pth'))
+        by_hand = get_model(cfg, pretrained=False)
+        by_hand.load_state_dict(trained.state_dict(), strict=False)
+        by_hand = TokenReductionInferencer(by_hand, classes=CLASSES)
         tokens, scores = tokens_and_scores(by_hand, leaf)
-        same, same_scores = tokens_and_scores(found.at(name, 0.4), leaf)
+        same, same_scores = tokens_and_scores(learned.at(name, 0.4), leaf)
         assert same == tokens
         np.testing.assert_allclose(same_scores, scores, rtol=1e-5)
 
@@ -124,24 +141,23 @@ def test_variants_support_a_plain_model_from_mmpretrain(tmp_path, leaf):
         )
 
 
-def test_at_refuses_untrained_weights_and_caches_variants(tmp_path):
-    found = variants(tmp_path, most=1, **reducer('SiT', keep_rate=0.6))
+def test_at_refuses_untrained_weights_and_caches_variants(fixed):
     for method, rate in (('DynamicViT', 0.6), ('SiT', 0.5)):
         with pytest.raises(RuntimeError, match='reducer.stages'):
-            found.at(method, rate)
-    assert found.at('SiT', 0.6) is found.trained
-    first = found.at('TopK', 0.4)
-    assert found.at('TopK', 0.4) is first
-    found.at('TopK', 0.6)  # replaces the only cached variant
-    assert found.at('TopK', 0.4) is not first
+            fixed.at(method, rate)
+    assert fixed.at('SiT', 0.6) is fixed.trained
+    first = fixed.at('TopK', 0.4)
+    assert fixed.at('TopK', 0.4) is first
+    fixed.at('TopK', 0.6)  # replaces the only cached variant
+    assert fixed.at('TopK', 0.4) is not first
 
 
-def test_only_a_selected_method_logs_warnings(tmp_path, caplog):
+def test_only_a_selected_method_logs_warnings(evit, caplog):
     logger = MMLogger.get_current_instance()
     logger.addHandler(caplog.handler)
-    found = variants(tmp_path, **reducer('EViT', keep_rate=0.3))
+    assert evit._fits('ToMe', 0.3)
     assert 'ToMe merges' not in caplog.text and not logger.disabled
-    found.at('ToMe', 0.3)
+    evit.at('ToMe', 0.3)
     logger.removeHandler(caplog.handler)
     assert 'ToMe merges at most half' in caplog.text
 
@@ -149,14 +165,9 @@ def test_only_a_selected_method_logs_warnings(tmp_path, caplog):
 def test_variants_refuse_a_backbone_without_cls_token(tmp_path):
     plain = dict(reducer=None, reduce_at=(), cache=None)
     no_cls = dict(with_cls_token=False, out_type='avg_featmap')
+    model = TokenReductionInferencer(write_tiny(tmp_path, **plain, **no_cls))
     with pytest.raises(ValueError, match='with_cls_token'):
-        variants(tmp_path, **plain, **no_cls)
-
-
-@pytest.fixture(scope='module')
-def evit(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('evit')
-    return variants(folder, **EVIT)
+        Variants(model)
 
 
 def test_predict_photo_equals_the_inferencer(evit, leaf):

@@ -16,18 +16,16 @@ HEIC = b'\0\0\0\x18ftypheic' + bytes(100)
 
 
 @pytest.mark.parametrize(
-    'name, content, words',
+    'content, words',
     [
-        ('leaf.png', b'no picture', ('not an image', '200 million')),
-        ('leaf.png', b'', ('empty file',)),
-        ('IMG_0001.jpg', HEIC, ('as JPEG',)),
-        ('leaf.png', b'8BPS', ('PSD', 'JPEG')),
-        ('leaf.png', (15, 300), ('15 x 300 pixels', '16 pixels')),
-        ('leaf.png', (16, 481), ('16 x 481 pixels', '30 times')),
+        (b'no picture', ('not an image', '200 million')),
+        (HEIC, ('as JPEG',)),
+        ((15, 300), ('15 x 300 pixels', '16 pixels')),
+        ((16, 481), ('16 x 481 pixels', '30 times')),
     ],
 )
-def test_read_photo_refuses_a_file(name, content, words, tmp_path):
-    path = tmp_path / name
+def test_read_photo_refuses_a_file(content, words, tmp_path):
+    path = tmp_path / 'leaf.png'
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
@@ -35,11 +33,8 @@ def test_read_photo_refuses_a_file(name, content, words, tmp_path):
     with pytest.raises(ValueError) as error:
         read_photo(path)
     assert all(word in str(error.value) for word in words)
-
-
-def test_read_photo_accepts_the_maximum_aspect_ratio(tmp_path):
-    Image.new('RGB', (16, 480)).save(tmp_path / 'leaf.png')
-    assert read_photo(tmp_path / 'leaf.png').shape == (480, 16, 3)
+    Image.new('RGB', (16, 480)).save(path)
+    assert read_photo(path).shape == (480, 16, 3)
 
 
 def test_examples_are_drawn_for_the_synthetic_cultivars_only(tmp_path):
