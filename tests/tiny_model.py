@@ -3,12 +3,22 @@
 
 import json
 
+import pytest
 import safetensors.torch
 import torch
 from mmengine.config import Config
 from mmengine.runner import save_checkpoint
 from mmpretrain import get_model
 from tiny_run import CLASSES, write_run
+
+
+@pytest.fixture(scope='module')
+def tiny_folder(tmp_path_factory):
+    """Folder with the files of a tiny model."""
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    return folder
 
 
 def write_tiny(folder, head='LinearClsHead', **options):

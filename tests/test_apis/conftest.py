@@ -1,18 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
-import torch
-from tiny_model import write_tiny
+from tiny_model import tiny_folder
 
 from mmclca.apis import TokenReductionInferencer
 
-
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    """Images in class folders in data, tiny.py, tiny.pth, tiny.safetensors."""
-    folder = tmp_path_factory.mktemp('tiny')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    return folder
+folder = tiny_folder
 
 
 @pytest.fixture(scope='module')

@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from mmpretrain import ImageRetrievalInferencer
-from tiny_model import write_tiny
+from tiny_model import tiny_folder
 from tiny_run import CLASSES, ROOT
 
 from mmclca.checkpoints.loading import load_checkpoint
@@ -13,6 +13,7 @@ from mmclca.evaluation.retrieval import average_precision
 from mmclca.models.retrievers import TokenReductionRetriever, cosine_similarity
 from mmclca.registry import MODELS
 
+folder = tiny_folder
 NAME = 'clca-evit-kr25_deit-tiny-p16_leaf40-retrieval-224px.py'
 CONFIG = ROOT / 'configs/retrieval' / NAME
 CLA = dict(out_indices=(1, 2), final_norm=False)
@@ -23,15 +24,6 @@ HEAD = dict(type='mmclca.CLAHead', num_classes=4, in_channels=24, num_layers=2)
 def scope():
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         yield
-
-
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    """Folder with images from four classes, tiny.py and tiny.pth."""
-    folder = tmp_path_factory.mktemp('tiny')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    return folder
 
 
 def loader(folder, **options):
