@@ -2,6 +2,7 @@
 """Load trained classifiers from checkpoints, configs and model folders."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def config_and_weights(
 
     Weights with their own config are returned as an opened checkpoint, with
     LoRA merged. Weights for another config are returned as passed. ``options``
-    change a passed ``Config`` in place.
+    change a copy of a passed ``Config``.
 
     Raises:
         ValueError: If both arguments are checkpoints, or a checkpoint contains
@@ -133,6 +134,7 @@ def config_and_weights(
         if 'module' in config.get('model', {}):
             config, weights = _without_lora(config, weights)
     if options:
+        config = deepcopy(config)
         merge_options(config, options)
     return config, weights
 
