@@ -159,13 +159,21 @@ def test_look_up_refuses_a_ranking_without_coarse_classes(
         look_up(gallery_of(), *given)
 
 
-def test_read_gallery_returns_the_written_gallery(tmp_path):
+def test_read_gallery_returns_the_written_gallery_only(tmp_path):
     path = tmp_path / 'new/g.safetensors'
+    with pytest.raises(FileNotFoundError):
+        read_gallery(path, 'model', 'backbone')
     gallery = gallery_of(['a', 'a', 'b', None, 'ö'])
     write_gallery(gallery, path)
     again = read_gallery(path, 'model', 'backbone')
     assert torch.equal(again.features, gallery.features)
     assert again.images.names == gallery.images.names
+    for other in (('other', 'backbone'), ('model', 'pre_logits')):
+        with pytest.raises(ValueError, match='another model'):
+            read_gallery(path, *other)
+    path.write_bytes(b'no such thing')
+    with pytest.raises(ValueError, match='not a gallery'):
+        read_gallery(path, 'model', 'backbone')
 
 
 @pytest.mark.parametrize(
@@ -191,16 +199,9 @@ def test_read_gallery_refuses_a_damaged_file(tmp_path, features, paths):
         read_gallery(path, 'model', 'backbone')
 
 
-def test_read_gallery_refuses_other_files(tmp_path):
-    path = tmp_path / 'g.safetensors'
-    with pytest.raises(FileNotFoundError):
-        read_gallery(path, 'model', 'backbone')
-    path.write_bytes(b'no such thing')
-    with pytest.raises(ValueError, match='not a gallery'):
-        read_gallery(path, 'model', 'backbone')
-
-
-def test_extract_features_skips_unreadable_images(inferencer, tmp_path):
+def test_extract_features_skips_unreadable_images(
+    inferencer, tmp_path, monkeypatch
+):
     write_images(tmp_path / 'data', per_class=1)
     (tmp_path / 'data/oak/bad.png').write_text('no image')
     images = images_at(tmp_path / 'data')
@@ -216,14 +217,10 @@ def test_extract_features_skips_unreadable_images(inferencer, tmp_path):
         extract_features(inferencer, [images.paths[position]])
     with pytest.raises(ValueError, match='neck'):
         extract_features(inferencer, images.paths, 'neck')
-
-
-def test_extract_logits_refuses_nan(inferencer, tmp_path, monkeypatch):
-    write_images(tmp_path / 'data', per_class=1)
-    fc = inferencer.model.head.fc
-    monkeypatch.setattr(fc.bias, 'data', torch.full((4,), torch.nan))
+    bias = inferencer.model.head.fc.bias
+    monkeypatch.setattr(bias, 'data', torch.full((4,), torch.nan))
     with pytest.raises(ValueError, match='4 of 4'):
-        extract_logits(inferencer, images_at(tmp_path / 'data').paths)
+        extract_logits(inferencer, images.paths)
 
 
 def test_images_at_reads_folders_lists_and_splits(tmp_path):
@@ -243,22 +240,16 @@ def test_images_at_reads_folders_lists_and_splits(tmp_path):
     assert set(split.names) == set(CLASSES) and len(split.paths) == 16
 
 
-@pytest.mark.parametrize(
-    'text, message', [('a.png 2\n', 'from 0 to 1'), ('\n', 'some.txt')]
-)
-def test_images_at_refuses_an_invalid_list(tmp_path, text, message):
-    (tmp_path / 'classes.txt').write_text('ash\nelm\n')
-    (tmp_path / 'some.txt').write_text(text)
-    with pytest.raises(ValueError, match=message):
-        images_at(tmp_path / 'some.txt')
-
-
 def test_images_at_refuses_other_places(inferencer, tmp_path):
     with pytest.raises(FileNotFoundError):
         images_at(tmp_path / 'gone')
-    (tmp_path / 'a.png').touch()
-    with pytest.raises(ValueError, match='folder'):
-        images_at(tmp_path / 'a.png')
+    (tmp_path / 'classes.txt').write_text('ash\nelm\n')
+    texts = [('a.png', '', 'folder'), ('some.txt', '\n', 'some.txt')]
+    texts += [('some.txt', 'a.png 2\n', 'from 0 to 1')]
+    for name, text, term in texts:
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=term):
+            images_at(tmp_path / name)
     config = inferencer.model._config.copy()
     (tmp_path / 'none.txt').write_text('')
     config.test_dataloader.dataset.update(

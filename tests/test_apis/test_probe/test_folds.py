@@ -34,15 +34,6 @@ def test_out_of_fold_scores_images_outside_the_training_fold():
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
 
 
-def test_accuracy_on_noise_is_chance():
-    """A strength selected on the tested images would exceed chance."""
-    features, labels = drawn([40] * 2, channels=30)
-    features = torch.randn_like(features)
-    found = out_of_fold(features, labels, 2)
-    low, high = found.interval()
-    assert low < 0.5 < high and found.logits.shape == (5, 80, 2)
-
-
 def test_accuracy_recalls_and_probabilities_omit_untested_classes():
     features, labels = drawn([1, 2, 20, 30], noise=0.8)
     found = out_of_fold(features, labels, 4, repeats=3)
@@ -78,6 +69,7 @@ def test_one_image_per_class_gives_no_estimate():
     found = out_of_fold(features, labels, 3)
     assert found.accuracy.isnan().all() and found.interval() == (0, 1)
     assert found.untested == [0, 1, 2] and found.folds == 0
+    assert learning_curve(found, features) == []
     fitted = fit_linear(features, labels, 3, 'ridge', found.strength)
     scores = fitted.scores(features) / found.temperature
     own = scores.softmax(1).diagonal()
@@ -129,20 +121,18 @@ def test_fit_temperature_limits_confidence_for_few_images():
     assert 0.85 < sure < 0.97
 
 
-CURVES = [
-    ([12] * 5, 5, 1, [1, 2, 3, 5, 10]),
-    ([12] * 5, 3, 1, [1, 2, 3, 5, 8]),
-    ([3] * 6, 3, 1, [1, 2]),
-    ([2] * 6, 5, 1, [1]),
-    ([1, 2, 8, 10, 30], 5, 1, [1, 2, 3, 5, 6]),
-    ([12] * 5, 3, 2, [1, 2, 3, 4]),
-]
-
-
-@pytest.mark.parametrize('counts, parts, group, sizes', CURVES)
-@pytest.mark.parametrize('weights', [None, 'balanced'])
+@pytest.mark.parametrize(
+    'counts, parts, group, weights, sizes',
+    [
+        ([12] * 5, 5, 1, 'balanced', [1, 2, 3, 5, 10]),
+        ([3] * 6, 3, 1, None, [1, 2]),
+        ([2] * 6, 5, 1, None, [1]),
+        ([1, 2, 8, 10, 30], 5, 1, 'balanced', [1, 2, 3, 5, 6]),
+        ([12] * 5, 3, 2, None, [1, 2, 3, 4]),
+    ],
+)
 def test_learning_curve_ends_with_the_cross_validated_accuracy(
-    counts, parts, group, sizes, weights
+    counts, parts, group, weights, sizes
 ):
     features, labels = drawn(counts, noise=1.5)
     more = dict(groups=[i // group for i in range(len(labels))])
@@ -153,10 +143,6 @@ def test_learning_curve_ends_with_the_cross_validated_accuracy(
     last, interval = curve[-1], (curve[-1]['low'], curve[-1]['high'])
     assert last['accuracy'] == float(found.accuracy.mean())
     assert interval == found.interval()
-    ahead = forecast(curve, 2)
-    if len(sizes) > 1:
-        assert last['accuracy'] <= ahead['accuracy'] <= ahead['high'] <= 1
-        assert curve[0]['accuracy'] < last['accuracy'] or counts[0] == 1
 
 
 def test_learning_curve_tests_the_same_images_at_each_size():
@@ -175,21 +161,10 @@ def test_learning_curve_tests_the_same_images_at_each_size():
     assert curve[0]['accuracy'] == pytest.approx(np.mean(right))
 
 
-def test_learning_curve_is_empty_if_no_image_was_tested():
-    features, labels = drawn([1, 1, 1])
-    found = out_of_fold(features, labels, 3)
-    assert learning_curve(found, features) == []
-
-
 def law(*numbers):
     """Points with an error proportional to 1 / sqrt(images)."""
-    shares = [1 - 0.4 / number**0.5 for number in numbers]
-    return curve_of(
-        *(
-            (n, x, x - 0.1, x + 0.01)
-            for n, x in zip(numbers, shares, strict=True)
-        )
-    )
+    points = ((number, 1 - 0.4 / number**0.5) for number in numbers)
+    return curve_of(*((n, x, x - 0.1, x + 0.01) for n, x in points))
 
 
 def curve_of(*rows):
