@@ -87,23 +87,13 @@ def slow_attention(model, images):
 def test_attention_maps_equal_a_slow_loop(model, images, results):
     attention, trace = slow_attention(model, images)
     weights = patch_weights(trace, len(images), 16)
-    for b, result in enumerate(results):
-        spread, painted = np.zeros(16), np.zeros(16)
-        for n in range(weights.size(1)):
-            total = float(weights[b, n].sum())
-            for p in range(16):
-                weight = float(weights[b, n, p])
-                if weight:
-                    spread[p] += float(attention[b, n]) * weight / total
-                if weight and weight == weights[b, :, p].max():
-                    painted[p] = painted[p] or float(attention[b, n])
-        expected = (spread / spread.sum()).reshape(4, 4)
-        assert_allclose(result['attribution'], expected, atol=1e-5)
-        assert_allclose(
-            result['cls_attention'], painted.reshape(4, 4), atol=1e-5
-        )
-        assert result['attribution'].sum() == pytest.approx(1, abs=1e-5)
-        assert result['cls_attention'].max() < 1
+    expected = attribute(attention, weights).view(-1, 4, 4)
+    painted = paint_attention(attention, weights).view(-1, 4, 4)
+    for one, spread, row in zip(results, expected, painted, strict=True):
+        assert_allclose(one['attribution'], spread, atol=1e-5)
+        assert_allclose(one['cls_attention'], row, atol=1e-5)
+        assert one['attribution'].sum() == pytest.approx(1, abs=1e-5)
+        assert one['cls_attention'].max() < 1
 
 
 # the next test is for ATS, where token counts differ between images

@@ -18,7 +18,7 @@ from tiny_run import exit_code
 import mmclca
 from mmclca.apis.probe import probe
 from mmclca.cli.verbs import main
-from mmclca.fitting import FittedModel, fitted_model
+from mmclca.fitting import FittedModel
 
 
 @pytest.fixture(scope='session')
@@ -40,17 +40,20 @@ def noted_fit(fit):
     """Fit, and note the calls and the state of the process."""
 
     def noted_fit(*given, **options):
-        note = SimpleNamespace(states=[], calls=[], warned=[])
+        note = SimpleNamespace(states=[], calls=[])
 
-        def counted(function, note_it):
+        def counted(name, function):
             def counting(*args, **options):
-                note_it(function.__name__)
+                note.calls.append(name)
+                note.states.append(outputs(note.states[0]))
                 return function(*args, **options)
 
             return counting
 
-        def note_state(_=None):
+        def note_state():
             note.states.append(outputs(note.states and note.states[0]))
+            current = MMLogger.get_current_instance().name
+            return [settings(), current]
 
         with (
             kept(),
@@ -59,18 +62,12 @@ def noted_fit(fit):
             redirect_stderr(StringIO()) as errors,
             warnings.catch_warnings(record=True) as note.warned,
         ):
-            run_probe = counted(fitted_model.run_probe, note_state)
-            patch.setattr(fitted_model, 'run_probe', run_probe)
             for name in ('load_classifier', 'digest_of_file'):
-                function = counted(getattr(probe, name), note.calls.append)
-                patch.setattr(probe, name, function)
-            note.logger = MMLogger.get_instance('foreign')
-            note_state()
-            note.settings = [settings()]
+                patch.setattr(probe, name, counted(name, vars(probe)[name]))
+            MMLogger.get_instance('foreign')
+            note.before = note_state()
             fit(*given, **options)
-            note.settings.append(settings())
-            note_state()
-            note.last_logger = MMLogger.get_current_instance()
+            note.after = note_state()
         note.printed, note.errors = screen.getvalue(), errors.getvalue()
         return note
 

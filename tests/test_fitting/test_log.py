@@ -61,8 +61,7 @@ def check_process(noted, folder):
     """Check that a fit left its process unchanged and printed to its log."""
     before = noted.states[0]
     assert noted.states == [before] * 3
-    assert noted.settings[0] == noted.settings[1]
-    assert noted.last_logger is noted.logger
+    assert noted.before == noted.after
     lines = (folder / 'log.txt').read_text().splitlines()
     assert {*noted.printed.splitlines()} < {*lines} and not noted.errors
     # unclosed resources of earlier tests

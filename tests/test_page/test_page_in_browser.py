@@ -71,19 +71,12 @@ def uploads(asked_for):
 
 @pytest.fixture(scope='module')
 def address(inferencer, asked_for, uploads):
-    """Address of its page."""
+    """Address of its page, with example leaves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr('mmclca.page.server.MEGABYTES', 1)
+        patch.setattr('mmclca.page.photos.CULTIVARS', CLASSES)
         with served(inferencer, uploads, name='t.pth') as (address, _):
             yield address
-
-
-@pytest.fixture
-def demo(inferencer, asked_for, uploads, monkeypatch):
-    """Address of a page with example leaves."""
-    monkeypatch.setattr('mmclca.page.photos.CULTIVARS', CLASSES)
-    with served(inferencer, uploads) as (address, _):
-        yield address
 
 
 @pytest.fixture
@@ -106,7 +99,6 @@ def expect_tokens(page, *numbers):
 def test_page_shows_classes_patches_and_cost(page, leaf, tmp_path):
     about = 't.pth, 4 classes: ash, beech, elm, oak'
     expect(page.locator('#model textarea')).to_have_value(about)
-    expect(page.locator('#drawn')).to_have_count(0)
     drive.drop(page, leaf)
     drive.wait_for_costs(page, 'EViT, keep rate 0.5')
     for name in CLASSES:
@@ -159,28 +151,22 @@ def test_page_refuses_a_large_file_before_upload(page, tmp_path):
     expect(message).to_contain_text('1.0 Mb')
 
 
-def test_example_leaf_is_classified_and_removed(chromium, demo):
-    page = chromium.new_page()
-    drive.open_page(page, demo)
+def test_example_leaf_is_classified_and_removed(page):
     drawn = page.locator('#drawn button')
     expect(drawn).to_have_count(8)
     drawn.nth(2).click()
     drive.wait_for_costs(page, 'EViT')
     page.get_by_label('Remove Image').click()
     expect(page.locator('#survivors img')).to_have_count(0)
-    page.close()
 
 
 def test_page_has_no_endpoints_and_connects_to_no_other_host(
-    address, asked_for
+    address, asked_for, inferencer, uploads
 ):
     with urllib.request.urlopen(f'{address}gradio_api/info') as answer:
         info = json.load(answer)
     assert info['named_endpoints'] == info['unnamed_endpoints'] == {}
     assert {*asked_for} and {*asked_for} <= {*HERE}
-
-
-def test_served_raises_if_the_port_is_in_use(address, inferencer, uploads):
     port = urlparse(address).port
     with (
         pytest.raises(OSError, match=f'port {port}: .* --port'),

@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The report in a browser: wide, narrow, dark and printed."""
 
-from contextlib import ExitStack
-
 import pytest
 from browser_pages import chromium as chromium_fixture
 from browser_pages import playwright, watched
@@ -31,36 +29,22 @@ def address(tmp_path_factory):
     return write_report(folder).as_uri()
 
 
-@pytest.fixture
-def visit(chromium, address):
-    """Open the report, and check for requests."""
-    with ExitStack() as stack:
-
-        def visit(width, **look):
-            size = dict(width=width, height=900)
-            opened = watched(chromium, viewport=size, **look)
-            page, visit.asked = stack.enter_context(opened)
+def test_report_fits_the_width_and_is_dark_or_printed(chromium, address):
+    for width, scheme, background in (
+        (400, 'light', 'rgb(255, 255, 255)'),
+        (1200, 'dark', 'rgb(21, 25, 29)'),
+    ):
+        size = dict(width=width, height=900)
+        options = dict(viewport=size, color_scheme=scheme)
+        with watched(chromium, **options) as (page, asked):
             page.goto(address)
-            return page
-
-        yield visit
-    assert [url for url in visit.asked if url[:5] != 'data:'] == [address]
-
-
-@pytest.mark.parametrize('width', [400, 1200])
-def test_report_fits_the_width(visit, width):
-    page = visit(width)
-    assert page.evaluate(OVERFLOW) <= 0
-    assert page.evaluate(LOADED)
-    expect(page.locator('#kept img')).to_have_count(9)
-    page.emulate_media(media='print')
-    assert page.evaluate(OVERFLOW) <= 0
-
-
-def test_report_is_dark_on_a_dark_screen_and_white_on_paper(visit):
-    page = visit(1200, color_scheme='dark')
-    assert page.evaluate(BACKGROUND) == 'rgb(21, 25, 29)'
-    page.emulate_media(media='print')
-    assert page.evaluate(BACKGROUND) == 'rgb(255, 255, 255)'
-    expect(page.locator('nav')).to_be_hidden()
-    assert page.pdf(format='A4')[:4] == b'%PDF'
+            assert page.evaluate(OVERFLOW) <= 0
+            assert page.evaluate(LOADED)
+            assert page.evaluate(BACKGROUND) == background
+            expect(page.locator('#kept img')).to_have_count(9)
+            page.emulate_media(media='print')
+            assert page.evaluate(OVERFLOW) <= 0
+            assert page.evaluate(BACKGROUND) == 'rgb(255, 255, 255)'
+            expect(page.locator('nav')).to_be_hidden()
+            assert page.pdf(format='A4')[:4] == b'%PDF'
+        assert [url for url in asked if url[:5] != 'data:'] == [address]
