@@ -19,16 +19,8 @@ OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
 
 pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
-# has a loss and noise; other reducers run as slow tests
-QUICK = ('DynamicViT',)
 
-
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK))
-        for name in REDUCERS
-    ]
-)
+@pytest.fixture(params=REDUCERS)
 def name(request):
     return request.param
 
@@ -96,11 +88,6 @@ def test_training_compiles_to_one_graph(name):
     check(small_classifier(name, **options).train(), 'eager')
 
 
-@pytest.mark.parametrize('name', ['DynamicViT'], indirect=True)
-def test_evaluation_compiles_to_one_graph(name):
-    check(small_classifier(name).eval(), 'eager')
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     not compiles_right(),
@@ -164,10 +151,8 @@ def test_all_options_together_compile():
     torch.testing.assert_close(*outs)
 
 
-@pytest.mark.parametrize(
-    'train', [False, pytest.param(True, marks=pytest.mark.slow)]
-)
 @pytest.mark.slow
+@pytest.mark.parametrize('train', [False, True])
 def test_chunked_talking_heads_with_merging_compile(monkeypatch, train):
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 6)
     config = dict(

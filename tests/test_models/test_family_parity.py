@@ -26,44 +26,42 @@ from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models.distillation import deit_distillation
 
 CASES = [case for system in BACKBONES for case in cases(system)]
-POOLED = [case for case in CASES if 'attention_sums' in case['expect']]
 OF_CLASS = re.compile(r'head\.(\d+)\.(weight|bias)')
 
 
-def each(some):
-    return pytest.mark.parametrize('case', some, ids=lambda case: case['name'])
+@pytest.mark.parametrize('case', CASES, ids=lambda case: case['name'])
+def test_model_equals_public_code(case, tmp_path):
+    model = classifier(case, tmp_path).eval()
+    check_scores_and_layer_outputs(case, model)
+    if case['system'] == 'deit_distilled':
+        check_distilled_scores(case, model)
+    if 'attention_sums' in case['expect']:
+        check_class_attention(case, model)
+    check_training_step(case, model.train())
 
 
-@pytest.fixture
-def model(case, tmp_path):
-    return classifier(case, tmp_path)
-
-
-@each(CASES)
-def test_scores_and_layer_outputs_equal_public_code(case, model):
-    scores, ours = outputs(model.eval(), images(case))
+def check_scores_and_layer_outputs(case, model):
+    scores, ours = outputs(model, images(case))
     assert close(scores, case['expect']['logits'])
     for name, *theirs in case['expect']['trace']:
         assert close(sums(ours[name]), theirs), name
 
 
 @torch.no_grad()
-@each(cases('deit_distilled'))
-def test_distilled_scores_equal_public_code(case, model):
+def check_distilled_scores(case, model):
     expect = case['expect']
     names = dict(softmax='mean_of_softmax', cls='logits_cls')
     names['dist'] = 'logits_dist'
     for model.head.fusion, name in names.items():
-        scores = model.eval()(images(case))
+        scores = model(images(case))
         scores = scores.exp() if name == 'mean_of_softmax' else scores
         assert close(scores, expect[name])
 
 
 @torch.no_grad()
-@each(POOLED)
-def test_class_attention_equals_public_code(case, model):
+def check_class_attention(case, model):
     expect = case['expect']
-    maps = model.eval().backbone.class_attention(images(case))
+    maps = model.backbone.class_attention(images(case))
     ours = [[sums(image) for image in layer] for layer in maps]
     assert close(ours, expect['attention_sums'])
     if case['system'] == 'cait':
@@ -75,10 +73,9 @@ def test_class_attention_equals_public_code(case, model):
         assert close(maps[0][:, :, 0], expect['attention'])
 
 
-@each(CASES)
-def test_training_step_equals_public_code(case, model):
+def check_training_step(case, model):
     expect = case['expect']
-    out = model.train()(images(case))
+    out = model(images(case))
     if case['system'] == 'deit_distilled':
         loss = distillation_loss(case, *out)
     else:

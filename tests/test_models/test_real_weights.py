@@ -12,18 +12,15 @@ from mmclca.registry import MODELS
 
 IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 HALF = ([0.5] * 3, [0.5] * 3)
-CASES = {  # file: timm's name, mean and standard deviation
-    'deit_tiny_patch16_224.pth': ('deit_tiny_patch16_224', IMAGENET),
-    'vit_tiny_patch16_224.safetensors': ('vit_tiny_patch16_224', HALF),
-}
-
-
-@pytest.fixture(params=CASES)
-def weights(request, shared):
-    path = shared / 'weights' / request.param
-    if not path.is_file():
-        pytest.skip(f'{path} is not there')
-    return path
+CLCA = dict(
+    reducer=dict(type='mmclca.EViT', keep_rate=0.7),
+    reduce_at=(3, 6, 9),
+    cache=dict(type='mmclca.CrossLayerCache'),
+)
+CASES = (  # file, mean and standard deviation, size
+    ('deit_tiny_patch16_224.pth', IMAGENET, (224, 224)),
+    ('vit_tiny_patch16_224.safetensors', HALF, (224, 448)),
+)
 
 
 def leaves(shared, size, mean, std):
@@ -58,40 +55,25 @@ def ours(size, **backbone):
     ).eval()
 
 
-@pytest.mark.parametrize(
-    'size, bound', [((224, 224), 1e-5), ((224, 448), 1e-4)]
-)
-def test_logits_equal_timm(weights, size, bound, shared):
-    name, (mean, std) = CASES[weights.name]
+@torch.no_grad()
+@pytest.mark.parametrize('file, normalization, size', CASES)
+def test_logits_equal_timm(file, normalization, size, shared):
+    """And a CLCA model keeps the predictions."""
+    path = shared / 'weights' / file
+    if not path.is_file():
+        pytest.skip(f'{path} is not there')
     there = timm.create_model(
-        name,
+        path.stem,
         img_size=size,
         pretrained=True,
-        pretrained_cfg_overlay=dict(file=str(weights), custom_load=False),
+        pretrained_cfg_overlay=dict(file=str(path), custom_load=False),
     ).eval()
-    here = ours(size)
-    load_checkpoint(here, str(weights))
-    x = leaves(shared, size, mean, std)
-    with torch.no_grad():
-        expected, logits = there(x), here(x)
+    here, clca = ours(size), ours(size, **CLCA)
+    load_checkpoint(here, str(path))
+    load_checkpoint(clca, str(path), strict=True)
+    assert torch.equal(clca.backbone.cache.clr, here.backbone.cls_token)
+    x = leaves(shared, size, *normalization)
+    expected, logits = there(x), here(x)
     assert expected.std() > 0.5  # trained weights give confident scores
-    assert (logits - expected).abs().max() <= bound
-
-
-def test_clca_model_loads_weights_and_keeps_predictions(weights, shared):
-    size = (224, 224)
-    here = ours(
-        size,
-        reducer=dict(type='mmclca.EViT', keep_rate=0.7),
-        reduce_at=(3, 6, 9),
-        cache=dict(type='mmclca.CrossLayerCache'),
-    )
-    load_checkpoint(here, str(weights), strict=True)
-    plain = ours(size)
-    load_checkpoint(plain, str(weights))
-    assert torch.equal(here.backbone.cache.clr, plain.backbone.cls_token)
-    _, (mean, std) = CASES[weights.name]
-    x = leaves(shared, size, mean, std)
-    with torch.no_grad():
-        same = torch.cosine_similarity(here(x), plain(x))
-    assert same.min() > 0.4
+    assert (logits - expected).abs().max() <= 1e-4
+    assert torch.cosine_similarity(clca(x), logits).min() > 0.4

@@ -1,37 +1,76 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Models refuse unsupported settings in one line, when they are built."""
 
+from math import nan
+
 import pytest
 import toy_backbones  # noqa: F401, registers them
 from small_models import CACHE, arch, classifier, vit
 
 from mmclca.models import with_layer_fusion
 from mmclca.registry import MODELS
-from mmclca.utils.messages import ascending, integer, one_of
+from mmclca.utils.messages import ascending, integer
 
 
-@pytest.mark.parametrize('value', [0, -3, 7, 1.5, True, '2', None])
+@pytest.mark.parametrize('value', [0, 7, 1.5, True, '2', None])
 def test_integer_refuses_value(value):
     integer(most=6, depth=6)
     with pytest.raises(ValueError, match=f'depth={value!r} .* 1 to 6'):
         integer(most=6, depth=value)
 
 
-@pytest.mark.parametrize(
-    'given', [(6, 3), (3, 3), [3, 12], (3.5, 6), True, '3', (-1,)]
-)
+@pytest.mark.parametrize('given', [(6, 3), (3, 3), [3, 12], (3.5,), '3', -1])
 def test_ascending_refuses_layers(given):
     assert ascending('at', 3, 12) == ascending('at', [3], 12) == (3,)
     with pytest.raises(ValueError, match='^at=.* 0 to 11$'):
         ascending('at', given, 12)
 
 
-def test_one_of_refuses_unknown_name():
-    one_of(('linear', 'uniform'), mode='linear')
-    with pytest.raises(ValueError, match='mode: .*linear'):
-        one_of(('linear', 'uniform'), mode='linea')
-
-
+RATES = (
+    *(0, -0.5, 1.1, nan, None, True, '.5', (0.5,), [0.5] * 4),
+    *([0.5, 2, 1], (0.5, '.5', 1), [0.5, False, 1]),
+)
+COUNTS = (
+    *((8, 4), 8, '842', (197, 4, 2), (8, 9, 2), (8, 4, 0)),
+    *((8, 4.0, 2), (8, '4', 2), (8, 4, True)),
+)
+STEPS = dict(prune=[8, 4, 2])
+REDUCERS = [  # 196 patches, three stages
+    *(('TokenReducer', dict(keep_rate=rate), 'keep_rate') for rate in RATES),
+    *(('TopK', dict(num_tokens=counts), 'num_tokens') for counts in COUNTS),
+    ('ATC', dict(linkage='ward'), 'linkage'),
+    ('DiffRate', dict(merge_share=2), 'merge_share'),
+    ('DiffRate', dict(target=-1), 'target'),
+    ('DiffRate', dict(loss_weight=-1), 'loss_weight'),
+    ('DiffRate', dict(granularity=0), 'granularity'),
+    ('DiffRate', STEPS, 'merge'),
+    ('DiffRate', dict(prune=[4, 8, 2], merge=[4, 4, 2]), 'prune'),
+    ('DiffRate', dict(STEPS, merge=[4, 0, 2]), 'merge'),
+    ('DiffRate', dict(STEPS, merge=[6, 3, 2], keep_rate=0.5), 'only one'),
+    ('DiffRate', dict(target=1.0, num_tokens=(8, 4, 2)), 'only one'),
+    ('DPCKNN', dict(num_neighbors=0), 'num_neighbors'),
+    ('DPCKNN', dict(num_neighbors=197), 'num_neighbors'),
+    ('DynamicViT', dict(loss_weight=-1), 'loss_weight'),
+    ('DynamicViT', dict(embed_dims=10), 'embed_dims=10'),
+    ('EViT', dict(keep_rate=1, num_tokens=(8, 4, 2)), 'num_tokens'),
+    ('KMedoids', dict(num_iterations=-1), 'num_iterations'),
+    ('MCTF', dict(tau=(1, 2)), 'tau'),
+    ('MCTF', dict(tau=(1, -2, 3)), 'tau'),
+    ('MCTF', dict(pooling='max'), 'pooling'),
+    ('MCTF', dict(variant='ahead'), 'variant'),
+    ('PiToMe', dict(bsm=[True]), 'bsm'),
+    ('PiToMe', dict(bsm=[1, 0, 1]), 'bsm'),
+    ('PiToMe', dict(margin=0.5), 'margin'),
+    ('PPT', dict(threshold='3'), 'threshold'),
+    ('Sinkhorn', dict(eps=0), 'eps'),
+    ('Sinkhorn', dict(eps=nan), 'eps'),
+    ('Sinkhorn', dict(num_iterations=0), 'num_iterations'),
+    ('ToMe', dict(fuse='sum'), 'fuse'),
+    ('ToMe', dict(early='drop'), 'early'),
+    ('CrossLayerCache', dict(num_tokens=-1), 'num_tokens'),
+    ('CrossLayerCache', dict(num_tokens=0, with_gap=False), 'num_tokens'),
+    ('CrossLayerCache', dict(reduce_at=()), 'reduce_at'),
+]
 TOME = dict(reducer=dict(type='mmclca.ToMe', keep_rate=0.5), reduce_at=(1,))
 HMLP = dict(type='mmclca.HMLPStem')
 NO_CLS = dict(with_cls_token=False)
@@ -67,10 +106,8 @@ VIT = [
 ]
 SMALL = dict(
     CaiT=dict(arch=arch(2), patch_size=8),
-    ResMLP={},
     PatchConvNet=dict(arch=dict(embed_dims=48, num_layers=2)),
     AttentionPool=dict(in_channels=8),
-    ThresholdedBCE={},
     CLAHead=dict(num_classes=5, in_channels=8, num_layers=4),
     DistilledHead=dict(num_classes=5, in_channels=8),
     LayerFusionHead=dict(num_classes=5, in_channels=8, num_layers=3),
@@ -165,7 +202,7 @@ def arcface_student():
 
 
 def small(kind, options):
-    return {'type': f'mmclca.{kind}', **SMALL[kind], **options}
+    return {'type': f'mmclca.{kind}', **SMALL.get(kind, {}), **options}
 
 
 def headed(backbone, head):
@@ -176,7 +213,7 @@ def headed(backbone, head):
     'config, term',
     [
         *((vit() | options, term) for options, term in VIT),
-        *((small(kind, options), term) for kind, options, term in OTHERS),
+        *((small(*case), term) for *case, term in (*REDUCERS, *OTHERS)),
         *((headed(*parts), term) for *parts, term in HEADS),
         *((cla_model(options), term) for options, term in CLA),
         *((classifier(vit(3), teacher=t), term) for t, term in TEACHERS),
@@ -189,9 +226,7 @@ def test_build_refuses_config(config, term):
     assert '\n' not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    'teacher', [{}, 'teacher.py', dict(TAUGHT, logits=1)], ids=str
-)
+@pytest.mark.parametrize('teacher', [{}, 'teacher.py'])
 def test_build_refuses_unknown_teacher_options(teacher):
     with pytest.raises(TypeError, match='Teacher'):
         MODELS.build(classifier(vit(3), teacher=teacher))

@@ -10,14 +10,13 @@ import pytest
 import torch
 import toy_backbones  # noqa: F401, registers them
 from mmengine.config import Config, ConfigDict
-from small_models import build, classifier, images, vit
+from small_models import CACHE, build, classifier, images, vit
 from tiny_run import ROOT
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import attach_source
 from mmclca.models import (
     Variant,
-    list_methods,
     reduction_of,
     with_layer_fusion,
     with_reduction,
@@ -37,22 +36,20 @@ def built(model):
         return MODELS.build(deepcopy(model))
 
 
-def plain(num_layers=12):
+def plain(num_layers=4):
     """Return a classifier config of mmpretrain."""
     backbone = dict(vit(num_layers), type='VisionTransformer')
     return dict(classifier(backbone), type='ImageClassifier')
 
 
-def toy(**settings):
-    return classifier(
-        dict(type='mmclca.ToyReducible', channels=16, **settings)
-    )
+def toy():
+    return classifier(dict(type='mmclca.ToyReducible', channels=16))
 
 
-@pytest.mark.parametrize('method', [*list_methods(), 'toy'])
+@pytest.mark.parametrize('method', ['EViT', 'DPCKNN', 'toy'])
 def test_with_reduction_adds_and_removes_all_parts(method):
     ours = method == 'toy'
-    model, method = (toy(), 'EViT') if ours else (plain(4), method)
+    model, method = (toy(), 'EViT') if ours else (plain(), method)
     before = deepcopy(model)
     clca = with_reduction(model, method, 0.5, cache=True, cla=True)
     assert model == before
@@ -117,11 +114,7 @@ def test_with_reduction_accepts_mmpretrain_config():
     'variant, label',
     [
         (Variant(), 'none'),
-        (Variant('EViT', 0.5), 'EViT 0.5'),
-        (
-            Variant('ToMe', (0.7, 0.5, 0.25), cache=True),
-            'ToMe 0.7/0.5/0.25 + CLC',
-        ),
+        (Variant('ToMe', (1, 0.5, 0.1), cache=True), 'ToMe 1/0.5/0.1 + CLC'),
         (Variant('TopK', 0.1, cache=True, cla=True), 'TopK 0.1 + CLCA'),
     ],
 )
@@ -137,7 +130,7 @@ def test_variant_of_applied_model_is_equal(variant, label):
 
 
 def test_with_reduction_keeps_existing_settings():
-    cache = dict(type='mmclca.CrossLayerCache', num_tokens=3)
+    cache = dict(CACHE, num_tokens=3)
     sit = dict(type='mmclca.SiT', num_tokens=(9, 8), recalibrate=True)
     backbone = vit(reducer=sit, reduce_at=(2, 5), cache=cache)
     model = classifier(backbone, cla=True)
@@ -160,13 +153,13 @@ def test_with_reduction_keeps_keep_rate_if_method_changes():
     assert other['reduce_at'] == (1, 2)
 
 
-@pytest.mark.parametrize('reduce_at', [(1, 2, 4), [1, 2, 4], 4])
+@pytest.mark.parametrize('reduce_at', [[0, 2], 2])
 def test_cla_head_layers_follow_reduce_at(reduce_at):
     model = with_reduction(plain(), 'EViT', 0.5, cla=True)
     moved = with_reduction(model, 'EViT', 0.5, reduce_at, cla=True)
-    layers = (4,) if reduce_at == 4 else (1, 2, 4)
-    assert moved['backbone']['out_indices'] == (*layers, 11)
-    assert built(moved).head.num_layers == len(layers) + 1
+    layers = (2,) if reduce_at == 2 else (0, 2)
+    assert moved['backbone']['out_indices'] == (*layers, 3)
+    assert moved['head']['num_layers'] == len(layers) + 1
 
 
 @pytest.mark.parametrize(
@@ -176,7 +169,6 @@ def test_cla_head_layers_follow_reduce_at(reduce_at):
         ({}, ('LinearClsHead',), 'LinearClsHead'),
         ({}, (None, 0.5), 'keep_rate=0.5'),
         ({}, ('EViT', 1.5), 'keep_rate=1.5'),
-        ({}, ('EViT', (0.5, 0.5)), 'keep_rate'),
         (dict(type='ResNet', depth=18), ('EViT',), 'ResNet'),
         (dict(type='DeiT3'), ('EViT',), 'layer_scale_init_value=1'),
         (dict(type='DistilledVisionTransformer'), ('EViT',), 'its forward'),
@@ -195,14 +187,7 @@ def test_with_reduction_is_refused_if_setting_is_invalid(
     assert '\n' not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    'head',
-    [
-        None,
-        dict(type='ArcFaceClsHead', num_classes=5, in_channels=16),
-        dict(type='ClsHead'),
-    ],
-)
+@pytest.mark.parametrize('head', [None, dict(type='ClsHead')])
 def test_cla_head_is_refused_if_head_is_unsupported(head):
     model = dict(plain(), head=head)
     assert with_reduction(model, 'EViT', 0.5)['head'] == head
@@ -211,18 +196,16 @@ def test_cla_head_is_refused_if_head_is_unsupported(head):
 
 
 def test_with_reduction_is_refused_if_backbone_is_missing():
-    timm = dict(type='TimmClassifier', model_name='vit_tiny_patch16_224')
     with pytest.raises(ValueError, match='backbone'):
-        with_reduction(timm, 'EViT')
+        with_reduction(dict(type='TimmClassifier'), 'EViT')
 
 
 def test_layer_fusion_uses_averages_of_three_quarters_by_default():
     before = plain()
     made = with_layer_fusion(deepcopy(before))
     net = build(made).eval()
-    assert len(net.backbone.layers) == net.head.num_layers == 9
-    assert net.head.num_classes == 5
-    whole = build(classifier(vit())).eval()
+    assert len(net.backbone.layers) == net.head.num_layers == 3
+    whole = build(classifier(vit(4))).eval()
     net.backbone.load_state_dict(whole.backbone.state_dict(), strict=False)
     x = images()
     tokens, _ = whole.backbone.embed(x)
@@ -233,7 +216,7 @@ def test_layer_fusion_uses_averages_of_three_quarters_by_default():
 
 
 def test_layer_fusion_removes_later_reductions():
-    reduced = with_reduction(plain(), 'EViT', (0.5, 0.6, 0.7), cache=True)
+    reduced = with_reduction(plain(12), 'EViT', (0.5, 0.6, 0.7), cache=True)
     made = with_layer_fusion(reduced, (0, 4, 8))['backbone']
     assert made['reduce_at'] == (3, 6)
     assert made['reducer']['keep_rate'] == (0.5, 0.6)
@@ -243,24 +226,22 @@ def test_layer_fusion_removes_later_reductions():
 
 
 def test_layer_fusion_loads_weights_of_full_network():
-    whole = build(classifier(vit()))
+    whole = build(classifier(vit(4)))
     weights = attach_source(whole.state_dict(), 'whole.pth')
     cut = build(with_layer_fusion(plain()))
     report = []
     weights._metadata['']['source'].on_end = report.append
     cut.load_state_dict(weights, strict=False)
     assert not [name for name in report[0].new if 'backbone' in name]
-    assert any('backbone.layers.11' in name for name in report[0].unused)
-    shallow = build(classifier(vit(num_layers=9)))
+    assert any('backbone.layers.3' in name for name in report[0].unused)
+    shallow = build(classifier(vit(3)))
+    weights = attach_source(whole.state_dict(), 'whole.pth')
     with pytest.raises(CheckpointError, match='is unexpected'):
-        shallow.load_state_dict(
-            attach_source(whole.state_dict(), 'whole.pth'), strict=False
-        )
+        shallow.load_state_dict(weights, strict=False)
 
 
 def test_layer_fusion_is_refused_if_backbone_returns_only_cls():
-    toy = classifier(dict(type='mmclca.ToyReducible', channels=16))
-    made = with_layer_fusion(toy, (0, 1), 'cls_token')
+    made = with_layer_fusion(toy(), (0, 1), 'cls_token')
     assert build(made)(images()).shape == (2, 5)
     with pytest.raises(ValueError, match='only CLS'):
-        with_layer_fusion(toy, (0, 1))
+        with_layer_fusion(toy(), (0, 1))

@@ -10,7 +10,7 @@ B, N, C, H = 2, 5, 8, 2
 
 @pytest.fixture
 def attn():
-    return MultiheadAttention(C, H).double()
+    return MultiheadAttention(C, H, attn_drop=0.9).double().eval()
 
 
 @pytest.fixture
@@ -63,20 +63,11 @@ def test_attend_equals_mmpretrain(train):
 
 def test_key_bias_equals_loop_and_explicit_softmax(attn, x):
     bias = torch.randn(B, 1, 1, N, dtype=x.dtype)
+    bias[..., 3] = -torch.inf
     fused, _ = attend(attn, x, bias)
     assert torch.allclose(fused, slow_attend(attn, x, bias), atol=1e-12)
     explicit, _ = attend(attn, x, bias, softmax=lambda a: a.softmax(-1))
     assert torch.allclose(explicit, fused, atol=1e-12)
-
-
-def test_key_bias_drops_key_if_infinite(attn, x):
-    bias = torch.zeros(B, 1, 1, N, dtype=x.dtype)
-    bias[..., 3] = -torch.inf
-    masked, attended = attend(attn, x, bias)
-    left = [0, 1, 2, 4]
-    dropped, _ = attend(attn, x[:, left])
-    assert torch.allclose(masked[:, left], dropped, atol=1e-12)
-    assert (attended.cls_attn()[:, :, 3] == 0).all()
 
 
 def test_custom_softmax_gets_scaled_logits(attn, x):
@@ -94,26 +85,12 @@ def test_custom_softmax_gets_scaled_logits(attn, x):
 
 
 @pytest.mark.parametrize('biased', [False, True])
-def test_cls_attention_equals_first_row(attn, x, biased):
+def test_cls_and_received_attention_equal_rows_of_the_map(attn, x, biased):
+    """Without dropout."""
     bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
-    _, attended = attend(attn, x, bias)
-    row = attended.cls_attn()
-    assert row.shape == (B, H, N)
-    assert torch.allclose(row, slow_maps(attn, x, bias)[0][:, :, 0])
-
-
-def test_cls_attention_has_no_dropout(x):
-    attn = MultiheadAttention(C, H, attn_drop=0.9).double().train()
-    row = attend(attn, x)[1].cls_attn()
-    assert torch.allclose(row.sum(-1), torch.ones(B, H, dtype=x.dtype))
-    assert torch.equal(row, attend(attn.eval(), x)[1].cls_attn())
-
-
-@pytest.mark.parametrize('biased', [False, True])
-@pytest.mark.parametrize('chunk_size', [1, 2, 5, 128])
-def test_received_attention_equals_column_sum(attn, x, biased, chunk_size):
-    bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
-    _, attended = attend(attn, x, bias)
-    received = attended.received(chunk_size)
-    expected = slow_maps(attn, x, bias)[0].sum(dim=(1, 2))
-    assert torch.allclose(received, expected)
+    _, attended = attend(attn.train(), x, bias)
+    maps, _ = slow_maps(attn, x, bias)
+    assert torch.allclose(attended.cls_attn(), maps[:, :, 0])
+    for chunk_size in (1, 2, 128):
+        received = attended.received(chunk_size)
+        assert torch.allclose(received, maps.sum(dim=(1, 2)))

@@ -14,7 +14,7 @@ def slow_distances(rows):
 
 
 def slow_dpc_knn(rows, num_clusters, num_neighbors):
-    """Return the clusters and centers for one image."""
+    """Return the clusters for one image."""
     scale = math.sqrt(len(rows[0]))
     distance = [[d / scale for d in row] for row in slow_distances(rows)]
     tokens = range(len(rows))
@@ -35,7 +35,7 @@ def slow_dpc_knn(rows, num_clusters, num_neighbors):
         else:
             near = [distance[c][i] for c in centers]
             label.append(near.index(min(near)))
-    return label, centers
+    return label
 
 
 def test_distances_are_symmetric_with_zero_diagonal():
@@ -47,30 +47,27 @@ def test_distances_are_symmetric_with_zero_diagonal():
     assert torch.allclose(distance.double(), expected, atol=1e-2)
 
 
-@pytest.mark.parametrize('num_neighbors', [1, 2, 3])
-def test_dpc_knn_ignores_the_batch_if_densities_are_equal(num_neighbors):
+def test_dpc_knn_ignores_the_batch_if_densities_are_equal():
     """With two neighbors, mutually nearest tokens have equal densities."""
     y = torch.randn(8, 40, 16).double()
-    together = dpc_knn(y, 10, num_neighbors, noise=0.0)
-    alone = [dpc_knn(rows[None], 10, num_neighbors, noise=0.0) for rows in y]
+    together = dpc_knn(y, 10, 2, noise=0.0)
+    alone = [dpc_knn(rows[None], 10, 2, noise=0.0) for rows in y]
     assert torch.equal(together, torch.cat(alone))
 
 
-@pytest.mark.parametrize('num_clusters', [1, 2, 5, N])
-@pytest.mark.parametrize('num_neighbors', [3, 5, N])
+@pytest.mark.parametrize('num_clusters', [1, 5, N])
+@pytest.mark.parametrize('num_neighbors', [3, N])
 def test_dpc_knn_equals_loop(num_clusters, num_neighbors):
     y = torch.randn(B, N, C).double()
     label = dpc_knn(y, num_clusters, num_neighbors, noise=0.0)
     for row, rows in zip(label.tolist(), y, strict=True):
-        expected, _ = slow_dpc_knn(rows, num_clusters, num_neighbors)
-        assert row == expected
+        assert row == slow_dpc_knn(rows, num_clusters, num_neighbors)
 
 
-@pytest.mark.parametrize('num_clusters', [1, 3, N])
-def test_dpc_knn_fills_all_clusters_if_tokens_are_equal(num_clusters):
+def test_dpc_knn_fills_all_clusters_if_tokens_are_equal():
     y = torch.ones(B, N, C)
-    for label in dpc_knn(y, num_clusters, 5, noise=0.0):
-        assert set(label.tolist()) == set(range(num_clusters))
+    for label in dpc_knn(y, 3, 5, noise=0.0):
+        assert set(label.tolist()) == {0, 1, 2}
 
 
 def test_dpc_knn_noise_breaks_ties():
@@ -105,36 +102,25 @@ def slow_k_medoids(rows, weight, num, iterations):
     return medoids
 
 
-@pytest.mark.parametrize('num', [1, 2, 4, N])
-@pytest.mark.parametrize('iterations', [0, 1, 3, 6])
-def test_k_medoids_equal_loop(num, iterations):
-    for _ in range(5):
-        x, weight = torch.randn(B, N, C).double(), torch.rand(B, N).double()
-        medoids = k_medoids(x, weight, num, iterations)
-        for b in range(B):
-            expected = slow_k_medoids(
-                x[b], weight[b].tolist(), num, iterations
-            )
-            assert medoids[b].tolist() == expected
-
-
 @pytest.mark.parametrize('num', [1, 4, N])
-@pytest.mark.parametrize('weight', [torch.ones, torch.zeros, torch.rand])
-def test_k_medoids_differ_if_tokens_are_equal(num, weight):
-    index = k_medoids(torch.ones(B, N, C), weight(B, N), num, iterations=3)
+@pytest.mark.parametrize('iterations', [0, 1, 3])
+def test_k_medoids_equal_loop(num, iterations):
+    x, weight = torch.randn(9, N, C).double(), torch.rand(9, N).double()
+    medoids = k_medoids(x, weight, num, iterations)
+    for found, rows, weights in zip(medoids, x, weight, strict=True):
+        expected = slow_k_medoids(rows, weights.tolist(), num, iterations)
+        assert found.tolist() == expected
+
+
+@pytest.mark.parametrize('weight', [torch.zeros, torch.rand])
+def test_k_medoids_differ_if_tokens_are_equal(weight):
+    index = k_medoids(torch.ones(B, N, C), weight(B, N), 4, iterations=3)
     for medoids in index.tolist():
-        assert len(set(medoids)) == num
-        assert all(0 <= medoid < N for medoid in medoids)
+        assert len({*range(N)} & {*medoids}) == 4
 
 
-def test_clustering_has_no_gradients():
-    x = torch.randn(B, N, C, requires_grad=True)
-    assert not dpc_knn(x, 3, 3, noise=0.0).requires_grad
-    assert not k_medoids(x, x[..., 0], 3, 2).requires_grad
-
-
-def test_clustering_uses_float32_if_tokens_are_bfloat16():
-    x = torch.randn(B, N, C).bfloat16()
+def test_clustering_uses_float32_without_gradients():
+    x = torch.randn(B, N, C).bfloat16().requires_grad_()
     expected = dpc_knn(x.float(), 3, 3, noise=0.0)
     assert torch.equal(dpc_knn(x, 3, 3, noise=0.0), expected)
     weight = torch.rand(B, N)

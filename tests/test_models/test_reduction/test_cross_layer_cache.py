@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from itertools import product
-
-import pytest
 import torch
+from pairwise import each_pair
 
 from mmclca.models import CrossLayerCache
 from mmclca.models.reduction.tokens import Tokens
@@ -69,56 +67,45 @@ def slow_run(cache, x, depth, reduce_at, last):
     return after
 
 
-KINDS = [
-    (n, gap, cls, clr)
-    for n, gap, cls, clr in product(
-        (0, 1, 2), (True, False), (False, True), (False, True)
-    )
-    if n or gap
-]
-PLACES = [  # depth, reduce_at
-    (12, (3, 6, 9)),
-    (12, (0,)),
-    (12, (2, 5)),
-    (12, (10,)),
-    (12, (4, 10)),
-    (12, (11,)),
-    (12, (5, 10, 11)),
-    (6, (1, 2, 3, 4, 5)),
-    (2, (0, 1)),
-    (1, (0,)),
-]
+PLACES = (  # depth, reduce_at
+    *((12, (3, 6, 9)), (12, (0,)), (12, (10,)), (12, (11,))),
+    *((12, (5, 10, 11)), (6, (1, 2, 3, 4, 5)), (2, (0, 1)), (1, (0,))),
+)
 
 
-@pytest.mark.parametrize('last', [True, False])
-@pytest.mark.parametrize('depth, reduce_at', PLACES)
-def test_cache_equals_loop(depth, reduce_at, last):
-    x = torch.randn(B, 1 + P, C, dtype=torch.float64)
-    for num_tokens, with_gap, pool_cls, pool_clr in KINDS:
-        cache = CrossLayerCache(
-            num_tokens=num_tokens,
-            with_gap=with_gap,
-            recover_at_last=last,
-            pool_cls=pool_cls,
-            pool_clr=pool_clr,
-            embed_dims=C,
-            num_layers=depth,
-            reduce_at=reduce_at,
-        ).double()
-        for parameter in cache.parameters():
-            torch.nn.init.normal_(parameter)
-        leaf = x.clone().requires_grad_()
-        ours = run(cache, leaf, depth, reduce_at)
-        theirs = slow_run(cache, leaf, depth, reduce_at, last)
-        assert len(ours) == depth
-        for got, expected in zip(ours, theirs, strict=True):
-            assert got.shape == expected.shape
-            assert torch.allclose(got, expected, rtol=0, atol=1e-12)
-        wanted = [leaf, *cache.parameters()]
-        grads = torch.autograd.grad(ours[-1].square().sum(), wanted)
-        expected = torch.autograd.grad(theirs[-1].square().sum(), wanted)
-        for got, other in zip(grads, expected, strict=True):
-            assert torch.allclose(got, other, rtol=1e-9, atol=1e-12)
+@each_pair(
+    place=PLACES,
+    entry=((0, True), (1, True), (2, True), (1, False), (2, False)),
+    pool_cls=(False, True),
+    pool_clr=(False, True),
+    last=(True, False),
+)
+def test_cache_equals_loop(place, entry, pool_cls, pool_clr, last):
+    depth, reduce_at = place
+    num_tokens, with_gap = entry
+    cache = CrossLayerCache(
+        num_tokens=num_tokens,
+        with_gap=with_gap,
+        recover_at_last=last,
+        pool_cls=pool_cls,
+        pool_clr=pool_clr,
+        embed_dims=C,
+        num_layers=depth,
+        reduce_at=reduce_at,
+    ).double()
+    for parameter in cache.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(B, 1 + P, C, dtype=torch.float64, requires_grad=True)
+    ours = run(cache, x, depth, reduce_at)
+    theirs = slow_run(cache, x, depth, reduce_at, last)
+    for got, expected in zip(ours, theirs, strict=True):
+        assert got.shape == expected.shape
+        assert torch.allclose(got, expected, rtol=0, atol=1e-12)
+    wanted = [x, *cache.parameters()]
+    grads = torch.autograd.grad(ours[-1].square().sum(), wanted)
+    expected = torch.autograd.grad(theirs[-1].square().sum(), wanted)
+    for got, other in zip(grads, expected, strict=True):
+        assert torch.allclose(got, other, rtol=1e-9, atol=1e-12)
 
 
 def test_average_ignores_tokens_of_zero_weight():
@@ -132,13 +119,6 @@ def test_average_ignores_tokens_of_zero_weight():
     average = covering_cls.entry(tokens)[0]
     assert torch.allclose(average[0, 0], x[0, [0, 1, 3]].mean(0))
     assert torch.allclose(average[1, 0], x[1, 0])
-
-
-def test_forward_leaves_module_state():
-    cache = CrossLayerCache(embed_dims=C)
-    before = dict(vars(cache))
-    run(cache, torch.randn(B, 1 + P, C), 12, (3, 6, 9))
-    assert vars(cache) == before
 
 
 def test_parameters_are_initialized_as_in_the_paper():

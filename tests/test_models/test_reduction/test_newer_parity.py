@@ -13,7 +13,7 @@ from newer_cases import DRAWN, SHAPES, each
 from parity import close
 from small_models import token_counts
 
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.releases import attach_source
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.rates import Rate, gmacs
 from mmclca.models.reduction.reducers.ppt import scores
@@ -22,7 +22,7 @@ from mmclca.models.reduction.trace import Merged
 from mmclca.registry import MODELS
 
 
-def classifier(case, path, **reducer):
+def classifier(case, **reducer):
     """Build a classifier with stored weights."""
     dims = case['embed_dim']
     reduce_at = case.get('reduce_at', [1, 2])
@@ -49,8 +49,7 @@ def classifier(case, path, **reducer):
     model = MODELS.build(dict(config, backbone=backbone, head=head)).double()
     weights = DRAWN.state_dict(case, SHAPES)
     weights = {k: w for k, w in weights.items() if '_ddp' not in k}
-    torch.save({'model': weights}, path / 'public.pth')
-    load_checkpoint(model, str(path / 'public.pth'))
+    model.load_state_dict(attach_source(weights, 'public.pth'), strict=False)
     return model.eval()
 
 
@@ -84,10 +83,6 @@ NAMES = {
 }
 
 
-def by_keys(case, *names):
-    return {name: case[name] for name in names}
-
-
 def mctf(case):
     return dict(
         type='mmclca.MCTF',
@@ -113,18 +108,20 @@ def diffrate(case):
     return [dict(steps, type='mmclca.DiffRate', clamp=False)]
 
 
+def atc(case):
+    options = dict(linkage=case['linkage'], prop_attn=case['prop_attn'])
+    return [dict(options, type='mmclca.ATC')]
+
+
+def ppt(case):
+    options = dict(threshold=case['threshold'], prop_attn=case['prop_attn'])
+    return [dict(options, type='mmclca.PPT', relative=False)]
+
+
 REDUCERS = dict(  # reducer configs for a case
-    atc_vit=lambda case: [
-        dict(by_keys(case, 'linkage', 'prop_attn'), type='mmclca.ATC')
-    ],
+    atc_vit=atc,
     tofu_vit=lambda case: [dict(type='mmclca.ToMe', fuse='mlerp')],
-    ppt_vit=lambda case: [
-        dict(
-            by_keys(case, 'threshold', 'prop_attn'),
-            type='mmclca.PPT',
-            relative=False,
-        )
-    ],
+    ppt_vit=ppt,
     pitome_vit=pitome,
     diffrate_vit=diffrate,
     mctf_vit=lambda case: [mctf(case)],
@@ -132,11 +129,11 @@ REDUCERS = dict(  # reducer configs for a case
 
 
 @each(*REDUCERS)
-def test_model_equals_public_code(case, tmp_path):
+def test_model_equals_public_code(case):
     if case.get('one_step_ahead', 2) != 2:
         pytest.skip('left out: the paper fuses the attention map, too')
     for reducer in REDUCERS[case['system']](case):
-        model = classifier(case, tmp_path, **reducer)
+        model = classifier(case, **reducer)
         check_network(case, model)
         if case['system'] in ('atc_vit', 'ppt_vit'):
             check_training(case, model)
@@ -268,15 +265,11 @@ def test_diffrate_rate_equals_public_code(case):
 
 
 @each('diffrate_train')
-def test_diffrate_training_equals_public_code(case, tmp_path):
+def test_diffrate_training_equals_public_code(case):
     reduce_at = [1, 2, 3]
-    options = dict(target=1.0, granularity=case['granularity'], clamp=False)
-    model = classifier(
-        dict(case, reduce_at=reduce_at),
-        tmp_path,
-        type='mmclca.DiffRate',
-        **options,
-    )
+    reducer = dict(type='mmclca.DiffRate', target=1.0, clamp=False)
+    reducer['granularity'] = case['granularity']
+    model = classifier(dict(case, reduce_at=reduce_at), **reducer)
     reducer, expect = model.backbone.reducer, case['expect']
     weights, grads = DRAWN.state_dict(case, SHAPES), {}
     key = 'blocks.{}.{}_ddp.selected_probability'

@@ -11,16 +11,6 @@ from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 
 
-def test_base_reducer_reduces_nothing():
-    reducer, tokens = TokenReducer(), Tokens(torch.randn(1, 3, 4))
-    assert reducer.before(tokens, 0) is tokens
-    assert reducer.between(tokens, None, 0) is tokens
-    assert reducer.key_bias(tokens) is None
-    assert reducer.softmax(tokens) is None
-    assert reducer.loss(tokens) == {}
-    assert not list(reducer.parameters())
-
-
 def test_backbone_fills_in_reducer_sizes():
     backbone = MODELS.build(
         vit(img_size=(32, 48), reducer=dict(type='mmclca.TopK'), reduce_at=[2])
@@ -54,13 +44,9 @@ COUNTED = sorted(
 @pytest.mark.parametrize(
     'keep_rate, counts',
     [
-        (1, [196, 196, 196]),
         (0.7, [137, 96, 67]),
-        (0.5, [98, 49, 24]),
-        (0.25, [49, 12, 3]),
         (0.1, [19, 1, 1]),  # at least one: 0.001 * 196 rounds to 0
         ((1, 0.5, 0.25), [196, 98, 24]),
-        ((0.1, 0.01, 1), [19, 1, 1]),
     ],
 )
 def test_count_is_a_share_of_initial_patches(keep_rate, counts):
@@ -70,14 +56,11 @@ def test_count_is_a_share_of_initial_patches(keep_rate, counts):
 
 
 def test_count_uses_power_if_rates_are_equal():
-    for single in (0.7, 0.9, 0.3):
-        rates = (single,) * 3
-        for keep_rate in (single, rates):
-            method = CountedReducer(keep_rate, num_patches=10**6, num_stages=3)
-            for stage in range(3):
-                expected = int(10**6 * single ** (stage + 1))
-                assert method.count(stage) == expected
-                assert method.share(stage) == single ** (stage + 1)
+    for keep_rate in (0.7, (0.7,) * 3):
+        method = CountedReducer(keep_rate, num_patches=10**6, num_stages=3)
+        for stage in range(3):
+            assert method.share(stage) == 0.7 ** (stage + 1)
+            assert method.count(stage) == int(10**6 * 0.7 ** (stage + 1))
 
 
 def test_count_scales_with_image_size():
@@ -91,23 +74,15 @@ def test_count_scales_with_image_size():
 
 
 @pytest.mark.parametrize('name', COUNTED)
-def test_reducer_has_a_summary(name):
+def test_num_tokens_are_kept_in_all_stages(name):
     assert MODELS.get(name).summary
-
-
-@pytest.mark.parametrize('name', COUNTED)
-@pytest.mark.parametrize(
-    'reduce_at, counts', [((1, 2, 3), [10, 8, 5]), ((0, 1, 2), [16, 9, 9])]
-)
-def test_num_tokens_are_kept_in_all_stages(name, reduce_at, counts):
-    reducer = dict(type=f'mmclca.{name}', num_tokens=counts)
-    config = vit(reduce_at[-1] + 2, reducer=reducer, reduce_at=reduce_at)
+    reducer = dict(type=f'mmclca.{name}', num_tokens=[16, 9, 5])
+    config = vit(4, reducer=reducer, reduce_at=(0, 1, 2))
     with torch.no_grad():
         found = token_counts(build(config).eval(), images(1))
-    left = [found[i][1] - 1 for i in reduce_at]
-    if name == 'EViT':  # the fused token, unless all tokens are kept
-        counts = [n + (n < 16) for n in counts]
+    left = [found[i][1] - 1 for i in range(3)]
     if name == 'ATS':  # maximum per image
-        assert all(a <= b for a, b in zip(left, counts, strict=True))
-    else:
-        assert left == counts
+        assert left[0] <= 16 and left[1] <= 9 and left[2] <= 5
+    else:  # one more is the fused token, unless all tokens are kept
+        fused = name == 'EViT'
+        assert left == [16, 9 + fused, 5 + fused]

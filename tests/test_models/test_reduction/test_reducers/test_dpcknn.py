@@ -5,7 +5,6 @@ import torch
 from mmclca.models import DPCKNN
 from mmclca.models.reduction.clustering import dpc_knn
 from mmclca.models.reduction.tokens import Tokens
-from mmclca.models.reduction.trace import Merged
 
 B, C, P = 2, 8, 12
 
@@ -39,19 +38,15 @@ def test_dpcknn_averages_with_learned_weights(equal_weight):
                     weights = weights + weight
             made = merged.x[b, 1 + cluster]
             assert torch.allclose(made, total / (weights + 1e-6))
-    assert [type(record) for record in merged.trace][1:] == [Merged]
     assert (not list(method.parameters())) == equal_weight
 
 
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_dpcknn_is_finite_if_scores_are_large(dtype):
+def test_dpcknn_is_finite_if_scores_are_large():
     method, tokens = toy()
-    method.to(dtype)
-    tokens = tokens.with_x(tokens.x.to(dtype))
     made = []
     for bias in (20, 200):  # a shift of all scores cancels
-        torch.nn.init.constant_(method.stages[0].score.bias, bias)
-        made.append(method.before(tokens, 0).x)
+        torch.nn.init.constant_(method.float().stages[0].score.bias, bias)
+        made.append(method.before(tokens.with_x(tokens.x.float()), 0).x)
     assert torch.allclose(*made, atol=1e-4)
     made[1].square().sum().backward()
     assert method.stages[0].score.weight.grad.isfinite().all()

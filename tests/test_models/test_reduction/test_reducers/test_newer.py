@@ -37,7 +37,7 @@ def test_counts_are_exact_without_cached_tokens(name):
     assert left(with_cache) == [18, 6, 6 + 2 - 3]
 
 
-@pytest.mark.parametrize('name', ['MCTF', 'PiToMe', 'PPT', 'ToMe'])
+@pytest.mark.parametrize('name', ['MCTF', 'ToMe'])
 def test_halving_reducer_removes_at_most_half(name):
     assert left(reduced(type=name, keep_rate=0.25)) == [17, 9, 6]
 
@@ -115,11 +115,10 @@ def test_diffrate_learns_counts():
         model.train().backbone(images(1))
 
 
-def test_diffrate_trains_in_any_classifier_if_counts_are_fixed():
-    steps = dict(prune=[12, 6], merge=[8, 8])
-    model = reduced(type='DiffRate', **steps)
+def test_diffrate_counts_are_fixed_if_set():
+    model = reduced(type='DiffRate', prune=[12, 6], merge=[8, 8])
     assert left(model) == [17, 9, 7]
-    assert model.train()(images(2))[0].shape == (2, 16)
+    assert not model.reducer.has_loss
 
 
 def test_mctf_is_finite_if_tokens_receive_no_attention():

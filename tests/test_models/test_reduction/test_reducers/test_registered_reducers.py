@@ -10,8 +10,6 @@ from mmpretrain.structures import DataSample
 from pairwise import each_pair
 from small_models import (
     CACHE,
-    CACHES,
-    REDUCE_AT,
     REDUCERS,
     build,
     classifier,
@@ -24,25 +22,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmclca.registry import MODELS
 
-KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
+REDUCE_AT = (1, 3)  # of six layers, with one more recovery
+SIX_LAYERS = dict(num_layers=6, reduce_at=REDUCE_AT)
 ASK_CLS = ('ATS', 'DiffRate', 'EViT', 'KMedoids', 'PPT', 'TopK')
-SHORT = dict(num_layers=5, reduce_at=(1, 2, 3))
+CACHES = (None, CACHE, dict(CACHE, num_tokens=2, with_gap=False))
 BACKBONES = (
-    {},
-    dict(layer_scale_init_value=0.1),
-    dict(pre_norm=True),
     dict(qkv_bias=False),
+    dict(pre_norm=True, num_registers=2),
     dict(layer_scale_init_value=0.1, branches=2),
-)
-PLACES = (  # settings of cache and output
-    dict(cache=None),
-    dict(cache=CACHE, num_registers=2),
-    dict(cache=CACHE, out_type='avg_featmap'),
-    dict(  # empty recovery at layer 0
-        cache=dict(CACHE, num_tokens=2, with_gap=False),
-        num_layers=6,
-        reduce_at=(0, 1, 4),
-    ),
 )
 
 
@@ -52,38 +39,31 @@ def name(request):
 
 
 def reduced(name, keep_rate=0.5, cache=CACHE, **options):
-    """Backbone config with reductions after layers 3, 6 and 9."""
-    options.setdefault('reduce_at', REDUCE_AT)
+    """Backbone config, by default with four layers."""
     reducer = dict(type=f'mmclca.{name}', keep_rate=keep_rate)
+    options = dict(dict(num_layers=4, reduce_at=(1, 2)), **options)
     return vit(reducer=reducer, cache=cache, **options)
-
-
-def without_cls_position(backbone):
-    """Mimic loaded weights without a position for CLS."""
-    with torch.no_grad():
-        backbone.pos_embed[:, 0] = 0
-        if backbone.cache is not None and backbone.cache.num_tokens > 0:
-            backbone.cache.clr_pos.zero_()
 
 
 def samples(batch):
     return [DataSample().set_gt_label(i % 5) for i in range(batch)]
 
 
-def check_training(model, x):
-    """Check that all used parameters have finite gradients."""
+def train(model, x):
+    """Return the gradients of a training step, all of them finite."""
     model.train().zero_grad()
     losses = model(x, samples(len(x)), mode='loss')
     model.parse_losses(losses)[0].backward()
     for key, grad in gradients(model).items():
         assert grad is not None and grad.isfinite().all(), key
+    return gradients(model)
 
 
 def check_counts(counts, num_patches, cache):
     """Check token counts: reductions remove tokens, the cache adds them."""
     num_clr = cache.get('num_tokens', 1) if cache else 0
     entry = num_clr + cache.get('with_gap', True) if cache else 0
-    recovered = {3: 3 * entry, 6: 3 * entry, 9: 3 * entry, 10: entry}
+    recovered = {1: entry, 3: 2 * entry, 4: entry}
     expected = 1 + num_patches + num_clr
     for i, (entering, leaving) in enumerate(counts):
         assert entering == expected, i
@@ -94,73 +74,65 @@ def check_counts(counts, num_patches, cache):
         expected = leaving + recovered.get(i, 0)
 
 
+@torch.no_grad()
 @each_pair(
     name=REDUCERS,
-    keep_rate=KEEP_RATES,
-    size=((16, 24, 8), (32, 48, 8), (224, 224, 16)),
+    keep_rate=(1, (0.7, 0.25), 0.1),
+    size=((32, 48), (16, 24), (80, 80)),
     cache=CACHES,
-    cla=(False, True),
+    out_type=('cla', 'cls_token', 'avg_featmap'),
 )
-def test_counts_and_logits_of_a_model(name, keep_rate, size, cache, cla):
-    *size, patch = size
-    options = dict(img_size=size, patch_size=patch)
-    backbone = reduced(name, keep_rate, cache, **options)
-    model = build(classifier(backbone, cla)).eval()
-    with torch.no_grad():
-        x = images(2, *size)
-        counts = token_counts(model.backbone, x)
-        logits = model(x)
-    check_counts(counts, size[0] * size[1] // patch**2, cache)
-    assert logits.shape == (2, 5)
-    assert logits.isfinite().all()
+def test_counts_and_logits_do_not_depend_on_the_batch(
+    name, keep_rate, size, cache, out_type
+):
+    cla = out_type == 'cla'
+    options = SIX_LAYERS | ({} if cla else dict(out_type=out_type))
+    backbone = reduced(name, keep_rate, cache, img_size=size, **options)
+    model = build(classifier(backbone, cla)).double().eval()
+    x = images(3, *size).double()
+    counts = token_counts(model.backbone, x)
+    check_counts(counts, size[0] * size[1] // 64, cache)
+    logits = model(x)
+    alone = torch.cat([model(image[None]) for image in x])
+    assert logits.shape == (3, 5)
+    assert (logits - alone).abs().max() < 1e-9
+    assert (logits[0] - logits[1]).abs().max() > 1e-3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('keep_rate', [0.7, 0.1])
 def test_model_trains_and_evaluates_at_448_pixels(name, keep_rate):
-    backbone = reduced(name, keep_rate, img_size=448, patch_size=16)
+    options = dict(SIX_LAYERS, img_size=448, patch_size=16)
+    backbone = reduced(name, keep_rate, **options)
     model = build(classifier(backbone, cla=True))
     x = images(2, 448)
-    check_training(model, x)
+    train(model, x)
     with torch.no_grad():
-        model.eval()
-        check_counts(token_counts(model.backbone, x), 784, CACHE)
+        check_counts(token_counts(model.eval().backbone, x), 784, CACHE)
         assert model(x).isfinite().all()
-
-
-def test_model_accepts_other_image_sizes(name):
-    model = build(classifier(reduced(name), cla=True)).eval()
-    with torch.no_grad():
-        for size in ((32, 32), (40, 24), (30, 51), (8, 16)):
-            assert model(images(2, *size)).isfinite().all()
-
-
-@pytest.mark.parametrize('cla', [False, True])
-def test_all_parameters_have_gradients(name, cla):
-    model = build(classifier(reduced(name), cla))
-    check_training(model, images(4))
-    for key, grad in gradients(model.backbone).items():
-        assert grad.any(), key
 
 
 @each_pair(
     name=REDUCERS,
-    keep_rate=KEEP_RATES,
+    keep_rate=(1, 0.5, 0.1),
     cache=CACHES,
     options=BACKBONES,
     dtype=(torch.float32, torch.bfloat16, torch.float64),
-    cla=(False, True),
+    reduce_at=((1, 2), (0, 2)),  # with an empty recovery at layer 0
     cls_position=(False, True),
 )
 def test_backbone_trains_in_all_dtypes(
-    name, keep_rate, cache, options, dtype, cla, cls_position
+    name, keep_rate, cache, options, dtype, reduce_at, cls_position
 ):
-    backbone = reduced(name, keep_rate, cache, **SHORT, **options)
-    model = build(classifier(backbone, cla))
-    if not cls_position:
-        without_cls_position(model.backbone)
+    backbone = reduced(name, keep_rate, cache, reduce_at=reduce_at, **options)
+    model = build(classifier(backbone, cla=True)).to(dtype)
+    if not cls_position:  # as of loaded weights
+        with torch.no_grad():
+            model.backbone.pos_embed[:, 0] = 0
+            if cache is not None:
+                model.backbone.cache.clr_pos.zero_()
     x = images(3).to(dtype)
-    check_training(model.to(dtype), x)
+    train(model, x)
     with torch.no_grad():
         counts = token_counts(model.eval().backbone, x)
         logits = model(x)
@@ -169,21 +141,41 @@ def test_backbone_trains_in_all_dtypes(
     assert logits.isfinite().all()
 
 
-@each_pair(name=REDUCERS, keep_rate=(0.9, 0.5, 0.25, 0.1), options=PLACES)
-def test_logits_do_not_depend_on_the_batch(name, keep_rate, options):
-    """Includes outputs that average all tokens."""
-    backbone = reduced(name, keep_rate, **options)
-    cla = 'out_type' not in options
-    model = build(classifier(backbone, cla)).double().eval()
-    x = images(8).double()
-    order = torch.tensor([4, 0, 7, 5, 2, 6, 1, 3])
-    with torch.no_grad():
-        logits = model(x)
-        alone = torch.cat([model(image[None]) for image in x])
-        shuffled = model(x[order])
-    assert (logits - alone).abs().max() < 1e-9
-    assert (logits[order] - shuffled).abs().max() < 1e-9
-    assert (logits[0] - logits[1]).abs().max() > 1e-3
+def test_all_parameters_have_gradients(name):
+    """In mixed precision, too; without a CLA head, which reads all stages."""
+    model, x = build(classifier(reduced(name))), images(4)
+    train(model, x)
+    for key, grad in gradients(model.backbone).items():
+        assert grad.any(), key
+    with torch.autocast('cpu', torch.bfloat16):
+        grads = train(model, x)
+    assert {grad.dtype for grad in grads.values()} == {torch.float32}
+
+
+@torch.no_grad()
+def test_evaluation_depends_on_state_dict_and_images(name):
+    config = classifier(
+        reduced(name, drop_rate=0.2, drop_path_rate=0.2), cla=True
+    )
+    model, other = build(config).eval(), MODELS.build(config).eval()
+    other.load_state_dict(model.state_dict())
+    x = images()
+    logits = model(x)
+    assert torch.equal(other(x), logits)
+    assert torch.equal(deepcopy(model)(x), logits)
+    for size in ((40, 24), (30, 51), (8, 16)):
+        assert model(images(2, *size)).isfinite().all()
+
+
+@torch.no_grad()
+def test_mixed_precision_logits_are_close(name):
+    model = build(classifier(reduced(name, keep_rate=1), cla=True)).eval()
+    x = images(8)
+    expected = model(x)
+    with torch.autocast('cpu', torch.bfloat16):
+        error = (model(x) - expected).abs()
+    # ATS may sample other tokens of one image
+    assert error.median() < 0.03 * expected.abs().max()
 
 
 def test_reducer_trains_or_is_refused_if_cls_is_missing(name):
@@ -198,8 +190,7 @@ def test_reducer_trains_or_is_refused_if_cls_is_missing(name):
         out_type='avg_featmap',
     )
     if name in ASK_CLS:
-        named = f'{name} needs a CLS token: with_cls_token=False is not'
-        with pytest.raises(ValueError, match=named):
+        with pytest.raises(ValueError, match='with_cls_token=False'):
             MODELS.build(backbone)
         if name != 'KMedoids':
             return
@@ -213,64 +204,24 @@ def test_reducer_trains_or_is_refused_if_cls_is_missing(name):
     torch.testing.assert_close(together, alone)
 
 
-def test_evaluation_is_bitwise_repeatable(name):
-    backbone = reduced(name, drop_rate=0.2, drop_path_rate=0.2)
-    model = build(classifier(backbone, cla=True)).eval()
-    x = images()
-    with torch.no_grad():
-        logits = model(x)
-        assert torch.equal(model(x), logits)
-        assert torch.equal(deepcopy(model)(x), logits)
-
-
-def test_state_dict_restores_logits(name):
-    config = classifier(reduced(name), cla=True)
-    first, second = build(config).eval(), build(config).eval()
-    x = images()
-    with torch.no_grad():
-        assert not torch.equal(first(x), second(x))
-        second.load_state_dict(first.state_dict())
-        assert torch.equal(first(x), second(x))
-
-
-def test_mixed_precision_logits_are_close(name):
-    model = build(classifier(reduced(name, keep_rate=1), cla=True)).eval()
-    x = images()
-    with torch.no_grad():
-        expected = model(x)
-        with torch.autocast('cpu', torch.bfloat16):
-            logits = model(x)
-    assert (logits - expected).abs().max() < 0.1 * expected.abs().max()
-
-
-def test_mixed_precision_gradients_are_float32(name):
-    model = build(classifier(reduced(name), cla=True)).train()
-    with torch.autocast('cpu', torch.bfloat16):
-        losses = model(images(4), samples(4), mode='loss')
-    model.parse_losses(losses)[0].backward()
-    for key, grad in gradients(model).items():
-        assert grad.dtype == torch.float32, key
-        assert grad.isfinite().all(), key
-
-
+# noise and masks, sums, sizes, parameters
+@pytest.mark.parametrize('name', ['DynamicViT', 'EViT', 'ToMe', 'SiT'])
 def test_checkpointing_keeps_gradients(name):
-    options = dict(SHORT, drop_rate=0.1, drop_path_rate=0.2)
+    options = dict(drop_rate=0.1, drop_path_rate=0.2)
     config = classifier(reduced(name, **options), cla=True)
     plain = build(config).double()
     config['backbone']['with_cp'] = True
     saving = MODELS.build(config).double()
     saving.load_state_dict(plain.state_dict())
-    x = images(4).double()
+    x, grads = images(4).double(), []
     for model in (plain, saving):
-        torch.manual_seed(1)
-        losses = model.train()(x, samples(4), mode='loss')
-        layer = model.backbone.layers[4]
-        with patch.object(layer.ln1, 'forward', wraps=layer.ln1.forward) as ln:
-            model.parse_losses(losses)[0].backward()
-        assert ln.call_count == (model is saving)
-    for key, grad in gradients(plain).items():
-        other = gradients(saving)[key]
-        assert torch.allclose(grad, other, rtol=1e-9, atol=1e-12), key
+        norm = model.backbone.layers[3].ln1
+        with patch.object(norm, 'forward', wraps=norm.forward) as forward:
+            torch.manual_seed(1)
+            grads.append(train(model, x))
+        assert forward.call_count == 1 + (model is saving)
+    for key, grad in grads[0].items():
+        assert torch.allclose(grad, grads[1][key], rtol=1e-9, atol=1e-12), key
 
 
 class LargestMap(TorchDispatchMode):
@@ -293,14 +244,14 @@ class LargestMap(TorchDispatchMode):
         return out
 
 
+@torch.no_grad()
 def test_inference_builds_no_attention_map(name):
     model = build(reduced(name, img_size=144)).eval()  # 18 x 18 patches
-    x = images(2, 144)
-    with torch.no_grad():
-        counts = token_counts(model, x)
-        lengths = {n for pair in counts for n in pair if n > 32}
-        with LargestMap(lengths) as seen:
-            model(x)
+    x = images(1, 144)
+    counts = token_counts(model, x)
+    lengths = {n for pair in counts for n in pair if n > 32}
+    with LargestMap(lengths) as seen:
+        model(x)
     assert 326 in lengths
     assert seen.found == []
 
