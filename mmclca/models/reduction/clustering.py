@@ -46,10 +46,7 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
     farthest = distance.flatten(1).amax(dim=1)[:, None, None]
     separation = torch.where(denser, distance, farthest).amin(dim=-1)
     centers = (separation * density).topk(num_clusters, dim=-1).indices
-    index = centers.unsqueeze(-1).expand(-1, -1, y.size(1))
-    label = distance.gather(1, index).argmin(dim=1)
-    own = torch.arange(num_clusters, device=y.device).expand_as(centers)
-    return label.scatter(1, centers, own)
+    return _assign(distance, centers)
 
 
 @torch.no_grad()
@@ -74,16 +71,16 @@ def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
     return medoids
 
 
-def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
-    """Return the cluster per token, (B, N), by the nearest medoid.
+def _assign(distance: Tensor, centers: Tensor) -> Tensor:
+    """Return the cluster per token, (B, N), by the nearest center.
 
-    A medoid stays in its cluster even if another one is equal, so that no
+    A center stays in its cluster even if another one is equal, so that no
     cluster is empty.
     """
-    index = medoids.unsqueeze(-1).expand(-1, -1, distance.size(2))
+    index = centers.unsqueeze(-1).expand(-1, -1, distance.size(2))
     label = distance.gather(1, index).argmin(dim=1)
-    own = torch.arange(medoids.size(1), device=medoids.device)
-    return label.scatter(1, medoids, own.expand_as(medoids))
+    own = torch.arange(centers.size(1), device=centers.device)
+    return label.scatter(1, centers, own.expand_as(centers))
 
 
 def _update(distance: Tensor, weight: Tensor, label: Tensor, num: int):

@@ -2,25 +2,20 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from numbers import Real
 
 import torch
 from mmengine.logging import MMLogger
-from mmengine.model import BaseModule, trunc_normal_init
-from torch import Tensor, nn
+from mmengine.model import BaseModule, TruncNormalInit
+from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, number
 
 from ..attention import Attended
 from ..tokens import Tokens
 
-
-def init_linear(module: nn.Module) -> None:
-    """Initialize linear layers as in vision transformers, in place."""
-    for layer in module.modules():
-        if isinstance(layer, nn.Linear):
-            trunc_normal_init(layer, std=0.02)
+# initializes linear layers of a module as in vision transformers, in place
+init_linear = TruncNormalInit(std=0.02, layer='Linear')
 
 
 @MODELS.register_module()
@@ -169,12 +164,7 @@ def per_stage(keep_rate: float | Sequence[float], num_stages: int) -> tuple:
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     check_list('keep_rate', rates, num_stages)
     for rate in (keep_rate,) if single else rates:
-        is_number = isinstance(rate, Real) and not isinstance(rate, bool)
-        if not (is_number and 0 < rate <= 1):
-            raise ValueError(
-                f'keep_rate={keep_rate!r}: {rate!r} is not a number above 0 '
-                'and at most 1'
-            )
+        number(least=1e-6, most=1, keep_rate=rate)
     return rates
 
 

@@ -9,16 +9,6 @@ from ..trace import Kept
 from .topk import TopK
 
 
-def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
-    """Return the weights (B, 1, N) of the fused token: scores of dropped ones.
-
-    ``score`` (B, N - num_prefix) is the CLS attention, ``index`` (B,
-    num_prefix + K) lists the kept tokens, which have weight 0.
-    """
-    weights = F.pad(score, (num_prefix, 0)).scatter(1, index, 0.0)
-    return weights.unsqueeze(1)
-
-
 @MODELS.register_module()
 class EViT(TopK):
     """Keep the tokens with most CLS attention, fuse the rest into one.
@@ -46,7 +36,7 @@ class EViT(TopK):
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
         """Reduce to the tokens at ``index`` and a fusion of the rest."""
-        mix = fuse_weights(score, index, tokens.num_prefix)
+        mix = F.pad(score, (tokens.num_prefix, 0)).scatter(1, index, 0.0)
         if self.normalize:
             mix = F.normalize(mix, p=1, dim=-1)
-        return tokens.reduce(Kept(index, mix))
+        return tokens.reduce(Kept(index, mix.unsqueeze(1)))

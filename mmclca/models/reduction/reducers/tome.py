@@ -8,7 +8,7 @@ from mmclca.utils.messages import one_of
 
 from ..attention import Attended
 from ..tokens import Tokens
-from ..trace import Merged, sum_into
+from ..trace import Merged, ranks, sum_into
 from .base import HalvingReducer
 
 
@@ -29,14 +29,13 @@ def match(
     similarity = y[:, even::2] @ y[:, 1 - even :: 2].transpose(1, 2)
     # both (B, E), with E tokens at even positions
     best, partner = similarity.max(dim=-1)
-    order = best.argsort(dim=-1, descending=True)
-    merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
+    merges = ranks(best) < num_merged
     num_left = num_prefix + best.size(1) - num_merged
-    rank = num_prefix + (1 - merges).cumsum(dim=1) - 1
+    rank = num_prefix + (~merges).long().cumsum(dim=1) - 1
     target = torch.arange(metric.size(1), device=metric.device)
     target = target.repeat(metric.size(0), 1)
     body = target[:, num_prefix:]  # a view
-    body[:, even::2] = torch.where(merges > 0, num_left + partner, rank)
+    body[:, even::2] = torch.where(merges, num_left + partner, rank)
     odd = torch.arange(similarity.size(2), device=metric.device)
     body[:, 1 - even :: 2] = num_left + odd
     return target, metric.size(1) - num_merged
