@@ -25,7 +25,6 @@ from mmclca.registry import MODELS
 
 MMPRETRAIN = Path(mmpretrain.__file__).parent / '.mim/configs'
 PIECES = ROOT / 'configs/_base_/models'
-EVIT = dict(type='mmclca.EViT', keep_rate=0.7)
 CLCA = dict(
     method='EViT', keep_rate=0.5, reduce_at=(3, 6, 9), cache=True, cla=True
 )
@@ -144,13 +143,9 @@ def test_with_reduction_keeps_existing_settings():
     )
     assert other['backbone']['cache'] == cache
     assert other['head'] == model['head']
-
-
-def test_with_reduction_keeps_keep_rate_if_method_changes():
-    model = classifier(vit(reducer=EVIT, reduce_at=(1, 2)))
-    other = with_reduction(model, 'mmclca.ToMe')['backbone']
-    assert other['reducer'] == dict(type='mmclca.ToMe', keep_rate=0.7)
-    assert other['reduce_at'] == (1, 2)
+    tome = with_reduction(other, 'mmclca.ToMe')['backbone']
+    assert tome['reducer'] == dict(type='mmclca.ToMe', keep_rate=(0.7, 0.5))
+    assert tome['reduce_at'] == (2, 5)
 
 
 @pytest.mark.parametrize('reduce_at', [[0, 2], 2])

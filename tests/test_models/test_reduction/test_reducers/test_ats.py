@@ -53,14 +53,6 @@ def test_sample_selects_first_token_if_distances_tie(
     assert sampled(cdf, num_tokens) == expected
 
 
-def test_significance_is_attention_times_norm_of_values():
-    q, k, v = torch.randn(3, 2, 3, 6, 4).double().unbind(0)
-    attended = Attended(q, k, v)
-    score = torch.einsum('bhn,bhn->bn', attended.cls_attn(), v.norm(dim=-1))
-    expected = score[:, 1:] / (score[:, 1:].sum(dim=1, keepdim=True) + 1e-6)
-    assert torch.allclose(significance(attended), expected)
-
-
 def test_significance_is_summed_in_float32():
     q, k, v = torch.randn(3, 1, 2, 800, 4).bfloat16().unbind(0)
     score = significance(Attended(q, k, v))
