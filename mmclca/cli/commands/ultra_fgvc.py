@@ -59,11 +59,9 @@ def run_download(dataset, to, revision):
 def run_check(folder, dataset, partial, to=None):
     info = datasets.ultra_fgvc.info.get_info(dataset)
     found = datasets.ultra_fgvc.dataset.find_set(folder, info)
-    importing = datasets.ultra_fgvc.importing
-    if to:
-        images = importing.import_set(found, info, to, not partial)
-    else:
-        images = importing.check_set(found, info, not partial)
+    images = datasets.ultra_fgvc.importing.import_set(
+        found, info, to, not partial
+    )
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     listed = ', '.join(f'{number} {name}' for name, number in counts.items())

@@ -37,21 +37,19 @@ def read_csv(root, info) -> list[LeafImage]:
     ``train_R1.csv`` precedes ``train.csv`` for a stage of SoyAgeing.
     ``train_val.csv`` is used only if ``train.csv`` or ``val.csv`` is missing.
     """
-    files, names = {}, {name: name for name in _LISTED}
-    names['trainval'] = 'train_val'
-    for stage in ['', *(f'_{s}' for s in info.stages if len(info.stages) < 2)]:
-        own = {k: root / f'{name}{stage}.csv' for k, name in names.items()}
-        files = _existing(own) or files
-    whole = 'trainval' in files and not {'train', 'val'} <= files.keys()
-    for unused in ('train', 'val') if whole else ('trainval',):
+    files = _existing(root, '{}.csv')
+    if len(info.stages) == 1:
+        files = _existing(root, f'{{}}_{info.stages[0]}.csv') or files
+    whole = 'train_val' in files and not {'train', 'val'} <= files.keys()
+    for unused in ('train', 'val') if whole else ('train_val',):
         files.pop(unused, None)
     return _read_lists(root, files, _lines_of_csv, 0, info)
 
 
 def read_released(root, info) -> list[LeafImage]:
     """Read ``anno/*.txt`` and ``images/``."""
-    files = {split: root / f'anno/{split}.txt' for split in _LISTED}
-    return _read_lists(root, _existing(files), read_lines, 1, info)
+    files = _existing(root, 'anno/{}.txt')
+    return _read_lists(root, files, read_lines, 1, info)
 
 
 def read_folders(root, info) -> list[LeafImage]:
@@ -119,14 +117,16 @@ def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
                 row += 1
 
 
-def _existing(files) -> dict[str, Path]:
-    return {split: file for split, file in files.items() if file.is_file()}
+def _existing(root, pattern) -> dict[str, Path]:
+    names = (*_LISTED, 'train_val')
+    files = {name: root / pattern.format(name) for name in names}
+    return {name: file for name, file in files.items() if file.is_file()}
 
 
 def _read_lists(root, files, lines_of, base, info) -> list[LeafImage]:
     """Read list files by split; their labels count from ``base``."""
     rows = [
-        (split, name, str(label))
+        (split.replace('_', ''), name, str(label))
         for split, file in files.items()
         for name, label in read_labels(file, lines_of=lines_of)
     ]

@@ -67,39 +67,35 @@ def listed_images(found, info, counts=True):
     ]
 
 
-def check_set(found, info, counts=True):
-    """Decode all images of a dataset; return :func:`listed_images`.
-
-    Raises:
-        ValueError: If the dataset is incomplete, or images are unreadable.
-        FileNotFoundError: If images are missing.
-    """
-    images = listed_images(found, info, counts)
-    for _ in _decoded(found, images, info):
-        pass
-    return images
-
-
-def import_set(found, info, target, counts=True):
+def import_set(found, info, target=None, counts=True):
     """Decode all images, and write them with CSV lists into a new folder.
 
     The folder is renamed to ``target`` once it is complete. Images keep their
-    names if all names follow the pattern of the dataset.
+    names if all names follow the pattern of the dataset. Without ``target``,
+    nothing is written.
 
     Raises:
         ValueError: If the dataset is incomplete, or images are unreadable.
         FileNotFoundError: If images are missing.
         FileExistsError: If ``target`` exists.
     """
-    target = Path(target)
-    if target.exists():
+    if target and os.path.exists(target):
         raise FileExistsError(f'{target} already exists; remove it first')
     images = listed_images(found, info, counts)
-    names, files = _names(images, info), {}
+    decoded = _decoded(found, images, info)
+    if target:
+        _write_set(decoded, images, _names(images, info), Path(target))
+    for _ in decoded:  # without a target
+        pass
+    return images
+
+
+def _write_set(decoded, images, names, target):
+    files = {}
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory('', f'.{target.name}.', target.parent) as partial:
         folder = Path(partial, target.name)
-        for path, source in _decoded(found, images, info):
+        for path, source in decoded:
             is_path = isinstance(source, str)
             content = read_bytes(path) if is_path else source
             files[path] = _with_suffix(names[path], content)
@@ -108,7 +104,6 @@ def import_set(found, info, target, counts=True):
             file.write_bytes(content)
         _write_lists(folder, images, files)
         os.rename(folder, target)
-    return images
 
 
 def _decoded(found, images, info):
