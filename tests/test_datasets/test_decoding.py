@@ -1,6 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import subprocess
-import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +8,6 @@ import cv2
 import mmcv
 import numpy as np
 import pytest
-from mmengine.dataset import Compose
 from PIL import Image, TiffImagePlugin
 
 from mmclca.datasets import decoding
@@ -24,28 +21,6 @@ LOAD = dict(type='mmclca.LoadPhotograph')
 RED, GREEN, WHITE = (10, 10, 250), (10, 250, 10), (255, 255, 255)
 ROTATED = Image.Exif()
 ROTATED[0x0112] = 6  # the top of the camera is on the right
-# importing and decoding must leave the state of the process unchanged
-PROCESS = """
-import sys
-import warnings
-from io import BytesIO
-from PIL import Image
-
-def state():
-    limits = Image.MAX_IMAGE_PIXELS, Image.core.get_block_size()
-    return limits, [*warnings.filters], sys.stdout, sys.stderr
-
-import mmclca, mmpretrain.datasets, timm
-Image.MAX_IMAGE_PIXELS = 7
-before = state()
-import mmclca.datasets
-assert state() == before
-for kind in ('PNG', 'TIFF', 'GIF'):
-    file = BytesIO()
-    Image.new('RGB', (40, 24)).save(file, kind)
-    assert mmclca.datasets.decoding.decode(file.getvalue()).shape[0] == 24
-assert state() == before
-"""
 
 
 def leaf(alpha=255):
@@ -71,20 +46,17 @@ def check(content, left, right):
     assert np.abs(image[20, 36].astype(int) - right).max() < 25
 
 
-def test_decoding_changes_no_setting_of_the_process():
-    subprocess.run([sys.executable, '-c', PROCESS], check=True)
-
-
 @pytest.mark.parametrize(
-    'kind, mode',
+    'kind, mode, compression',
     [
-        *(('PNG', mode) for mode in ('RGB', 'RGBA', 'P', 'LA', '1')),
-        *(('TIFF', mode) for mode in ('RGB', 'RGBA', 'L', 'I;16')),
-        *(('JPEG', 'CMYK'), ('WEBP', 'RGBA'), ('BMP', 'RGB'), ('GIF', 'RGB')),
+        *(('PNG', mode, None) for mode in ('RGB', 'RGBA', 'P')),
+        *(('TIFF', mode, 'tiff_lzw') for mode in ('RGB', 'RGBA', 'I;16')),
+        *(('TIFF', mode, None) for mode in ('RGBA', 'L', 'I;16')),
+        *(('JPEG', 'CMYK', None), ('WEBP', 'RGBA', None)),
+        *(('BMP', 'RGB', None), ('GIF', 'RGB', None)),
     ],
 )
-@pytest.mark.parametrize('compression', ['tiff_lzw', None])
-def test_decoding_ignores_pixel_limit_of_pillow(
+def test_decoding_ignores_and_keeps_settings_of_the_process(
     kind, mode, compression, monkeypatch
 ):
     image = leaf().convert('RGB') if mode == 'P' else leaf()
@@ -97,22 +69,28 @@ def test_decoding_ignores_pixel_limit_of_pillow(
     monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 1)
     with warnings.catch_warnings():
         warnings.simplefilter('error')
+        before = Image.core.get_block_size(), [*warnings.filters]
         found = decode(content), by_pillow(content)
         assert check_image(content) == ''
-    assert np.array_equal(found, expected)
+        assert before == (Image.core.get_block_size(), warnings.filters)
+    assert np.array_equal(found, expected) and Image.MAX_IMAGE_PIXELS == 1
 
 
 @pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP', 'BMP', 'PPM'])
-@pytest.mark.parametrize('mode', ['RGB', 'L', '1'])
-def test_decode_equals_load_image_from_file(kind, mode):
-    content = content_of(leaf().convert(mode), kind)
-    assert (decode(content) == mmcv.imfrombytes(content)).all()
+def test_decode_equals_load_image_from_file(kind):
+    for mode in ('RGB', 'L', '1'):
+        content = content_of(leaf().convert(mode), kind)
+        assert (decode(content) == mmcv.imfrombytes(content)).all()
 
 
-@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP'])
-@pytest.mark.parametrize('mode', ['RGB', 'RGBA'])
+@pytest.mark.parametrize(
+    'kind, mode',
+    [
+        *((kind, 'RGB') for kind in ('PNG', 'JPEG', 'TIFF', 'WEBP')),
+        *((kind, 'RGBA') for kind in ('PNG', 'TIFF', 'WEBP')),
+    ],
+)
 def test_decode_applies_exif_orientation(kind, mode):
-    mode = 'RGB' if kind == 'JPEG' else mode
     if (kind, mode) == ('WEBP', 'RGB') and cv2.__version__[0] < '5':
         pytest.skip('this OpenCV does not read the EXIF data of WebP')
     turned = leaf().rotate(90, expand=True).convert(mode)
@@ -122,15 +100,15 @@ def test_decode_applies_exif_orientation(kind, mode):
     assert mode == 'RGBA' or same.all()
 
 
-@pytest.mark.parametrize('kind', ['PNG', 'TIFF', 'WEBP'])
-def test_decode_blends_with_white_if_image_is_transparent(kind):
+def test_decode_blends_with_white_if_image_is_transparent():
     image = np.asarray(leaf()).copy()
-    for alpha, color in ((0, WHITE), (128, (132, 252, 132))):
-        image[12:, :, 3] = alpha
-        content = content_of(Image.fromarray(image), kind, lossless=True)
-        check(content, RED, color)
-    hidden = decode(content, over_white=False)
-    assert (hidden == mmcv.imfrombytes(content)).all()
+    for kind in ('PNG', 'TIFF', 'WEBP'):
+        for alpha, color in ((0, WHITE), (128, (132, 252, 132))):
+            image[12:, :, 3] = alpha
+            content = content_of(Image.fromarray(image), kind, lossless=True)
+            check(content, RED, color)
+        hidden = decode(content, over_white=False)
+        assert (hidden == mmcv.imfrombytes(content)).all()
 
 
 def test_decode_blends_with_white_if_gray_or_palette_is_transparent():
@@ -220,12 +198,9 @@ def raw(tags):
         (b'\0\0\1\0\1\0', 'ICO'),
         (b'\0\0\0\x0cjP  \r\n', 'JPEG 2000'),
         (b'\xff\x0a\xfa', 'JPEG XL'),
-        (b'\0\0\0\x0cJXL \r\n', 'JPEG XL'),
-        (b'\0\0\0\x20ftypisom', 'video'),
         (b'\x1aE\xdf\xa3', 'video'),
         (b'\0\0\0\x18ftypcrx ', 'RAW'),
         (b'II*\0\x10\0\0\0CR\2\0', 'RAW'),
-        (b'FUJIFILMCCD-RAW ', 'RAW'),
         (raw({50706: b'\1\4\0\0'}), 'RAW'),
         (raw({254: 1, 330: 8}), 'RAW'),
         (b'%PDF-1.7', 'PDF'),
@@ -280,21 +255,12 @@ def test_threads_wait_if_others_have_reserved_the_memory(monkeypatch):
     assert max(most) <= 100
 
 
-@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP'])
-def test_load_photograph_equals_read_image(tmp_path, kind):
-    image = leaf(100) if kind != 'JPEG' else leaf().convert('CMYK')
-    path = str(tmp_path / 'leaf')
-    (tmp_path / 'leaf').write_bytes(content_of(image, kind))
-    cached = dict(type='mmclca.CacheImages', transforms=[LOAD])
-    for steps in ([LOAD], [cached], [cached]):  # fill the cache, then read it
-        sample = Compose([TRANSFORMS.build(step) for step in steps])(
-            dict(img_path=path)
-        )
-        assert sample['img_shape'] == sample['ori_shape'] == (24, 40)
-        assert (sample['img'] == read_image(path)).all()
-
-
-def test_load_photograph_names_the_file_if_it_is_not_an_image(tmp_path):
-    (tmp_path / 'a.png').write_bytes(b'text')
+def test_load_photograph_equals_read_image(tmp_path):
+    path, load = tmp_path / 'a.png', TRANSFORMS.build(LOAD)
+    path.write_bytes(content_of(leaf(100), 'PNG'))
+    sample = load(dict(img_path=str(path)))
+    assert sample['img_shape'] == sample['ori_shape'] == (24, 40)
+    assert (sample['img'] == read_image(str(path))).all()
+    path.write_bytes(b'text')
     with pytest.raises(UndecodedError, match=r'a\.png'):
-        TRANSFORMS.build(LOAD)(dict(img_path=str(tmp_path / 'a.png')))
+        load(dict(img_path=str(path)))

@@ -10,7 +10,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from tiny_run import exit_code
 
 from mmclca.cli.verbs import main_of
+from mmclca.datasets.levels import read_level
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+from mmclca.datasets.synthetic_leaves.cultivars import make_species
 
 SIZE, TRAIN, TEST = 96, 16, 6
 
@@ -61,20 +63,16 @@ def test_classes_do_not_differ_in_color_and_size(leaves):
     nearest = KNeighborsClassifier(1, metric='manhattan')
     nearest.fit(features[train], labels[train])
     assert nearest.score(features[~train], labels[~train]) < 0.3  # chance 1/8
+    border = np.concatenate([images[:, 0], images[:, -1], images[:, :, 0]], 1)
+    assert np.median(border, axis=(0, 1)).min() > 240  # white paper
     on_leaf = images.mean(-1) < 190
+    red, green, blue = images[on_leaf].mean(0)
+    assert green > red > blue
     sizes = on_leaf.mean((1, 2))
     colors = [i[m].mean(0) for i, m in zip(images, on_leaf, strict=True)]
     for values in (sizes, *np.transpose(colors)):
         means = [values[labels == c].mean() for c in range(8)]
         assert np.ptp(means) < values.std()
-
-
-def test_leaf_is_green_on_white_paper(leaves):
-    images, _, _ = leaves
-    border = np.concatenate([images[:, 0], images[:, -1], images[:, :, 0]], 1)
-    assert np.median(border, axis=(0, 1)).min() > 240
-    red, green, blue = images[images.mean(-1) < 190].mean(0)
-    assert green > red > blue
 
 
 def test_leaf_depends_on_generator_only():
@@ -100,18 +98,28 @@ def test_difference_scales_distance_between_cultivars():
 
     assert (spread(0) == 0).all()
     assert np.allclose(spread(1.6), 2 * spread(0.8))
+    with pytest.raises(ValueError, match='difference'):
+        make_cultivars(2, difference=3)
 
 
-@pytest.mark.parametrize('difference', [0, 1, 2])
+@pytest.mark.parametrize('difference', [0, 2])
 def test_leaf_covers_part_of_the_image_at_every_difference(difference):
     for label, cultivar in enumerate(make_cultivars(6, 1, difference)):
         image = specimen(cultivar, label, 0, 64)
         assert 0.1 < (image.mean(-1) < 190).mean() < 0.4
 
 
-def test_make_cultivars_refuses_setting():
-    with pytest.raises(ValueError, match='difference'):
-        make_cultivars(2, difference=3)
+def test_cultivars_of_a_species_are_similar():
+    made = make_species(3, 7, seed=2)
+    assert [species for species, _ in made] == [0, 0, 0, 1, 1, 2, 2]
+    widths = [cultivar.width for _, cultivar in made]
+    plants = [plant.width for plant in make_cultivars(3, 2)]
+    for (species, _), width in zip(made, widths, strict=True):
+        assert abs(width - plants[species]) <= 0.12 / 3 + 1e-9
+    assert len(set(widths)) >= 6
+    assert [c for _, c in make_species(1, 5, 4)] == make_cultivars(5, 4)
+    with pytest.raises(ValueError, match='num_species'):
+        make_species(8, 7)
 
 
 @pytest.fixture
@@ -140,9 +148,12 @@ def test_command_writes_equal_bytes_with_any_number_of_jobs(run, tmp_path):
     files = content(tmp_path / 'one')
     assert files == content(tmp_path / 'two')
     assert len(files) == 15 + 5
-    assert run(tmp_path / 'other', '--seed', '1') == 0
+    assert run(tmp_path / 'other', '--seed', '1', '--species', '2') == 0
     other = content(tmp_path / 'other')
-    assert other.keys() == files.keys() and other != files
+    assert {*other} == {*files, 'levels.csv'}
+    assert all(other[x] != files[x] for x in files if x.endswith('.jpg'))
+    table = read_level(tmp_path / 'other/levels.csv', 'species')
+    assert [*table.values()] == ['species_01', 'species_01', 'species_02']
 
 
 def test_mmpretrain_reads_written_dataset(run, tmp_path):

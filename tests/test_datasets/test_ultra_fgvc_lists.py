@@ -59,8 +59,7 @@ def test_labels_of_released_lists_equal_class_ids(shared, name):
     }
 
 
-@pytest.mark.parametrize('order', [1, -1])
-@pytest.mark.parametrize('base', [0, 1, 2])
+@pytest.mark.parametrize('base, order', [(0, 1), (1, -1), (2, 1)])
 def test_labels_do_not_depend_on_order_and_base(tmp_path, base, order):
     write_anno(tmp_path, LEAVES[::order], base=base)
     expected = {leaf.name: leaf.label for leaf in LEAVES}
@@ -91,31 +90,17 @@ def test_divide_accepts_the_whole_as_train_list(tmp_path):
     assert list(read(tmp_path)) == ['trainval', 'test']
 
 
-def wrong_label(leaves):
-    return [*leaves[:7], leaves[7]._replace(label=5), *leaves[8:]]
-
-
-def in_train_and_test(leaves):
-    return [*leaves[:-1], leaves[3]._replace(split='train')]
-
-
 @pytest.mark.parametrize(
-    'change, term',
-    [(wrong_label, 'contradict'), (in_train_and_test, '1_6_test')],
+    'leaf, term',
+    [
+        (LEAVES[7]._replace(label=5), 'contradict'),
+        (LEAVES[3]._replace(split='train'), '1_6_test'),
+    ],
 )
-def test_contradicting_lists_are_refused(tmp_path, change, term):
-    write_anno(tmp_path, change(LEAVES))
+def test_contradicting_lists_are_refused(tmp_path, leaf, term):
+    write_anno(tmp_path, [*LEAVES, leaf])
     with pytest.raises(ValueError, match=term):
         read(tmp_path)
-
-
-def test_error_names_the_bad_lines_of_a_list(tmp_path):
-    write_anno(tmp_path, LEAVES)
-    with open(tmp_path / 'anno' / 'train.txt', 'a') as file:
-        file.write('\n81_1_train.png\n82_1_train.png x\n')
-    with pytest.raises(ValueError, match='2 lines') as error:
-        read(tmp_path)
-    assert '163: 82_1_train.png x' in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +108,6 @@ def test_error_names_the_bad_lines_of_a_list(tmp_path):
     [
         ('label,path\n1,a.png\n', 'class_id'),
         ('class_id,dir\n1.5,a.png\n', '2: a.png 1.5'),
-        ('', 'class_id'),
     ],
 )
 def test_invalid_csv_is_refused(tmp_path, text, term):
@@ -159,8 +143,7 @@ def test_csv_lists_per_stage_are_read(tmp_path):
     assert counts(splits) == SETS['soyageing'].counts
 
 
-@pytest.mark.parametrize('name', ['{}', '{:03d}'])
-@pytest.mark.parametrize('first', [0, 1])
+@pytest.mark.parametrize('name, first', [('{}', 0), ('{:03d}', 1)])
 def test_class_folders_may_count_from_0_or_1(tmp_path, name, first):
     for split, k in dict(train=2, val=1, test=3).items():
         for c in range(80):
@@ -224,6 +207,6 @@ def test_parquet_images_of_the_datasets_library_are_read_in_batches(tmp_path):
 
 def test_text_in_a_parquet_file_is_not_opened_as_a_path(tmp_path):
     path = tmp_path / 'cotton80.parquet'
-    trees.write_rows(path, LEAVES, ['/etc/hostname'] * 480)
+    trees.write_rows(path, LEAVES[:1], ['/etc/hostname'])
     with pytest.raises(ValueError, match='row 0: .*text'):
         list(forms.parquet_images(path))

@@ -5,6 +5,19 @@ from PIL import Image
 
 
 @pytest.fixture
+def make(tmp_path):
+    """Function to create empty files; reading a folder opens none."""
+
+    def make(*names):
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        return tmp_path
+
+    return make
+
+
+@pytest.fixture
 def paint(tmp_path):
     """Function to write a random image, seeded by its number."""
 

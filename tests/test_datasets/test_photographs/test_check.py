@@ -20,19 +20,6 @@ def check(tmp_path):
     return check
 
 
-def used(checked, root):
-    found = checked.photographs
-    pairs = zip(found.paths, found.names, strict=True)
-    return [(os.path.relpath(path, root), name) for path, name in pairs]
-
-
-def test_check_reports_nothing_if_all_photos_are_usable(check, paint):
-    for number in range(6):
-        paint(f'{number % 2}/{number}.jpg', number)
-    checked = check()
-    assert checked.lines() == [] and len(checked.photographs) == 6
-
-
 def test_check_skips_unreadable_files(check, paint, tmp_path):
     names = ('a/1.png', 'a/2.jpg', 'b/3.png', 'b/4.png')
     for number, name in enumerate(names):
@@ -66,6 +53,7 @@ def test_check_skips_unreadable_files(check, paint, tmp_path):
 def test_check_skips_file_if_bytes_repeat(check, paint, tmp_path):
     for number in range(4):
         paint(f'{number % 2}/{number}.jpg', number)
+    assert check().lines() == []
     shutil.copy(tmp_path / '0/0.jpg', tmp_path / '0/copy.jpg')
     checked = check()
     pair = str(tmp_path / '0/copy.jpg'), str(tmp_path / '0/0.jpg')
@@ -75,37 +63,30 @@ def test_check_skips_file_if_bytes_repeat(check, paint, tmp_path):
 
 
 @pytest.mark.parametrize('first', ['.png', '.jpg'])
-@pytest.mark.parametrize('suffix', ['.png', '.bmp', '.tif', '.webp'])
 def test_check_skips_file_if_pixels_repeat_in_another_format(
-    check, paint, tmp_path, first, suffix
+    check, paint, tmp_path, first
 ):
-    path = paint(f'a/0{first}', 0, size=(400, 300))
-    other = tmp_path / f'a/1{suffix}'
-    with Image.open(path) as image:
-        image.save(other, comment='saved again', lossless=True)
+    path = paint(f'a/0{first}', 0, size=(100, 75))
+    others = [tmp_path / f'a/{x}' for x in ('1.bmp', '2.tif', '3.webp')]
+    for other in others:
+        with Image.open(path) as image:
+            image.save(other, lossless=True)
     for number in (2, 3):
-        paint(f'b/{number}.png', number, size=(200, 150))
-    same = path.read_bytes() == other.read_bytes()
-    assert same == (first == suffix == '.png')
-    assert check().doubled == [(str(other), str(path))]
+        paint(f'b/{number}.png', number, size=(100, 75))
+    pairs = [(str(other), str(path)) for other in others]
+    assert check().doubled == pairs
 
 
-def test_check_skips_file_if_only_exif_data_differ(check, paint):
+def test_check_compares_pixels_but_not_exif_data(check, paint):
     exif = Image.Exif()
     exif[0x010F] = 'a camera'
-    first, other = paint('a/0.jpg', 0, exif=exif), paint('a/1.jpg', 0)
+    first, other = paint('a/0.png', 0, exif=exif), paint('a/1.png', 0)
     paint('b/2.jpg', 2)
+    with Image.open(first) as image:
+        image.putpixel((3, 3), (0, 0, 0))
+        image.save(first.with_name('3.png'))
     assert first.read_bytes() != other.read_bytes()
     assert check().doubled == [(str(other), str(first))]
-
-
-def test_check_keeps_file_if_one_pixel_differs(check, paint):
-    path = paint('a/0.png', 0)
-    with Image.open(path) as image:
-        image.putpixel((3, 3), (0, 0, 0))
-        image.save(path.with_name('1.png'))
-    paint('b/2.png', 2)
-    assert check().doubled == []
 
 
 def test_check_compares_16_bit_scans(check, tmp_path):
@@ -126,7 +107,9 @@ def test_check_skips_all_copies_if_classes_differ(check, paint, tmp_path):
     checked = check()
     names = ('a/0.png', 'a/4.png', 'b/3.png')
     assert checked.conflicts == [tuple(str(tmp_path / n) for n in names)]
-    assert used(checked, tmp_path) == [('a/1.png', 'a'), ('b/2.png', 'b')]
+    used = checked.photographs
+    assert used.paths == [str(tmp_path / x) for x in ('a/1.png', 'b/2.png')]
+    assert used.names == ['a', 'b']
     assert checked.doubled == [] and checked.single == ['a', 'b']
     conflict, single = checked.lines()
     assert '(a/0.png = a/4.png = b/3.png)' in conflict
@@ -218,26 +201,14 @@ def test_check_reports_unused_files_by_kind(check, paint, tmp_path):
     assert 'Skipped: 1 system' in system and '(rose/@eaDir' in system
 
 
-@pytest.mark.parametrize(
-    'counts, single',
-    [
-        (dict(ash=300, oak=3, yew=1), ['yew']),
-        ({f'class {i:04d}': 1 for i in range(400)}, None),
-    ],
-)
-def test_check_accepts_uneven_and_many_classes(
-    check, tmp_path, counts, single
-):
-    noise = np.random.default_rng(0)
-    for name, count in counts.items():
-        (tmp_path / name).mkdir()
+def test_check_accepts_uneven_and_many_classes(check, paint):
+    counts = dict(ash=30, oak=3, yew=1) | {f'z{i:02d}': 1 for i in range(60)}
+    for i, (name, count) in enumerate(counts.items()):
         for number in range(count):
-            image = noise.integers(0, 255, (8, 8, 3)).astype(np.uint8)
-            Image.fromarray(image).save(tmp_path / name / f'{number}.png')
+            paint(f'{name}/{number}.png', 100 * i + number, size=(8, 8))
     checked = check(groups='^ash|[0-9]+')
     assert checked.photographs.counts() == counts
-    assert checked.single == (single or list(counts))
+    assert checked.single == [*counts][2:]
     (line,) = checked.lines()
-    assert line.endswith('(yew)' if single else ' and 397 more)')
-    if single:
-        assert checked.photographs.groups[299:] == ['ash', *'0120']
+    assert '(yew; z00; z01 and 58 more)' in line
+    assert checked.photographs.groups[29:35] == ['ash', *'0120', '00']

@@ -8,14 +8,15 @@ from mmclca.datasets.photographs import read_photographs
 TREES = ['ash', 'elm', 'oak']
 
 
-def make(root, *levels, names='0'):
-    """Create empty files in each combination of folders."""
-    for folders in product(*levels):
-        place = root.joinpath(*folders)
-        place.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            (place / f'{name}.jpg').touch()
-    return root
+@pytest.fixture
+def grid(make):
+    """Function to create empty files in each combination of folders."""
+
+    def grid(*levels, names='0'):
+        names = [f'{name}.jpg' for name in names]
+        return make(*map('/'.join, product(*levels, names)))
+
+    return grid
 
 
 @pytest.mark.parametrize(
@@ -31,26 +32,27 @@ def make(root, *levels, names='0'):
         (TREES, ['train', 'test']),
     ],
 )
-def test_splits_are_recognized_if_classes_are_the_same(tmp_path, levels):
-    found = read_photographs(make(tmp_path, *levels))
+def test_splits_are_recognized_if_classes_are_the_same(grid, levels):
+    found = read_photographs(grid(*levels))
     assert found.classes == TREES
     assert sorted(found.splits) == ['test'] * 3 + ['train'] * 3
     assert 'train' in found.notes[0]
 
 
-def test_splits_are_recognized_if_each_has_a_parent_folder(tmp_path):
-    make(tmp_path, ['seg_train'], ['seg_train'], TREES)
-    make(tmp_path, ['seg_test'], ['seg_test'], TREES)
-    found = read_photographs(make(tmp_path, ['seg_pred'], ['seg_pred']))
+def test_splits_are_recognized_if_each_has_a_parent_folder(grid):
+    grid(['seg_train'], ['seg_train'], TREES)
+    grid(['seg_test'], ['seg_test'], TREES)
+    found = read_photographs(grid(['seg_pred'], ['seg_pred']))
     assert found.classes == TREES and len(found.left_out) == 1
     assert sorted({*found.splits}) == ['test', 'train']
 
 
-@pytest.mark.parametrize('inner', [TREES, ['.']])
-@pytest.mark.parametrize('name', ['unlabelled', 'Unlabeled images'])
-def test_unlabeled_images_are_left_out(tmp_path, name, inner):
-    make(tmp_path, ['train'], TREES)
-    found = read_photographs(make(tmp_path, [name], inner))
+@pytest.mark.parametrize(
+    'name, inner', [('unlabelled', TREES), ('Unlabeled images', ['.'])]
+)
+def test_unlabeled_images_are_left_out(grid, name, inner):
+    grid(['train'], TREES)
+    found = read_photographs(grid([name], inner))
     assert found.classes == TREES and len(found) == 3
     assert len(found.left_out) == len(inner)
 
@@ -67,27 +69,26 @@ def test_unlabeled_images_are_left_out(tmp_path, name, inner):
         ['original', 'augmented_images'],
     ],
 )
-def test_variants_are_refused(tmp_path, outer):
+def test_variants_are_refused(grid, outer):
     with pytest.raises(ValueError, match='variants') as error:
-        read_photographs(make(tmp_path, outer, TREES))
+        read_photographs(grid(outer, TREES))
     text = str(error.value)
     assert '\n' not in text and '--labels' in text
     assert all(name in text for name in (*outer[:2], *TREES))
 
 
-def test_images_and_masks_are_refused(tmp_path):
-    make(tmp_path, ['images', 'masks'], names='12')
+def test_images_and_masks_are_refused(grid):
     with pytest.raises(ValueError, match='variants'):
-        read_photographs(tmp_path)
+        read_photographs(grid(['images', 'masks'], names='12'))
 
 
 @pytest.mark.parametrize(
     'name, inner', [('test', TREES), ('unlabelled', ['.']), ('val', ['ash'])]
 )
-def test_split_next_to_classes_is_refused(tmp_path, name, inner):
-    make(tmp_path, TREES)
+def test_split_next_to_classes_is_refused(grid, name, inner):
+    grid(TREES)
     with pytest.raises(ValueError, match=name):
-        read_photographs(make(tmp_path, [name], inner))
+        read_photographs(grid([name], inner))
 
 
 @pytest.mark.parametrize(
@@ -103,13 +104,13 @@ def test_split_next_to_classes_is_refused(tmp_path, name, inner):
     ],
 )
 def test_classes_are_kept_if_they_resemble_splits_or_variants(
-    tmp_path, outer, inner
+    grid, outer, inner
 ):
-    found = read_photographs(make(tmp_path, outer, inner, names='012'))
+    found = read_photographs(grid(outer, inner, names='012'))
     assert found.classes == outer and {*found.splits} == {''}
 
 
-def test_note_names_both_readings_if_ambiguous(tmp_path):
-    found = read_photographs(make(tmp_path, ['north', 'south'], TREES))
+def test_note_names_both_readings_if_ambiguous(grid):
+    found = read_photographs(grid(['north', 'south'], TREES))
     assert found.classes == ['north', 'south']
     assert 'splits' in found.notes[0] and 'elm' in found.notes[0]

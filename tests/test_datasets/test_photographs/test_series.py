@@ -9,23 +9,24 @@ from PIL import Image
 from mmclca.datasets.photographs import LabeledImages, find_series
 
 
-@pytest.fixture
-def count(tmp_path):
+@pytest.fixture(scope='module')
+def count(tmp_path_factory):
     """Function to count near-duplicates among four photos and given files."""
+    folder = tmp_path_factory.mktemp('series')
     rng = np.random.default_rng(0)
     for i in range(4):
         small = rng.integers(0, 255, (40, 30, 3), np.uint8)
         image = Image.fromarray(small).resize((300, 400), Image.BICUBIC)
-        image.save(tmp_path / f'{i}.png')
-    with Image.open(tmp_path / '0.png') as image:
-        image.crop((6, 8, 300, 400)).save(tmp_path / 'crop.jpg', quality=90)
-        image.save(tmp_path / 'again.jpg', quality=60)
-        image.rotate(5).resize((150, 200)).save(tmp_path / 'turned.png')
+        image.save(folder / f'{i}.png')
+    with Image.open(folder / '0.png') as image:
+        image.crop((6, 8, 300, 400)).save(folder / 'crop.jpg', quality=90)
+        image.save(folder / 'again.jpg', quality=60)
+        image.rotate(5).resize((150, 200)).save(folder / 'turned.png')
 
     def count(*files, groups=None):
         names = ['ash', 'ash', 'elm', 'elm'] + ['ash'] * len(files)
         files = [*(f'{i}.png' for i in range(4)), *files]
-        paths = [str(tmp_path / file) for file in files]
+        paths = [str(folder / file) for file in files]
         found = LabeledImages.named(paths, names, '.')
         generator = torch.Generator().manual_seed(0)
         features = torch.randn(len(files), 8, generator=generator)

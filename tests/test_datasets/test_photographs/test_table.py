@@ -7,23 +7,18 @@ import pytest
 
 from mmclca.datasets.photographs import read_photographs
 
-
-def touch(folder, *names):
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
+NAMES = 'a.jpg', 'b.jpg', 'c.jpg', 'deep/d e.png'
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(make):
     """Folder of photos without class folders."""
-    touch(tmp_path / 'photos', 'a.jpg', 'b.jpg', 'c.jpg', 'deep/d e.png')
-    return tmp_path / 'photos'
+    return make(*(f'photos/{name}' for name in NAMES)) / 'photos'
 
 
-def read(place, text, name='table.csv', encoding='utf-8', **kwargs):
+def read(place, text, name='table.csv', **kwargs):
     table = place.parent / name
-    table.write_bytes(text.encode(encoding))
+    table.write_text(text, 'utf-8')
     return read_photographs(place, labels=table, **kwargs)
 
 
@@ -33,13 +28,8 @@ def classes_of(photographs, place):
     return dict(zip(paths, photographs.names, strict=True))
 
 
-ROWS = 'a.jpg,rose\nb.jpg,tulip\nc.jpg,rose\ndeep/d e.png,tulip\n'
-CLASSES = {
-    'a.jpg': 'rose',
-    'b.jpg': 'tulip',
-    'c.jpg': 'rose',
-    'deep/d e.png': 'tulip',
-}
+CLASSES = dict(zip(NAMES, ('rose', 'tulip') * 2, strict=True))
+ROWS = ''.join(f'{name},{label}\n' for name, label in CLASSES.items())
 
 
 @pytest.mark.parametrize(
@@ -52,14 +42,6 @@ def test_columns_are_recognized_by_title_or_content(place, titles):
     assert found.source == f'{place.parent}/table.csv'
     assert found.splits == [''] * 4 and found.groups is None
     assert found.left_out == {}
-
-
-@pytest.mark.parametrize('separator', ',;\t|')
-@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'cp1252'])
-def test_separators_and_encodings_are_detected(place, separator, encoding):
-    text = ('file,class\r\n' + ROWS).replace('rose', '"Nießwurz"')
-    found = read(place, text.replace(',', separator), encoding=encoding)
-    assert found.classes == ['Nießwurz', 'tulip'] and len(found) == 4
 
 
 @pytest.mark.parametrize('suffix', ['.xlsx', '.ods'])
@@ -87,8 +69,8 @@ def test_split_and_group_columns_are_read(place):
     assert read(place, text, groups='^.').groups == ['a', 'b', 'c', 'd']
 
 
-def test_files_are_found_next_to_the_table_and_by_windows_paths(place):
-    touch(place.parent, 'x.jpg')
+def test_files_are_found_next_to_the_table_and_by_windows_paths(place, make):
+    make('x.jpg')
     text = f'{ROWS}x.jpg,fern\ndeep\\d e.png,tulip\n{place}/a.jpg,rose\n'
     found = classes_of(read(place, text), place)
     assert list(found) == [*CLASSES, f'{place.parent}/x.jpg']
@@ -100,8 +82,8 @@ def test_table_is_accepted_instead_of_its_folder(place):
     assert classes_of(read_photographs(table), place) == CLASSES
 
 
-def test_unusable_rows_and_files_are_left_out(place):
-    touch(place, 'e.jpg')
+def test_unusable_rows_and_files_are_left_out(place, make):
+    make('photos/e.jpg')
     text = 'file,class\na.jpg,rose\nb.jpg,tulip\nb.jpg,rose\nc.jpg,\n,\n'
     found = read(place, f'{text}a.jpg,rose\ne.jpg,tulip\n')
     assert classes_of(found, place) == {'a.jpg': 'rose', 'e.jpg': 'tulip'}
@@ -122,19 +104,17 @@ MISSING = ''.join(f'{i}.jpg,rose\n' for i in range(20))
         (ROWS + ',rose\n', 'a.csv', 'an empty cell'),
         ('id,label\na,rose\nb,fern\n', 'a.csv', 'missing'),
         ('file,a,b\na.jpg,rose,1\nb.jpg,fern,2\n', 'a.csv', 'of classes'),
-        ('file,species,label\na.jpg,x,1\nb.jpg,y,2\n', 'a.csv', 'of classes'),
         ('file,class,class\na.jpg,x,1\nb.jpg,y,2\n', 'a.csv', 'of classes'),
         ('x,y,class\na.jpg,b.jpg,fern\nc.jpg,a.jpg,ash\n', 'a.csv', 'files'),
         ('file,class,split\na.jpg,x,may\nb.jpg,y,\n', 'a.csv', "'may'"),
         (ROWS, 'table.doc', 'table.doc'),
         ('', 'a.csv', 'empty'),
-        ('file,class\na.jpg,rose,red\n', 'a.csv', 'line 2'),
         ('file,class\n', 'a.csv', 'found none'),
         (ROWS.replace('tulip', 'rose'), 'a.csv', "only 'rose'"),
     ],
 )
-def test_table_is_refused(place, text, name, term):
-    touch(place, 'a.png')
+def test_table_is_refused(place, make, text, name, term):
+    make('photos/a.png')
     with pytest.raises((FileNotFoundError, ValueError), match=term) as error:
         read(place, text, name)
     assert '\n' not in str(error.value)
@@ -161,12 +141,12 @@ def test_preferred_titles_resolve_ambiguity(place, titles):
         ('a, b.jpg', 'a, b.jpg'),
     ],
 )
-def test_files_are_found_by_other_spellings(tmp_path, name, written):
-    files = ('other.jpg', normalize('NFD', name))
-    touch(tmp_path / 'p', *files)
+def test_files_are_found_by_other_spellings(make, name, written):
+    files = ('p/other.jpg', normalize('NFD', f'p/{name}'))
+    root = make(*files)
     rows = f'image_id,label\n{written},rose\nother.jpg,ash\n'
-    found = read(tmp_path / 'p', rows)
-    assert found.paths == [str(tmp_path / 'p' / x) for x in files[::-1]]
+    found = read(root / 'p', rows)
+    assert found.paths == [str(root / x) for x in files[::-1]]
     assert found.names == ['rose', 'ash'] and found.left_out == {}
 
 
