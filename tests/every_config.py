@@ -28,6 +28,11 @@ OTHERS = [
     for path in sorted(FOLDER.glob(f'{name}/*.py'))
 ]
 FAMILY = VITS + OTHERS
+PRETRAINING = [
+    path
+    for name in ('beit', 'mae_lite', 'mirl')
+    for path in sorted(FOLDER.glob(f'{name}/*.py'))
+]
 BASELINES = sorted(FOLDER.glob('baselines/*.py'))
 MODEL_PIECES = sorted(FOLDER.glob('_base_/models/clca-*.py'))
 

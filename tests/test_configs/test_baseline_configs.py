@@ -32,7 +32,7 @@ def test_each_baseline_has_five_datasets():
     assert len(BASELINES) == len(found)
 
 
-@each([BASELINES[2], *BASELINES[5:]])  # only one Swin-B, which is slow
+@each([BASELINES[2], *BASELINES[5::3]])  # only one Swin-B, which is slow
 def test_baseline_config_matches_its_name(path, tmp_path):
     kind, _, recipe, data = path.stem.split('_')
     data, size = re.fullmatch(r'(\w+)-(\d+)px', data).groups()
