@@ -47,24 +47,12 @@ DISTILLED = FOLDER / (
     'deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px.py'
 )
 FAMILY_LEAF40 = [path for path in FAMILY if '_leaf40-' in path.stem]
-METHODS = dict(
-    atc='ATC',
-    ats='ATS',
-    diffrate='DiffRate',
-    dpcknn='DPCKNN',
-    dynamicvit='DynamicViT',
-    evit='EViT',
-    kmedoids='KMedoids',
-    mctf='MCTF',
-    patchmerger='PatchMerger',
-    pitome='PiToMe',
-    ppt='PPT',
-    sinkhorn='Sinkhorn',
-    sit='SiT',
-    tome='ToMe',
-    topk='TopK',
+NEWER = 'ATC', 'DiffRate', 'MCTF', 'PiToMe', 'PPT'  # than the paper
+OF_PAPER = (
+    *('ATS', 'DPCKNN', 'DynamicViT', 'EViT', 'KMedoids', 'PatchMerger'),
+    *('Sinkhorn', 'SiT', 'ToMe', 'TopK'),
 )
-NEWER = ('ATC', 'DiffRate', 'MCTF', 'PiToMe', 'PPT')  # than the paper
+METHODS = {kind.lower(): kind for kind in (*NEWER, *OF_PAPER)}
 
 
 def header(path):

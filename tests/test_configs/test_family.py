@@ -39,6 +39,11 @@ NARROW = dict(
 )
 
 
+def classes_of(path):
+    """Return the number of classes of the dataset in a config name."""
+    return CLASSES[path.stem.split('_')[-1].split('-')[0]]
+
+
 def test_each_family_has_leaf40_and_imagenet_configs():
     for paths in (LEAF40, IMAGENET):
         folders = {path.parent.name for path in paths}
@@ -63,10 +68,7 @@ def test_vit_model_matches_config_name(path):
     assert branches == (2 if 'x2-' in name else 1)
     stem = type(backbone.patch_embed).__name__
     assert stem == ('HMLPStem' if '-hmlp-' in name else 'PatchEmbed')
-    assert (
-        model.head.num_classes
-        == CLASSES[path.stem.split('_')[-1].split('-')[0]]
-    )
+    assert model.head.num_classes == classes_of(path)
 
 
 @each([path for path in OTHERS if 'resnet' not in path.stem])
@@ -74,19 +76,14 @@ def test_model_matches_config_name(path):
     model, name = build(path), path.stem
     backbone = model.backbone
     kind, depth = re.search(
-        r'(cait|resmlp|patchconvnet|resnet)(?:-[a-z]+)?(\d+)', name
+        r'(cait|resmlp|patchconvnet)(?:-[a-z]+)?(\d+)', name
     ).groups()
     assert type(backbone).__name__.lower() == kind
-    is_resnet = kind == 'resnet'  # its four stages have several layers each
-    layers = backbone.depth if is_resnet else len(backbone.layers)
-    assert layers == int(depth)
+    assert len(backbone.layers) == int(depth)
     assert reduces(backbone) == name.startswith('tome-kr50_')
     one = 'PerClassHead' if '-per-class' in name else 'LinearClsHead'
     assert type(model.head).__name__ == one
-    assert (
-        model.head.num_classes
-        == CLASSES[path.stem.split('_')[-1].split('-')[0]]
-    )
+    assert model.head.num_classes == classes_of(path)
 
 
 @pytest.fixture

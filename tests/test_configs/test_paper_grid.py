@@ -10,19 +10,10 @@ from itertools import product
 import pytest
 from every_config import CONFIGS, FOLDER, metafile, piece, read
 
-# classes, name in mmclca.UltraFGVC
-ULTRA_FINE = {
-    'cotton80': (80, 'cotton80'),
-    'soylocal': (200, 'soylocal'),
-    'soygene': (1110, 'soygene'),
-    'soyageing': (198, 'soyageing'),
-    'soyageing-r1': (198, 'soyageing_r1'),
-    'soyageing-r3': (198, 'soyageing_r3'),
-    'soyageing-r4': (198, 'soyageing_r4'),
-    'soyageing-r5': (198, 'soyageing_r5'),
-    'soyageing-r6': (198, 'soyageing_r6'),
-    'soyglobal': (1938, 'soyglobal'),
-}
+# classes
+ULTRA_FINE = dict(cotton80=80, soylocal=200, soygene=1110, soyageing=198)
+ULTRA_FINE |= {f'soyageing-r{stage}': 198 for stage in (1, 3, 4, 5, 6)}
+ULTRA_FINE['soyglobal'] = 1938
 # classes, type, folder, training split
 FINE = {
     'cub': (200, 'CUB', 'CUB_200_2011', 'train'),
@@ -44,7 +35,7 @@ BACKBONES = {
     'clip-base-p16': (True, True, False),
 }
 CELLS = [*product(ULTRA_FINE, BACKBONES), *product(FINE, ['vit-base-p16'])]
-CLASSES = {name: row[0] for name, row in {**ULTRA_FINE, **FINE}.items()}
+CLASSES = ULTRA_FINE | {name: row[0] for name, row in FINE.items()}
 
 RESIZE = dict(
     type='Resize', scale=(512, 512), backend='pillow', interpolation='bicubic'
@@ -83,7 +74,7 @@ def data_set(data, split):
         _, kind, folder, trained = FINE[data]
         named = dict(type=kind, data_root=f'data/{folder}')
     else:
-        name, trained = ULTRA_FINE[data][1], 'trainval'
+        name, trained = data.replace('-', '_'), 'trainval'
         named = dict(type='mmclca.UltraFGVC', dataset=name, data_root='data')
     return dict(**named, split=trained if split == 'train' else 'test')
 

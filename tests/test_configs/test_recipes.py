@@ -36,13 +36,7 @@ RECIPES = {
     'cait/cait-xxs24-p16_4xb256-400e_imagenet-224px': (
         *('AdamW', 1e-3, 0.05, 1024, 400, 1e-5, SMOOTHED, 0.8, 1, 0.05),
     ),
-    'cait/cait-xxs24-p16_8xb64-30e_imagenet-384px': (
-        *('AdamW', 5e-6, 1e-8, 512, 30, 5e-6, SMOOTHED, 0.8, 1, 0),
-    ),
     'resmlp/resmlp-s12-p16_4xb256-400e_imagenet-224px': (
-        *('Lamb', 5e-3, 0.2, 1024, 400, 1e-5, SMOOTHED, 0.8, 1, 0.1),
-    ),
-    'resmlp/resmlp-s12-distilled-p16_4xb256-400e_imagenet-224px': (
         *('Lamb', 5e-3, 0.2, 1024, 400, 1e-5, SMOOTHED, 0.8, 1, 0.1),
     ),
     'patchconvnet/patchconvnet-s60_8xb256-400e_imagenet-224px': (
