@@ -200,6 +200,7 @@ def test_further_images_are_decoded_if_the_limit_is_reached(
     leaves, decoded, warnings
 ):
     step = cached(disk_mb=1)
+    assert 'disk_mb=1' in repr(step)
     expected = images_of(cached(disk_mb=0), leaves)
     assert same(images_of(step, leaves), expected)
     decoded.clear()

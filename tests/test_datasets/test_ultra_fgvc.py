@@ -180,6 +180,12 @@ def test_part_of_a_dataset_needs_check_counts(forms):
     root = forms / 'cotton80/csv'
     with pytest.raises(ValueError, match='check_counts=False'):
         load('cotton80', data_root=root, check_counts=True)
+    found = find_set(root, COTTON)
+    with pytest.raises(ValueError, match='--partial'):
+        import_set(found, COTTON)
+    with pytest.raises(FileExistsError):
+        import_set(found, COTTON, root, counts=False)
+    assert len(import_set(found, COTTON, counts=False)) == 24
     dataset = load('cotton80', data_root=root)
     assert len(dataset.CLASSES) == 80
     assert list(dataset.get_gt_labels()) == [0, 0, 1, 1, 8, 8, 9, 9]

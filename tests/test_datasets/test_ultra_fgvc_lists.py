@@ -11,6 +11,7 @@ import ultra_fgvc_trees as trees
 
 from mmclca.datasets.ultra_fgvc import forms, lists
 from mmclca.datasets.ultra_fgvc.dataset import find_set
+from mmclca.datasets.ultra_fgvc.importing import listed_images
 from mmclca.datasets.ultra_fgvc.info import SETS
 from mmclca.utils.files import read_rows
 
@@ -81,6 +82,8 @@ def test_labels_name_classes_if_file_names_do_not(tmp_path):
 
 
 def test_divide_accepts_the_whole_as_train_list(tmp_path):
+    write_anno(tmp_path, LEAVES)
+    assert len(listed_images(find_set(tmp_path, COTTON), COTTON)) == 480
     write_anno(tmp_path, WHOLE + [x for x in LEAVES if x.split == 'val'])
     assert counts(read(tmp_path)) == COTTON.counts
     test = [x._replace(split='val') for x in LEAVES if x.split == 'test']
