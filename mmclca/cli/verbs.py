@@ -57,7 +57,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
-from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
@@ -220,8 +219,6 @@ def run(main: Callable[[], int | None]) -> None:
         program = Path(sys.argv[0]).name
         print_safe(f'{program}: error: {error}', file=sys.stderr)
         code = WRONG
-    except CalledProcessError as error:  # its message is on the screen
-        code = error.returncode
     except KeyboardInterrupt as error:
         if debug:
             raise

@@ -1,18 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Ctrl-C ends a tool with one line of advice on how to resume."""
 
-import runpy
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from quick_runs import make_quick
 from tiny_model import write_tiny
-from tiny_run import ROOT, environment, load_tool, write_run
+from tiny_run import ROOT, environment, exit_code, write_run
 
 from mmclca import cli
 from mmclca.apis import TokenReductionInferencer
+from mmclca.cli.verbs import main
 
 LONG = ('--cfg-options', 'train_cfg.max_epochs=100000')
 
@@ -23,54 +24,44 @@ def interrupt(*_, **__):
 
 @pytest.fixture
 def end(tmp_path, monkeypatch, capfd):
-    """Run a tool; return exit code and last error line."""
+    """Run a command; return exit code and last error line."""
     write_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
     monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
+    make_quick(monkeypatch)
 
-    def end(tool, *words):
-        path = ROOT / f'tools/{tool}.py'
-        load_tool(monkeypatch, path, *words)
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_path(str(path), run_name='__main__')
+    def end(*words):
+        monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
+        code = exit_code(main)
         *_, line = capfd.readouterr().err.splitlines()
-        return ended.value.code, line
+        return code, line
 
     return end
 
 
 @pytest.mark.parametrize(
-    'tool, words, where, said',
+    'words, where, said',
     [
+        ('train tiny.py', 'mmengine.runner.Runner.train', 'Add --resume'),
+        ('train tiny.py', 'mmclca.engine.runner.build_runner', '--resume'),
+        ('test tiny.py tiny.pth', 'mmengine.runner.Runner.test', 'again'),
+        ('sweep a.py', 'mmclca.cli.commands.sweep.prepare', 'to resume'),
+        ('fit data', 'mmclca.fitting.fit', 'same command to resume'),
         (
-            *('train', ['tiny.py'], 'mmengine.runner.Runner.train'),
-            'Add --resume to the same command to resume.',
-        ),
-        (
-            *('train', ['tiny.py'], 'mmclca.engine.runner.build_runner'),
-            'Add --resume to the same command to resume.',
-        ),
-        (
-            *('test', ['tiny.py', 'tiny.pth'], 'mmengine.runner.Runner.test'),
-            'Run the same command to test again.',
-        ),
-        (
-            *('sweep', ['grid.py'], 'mmclca.cli.commands.sweep.prepare'),
-            'Run the same command to resume.',
-        ),
-        (
-            *('analysis_tools/get_flops', ['tiny.py']),
-            *('mmclca.cli.commands.get_flops.count_cost', ''),
+            'get-flops tiny.py',
+            'mmclca.cli.commands.get_flops.count_cost',
+            'Stopped.',
         ),
     ],
 )
-def test_tool_exits_with_advice_if_interrupted(
-    tool, words, where, said, end, monkeypatch
+def test_command_exits_with_advice_if_interrupted(
+    words, where, said, end, monkeypatch
 ):
     monkeypatch.setattr(where, interrupt)
-    wanted = f'Stopped. {said}'.strip()
-    assert end(tool, *words) == (130, wanted)
+    code, line = end(*words.split())
+    assert code == 130
+    assert line.startswith('Stopped.') and said in line
 
 
 def test_predict_writes_finished_predictions_if_interrupted(end, monkeypatch):

@@ -13,7 +13,7 @@ from tiny_run import ROOT, environment, run_tool, write_run
 
 from mmclca.models import SegmentedMAEViT
 
-pytestmark = [pytest.mark.slow, pytest.mark.first]
+pytestmark = pytest.mark.slow
 
 # a hook in each process; it stores the mean loss over all processes
 HOOK = """

@@ -86,7 +86,6 @@ def kill_a_job(root):
 
 
 @pytest.mark.slow
-@pytest.mark.first
 def test_sweep_completes_if_killed_twice(folder):
     root = folder / 'work_dirs' / 'sweeps' / 'grid'
     first = start()

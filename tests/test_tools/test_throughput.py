@@ -75,7 +75,6 @@ def test_image_sizes_give_exponents(tool, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.first
 def test_onnx_backend_measures_pytorch_and_onnx_runtime(
     tool, config, tmp_path
 ):

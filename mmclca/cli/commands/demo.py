@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from mmclca.utils.files import read_lines
 
 from .. import Parser, UsageError
 from ..packages import mmengine, model_index
+from ..verbs import main_of
 
 CONFIG = (
     'configs/clca/'
@@ -35,6 +35,7 @@ def parse_args():
         'work_dirs/demo',
     )
     parser.add('--seed', 'random seed of leaves, weights and training', 1)
+    parser.add('--per-class', 'leaves per class', 220)
     parser.add(
         '--cfg-options KEY=VALUE',
         'config settings for training and testing',
@@ -61,7 +62,8 @@ def run(tool, *words):
     """Print a command as users type it, and run it."""
     command = [f'tools/{tool}.py', *map(str, words)]
     print(f'\n$ python {shlex.join(command)}', flush=True)
-    subprocess.run([sys.executable, *command], check=True)
+    sys.argv = command
+    main_of(Path(tool).name)()
 
 
 def leaves_to_draw(folder):
@@ -81,9 +83,9 @@ def main(args):
     options = ['--work-dir', work_dir, '--cfg-options', *options]
     metrics, picture = work_dir / 'test.json', work_dir / 'survivors.png'
     run(
-        *('dataset_converters/synthetic_leaves', data, '--per-class', 220),
-        *('--size', 160, '--val-fraction', 0.15, '--test-fraction', 0.15),
-        *('--jobs', 2),
+        *('dataset_converters/synthetic_leaves', data, '--size', 160),
+        *('--per-class', args.per_class, '--val-fraction', 0.15),
+        *('--test-fraction', 0.15, '--jobs', 2),
     )
     run('train', CONFIG, *options)
     (best,) = work_dir.glob('best_*.pth')
