@@ -99,23 +99,11 @@ def test_onnx_file_equals_pytorch_and_stores_facts(exported):
     torch.testing.assert_close(torch.tensor(logits), model(x))
 
 
-@torch.no_grad()
 @pytest.mark.slow
-def test_pt2_file_equals_pytorch_and_stores_facts(export, tmp_path):
-    config, checkpoint, model = write_model(tmp_path)
-    out = tmp_path / 'new' / 'model.pt2'
-    export(config, checkpoint, '--format', 'pt2', '--out', out)
-    names = ('classes', 'preparation', 'method', 'keep_rate')
-    facts = dict.fromkeys((*names, 'mmclca_version', 'config'), '')
-    program = torch.export.load(out, extra_files=facts)
-    check_facts(facts)
-    x = noise(4, (32, 32))
-    torch.testing.assert_close(program.module()(x), model(x))
-
-
-@pytest.mark.slow
-def test_int8_file_has_its_own_name(export, tmp_path, capsys):
+def test_pt2_and_int8_files_have_their_own_names(export, tmp_path, capsys):
     config, checkpoint, _ = write_model(tmp_path)
+    export(config, checkpoint, '--format', 'pt2')
+    assert torch.export.load(tmp_path / 'tiny.pt2')
     export(config, checkpoint, '--int8', '--opset', 20)
     said = capsys.readouterr().out
     assert 'Latency    int8' in said and 'not measured' in said
@@ -213,7 +201,7 @@ GOOD_TEXT = json.dumps(GOOD)
 RESIZE_TO_16 = dict(
     type='Resize', width=16, height=16, backend='cv2', interpolation='bicubic'
 )
-NO_CLASSES = ['[', '{}', '"four"', '["a", "b"]', '["a"] * 5', '[1, 2, 3, 4]']
+NO_CLASSES = ['[', '{}', '"four"', '["a", "b"]', '[1, 2, 3, 4]']
 NO_PREPARATIONS = [
     '[' * 100_000,
     'null',
@@ -284,18 +272,18 @@ def test_infer_onnx_answers_every_file(small_onnx, infer, tmp_path):
     assert 'a.heic' in err and 'b.gif' in err and '1 .psd' in err
 
 
-@pytest.mark.parametrize('ending', ['.tif', '.png', '.pgm', '.ppm'])
-@pytest.mark.parametrize('bits', [10, 12, 14, 16])
-def test_infer_onnx_reads_pixels_as_decode_does(tmp_path, ending, bits):
-    read = runpy.run_path(str(INFER))['read']
-    draw = np.random.default_rng(0).integers
-    channels = (1, 3) if ending in ('.tif', '.png') else (3,)
-    channels = (1,) if ending == '.pgm' else channels
-    for number in channels:
-        scan = draw(0, 2**bits, (20, 30, number), np.uint16)
-        cv2.imwrite(str(tmp_path / f'a{ending}'), scan)
-        content = (tmp_path / f'a{ending}').read_bytes()
-        assert (read(tmp_path / f'a{ending}') == decode(content)).all()
+@pytest.mark.parametrize(
+    'ending, channels',
+    [('.tif', 1), ('.tif', 3), ('.png', 1), ('.pgm', 1), ('.ppm', 3)],
+)
+def test_infer_onnx_reads_pixels_as_decode_does(tmp_path, ending, channels):
+    read, path = runpy.run_path(str(INFER))['read'], tmp_path / f'a{ending}'
+    for bits in (10, 12, 14, 16):
+        scan = np.random.default_rng(0).integers(
+            0, 2**bits, (20, 30, channels), np.uint16
+        )
+        cv2.imwrite(str(path), scan)
+        assert (read(path) == decode(path.read_bytes())).all()
 
 
 @pytest.mark.parametrize(
@@ -330,14 +318,12 @@ RESIZE = dict(type='Resize', width=45, height=52)
     'step',
     [
         dict(RESIZE, backend='pillow', interpolation='bicubic'),
-        dict(RESIZE, backend='pillow', interpolation='lanczos'),
         dict(RESIZE, backend='cv2', interpolation='bicubic'),
         dict(RESIZE, backend='cv2', interpolation='area'),
         dict(
             type='ResizeEdge', scale=37, backend='cv2', interpolation='nearest'
         ),
         dict(type='CenterCrop', width=31, height=30),
-        dict(type='CenterCrop', width=30, height=31),
     ],
     ids=str,
 )

@@ -59,22 +59,6 @@ def table(text):
 
 
 @pytest.mark.slow
-def test_image_sizes_give_exponents(tool, tmp_path, capsys):
-    prefix = tmp_path / 'growth'
-    chosen = ('--img-size', 32, 64, '--methods', 'EViT', '--keep-rates', 0.5)
-    options = ('--clca', 'no', '--warm-up', 0, '--rounds', 1)
-    tool(*QUICK, *chosen, *options, '--out', prefix)['main']()
-    text = prefix.with_suffix('.md').read_text()
-    sizes = [(row[1], row[4]) for row in table(text)[1:]]
-    assert sizes == [(m, px) for px in ('32', '64') for m in ('timm', 'EViT')]
-    _, _, growth = text.partition('## Exponents of the pixels\n\n')
-    assert growth.strip() in capsys.readouterr().out
-    fitted = json.loads(prefix.with_suffix('.json').read_text())['exponents']
-    assert [one['method'] for one in fitted] == ['timm', 'EViT 0.5']
-    assert 0.8 < fitted[0]['GMACs'] < 1.05
-
-
-@pytest.mark.slow
 def test_onnx_backend_measures_pytorch_and_onnx_runtime(
     tool, config, tmp_path
 ):

@@ -191,47 +191,62 @@ WORKERS = 'train_dataloader.num_workers=2'
 PINNED = f'{WORKERS} train_dataloader.pin_memory=True'
 SCALED = '--cfg-options auto_scale_lr.base_batch_size=32'
 ON_GPU = torch.cuda.is_available()
-# arguments, config key, and expected value
+# arguments, and expected value by config key
 SETTINGS = [
-    ('train', 'work_dir', './work_dirs/tiny'),
-    ('train --cfg-options work_dir=there', 'work_dir', 'there'),
-    ('train --work-dir here --cfg-options work_dir=a', 'work_dir', 'here'),
-    ('train --amp', 'optim_wrapper.type', 'AmpOptimWrapper'),
-    ('train --amp', 'optim_wrapper.loss_scale', 'dynamic'),
-    ('train --amp fp16', 'optim_wrapper.dtype', 'float16'),
-    ('train --amp bf16', 'optim_wrapper.type', 'mmclca.BF16OptimWrapper'),
-    ('test a.pth --amp', 'test_cfg.fp16', True),
-    ('train --no-validate', 'val_dataloader', None),
-    (f'train --auto-scale-lr {SCALED}', 'auto_scale_lr.enable', True),
-    (f'train --auto-scale-lr {SCALED}', 'train_dataloader.batch_size', 4),
-    ('train', 'train_dataloader.persistent_workers', False),
-    ('train', 'train_dataloader.pin_memory', ON_GPU),
-    ('train', 'train_dataloader.collate_fn.type', 'default_collate'),
+    ('train', dict(work_dir='./work_dirs/tiny')),
+    ('train --cfg-options work_dir=there', dict(work_dir='there')),
+    ('train --work-dir here --cfg-options work_dir=a', dict(work_dir='here')),
     (
-        *(f'train --cfg-options {WORKERS}',),
-        *('train_dataloader.persistent_workers', True),
+        'train --amp --no-validate',
+        {
+            'optim_wrapper.type': 'AmpOptimWrapper',
+            'optim_wrapper.loss_scale': 'dynamic',
+            'optim_wrapper.dtype': 'float16',
+            'val_dataloader': None,
+        },
+    ),
+    ('train --amp bf16', {'optim_wrapper.type': 'mmclca.BF16OptimWrapper'}),
+    ('test a.pth --amp', {'test_cfg.fp16': True}),
+    (
+        f'train --auto-scale-lr {SCALED}',
+        {'auto_scale_lr.enable': True, 'train_dataloader.batch_size': 4},
     ),
     (
-        *(f'train --no-persistent-workers --cfg-options {WORKERS}',),
-        *('train_dataloader.persistent_workers', False),
+        'train',
+        {
+            'train_dataloader.persistent_workers': False,
+            'train_dataloader.pin_memory': ON_GPU,
+            'train_dataloader.collate_fn.type': 'default_collate',
+        },
     ),
     (
-        *(f'train --no-pin-memory --cfg-options {PINNED}',),
-        *('train_dataloader.pin_memory', False),
+        f'train --cfg-options {WORKERS}',
+        {'train_dataloader.persistent_workers': True},
     ),
-    ('test a.pth --show-dir x', 'default_hooks.visualization.enable', True),
-    ('test a.pth --show-dir x', 'default_hooks.visualization.out_dir', 'x'),
     (
-        *('test a.pth --show-dir x --interval 3',),
-        *('default_hooks.visualization.interval', 3),
+        'train --no-persistent-workers --no-pin-memory --cfg-options '
+        f'{PINNED}',
+        {
+            'train_dataloader.persistent_workers': False,
+            'train_dataloader.pin_memory': False,
+        },
+    ),
+    (
+        'test a.pth --show-dir x --interval 3',
+        {
+            'default_hooks.visualization.enable': True,
+            'default_hooks.visualization.out_dir': 'x',
+            'default_hooks.visualization.interval': 3,
+        },
     ),
 ]
 
 
-@pytest.mark.parametrize('words, name, value', SETTINGS)
-def test_option_changes_setting(words, name, value, config_of):
+@pytest.mark.parametrize('words, wanted', SETTINGS)
+def test_option_changes_settings(words, wanted, config_of):
     tool, *words = words.split()
-    assert get(config_of(tool, 'tiny.py', *words), name) == value
+    cfg = config_of(tool, 'tiny.py', *words)
+    assert {name: get(cfg, name) for name in wanted} == wanted
 
 
 def get(settings, name):
