@@ -183,6 +183,7 @@ def file_named(*endings: str) -> Callable[[str], Path]:
 
 CHECKPOINT = 'model folder of fit, or path or URL of a checkpoint'
 SHARED = {
+    'config': dict(meaning='path or name of a config'),
     'checkpoint': dict(meaning=CHECKPOINT),
     'folder': dict(meaning='model folder of fit', type=Path, metavar='MODEL'),
     '--config': dict(
@@ -206,6 +207,10 @@ SHARED = {
         meaning='threshold file for unknown classes (default: in the model)',
         type=Path,
     ),
+    '--folds': dict(
+        meaning='cross-validation folds', default=5, type=whole_number(2)
+    ),
+    '--seed': dict(meaning='random seed', default=0),
     '--class-weights': dict(
         meaning='equal weight per class (default: per image)',
         choices=['balanced'],

@@ -28,7 +28,7 @@ KEYS = ('sample_idx', 'gt_label', 'pred_label', 'pred_score')
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add('config', 'path or name of a config')
+    parser.share('config')
     parser.add('result', '.pkl file of tools/test.py --out')
     parser.add('--out-dir', 'output folder', type=Path, required=True)
     parser.add('--topk', 'best and worst images to draw', 20, type=positive)

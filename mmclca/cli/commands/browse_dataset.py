@@ -31,7 +31,7 @@ def parse_args():
         description='Show the images of a dataset with their classes, before '
         'and after the steps of the pipeline.'
     )
-    parser.add('config', 'path or name of a config')
+    parser.share('config')
     parser.add(
         '-o --output-dir',
         'output folder, required without a display',

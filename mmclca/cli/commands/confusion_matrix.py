@@ -26,7 +26,7 @@ from ..packages import (
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add('config', 'path or name of a config')
+    parser.share('config')
     parser.add(
         'ckpt_or_result',
         'checkpoint to test, or .pkl file of tools/test.py --out',

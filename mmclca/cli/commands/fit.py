@@ -4,7 +4,6 @@
 from pathlib import Path
 
 from .. import Parser, model_files, usage_errors
-from ..arguments import whole_number
 from ..packages import fitting
 
 
@@ -57,8 +56,7 @@ def parse_args():
         'photos kept in one fold, e.g. per plant: regex for paths, or table '
         'column',
     )
-    folds = 'cross-validation folds'
-    parser.add('--folds', folds, 5, type=whole_number(2))
+    parser.share('--folds')
     parser.share('--class-weights')
     parser.add(
         '--coarse TABLE',

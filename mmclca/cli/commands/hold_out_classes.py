@@ -34,7 +34,7 @@ def parse_args(argv=None):
             default,
         )
     parser.add('--num', 'classes to hold out', type=int, required=True)
-    parser.add('--seed', 'random seed', 0)
+    parser.share('--seed')
     parser.add('--out', 'folder for the lists', type=Path, required=True)
     return parser.parse_args(argv)
 

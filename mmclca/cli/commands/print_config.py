@@ -13,7 +13,7 @@ from ..packages import configs, rich
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add('config', 'path or name of a config')
+    parser.share('config')
     parser.share('--cfg-options')
     return parser.parse_args()
 

@@ -16,14 +16,7 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.messages import first_of, print_safe, track, warn
 
 from .. import Parser, model_files, usage_errors
-from ..arguments import (
-    check_file,
-    file_named,
-    keep_rate,
-    positive,
-    whole,
-    whole_number,
-)
+from ..arguments import check_file, file_named, keep_rate, positive, whole
 from ..packages import apis, datasets, evaluation, fitting, models
 
 
@@ -84,8 +77,7 @@ def add_variant(parser):
 
 def add_classifier(parser):
     parser.add('--classifier NAME', 'ridge or logistic', 'ridge')
-    folds = 'cross-validation folds'
-    parser.add('--folds', folds, 5, type=whole_number(2))
+    parser.share('--folds')
     parser.add('--repeats', 'cross-validation repeats', 5, type=positive)
     parser.share('--class-weights')
 

@@ -30,7 +30,7 @@ def parse_args(argv=None):
     parser.add('folder', 'folder with one folder per class', type=Path)
     parser.add('--val-fraction', 'validation share', 0.2)
     parser.add('--test-fraction', 'test share (default: no test list)', 0.0)
-    parser.add('--seed', 'random seed', 0)
+    parser.share('--seed')
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
     parser.flag('--force', 'replace existing lists')
     return parser.parse_args(argv)

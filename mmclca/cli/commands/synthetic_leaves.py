@@ -24,7 +24,7 @@ def parse_args():
     parser.add('--species', 'species, listed in levels.csv', 1, type=positive)
     parser.add('--per-class', 'images per class over all splits', 30)
     parser.add('--size', 'image size in pixels', 224)
-    parser.add('--seed', 'random seed', 0)
+    parser.share('--seed')
     parser.add('--difference', 'difference between cultivars, 0 to 2', 1.0)
     parser.add('--val-fraction', 'validation share', 0.2)
     parser.add('--test-fraction', 'test share', 0.2)

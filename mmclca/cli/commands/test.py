@@ -15,7 +15,7 @@ def parse_args():
     parser = Parser(
         'Test a checkpoint.', 'Run the same command to test again.'
     )
-    parser.add('config', 'path or name of a config')
+    parser.share('config')
     parser.add(
         'checkpoint',
         'paths or URLs of weights; several give mean and standard deviation',

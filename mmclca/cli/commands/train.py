@@ -15,7 +15,7 @@ def parse_args():
     parser = Parser(
         'Train a model.', 'Add --resume to the same command to resume.'
     )
-    parser.add('config', 'path or name of a config')
+    parser.share('config')
     add_run_arguments(parser)
     parser.add(
         '--resume CHECKPOINT',

@@ -84,7 +84,7 @@ def add_tsne(parser):
     number = 'number of first classes without --class-idx'
     parser.add('--max-num-class', number, 20)
     parser.add('--max-num-samples', 'maximum images per class', 100)
-    parser.add('--batch-size', 'images per batch', 32)
+    parser.share('--batch-size')
     group = parser.add_argument_group('t-SNE', 'see sklearn.manifold.TSNE')
     for name, value in TSNE.items():
         option = f'--{name.replace("_", "-")}'
