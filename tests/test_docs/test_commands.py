@@ -23,10 +23,7 @@ from doc_sandbox import add_demo, add_results, call_tool, fill
 from tiny_run import ROOT
 
 # pages that take seconds; all other pages train, export or draw
-QUICK = (
-    *('docs/inference.md', 'docs/data_sets.md'),
-    *('docs/weights.md', 'docs/fidelity.md'),
-)
+QUICK = ('docs/inference.md', 'docs/data_sets.md')
 FIRST = dict.fromkeys(
     ('README.md', 'docs/start.md'), (pytest.mark.slow, pytest.mark.first)
 )
@@ -152,10 +149,12 @@ def test_commands_name_existing_files_and_options(
 
 
 @each(
-    page
-    if page in QUICK
-    else pytest.param(page, marks=FIRST.get(page, pytest.mark.slow))
-    for page in RUNNABLE
+    [
+        page
+        if page in QUICK
+        else pytest.param(page, marks=FIRST.get(page, pytest.mark.slow))
+        for page in RUNNABLE
+    ]
 )
 def test_commands_and_python_blocks_run(page, sandbox):
     run_page(page, sandbox)

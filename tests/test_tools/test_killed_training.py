@@ -126,8 +126,3 @@ def test_training_resumes_if_killed_while_writing(train, tmp_path):
     logs = ''.join(log.read_text() for log in work_dir.glob('*/*.log'))
     trained = re.findall(r'Epoch\(train\)\s+\[(\d+)\]\[4/4\]', logs)
     assert set(map(int, trained)) == set(range(1, EPOCHS + 1))
-    print(
-        f'\n{KILLS} kills while a checkpoint was written, nothing lost: '
-        f'resumed at epochs {resumed}; all {EPOCHS} epochs done, '
-        f'{len(trained) - EPOCHS} of them once more'
-    )
