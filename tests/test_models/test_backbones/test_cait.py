@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from small_models import REDUCERS, arch, build, images
+from small_models import arch, build, images
 
 from mmclca.models.variants import with_reduction
 from mmclca.registry import MODELS
@@ -33,34 +33,37 @@ def test_merging_equal_patches_keeps_output(options):
     torch.testing.assert_close(*outs, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize('name', REDUCERS)
-def test_cait_supports_reducers_without_cls_attention(name):
-    options = dict(attention_of_all=True) if name == 'KMedoids' else {}
-    config = cait(
-        num_layers=3,
-        reducer=dict(type=f'mmclca.{name}', keep_rate=0.5, **options),
-        reduce_at=(1,),
-        cache=dict(type='mmclca.CrossLayerCache', num_tokens=0),
-    )
-    if name in ('ATS', 'DiffRate', 'DynamicViT', 'EViT', 'PPT', 'TopK'):
-        term = 'masks' if name == 'DynamicViT' else 'needs a CLS token'
-        with pytest.raises(ValueError, match=f'^{name} {term}'):
-            MODELS.build(config)
-        return
-    model, x = build(config), images(3)
-    assert model.reduces == (name != 'TokenReducer')
+def reduced(name, **options):
+    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5, **options)
+    cache = dict(type='mmclca.CrossLayerCache', num_tokens=0)
+    return cait(3, reducer=reducer, reduce_at=(1,), cache=cache)
+
+
+@pytest.mark.parametrize(
+    'name, options',
+    [
+        ('ToMe', {}),
+        ('Sinkhorn', {}),
+        ('KMedoids', dict(attention_of_all=True)),
+    ],
+)
+def test_cait_supports_reducers_without_cls_attention(name, options):
+    model, x = build(reduced(name, **options)), images(3)
     model.train().forward_tokens(x)[0][0].sum().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters())
     with torch.no_grad():
         (together,), tokens = model.eval().forward_tokens(x)
         alone = torch.cat([model(one)[0] for one in x.split(1)])
-    assert tokens.x.size(1) < 16 + 2 or name == 'TokenReducer'
+    assert tokens.x.size(1) < 16 + 2
     torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-4)
     kept = tokens.patch_weights.sum(dim=-1)
     assert kept.shape == tokens.x.shape[:2] and kept.any()
 
 
-def test_cait_refuses_cla_head():
+def test_cait_refuses_reducers_with_cls_attention_and_cla_head():
+    for name, term in (('EViT', 'CLS token'), ('DynamicViT', 'masks')):
+        with pytest.raises(ValueError, match=f'^{name} .*{term}'):
+            MODELS.build(reduced(name))
     head = dict(type='LinearClsHead', num_classes=5, in_channels=16)
     model = dict(type='ImageClassifier', backbone=cait(), head=head)
     with pytest.raises(ValueError, match='CLAHead'):

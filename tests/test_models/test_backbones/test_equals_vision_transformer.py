@@ -80,37 +80,34 @@ def test_variants_cover_every_argument():
     assert arguments - {'self'} == used
 
 
-@pytest.mark.parametrize('train', [False, True])
-def test_parameters_features_and_gradients_are_equal(options, train):
+def equal_features(ours, theirs, x):
+    pairs = zip(
+        features_and_gradients(ours, x),
+        features_and_gradients(theirs, x),
+        strict=True,
+    )
+    return all(equal(one, other) for one, other in pairs)
+
+
+def test_parameters_features_and_gradients_are_equal(options):
     ours, theirs = pair(options)
     assert [*ours.state_dict()] == [*theirs.state_dict()]
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(one, other)
         assert one.requires_grad == other.requires_grad
-    ours.train(train)
-    theirs.train(train)
     channels = options.get('in_channels', 3)
-    for size in ((32, 32), (30, 51)):
+    for train, size in ((True, (32, 32)), (False, (30, 51))):
+        ours.train(train)
+        theirs.train(train)
         x = images(2, *size)[:, :channels]
-        for one, other in zip(
-            features_and_gradients(ours, x),
-            features_and_gradients(theirs, x),
-            strict=True,
-        ):
-            assert equal(one, other)
+        assert equal_features(ours, theirs, x)
 
 
-@pytest.mark.parametrize('dtype', [torch.float64, torch.bfloat16])
-def test_features_and_gradients_are_equal_for_dtype(dtype):
+def test_features_and_gradients_are_equal_in_bfloat16():
     options = dict(DROP, arch=arch(num_layers=4), img_size=32, patch_size=8)
-    ours, theirs = (model.to(dtype) for model in pair(options))
-    x = images(2, 40, 24).to(dtype)
-    for one, other in zip(
-        features_and_gradients(ours, x),
-        features_and_gradients(theirs, x),
-        strict=True,
-    ):
-        assert equal(one, other)
+    ours, theirs = (model.bfloat16() for model in pair(options))
+    x = images(2, 40, 24).bfloat16()
+    assert equal_features(ours, theirs, x)
 
 
 def test_positional_arguments_and_arch_zoo_are_equal():

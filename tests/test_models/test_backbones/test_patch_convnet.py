@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """PatchConvNet: counts, image sizes, norms, freezing."""
 
-import pytest
 import torch
 from small_models import build, images
 from torch import nn
@@ -51,13 +50,8 @@ def test_parameters_and_macs_of_ablations():
         assert counted(arch=arch, **options) == expected, options
 
 
-@pytest.mark.parametrize(
-    'size, grid',
-    [((32, 32), (2, 2)), ((105, 40), (7, 3)), ((72, 33), (5, 3))],
-    ids=str,
-)
-def test_patches_cover_images_of_any_size(size, grid):
-    model = built()
+def test_patches_cover_images_of_any_size():
+    model, size, grid = built(), (105, 40), (7, 3)
     with torch.no_grad():
         x = images(2, *size)
         assert model.extract_maps(x).shape[2:] == grid

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from copy import copy
 from unittest.mock import patch
 
 import pytest
 import torch
-from small_models import CACHE, REDUCE_AT, build, images, vit
+from small_models import CACHE, build, images, vit
 from toy_reducers import Halve, Mask, MaskBySoftmax, Scored
 
 from mmclca.models import TokenReducer
@@ -22,7 +21,7 @@ def test_build_does_not_change_config():
     assert config['cache'] == CACHE
 
 
-@pytest.mark.parametrize('frozen', [1, 2, 4])
+@pytest.mark.parametrize('frozen', [2, 4])
 def test_frozen_stages_keep_reducer_trainable(frozen):
     config = vit(
         4,
@@ -48,20 +47,6 @@ def test_frozen_stages_keep_reducer_trainable(frozen):
     assert not model.patch_embed.training
     assert not model.drop_after_pos.training
     assert model.ln1.training == (frozen < 4)
-
-
-@pytest.mark.parametrize('size', [(56, 24), (30, 51)], ids=str)
-@pytest.mark.parametrize('out_type', ['cls_token', 'featmap', 'avg_featmap'])
-def test_rectangular_images(size, out_type):
-    config = vit(
-        reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE, out_type=out_type
-    )
-    model = build(config).eval()
-    with torch.no_grad():
-        out = model(images(2, *size))[0]
-    grid = [-(-side // 8) for side in size]
-    assert list(out.shape[2:]) == (grid if out_type == 'featmap' else [])
-    assert out.isfinite().all()
 
 
 def test_reducer_hooks_get_stage_of_reducing_layers():
@@ -123,18 +108,6 @@ def test_key_bias_and_softmax_apply_in_every_layer():
     for model in models[:2]:
         assert torch.allclose(model(hidden)[0], fused, atol=1e-12)
     assert (models[2](hidden)[0] - plain).abs().max() > 1e-3
-
-
-def test_forward_leaves_no_state_on_modules():
-    config = vit(reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE)
-    model = build(config)
-    before = [
-        {key: copy(value) for key, value in vars(module).items()}
-        for module in model.modules()
-    ]
-    model(images())
-    for module, state in zip(model.modules(), before, strict=True):
-        assert vars(module) == state
 
 
 def scatter(tokens, patches, hw):

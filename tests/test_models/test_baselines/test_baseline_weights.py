@@ -13,7 +13,6 @@ from mmclca.models import FFVT, SIMTrans, TokenReductionViT, TransFG
 
 SIZES = dict(img_size=32, patch_size=8)
 ARCH = dict(embed_dims=24, num_layers=3, num_heads=3, feedforward_channels=96)
-KINDS = pytest.mark.parametrize('kind', [TransFG, FFVT, SIMTrans])
 
 
 @pytest.fixture
@@ -69,13 +68,9 @@ def test_npz_without_weights_is_refused(tmp_path):
         load_checkpoint(FFVT(ARCH, **SIZES), str(tmp_path / 'numbers.npz'))
 
 
-@KINDS
 @pytest.mark.parametrize('last_block', ['new', 'pretrained'])
-def test_last_block_after_loading_plain_weights(
-    kind, last_block, plain, tmp_path
-):
-    options = dict(num_tokens=2) if kind is FFVT else {}
-    model = kind(ARCH, **SIZES, last_block=last_block, **options)
+def test_last_block_after_loading_plain_weights(last_block, plain, tmp_path):
+    model = SIMTrans(ARCH, **SIZES, last_block=last_block)
     before = model.last_layers[0].attn.qkv.weight.detach().clone()
     own = plain.state_dict()
     torch.save(own, tmp_path / 'plain.pth')
@@ -86,7 +81,7 @@ def test_last_block_after_loading_plain_weights(
     first = model.layers[1].attn.qkv.weight
     assert torch.equal(first, own['blocks.1.attn.qkv.weight'])
     # its own checkpoint overrides the option
-    again = kind(ARCH, **SIZES, **options)
+    again = SIMTrans(ARCH, **SIZES)
     torch.save(model.state_dict(), tmp_path / 'own.pth')
     load_checkpoint(again, str(tmp_path / 'own.pth'))
     for name, tensor in again.state_dict().items():
@@ -99,11 +94,9 @@ def without(model, start):
     return {name: own[name] for name in own if not name.startswith(start)}
 
 
-@KINDS
-def test_weights_with_other_last_block_are_refused(kind, plain, tmp_path):
-    options = dict(SIZES, num_tokens=2) if kind is FFVT else SIZES
-    model = kind(ARCH, **options)
-    deeper = kind(dict(ARCH, num_layers=4), **options).state_dict()
+def test_weights_with_other_last_block_are_refused(plain, tmp_path):
+    model = TransFG(ARCH, **SIZES)
+    deeper = TransFG(dict(ARCH, num_layers=4), **SIZES).state_dict()
     lost = 'last_layers.0.ln1.bias'
     path = str(tmp_path / 'other.pth')
     for weights, message in (

@@ -1,10 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from mmengine.logging import MMLogger
-from mmpretrain.engine.optimizers import (
-    LearningRateDecayOptimWrapperConstructor,
-)
 from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, vit
 from toy_reducers import Scored
@@ -102,24 +98,3 @@ def test_cla_head_accepts_layers_in_any_order():
     config['backbone']['out_indices'] = [-1, 2, 1]
     assert MODELS.build(config)(images()).shape == (2, 5)
     assert config['backbone']['out_indices'] == [-1, 2, 1]
-
-
-def test_learning_rates_decay_by_layer(scored):
-    """With mmpretrain's constructor; see also test_depths.py."""
-    MMLogger.get_instance('layer_decay', log_level='ERROR')
-    constructor = LearningRateDecayOptimWrapperConstructor(
-        dict(optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.5)),
-        dict(layer_decay_rate=0.5),
-    )
-    model = build(scored)
-    groups = constructor(model).optimizer.param_groups
-    rates = {group['param_name']: group['lr'] for group in groups}
-    assert rates.keys() == dict(model.named_parameters()).keys()
-    expected = {  # depth 0 is the embedding, 7 the head
-        'backbone.cls_token': 2**-7,
-        'backbone.cache.clr_pos': 2**-7,
-        'backbone.layers.0.attn.qkv.weight': 2**-6,
-        'backbone.reducer.scores.1.0.weight': 2**-3,  # layer 3
-        'head.layers.1.weight': 1,
-    }
-    assert {name: rates[name] for name in expected} == expected

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from parity import close, normal
 
-from mmclca.models.distillation import DeiTDistillation, deit_distillation
+from mmclca.models.distillation import deit_distillation
 
 FILE = Path(__file__).parents[4] / 'shared/parity/family/cases.json'
 CASES = json.loads(FILE.read_text())['cases'] if FILE.is_file() else ()
@@ -71,13 +71,3 @@ def test_batchmean_equals_equation():
     expected = 4 * (q * (q / p).log()).sum(1).mean()
     assert torch.allclose(of_images, expected)
     assert torch.allclose(7 * of_all, expected)
-
-
-@pytest.mark.parametrize('wrong', [dict(alpha=2), dict(reduction='sum')])
-def test_deit_distillation_is_refused_if_setting_is_invalid(wrong):
-    (name,) = wrong
-    scores = torch.randn(3, 2, 4)
-    with pytest.raises(ValueError, match=name):
-        deit_distillation(*scores, 0, **wrong)
-    with pytest.raises(ValueError, match=name):
-        DeiTDistillation(**wrong)

@@ -12,16 +12,7 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.structures import DataSample
-from small_models import (
-    CACHE,
-    REDUCERS,
-    RESMLP,
-    arch,
-    build,
-    classifier,
-    images,
-    vit,
-)
+from small_models import CACHE, RESMLP, arch, build, classifier, images, vit
 
 from mmclca.models.distillation import deit_distillation
 from mmclca.models.reduction.trace import patch_weights
@@ -93,6 +84,8 @@ def test_distillation_losses_equal_loop(distilled, cla):
         'loss_distill_logits',
         'loss_distill_tokens',
     }
+    if cla:  # the head runs once
+        assert model.head.layers[0].num_batches_tracked == 1
     model.head.eval()
     feats, tokens = model.backbone.forward_tokens(x)
     model.head.train()
@@ -119,14 +112,8 @@ def test_distillation_losses_equal_loop(distilled, cla):
     assert torch.allclose(losses['loss_distill_tokens'], expected, rtol=1e-4)
 
 
-def test_head_statistics_update_once_per_step(distilled):
-    model = distilled()
-    model(images(4), SAMPLES, mode='loss')
-    assert model.head.layers[0].num_batches_tracked == 1
-
-
-@pytest.mark.parametrize('name', REDUCERS)
-def test_all_reducers_learn_from_teacher(distilled, name):
+@pytest.mark.parametrize('name', ['DynamicViT', 'PatchMerger', 'ToMe'])
+def test_reducers_learn_from_teacher(distilled, name):
     model = distilled(dict(type=f'mmclca.{name}', keep_rate=0.5))
     losses = model(images(4), SAMPLES, mode='loss')
     assert {'loss_distill_logits', 'loss_distill_tokens'} < losses.keys()
@@ -139,6 +126,7 @@ def test_teacher_is_frozen_and_not_part_of_the_student(distilled):
     model = distilled()
     teacher = teacher_of(model)
     before = deepcopy(teacher.state_dict())
+    assert deepcopy(model).teacher is model.teacher
     assert not any('teacher' in key for key in model.state_dict())
     inside = {id(parameter) for parameter in model.parameters()}
     assert not inside & {id(p) for p in teacher.parameters()}
@@ -150,14 +138,6 @@ def test_teacher_is_frozen_and_not_part_of_the_student(distilled):
     assert not any(p.requires_grad for p in teacher.parameters())
     for key, value in teacher.state_dict().items():
         assert torch.equal(value, before[key]), key
-
-
-def test_copies_share_the_teacher(distilled):
-    model = distilled()
-    assert deepcopy(model).teacher is model.teacher
-    model.double()
-    losses = model(images(4).double(), SAMPLES, mode='loss')
-    assert losses['loss_distill_tokens'].dtype == torch.float64
 
 
 def test_model_predicts_if_teacher_files_are_missing(distilled):
@@ -239,9 +219,9 @@ def test_teacher_is_refused_if_it_does_not_fit(
 @pytest.mark.parametrize('text', ['a = 1', 'a = ('])
 def test_teacher_config_file_is_named_in_errors(distilled, tmp_path, text):
     (tmp_path / 'x.py').write_text(text)
-    with pytest.raises(ValueError, match='teacher: .*x.py') as e:
+    with pytest.raises(ValueError, match='teacher: .*x.py') as error:
         distilled(model=str(tmp_path / 'x.py')).init_weights()
-    assert '\n' not in str(e.value)
+    assert '\n' not in str(error.value)
 
 
 def test_teacher_is_refused_if_image_size_is_unsupported(distilled):
@@ -273,25 +253,13 @@ def test_reducer_is_refused_if_teacher_is_missing(distilled):
         plain(images(4), SAMPLES, mode='loss')
 
 
-def test_recalibration_is_refused_if_image_size_differs(distilled):
-    model = distilled(dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True))
-    with pytest.raises(ValueError, match='16 patches, found 36'):
-        model(images(4, 48), SAMPLES, mode='loss')
-
-
-def test_teacher_of_logits_may_have_other_channels(distilled):
-    model = distilled(teacher=plain_vit(embed_dims=8), loss=LOGITS)
-    losses = model(images(4), SAMPLES, mode='loss')
-    assert losses.keys() == {'loss', 'loss_distill_logits'}
-
-
 def processing(mean=127.5, std=127.5, to_rgb=True):
     channels = (0.0, 1.0, 2.0)
     mean, std = ([value + c for c in channels] for value in (mean, std))
     return dict(mean=mean, std=std, to_rgb=to_rgb)
 
 
-@pytest.mark.parametrize('other', [{}, dict(mean=120.0), dict(to_rgb=False)])
+@pytest.mark.parametrize('other', [{}, dict(mean=120.0, to_rgb=False)])
 def test_teacher_images_have_its_normalization_and_size(distilled, other):
     """Compare with the output of the teacher's preprocessor."""
     config = plain_vit(data_preprocessor=processing(std=99.0, **other))
@@ -337,8 +305,7 @@ TAUGHT = dict(  # classifiers without patch tokens
 )
 
 
-@pytest.mark.parametrize('name', TAUGHT)
-@pytest.mark.parametrize('kind', ['hard', 'soft'])
+@pytest.mark.parametrize('name, kind', [('cnn', 'hard'), ('timm', 'soft')])
 def test_timm_teacher_loss_equals_deit_distillation(tmp_path, name, kind):
     cnn = timm.create_model('test_resnet', num_classes=5).eval()
     torch.save(cnn.state_dict(), tmp_path / 'timm.pth')
@@ -385,11 +352,10 @@ def test_distillation_token_learns_from_teacher(distilled):
     assert torch.allclose(losses['loss_distill'], 0.25 * terms[1])
 
 
-@pytest.mark.parametrize('read_before', [False, True])
 @pytest.mark.parametrize('kind', [torch.float64, torch.bfloat16])
-def test_teacher_follows_dtype_of_student(distilled, kind, read_before):
+def test_teacher_follows_dtype_of_student(distilled, kind):
     model = distilled()
-    if read_before:
+    if kind is torch.bfloat16:  # read before
         model(images(4), SAMPLES, mode='loss')
     model.to(kind)(images(4).to(kind), SAMPLES, mode='loss')
     assert {p.dtype for p in teacher_of(model).parameters()} == {kind}
@@ -418,17 +384,14 @@ def test_teacher_classes_are_matched_by_name(distilled, tmp_path):
         teacher.match_names(names)
 
 
-def test_teacher_config_is_read_from_checkpoint(distilled, tmp_path):
+def test_teacher_config_is_read_from_checkpoint_or_file(distilled, tmp_path):
     path = tmp_path / 'whole.pth'
     text = Config(dict(model=plain_vit())).pretty_text
     weights = build(plain_vit()).state_dict()
     torch.save(dict(state_dict=weights, meta=dict(cfg=text)), path)
-    model = distilled(model=None, checkpoint=str(path))
-    assert len(model(images(4), SAMPLES, mode='loss')) == 3
-
-
-def test_teacher_config_is_read_from_file(distilled, tmp_path):
-    teacher, file = classifier(vit(3)), tmp_path / 'teacher.py'
-    Config(dict(model=teacher)).dump(file)
-    model = distilled(teacher=teacher, model=str(file))
-    assert len(model(images(4), SAMPLES, mode='loss')) == 3
+    file = tmp_path / 'teacher.py'
+    Config(dict(model=plain_vit())).dump(file)
+    for config, weights in ((None, path), (file, tmp_path / 'teacher.pth')):
+        given = config and str(config)
+        model = distilled(model=given, checkpoint=str(weights))
+        assert len(model(images(4), SAMPLES, mode='loss')) == 3

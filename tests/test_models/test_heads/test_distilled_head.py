@@ -50,30 +50,6 @@ def test_distilled_head_loss_is_mean_of_both(feats, samples):
     assert head.eval().loss(feats, samples)['loss'] == losses['loss']
 
 
-def test_distilled_head_loss_with_soft_labels(feats):
-    head = build(HEAD)
-    score = torch.tensor([0.3, 0.7, 0, 0, 0])
-    samples = [DataSample().set_gt_score(score) for _ in range(3)]
-    both = head(feats)
-    each = [F.cross_entropy(scores, score.expand(3, -1)) for scores in both]
-    loss = head.loss(feats, samples)['loss']
-    assert torch.isclose(loss, sum(each) / 2)
-
-
-def test_distilled_head_fuses_scores_in_eval_mode(feats):
-    head = build(HEAD)
-    cls, dist = head(feats)
-    mean = (cls.softmax(1) + dist.softmax(1)) / 2
-    fused = dict(logits=(cls + dist) / 2, softmax=mean.log(), cls=cls)
-    fused['dist'] = dist
-    head.eval()
-    for head.fusion, scores in fused.items():
-        assert torch.allclose(head(feats), scores)
-        predicted = torch.stack([s.pred_score for s in head.predict(feats)])
-        expected = mean if head.fusion == 'softmax' else scores.softmax(1)
-        assert torch.allclose(predicted, expected)
-
-
 def test_distilled_head_loads_mmpretrain_weights(feats):
     theirs = DeiTClsHead(5, 16, init_cfg=None).eval()
     ours = MODELS.build(HEAD).eval()

@@ -20,18 +20,6 @@ def classifier(multiclass=False, head=LINEAR, **options):
     return dict(type='ImageClassifier', backbone=backbone, head=head)
 
 
-def test_per_class_head_equals_one_linear_layer_per_class():
-    head = build(dict(HEAD, num_classes=5, in_channels=4))
-    x = torch.randn(2, 5, 4)
-    for label in range(5):
-        layer = torch.nn.Linear(4, 1)
-        layer.weight.data, layer.bias.data = (
-            head.weight[[label]].data,
-            head.bias[[label]].data,
-        )
-        torch.testing.assert_close(head((x,))[:, [label]], layer(x[:, label]))
-
-
 @pytest.fixture
 def one_query(tmp_path):
     """A model with one query, and its checkpoint."""
@@ -60,19 +48,12 @@ def test_per_class_head_loads_linear_head(one_query, monkeypatch):
     assert 'the linear head head.fc' in said[0]
 
 
-@pytest.mark.parametrize(
-    'multiclass, head, shape',
-    [(False, HEAD, '(1, 32)'), (4, HEAD, '(1, 4, 32)')],
-    ids=str,
-)
-def test_per_class_head_is_refused_if_shapes_differ(multiclass, head, shape):
+def test_per_class_head_is_refused_if_shapes_differ():
     """In a plain classifier, only the head can check the shapes."""
-    model = MODELS.build(classifier(multiclass, head))
-    with pytest.raises(ValueError) as error:
-        model(images(1))
-    said = str(error.value)
-    assert f'(B, 3, 32), found {shape}; set multiclass=3' in said
-    assert '\n' not in said
+    for multiclass, shape in ((False, '1, 32'), (4, '1, 4, 32')):
+        model = MODELS.build(classifier(multiclass, HEAD))
+        with pytest.raises(ValueError, match=rf'found \({shape}\)'):
+            model(images(1))
 
 
 def test_per_class_head_needs_a_neck():
@@ -81,9 +62,8 @@ def test_per_class_head_needs_a_neck():
         backbone=vit(1),
         head=dict(HEAD, in_channels=16),
     )
-    with pytest.raises(ValueError, match='AttentionPool') as error:
+    with pytest.raises(ValueError, match='AttentionPool'):
         MODELS.build(cfg)
-    assert '\n' not in str(error.value)
     cfg['backbone']['out_type'] = 'featmap'
     pool = dict(type='mmclca.AttentionPool', in_channels=16, multiclass=3)
     model = MODELS.build(dict(cfg, neck=pool))

@@ -26,9 +26,8 @@ def with_attend(layer, x):
 
 
 @pytest.mark.parametrize('settings', SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize('branches', [1, 2, 3, 4])
-def test_layer_equals_loop_over_branches(branches, settings):
-    layer, x = parallel(branches, **settings), tokens()
+def test_layer_equals_loop_over_branches(settings):
+    layer, x = parallel(3, **settings), tokens()
     expected = looped(layer.branches, x)
     for out in (
         layer.train()(x),
@@ -37,24 +36,6 @@ def test_layer_equals_loop_over_branches(branches, settings):
         with_attend(layer.fuse(), x),
     ):
         torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
-
-
-def test_gradients_equal_loop():
-    layer, x = parallel(3, **SETTINGS['scaled']), tokens()
-    params = dict(layer.named_parameters())
-    weights = torch.randn_like(x)
-    right, *others = (
-        torch.autograd.grad((made * weights).sum(), params.values())
-        for made in (
-            looped(layer.branches, x),
-            layer.train()(x),
-            layer.eval()(x),
-        )
-    )
-    for grads in others:
-        for name, grad, expected in zip(params, grads, right, strict=True):
-            assert expected.any(), name
-            torch.testing.assert_close(grad, expected, msg=name)
 
 
 class LinearCounter(TorchFunctionMode):

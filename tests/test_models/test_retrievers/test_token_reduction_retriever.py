@@ -6,16 +6,14 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from mmpretrain import ImageRetrievalInferencer
 from tiny_model import tiny_folder
-from tiny_run import CLASSES, ROOT
+from tiny_run import CLASSES
 
 from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.evaluation.retrieval import average_precision
-from mmclca.models.retrievers import TokenReductionRetriever, cosine_similarity
+from mmclca.models.retrievers import cosine_similarity
 from mmclca.registry import MODELS
 
 folder = tiny_folder
-NAME = 'clca-evit-kr25_deit-tiny-p16_leaf40-retrieval-224px.py'
-CONFIG = ROOT / 'configs/retrieval' / NAME
 CLA = dict(out_indices=(1, 2), final_norm=False)
 HEAD = dict(type='mmclca.CLAHead', num_classes=4, in_channels=24, num_layers=2)
 
@@ -170,19 +168,6 @@ def test_invalid_gallery_is_refused(folder, tmp_path):
     model.prepare_prototype()
     with pytest.raises(ValueError, match='dimension 7'):
         model.predict(torch.randn(1, 3, 32, 32))
-
-
-def test_retrieval_config_builds(monkeypatch):
-    monkeypatch.setenv('MMCLCA_DATA', 'data')
-    cfg = Config.fromfile(CONFIG)
-    model = MODELS.build(cfg.model).eval()
-    assert isinstance(model, TokenReductionRetriever)
-    assert model.data_preprocessor.mean.flatten()[0] == pytest.approx(123.675)
-    assert model(torch.zeros(1, 3, 224, 224)).shape == (1, 384)
-    gallery, queries = cfg.model.prototype.dataset, cfg.test_dataloader.dataset
-    assert gallery.ann_file == 'train_3shot.txt'
-    assert queries.ann_file == 'test.txt'
-    assert gallery.pipeline == queries.pipeline
 
 
 def test_cosine_similarity_equals_torch():

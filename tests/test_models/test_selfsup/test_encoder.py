@@ -34,11 +34,9 @@ def test_encoder_equals_mmpretrain():
             assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize('norm', ('BN', 'LN2d'))
-def test_stem_output_depends_on_visible_patches_only(norm):
+def test_stem_output_depends_on_visible_patches_only():
     """The stem commutes with masking."""
-    stem = dict(HMLP, norm_cfg=dict(type=norm))
-    model = build(encoder(stem=stem)).double().eval()
+    model = build(encoder(stem=HMLP)).double().eval()
     images, order = IMAGES.double(), shuffle(2)
     seen = model.encode(images, order)
     masked = seen.mask.view(2, 1, 4, 4).bool()
@@ -82,33 +80,12 @@ def test_loaded_weights_are_kept_if_initialized_again(tmp_path):
         assert all(torch.equal(own[key], weights[key]) for key in own)
 
 
-@pytest.mark.parametrize('name', ('model.head.weight', 'ifa_head.0.weight'))
-def test_encoder_is_refused_if_file_is_classifier(name, tmp_path):
-    weights = build(encoder()).state_dict()
-    weights |= {name: torch.zeros(2, 16)}
-    path = str(tmp_path / 'classifier.pth')
-    torch.save(weights, path)
-    with pytest.raises(ValueError, match='pre-training checkpoint') as error:
-        load_checkpoint(build(MAE), path)
-    assert '\n' not in str(error.value)
-
-
-def test_mae_tiny_has_published_parameter_counts():
-    """MAE-Lite: 5.524 M parameters, and 0.205 M in the decoder."""
-    sizes = dict(embed_dims=192, num_heads=12, feedforward_channels=768)
-    sizes['num_layers'] = 12
-    with torch.device('meta'):
-        model = MODELS.build(encoder(arch=sizes, img_size=224))
-        neck = dict(embed_dim=192, decoder_embed_dim=96, decoder_num_heads=3)
-        neck = MODELS.build(
-            dict(type='MAEPretrainDecoder', decoder_depth=1, **neck)
-        )
-    counts = [
-        sum(p.numel() for p in one.parameters() if p.requires_grad)
-        for one in (model, neck)
-    ]
-    fixed = model.pos_embed.numel()
-    assert [counts[0] + fixed, counts[1]] == [5_524_416, 205_152]
+def test_encoder_is_refused_if_file_is_classifier(tmp_path):
+    weights, path = build(encoder()).state_dict(), str(tmp_path / 'head.pth')
+    for name in ('model.head.weight', 'ifa_head.0.weight'):
+        torch.save(weights | {name: torch.zeros(2, 16)}, path)
+        with pytest.raises(ValueError, match='pre-training checkpoint'):
+            load_checkpoint(build(MAE), path)
 
 
 def test_beit_output_does_not_depend_on_masked_pixels():

@@ -103,6 +103,5 @@ def test_grafit_scores_keep_order_and_shift(drawn):
 def test_grafit_functions_are_refused_if_input_is_invalid(
     drawn, call, message
 ):
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=message):
         call(*drawn)
-    assert '\n' not in str(caught.value)

@@ -29,7 +29,6 @@ VIT = dict(
 )
 BACKBONES = dict(
     resnet=dict(type='ResNet', depth=18, base_channels=4, stem_channels=4),
-    regnet=dict(type='RegNet', arch='regnetx_400mf'),
     vit=VIT,
 )
 PLAIN = dict(type='mmclca.ToyPlain')
@@ -103,14 +102,11 @@ def test_classifier_loads_grafit_backbone(tmp_path):
     assert model.backbone.conv.weight.equal(own['backbone.conv.weight'])
 
 
-@pytest.mark.parametrize(
-    ('projector', 'millions'), [('mlp', 32.957760), ('fc', 23.770304)]
-)
-def test_grafit_has_published_parameter_counts(projector, millions):
+def test_grafit_has_published_parameter_count():
     trunk = dict(type='ResNet', depth=50)
     sizes = dict(hidden=4096, out_channels=None, norm_cfg=dict(type='BN1d'))
-    model = grafit(trunk, projector, instance_weight=0, **sizes)
-    assert sum(p.numel() for p in model.parameters()) == 1e6 * millions
+    model = grafit(trunk, instance_weight=0, **sizes)
+    assert sum(p.numel() for p in model.parameters()) == 32_957_760
 
 
 def test_grafit_equals_snca_without_instance_loss():
@@ -131,9 +127,8 @@ def test_grafit_equals_snca_without_instance_loss():
     ],
 )
 def test_grafit_is_refused_if_setting_is_invalid(settings, message):
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=message):
         grafit(**settings).loss(views(), samples(range(4)))
-    assert '\n' not in str(caught.value)
 
 
 @pytest.fixture
