@@ -24,22 +24,14 @@ TOKENS = dict(type='mmclca.TokenDistillation')
 SAMPLES = [DataSample().set_gt_label(i % 5) for i in range(4)]
 
 
-def plain_vit(num_classes=5, embed_dims=16, patch_size=8, **options):
-    """Plain mmpretrain classifier config."""
+def plain_vit(num_classes=5, embed_dims=16, **options):
+    """Plain mmpretrain classifier config; options are those of its ViT."""
+    backbone = dict(vit(3, **options), arch=arch(3, embed_dims))
+    head = dict(num_classes=num_classes, in_channels=embed_dims)
     return dict(
         type='ImageClassifier',
-        backbone=dict(
-            type='VisionTransformer',
-            arch=arch(num_layers=3, embed_dims=embed_dims),
-            img_size=32,
-            patch_size=patch_size,
-        ),
-        head=dict(
-            type='VisionTransformerClsHead',
-            num_classes=num_classes,
-            in_channels=embed_dims,
-        ),
-        **options,
+        backbone=dict(backbone, type='VisionTransformer'),
+        head=dict(head, type='VisionTransformerClsHead'),
     )
 
 
@@ -57,13 +49,10 @@ def distilled(tmp_path):
         checkpoint = tmp_path / 'teacher.pth'
         if not checkpoint.exists():
             torch.save(build(config).state_dict(), checkpoint)
-        options.setdefault('checkpoint', str(checkpoint))
-        options.setdefault('model', config)
-        options.setdefault('loss', [LOGITS, TOKENS])
-        backbone = vit(
-            num_layers=4, reducer=reducer, reduce_at=(1, 2), cache=CACHE
-        )
-        return build(classifier(backbone, cla, teacher=options)).train()
+        given = dict(checkpoint=str(checkpoint), model=config)
+        given |= dict(loss=[LOGITS, TOKENS]) | options
+        backbone = vit(4, reducer=reducer, reduce_at=(1, 2), cache=CACHE)
+        return build(classifier(backbone, cla, teacher=given)).train()
 
     return distilled
 
@@ -262,8 +251,8 @@ def processing(mean=127.5, std=127.5, to_rgb=True):
 @pytest.mark.parametrize('other', [{}, dict(mean=120.0, to_rgb=False)])
 def test_teacher_images_have_its_normalization_and_size(distilled, other):
     """Compare with the output of the teacher's preprocessor."""
-    config = plain_vit(data_preprocessor=processing(std=99.0, **other))
-    config['backbone']['img_size'] = 48
+    processor = processing(std=99.0, **other)
+    config = dict(plain_vit(img_size=48), data_preprocessor=processor)
     model = distilled(teacher=config, loss=LOGITS)
     ours = model.data_preprocessor = MODELS.build(
         dict(processing(), type='ClsDataPreprocessor')
@@ -287,7 +276,8 @@ def test_teacher_leaves_random_state(distilled):
 
 
 def test_teacher_warns_if_only_one_model_normalizes(distilled):
-    model = distilled(teacher=plain_vit(data_preprocessor=processing()))
+    teacher = dict(plain_vit(), data_preprocessor=processing())
+    model = distilled(teacher=teacher)
     with patch.object(MMLogger, 'warning') as warning:
         teacher_of(model)  # the student defines no normalization
     assert 'only one of teacher and student' in warning.call_args.args[0]

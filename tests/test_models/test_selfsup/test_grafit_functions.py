@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from mmclca.models.retrievers import nearest_votes
+from mmclca.models.selfsup import moco_v3_loss
 from mmclca.models.selfsup.grafit import (
     instance_loss,
     knn_loss,
@@ -15,6 +16,7 @@ from mmclca.models.selfsup.grafit import (
     ranking_scores,
     update_bank,
 )
+from mmclca.registry import MODELS
 
 
 def near(found, expected):
@@ -57,35 +59,45 @@ def cosine_rows(queries, bank):
     return F.cosine_similarity(queries[:, None], bank, dim=-1).tolist()
 
 
-def test_grafit_scores_keep_order_and_shift(drawn):
+def test_knn_loss_is_zero_without_other_classes(drawn):
     embedding, bank, index, labels = drawn
     assert knn_loss(embedding, bank, index, 0 * labels).item() == 0
     embedding.requires_grad_()
     knn_loss(embedding, bank, index, labels).backward()
     assert embedding.grad.isfinite().all() and embedding.grad[1].eq(0).all()
-    views = [embedding.detach()] * 3
-    near(instance_loss(views, [5 * view for view in views]), -1)
-    coarse = labels % 2
-    rank = {
-        name: ranking_scores(
-            embedding.detach(), bank, coarse, name, query_coarse=coarse[index]
-        )
+
+
+def test_rankings_and_votes_equal_definition(drawn):
+    embedding, bank, index, labels = drawn
+    coarse, cosines = labels % 2, cosine_rows(embedding, bank)
+    cosines = torch.tensor(cosines, dtype=torch.float64)
+    given = dict(sigma=0.1, query_coarse=coarse[index])
+    found = {
+        name: ranking_scores(embedding, bank, coarse, name, **given)
         for name in ('cosine', 'conditional', 'oracle')
     }
-    for name in rank:
-        for label in (0, 1):  # order within a class is kept
-            inside = [rank[x][:, coarse == label] for x in ('cosine', name)]
-            assert inside[0].argsort().equal(inside[1].argsort())
-    order = coarse[rank['oracle'].argsort(dim=1, descending=True)]
-    first = order == coarse[index][:, None]
-    assert first.long().diff(dim=1).le(0).all()
-    similarity = rank['cosine']
-    votes = [nearest_votes(similarity + c, labels, 4, 5, 0.05) for c in (0, 3)]
-    near(votes[0], votes[1])
-    constant = ranking_scores(
-        embedding.detach(), bank, 0 * coarse, 'conditional'
+    near(found['cosine'], cosines)
+    odd = (cosines / 0.1).softmax(dim=1)[:, coarse == 1].sum(1, keepdim=True)
+    share = torch.where(coarse == 1, odd, 1 - odd)
+    near(found['conditional'], cosines + share.logit())
+    other = coarse[index][:, None] != coarse
+    near(found['oracle'], cosines - 2.5 * other)
+    votes = knn_scores(embedding, bank, labels, 12, 0.1, 4)
+    near(votes, (cosines / 0.1).softmax(dim=1) @ F.one_hot(labels).double())
+
+
+def test_moco_v3_loss_equals_mmpretrain():
+    head = dict(
+        type='MoCoV3Head',
+        predictor=dict(type='LinearNeck', in_channels=8, out_channels=8),
+        loss=dict(type='CrossEntropyLoss', loss_weight=0.4),
+        temperature=0.2,
     )
-    assert constant.argsort().equal(rank['cosine'].argsort())
+    built = MODELS.build(head)
+    built.predictor = nn.Identity()
+    q1, q2, k1, k2 = torch.randn(4, 6, 8)
+    expected = built.loss(q1, k2) + built.loss(q2, k1)
+    torch.testing.assert_close(moco_v3_loss(q1, q2, k1, k2, 0.2), expected)
 
 
 @pytest.mark.parametrize(

@@ -154,10 +154,10 @@ def config(tmp_path):
 
 
 def test_grafit_run_stores_and_refills_bank(config, tmp_path):
-    config.train_cfg.val_interval = 1
+    config.train_cfg.update(val_interval=1, max_epochs=1)
     runner = Runner.from_cfg(config)
     runner.train()
-    model, weights = runner.model, str(tmp_path / 'work/epoch_2.pth')
+    model, weights = runner.model, str(tmp_path / 'work/epoch_1.pth')
     stored = torch.load(weights, weights_only=False)['state_dict']
     assert stored['head.bank'].equal(model.head.bank)
     config.load_from = weights

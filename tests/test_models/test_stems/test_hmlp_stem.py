@@ -1,8 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Convolutional stems: masking, grids, cost, initialization, freezing."""
+"""Convolutional stems: masking, grids, cost, freezing, public code."""
 
 import pytest
 import torch
+from family_parity import STEMS, cases, check_gradients, sums, weights
+from parity import close, images
 from small_models import vit
 
 from mmclca.evaluation.cost import count_config
@@ -108,3 +110,31 @@ def test_frozen_stages_freeze_stem_and_statistics():
     assert torch.equal(mean, before)
     assert all(p.requires_grad for p in model.layers[1].parameters())
     assert not any(p.requires_grad for p in stem.parameters())
+
+
+RELEASED, OURS = 'patch_embed.proj.', 'projection.'
+
+
+@pytest.mark.parametrize(
+    'case', cases('hmlp_stem'), ids=lambda case: case['name']
+)
+def test_stem_and_training_step_equal_public_code(case):
+    sizes = dict(embed_dims=case['embed_dim'], img_size=case['img_size'])
+    stem = MODELS.build(dict(STEMS[case['stem']], **sizes)).double()
+    state = {k.replace(RELEASED, OURS): v for k, v in weights(case).items()}
+    stem.load_state_dict(state)
+    x, expect = images(case), case['expect']
+    tokens, _ = stem.eval()(x)
+    assert close(sums(tokens), expect['tokens'])
+    assert close(tokens[0, 0].detach(), expect['first_token'])
+    tokens, _ = stem.train()(x)
+    assert close(sums(tokens), expect['tokens_train'])
+    squares = tokens.square().flatten()
+    ramp = torch.arange(1, len(squares) + 1).to(squares) / len(squares)
+    value = (squares * ramp).mean()
+    assert close(value.detach(), expect['train_value'])
+    value.backward()
+    check_gradients(stem, expect['grad_norm'], 'backbone.patch_embed.')
+    buffers = dict(stem.named_buffers())
+    for key, theirs in expect.get('running_after', {}).items():
+        assert close(sums(buffers[key.replace(RELEASED, OURS)]), theirs), key
