@@ -5,7 +5,6 @@ from .classifiers import *  # noqa: F403
 from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
-from .lora import LoRAModel, without_lora
 from .losses import ThresholdedBCE
 from .partial_init import PartialInit
 from .recording import as_reducible, shallow_copy
@@ -14,6 +13,7 @@ from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
 from .selfsup import *  # noqa: F403
 from .stems import ConvStem, HMLPStem
+from .tuning import LoRAModel, without_lora
 from .variants import Variant, list_methods, reduction_of, with_reduction
 
 __all__ = [

@@ -25,22 +25,11 @@ def scope():
 
 
 def loader(folder, **options):
-    dataset = dict(
-        type='CustomDataset',
-        data_root=str(folder / 'data'),
-        pipeline=[
-            dict(type='LoadImageFromFile'),
-            dict(type='Resize', scale=(32, 32)),
-            dict(type='PackInputs'),
-        ],
-    )
-    return dict(
-        batch_size=5,
-        num_workers=0,
-        dataset=dataset | options,
-        sampler=dict(type='DefaultSampler', shuffle=False),
-        collate_fn=dict(type='default_collate'),
-    )
+    given = Config.fromfile(folder / 'tiny.py').test_dataloader.to_dict()
+    given.update(batch_size=5, collate_fn=dict(type='default_collate'))
+    given['sampler']['shuffle'] = False
+    given['dataset'].update(options)
+    return given
 
 
 def config_of(folder, **options):
