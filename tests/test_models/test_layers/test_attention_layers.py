@@ -79,6 +79,8 @@ def test_talking_heads_equal_formula(monkeypatch, biased):
     read = attn.proj((weights @ v).transpose(1, 2).flatten(2))
     out, attended = attend(attn, x, bias)
     torch.testing.assert_close(out, attn.gamma1(read))
+    if not biased:
+        torch.testing.assert_close(attn(x), out)
     # inputs of reducers
     torch.testing.assert_close(attended.cls_attn(), weights[:, :, 0])
     torch.testing.assert_close(

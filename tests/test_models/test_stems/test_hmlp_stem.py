@@ -103,6 +103,7 @@ def test_convolutions_keep_initialization_of_torch():
 def test_frozen_stages_freeze_stem_and_statistics():
     model = MODELS.build(vit(2, patch_size=16, stem=HMLP, frozen_stages=1))
     stem = model.patch_embed
+    assert model.stride == (16, 16)
     assert not any(p.requires_grad for p in stem.parameters())
     mean = stem.projection[1].running_mean
     before = mean.clone()
