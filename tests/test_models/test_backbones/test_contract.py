@@ -73,7 +73,7 @@ TOKENS = dict.fromkeys(BACKBONES, []) | dict(
 )
 
 
-QUICK = ('reducible', 'cait', 'plain')
+QUICK = ('reducible', 'plain')
 
 
 def model_of(kind):

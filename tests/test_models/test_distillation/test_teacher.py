@@ -2,6 +2,7 @@
 """Distillation from a frozen classifier."""
 
 from copy import deepcopy
+from functools import cache
 from unittest.mock import patch
 
 import pytest
@@ -35,6 +36,11 @@ def plain_vit(num_classes=5, embed_dims=16, **options):
     )
 
 
+@cache
+def weights_of_plain_vit():
+    return build(plain_vit()).state_dict()
+
+
 @pytest.fixture
 def distilled(tmp_path):
     """Return a factory of students; options are those of the teacher."""
@@ -45,11 +51,12 @@ def distilled(tmp_path):
         cla=True,
         **options,
     ):
-        config = teacher or plain_vit()
         checkpoint = tmp_path / 'teacher.pth'
-        if not checkpoint.exists():
-            torch.save(build(config).state_dict(), checkpoint)
-        given = dict(checkpoint=str(checkpoint), model=config)
+        if teacher is not None:
+            torch.save(build(teacher).state_dict(), checkpoint)
+        elif not checkpoint.exists():
+            torch.save(weights_of_plain_vit(), checkpoint)
+        given = dict(checkpoint=str(checkpoint), model=teacher or plain_vit())
         given |= dict(loss=[LOGITS, TOKENS]) | options
         backbone = vit(4, reducer=reducer, reduce_at=(1, 2), cache=CACHE)
         return build(classifier(backbone, cla, teacher=given)).train()
