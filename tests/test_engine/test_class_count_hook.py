@@ -37,17 +37,17 @@ def build_runner(tmp_path, train=5, val=5, test=5):
         backbone=dict(type='LeNet5', num_classes=-1),
         head=dict(type='LinearClsHead', num_classes=5, in_channels=4),
     )
+    parts = {}
+    for name, classes in (('val', val), ('test', test)):
+        parts[f'{name}_dataloader'] = DataLoader(Leaves(classes))
+        parts[f'{name}_cfg'] = {}
+        parts[f'{name}_evaluator'] = dict(type='Accuracy')
     return Runner(
         MODELS.build(model),
         str(tmp_path),
         train_dataloader=DataLoader(Leaves(train)),
-        val_dataloader=DataLoader(Leaves(val)),
-        test_dataloader=DataLoader(Leaves(test)),
         train_cfg=dict(by_epoch=True, max_epochs=1),
-        val_cfg={},
-        test_cfg={},
-        val_evaluator=dict(type='Accuracy'),
-        test_evaluator=dict(type='Accuracy'),
+        **parts,
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
         custom_hooks=[dict(type='mmclca.ClassCountHook')],
         default_scope='mmpretrain',
@@ -84,30 +84,30 @@ def write_checkpoint(runner, file, names, **meta):
     runner._load_from = str(file)
 
 
-@pytest.mark.parametrize('names, term', [(OTHER, 'zzz'), (SWAPPED, 'order')])
-def test_test_stops_if_checkpoint_has_other_names(tmp_path, names, term):
-    runner = build_runner(tmp_path)
+@pytest.mark.parametrize(
+    'names, test, term',
+    [
+        (OTHER, 5, 'the checkpoint.*zzz'),
+        (SWAPPED, 5, 'the checkpoint.*order'),
+        (NAMES, 4, 'c4.*classes=FILE'),  # a class folder is missing
+    ],
+)
+def test_test_stops_if_checkpoint_has_other_names(tmp_path, names, test, term):
+    runner = build_runner(tmp_path, test=test)
     write_checkpoint(runner, tmp_path / 'a.pth', names)
-    with pytest.raises(ValueError, match=f'the checkpoint.*{term}'):
-        runner.test()
-
-
-def test_advice_keeps_num_classes_if_a_class_folder_is_missing(tmp_path):
-    runner = build_runner(tmp_path, test=4)
-    write_checkpoint(runner, tmp_path / 'a.pth', NAMES)
-    with pytest.raises(ValueError, match='c4.*classes=FILE') as error:
+    with pytest.raises(ValueError, match=term) as error:
         runner.test()
     assert 'num_classes' not in str(error.value)
 
 
-def test_resuming_stops_if_names_differ(tmp_path):
+@pytest.mark.parametrize(
+    'names, term', [(OTHER, 'zzz'), (NAMES, 'only weights')]
+)
+def test_resuming_stops_if_names_differ(tmp_path, names, term):
     runner = build_runner(tmp_path)
-    write_checkpoint(runner, tmp_path / 'a.pth', OTHER)
+    write_checkpoint(runner, tmp_path / 'a.pth', names)
     runner._resume = True
-    with pytest.raises(ValueError, match='zzz'):
-        runner.train()
-    write_checkpoint(runner, tmp_path / 'a.pth', NAMES)
-    with pytest.raises(ValueError, match='only weights'):
+    with pytest.raises(ValueError, match=term):
         runner.train()
 
 
@@ -120,31 +120,34 @@ def test_training_starts_if_datasets_agree(tmp_path):
             ready.train()
 
 
-def test_training_stops_if_class_list_reorders_folders(tmp_path):
+def reordered(runner, tmp_path):
     write_images(tmp_path / 'data', per_class=1, size=8)
-    runner = build_runner(tmp_path, train=4, val=4)
-    dataset = CustomDataset(
-        data_root=str(tmp_path / 'data'),
-        classes=['oak', 'elm', 'beech', 'ash'],
-    )
-    runner._train_dataloader = DataLoader(dataset)
-    runner._val_dataloader = DataLoader(dataset)
+    names = ['oak', 'elm', 'beech', 'ash']
+    data = CustomDataset(data_root=str(tmp_path / 'data'), classes=names)
+    runner._train_dataloader = runner._val_dataloader = DataLoader(data)
     runner.model.head.num_classes = 4
-    with pytest.raises(ValueError, match='ClassFolders'):
-        runner.train()
 
 
-def test_training_stops_if_a_metric_needs_more_classes(tmp_path):
-    runner = build_runner(tmp_path)
-    runner._val_evaluator = dict(type='Accuracy', topk=(1, 6))
-    with pytest.raises(ValueError, match='topk'):
-        runner.train()
-
-
-def test_training_stops_if_loader_is_empty(tmp_path):
-    runner = build_runner(tmp_path)
+def without_batch(runner, _):
     runner._train_dataloader = DataLoader(Leaves(5), 7, drop_last=True)
-    with pytest.raises(ValueError, match='drop_last'):
+
+
+def with_topk(runner, _):
+    runner._val_evaluator = dict(type='Accuracy', topk=(1, 6))
+
+
+@pytest.mark.parametrize(
+    'change, term',
+    [
+        (reordered, 'ClassFolders'),
+        (with_topk, 'topk'),
+        (without_batch, 'drop_last'),
+    ],
+)
+def test_training_stops_if_loader_or_metric_would_fail(tmp_path, change, term):
+    runner = build_runner(tmp_path)
+    change(runner, tmp_path)
+    with pytest.raises(ValueError, match=term):
         runner.train()
 
 
@@ -168,36 +171,22 @@ LORA = dict(type='mmclca.LoRAModel', targets=[dict(type='.*mix')])
 
 @pytest.mark.parametrize('around', [None, LORA])
 def test_training_stops_if_teacher_differs_or_is_broken(tmp_path, around):
-    student = dict(
-        type='mmclca.DistilledClassifier',
-        backbone=RESMLP,
-        head=dict(type='LinearClsHead', num_classes=5, in_channels=24),
-    )
-    teacher = dict(student, type='ImageClassifier')
-    names = [f'c{n}' for n in (0, 1, 2, 3, 5)]
-    student['teacher'] = dict(
-        model=teacher,
-        checkpoint=str(tmp_path / 'teacher.pth'),
-        loss=dict(type='mmclca.DeiTDistillation'),
-    )
-    runner = build_runner(tmp_path)
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
+    teacher = dict(type='ImageClassifier', backbone=RESMLP, head=head)
+    path, loss = tmp_path / 'teacher.pth', 'mmclca.DeiTDistillation'
+    taught = dict(model=teacher, checkpoint=str(path), loss=dict(type=loss))
+    student = dict(teacher, type='mmclca.DistilledClassifier', teacher=taught)
     if around:
         student = dict(around, module=student)
-    runner.model = MODELS.build(student)
-    kept = dict(
-        state_dict=MODELS.build(teacher).state_dict(),
-        meta=dict(dataset_meta=dict(classes=names)),
-    )
-    torch.save(kept, tmp_path / 'teacher.pth')
-    with pytest.raises(ValueError, match="no 'c4' "):
-        runner.train()
-    kept['meta']['dataset_meta']['classes'] = NAMES
-    kept['state_dict']['head.fc.weight'][0] = torch.nan
-    torch.save(kept, tmp_path / 'teacher.pth')
-    runner = build_runner(tmp_path)
-    runner.model = MODELS.build(student)
-    with pytest.raises(ValueError, match='NaN'):
-        runner.train()
+    weights = MODELS.build(teacher).state_dict()
+    for names, broken, term in ((OTHER, 0, "no 'c4' "), (NAMES, 1, 'NaN')):
+        weights['head.fc.bias'][0] = torch.nan if broken else 0
+        meta = dict(dataset_meta=dict(classes=names))
+        torch.save(dict(state_dict=weights, meta=meta), path)
+        runner = build_runner(tmp_path)
+        runner.model = MODELS.build(student)
+        with pytest.raises(ValueError, match=term):
+            runner.train()
 
 
 def test_class_count_hook_is_added_if_lora_wraps_the_model():

@@ -10,9 +10,9 @@ import torch
 from mmengine import load
 from mmengine.config import Config
 from mmengine.hooks import Hook
-from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
-from small_models import CACHE, build, classifier, images, vit
+from small_models import CACHE, classifier, images, vit
+from small_models import build as build_model
 from tiny_run import ROOT, run_python, write_run
 from torch._dynamo.utils import counters
 
@@ -20,7 +20,6 @@ from mmclca.engine.runner import use_hook
 from mmclca.registry import HOOKS
 
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
-
 
 pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
@@ -48,18 +47,14 @@ class NoteGraphs(Hook):
 
 
 @pytest.fixture
-def train(tmp_path):
+def train(build):
     """Train the tiny config on batches with 6, 6 and 4 images."""
-    write_run(tmp_path)
 
     def train(name, *hooks, max_epochs=3, **options):
-        config = Config.fromfile(tmp_path / 'tiny.py')
-        config.work_dir = str(tmp_path / name)
-        config.train_dataloader.batch_size = 6
-        config.train_cfg.max_epochs = max_epochs
-        config.custom_hooks = [*hooks, dict(type='mmclca.NoteGraphs')]
-        config.merge_from_dict(options)
-        runner = Runner.from_cfg(config)
+        options['train_dataloader.batch_size'] = 6
+        options['train_cfg.max_epochs'] = max_epochs
+        notes = dict(type='mmclca.NoteGraphs')
+        runner = build(*hooks, notes, name=name, **options)
         runner.train()
         return runner
 
@@ -70,49 +65,35 @@ def notes(runner):
     return next(h for h in runner.hooks if isinstance(h, NoteGraphs))
 
 
-def weights(folder, epoch=3):
+def weights(folder, epoch):
     path = folder / f'epoch_{epoch}.pth'
     return torch.load(path, weights_only=False)['state_dict']
 
 
 @pytest.mark.slow
-def test_run_is_the_same_and_compiles_each_shape_once(train, tmp_path):
+def test_resumed_run_is_the_same_and_compiles_each_shape_once(train, tmp_path):
     """Training and validation have different batch shapes."""
-    smaller = {
-        'train_dataloader.batch_size': 8,
-        'model.backbone.arch.num_layers': 2,
-    }
-    train('eager', max_epochs=1, **smaller)
-    assert graphs() == 0
-    runner = train('compiled', COMPILE, max_epochs=1, **smaller)
-    # backbone and head; validation runs after the first epoch
-    assert notes(runner).graphs == [2] and graphs() == 2 * 2
-    expected = weights(tmp_path / 'eager', 1)
-    torch.testing.assert_close(weights(tmp_path / 'compiled', 1), expected)
-    assert (
-        not {'forward_tokens', 'forward'} & vars(runner.model.backbone).keys()
-    )
-    assert 'forward' not in vars(runner.model.head)
-
-
-@pytest.mark.slow
-def test_resumed_run_is_the_same_with_ema(train, tmp_path):
     ema = dict(type='EMAHook', momentum=0.5)
     train('eager', ema, max_epochs=2)
+    assert graphs() == 0
     train('compiled', ema, COMPILE, max_epochs=1)
     path = str(tmp_path / 'compiled' / 'epoch_1.pth')
     options = dict(max_epochs=2, resume=True, load_from=path)
     runner = train('compiled', ema, COMPILE, **options)
+    # backbone and head, for three shapes
     assert graphs() == 2 * 3
     assert len(notes(runner).graphs) == 1
     expected = weights(tmp_path / 'eager', 2)
     torch.testing.assert_close(weights(tmp_path / 'compiled', 2), expected)
+    backbone, head = runner.model.backbone, runner.model.head
+    assert not {'forward_tokens', 'forward'} & vars(backbone).keys()
+    assert 'forward' not in vars(head)
 
 
 @pytest.mark.slow
 def test_compilation_waits_if_keep_rates_change(train):
     warm_up = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
-    runner = train('run', warm_up, COMPILE, max_epochs=3)
+    runner = train('run', warm_up, COMPILE)
     assert notes(runner).compiled == [False] * 6 + [True] * 3
     assert notes(runner).graphs == [0, 0, 2 * 3]  # includes validation
 
@@ -120,7 +101,7 @@ def test_compilation_waits_if_keep_rates_change(train):
 def small_model(**options):
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     backbone = vit(num_layers=2, reducer=reducer, reduce_at=(0,), cache=CACHE)
-    return build(classifier(backbone, cla=True, **options))
+    return build_model(classifier(backbone, cla=True, **options))
 
 
 def compile_model(model, **options):
@@ -152,8 +133,8 @@ def test_copy_of_compiled_model_uses_its_own_parameters():
 @pytest.mark.slow
 def test_distillation_losses_are_the_same_if_compiled(tmp_path):
     teacher = classifier(vit(num_layers=2))
-    torch.save(build(teacher).state_dict(), tmp_path / 'teacher.pth')
     path = str(tmp_path / 'teacher.pth')
+    torch.save(build_model(teacher).state_dict(), path)
     loss = dict(type='mmclca.TokenDistillation')
     taught = dict(model=teacher, checkpoint=path, loss=loss)
     model = small_model(teacher=taught).train()
@@ -166,12 +147,29 @@ def test_distillation_losses_are_the_same_if_compiled(tmp_path):
     torch.testing.assert_close(losses, expected)
 
 
+def test_hook_replaces_and_restores_methods(monkeypatch):
+    monkeypatch.setattr(torch, 'compile', lambda function, **_: function)
+    mark = 'torch.compiler.cudagraph_mark_step_begin'
+    monkeypatch.setattr(mark, lambda: None)
+    model = small_model()
+    hook, runner = compile_model(model)
+    assert 'forward_tokens' in vars(model.backbone)
+    assert 'forward' in vars(model.head)
+    hook.after_run(runner)
+    assert 'forward_tokens' not in vars(model.backbone)
+
+
 def test_cuda_graphs_are_refused_if_gradients_accumulate(train):
     hook = dict(COMPILE, mode='reduce-overhead')
     counts = {'optim_wrapper.accumulative_counts': 2}
     with pytest.raises(ValueError, match='accumulative_counts=2'):
         train('graphs', hook, **counts)
     assert graphs() == 0
+
+
+def test_compile_hook_refuses_models_without_backbone():
+    with pytest.raises(ValueError, match='classifiers'):
+        compile_model(torch.nn.Linear(2, 2))
 
 
 @pytest.mark.parametrize('given', [None, [dict(type='EMAHook')]])
@@ -214,14 +212,7 @@ def test_cuda_graphs_in_training_and_validation(train, tmp_path):
     cuda_graphs = dict(type='mmclca.CompileHook', mode='reduce-overhead')
     train('compiled', cuda_graphs, **sgd)
     assert counters['inductor']['cudagraph_skips'] == 0
-    torch.testing.assert_close(
-        weights(tmp_path / 'compiled'),
-        weights(tmp_path / 'eager'),
-        rtol=1e-3,
-        atol=1e-3,
+    found, expected = (
+        weights(tmp_path / name, 3) for name in ('compiled', 'eager')
     )
-
-
-def test_compile_hook_refuses_models_without_backbone():
-    with pytest.raises(ValueError, match='classifiers'):
-        compile_model(torch.nn.Linear(2, 2))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)

@@ -2,6 +2,7 @@
 """Logged values of GradientStatsHook, computed by hand."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,22 +12,9 @@ from torch import nn
 from mmclca.engine.hooks import GradientStatsHook
 
 
-class Hub(dict):
-    def update_scalar(self, name, value):
-        self[name] = value
-
-
-class Stub:
-    """Runner with only the attributes used by the hook."""
-
-    def __init__(self, model, optimizer):
-        self.model = model
-        self.optim_wrapper = type('Wrapper', (), {'optimizer': optimizer})
-        self.message_hub = Hub()
-
-
 @pytest.fixture
 def runner():
+    """Runner with the attributes used by the hook; ``logged`` is a dict."""
     model = nn.ModuleDict(
         dict(
             backbone=nn.Linear(2, 2),
@@ -38,19 +26,31 @@ def runner():
     model.backbone.bias.grad = torch.tensor([2.0, -1.0])
     model.head.weight.grad = torch.tensor([[-3.0, 1.0]])
     model.headless.weight.grad = torch.tensor([[7.0]])
-    return Stub(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    logged = {}
+    return SimpleNamespace(
+        model=model,
+        optim_wrapper=SimpleNamespace(optimizer=optimizer),
+        message_hub=SimpleNamespace(update_scalar=logged.__setitem__),
+        logged=logged,
+    )
+
+
+def step(runner, hook):
+    runner.optim_wrapper.optimizer.step()
+    hook.after_train_iter(runner, 0)
 
 
 def test_logged_values_by_hand(runner):
     hook = GradientStatsHook()
     hook.before_train(runner)
-    runner.optim_wrapper.optimizer.step()
-    assert not runner.message_hub
-    hook.after_train_iter(runner, 0)
+    hook.after_train_iter(runner, 0)  # an accumulation step
+    assert not runner.logged
+    step(runner, hook)
     largest = [4.0, 2.0, 3.0, 7.0]
     squares = 1 + 16 + 0.25 + 4 + 1 + 9 + 1 + 49
     spread = math.sqrt(sum((x - 4) ** 2 for x in largest) / 4)
-    assert runner.message_hub == pytest.approx(
+    assert runner.logged == pytest.approx(
         {
             'train/grad_max': 7.0,
             'train/grad_max_mean': 4.0,
@@ -62,73 +62,57 @@ def test_logged_values_by_hand(runner):
             'train/grad_norm_head': math.sqrt(10),
         }
     )
-    runner.message_hub.clear()
+    runner.logged.clear()
     hook.after_train_iter(runner, 1)  # an accumulation step
-    assert not runner.message_hub
+    assert not runner.logged
+    runner.model.head.weight.grad = None
+    step(runner, hook)
+    assert runner.logged.pop('train/grad_max') == 7.0
+    assert 'train/grad_max_head' not in runner.logged
+    hook.after_train(runner)
+    step(runner, hook)
+    assert 'train/grad_max' not in runner.logged
 
 
-def step_fused(runner, hook, found_inf):
-    """Run a fused optimizer step, which receives scaled gradients."""
+@pytest.mark.parametrize('overflow', [0.0, 1.0])
+def test_logged_values_are_unscaled_or_skipped_if_amp(runner, overflow):
+    """A fused optimizer receives scaled gradients with their scale."""
     optimizer = torch.optim.SGD(runner.model.parameters(), 0.1, fused=True)
     runner.optim_wrapper.optimizer = optimizer
+    hook = GradientStatsHook(parts=['head'])
     hook.before_train(runner)
     optimizer.grad_scale = torch.tensor(4.0)
-    optimizer.found_inf = torch.tensor(found_inf)
-    optimizer.step()
-    hook.after_train_iter(runner, 0)
-
-
-def test_logged_values_are_unscaled_in_mixed_precision(runner):
-    step_fused(runner, GradientStatsHook(parts=['head']), 0.0)
-    assert runner.message_hub['train/grad_max'] == 7 / 4
-    assert runner.message_hub['train/grad_max_head'] == 3 / 4
-    assert 'train/grad_max_backbone' not in runner.message_hub
-
-
-def test_nothing_is_logged_if_mixed_precision_skips_a_step(runner):
-    hook = GradientStatsHook()
-    runner.model.head.weight.grad.fill_(torch.inf)
-    step_fused(runner, hook, 1.0)
-    assert not runner.message_hub
-    hook.after_train_epoch(runner)
-    assert math.isnan(runner.message_hub['epoch/grad_max'])
+    optimizer.found_inf = torch.tensor(overflow)
+    step(runner, hook)
+    if overflow:
+        assert not runner.logged
+        return
+    assert runner.logged['train/grad_max'] == 7 / 4
+    assert runner.logged['train/grad_max_head'] == 3 / 4
+    assert 'train/grad_max_backbone' not in runner.logged
 
 
 def test_epoch_maxima_are_logged(runner):
     hook = GradientStatsHook()
     hook.before_train(runner)
-    bias = runner.model.backbone.bias
     for value in (8.0, 9.0, 2.0):
-        bias.grad = torch.tensor([value, 0.0])
-        runner.optim_wrapper.optimizer.step()
-        hook.after_train_iter(runner, 0)
+        runner.model.backbone.bias.grad = torch.tensor([value, 0.0])
+        step(runner, hook)
     hook.after_train_epoch(runner)
-    assert runner.message_hub['epoch/grad_max'] == 9.0
-    assert runner.message_hub['epoch/grad_max_backbone'] == 9.0
-    assert runner.message_hub['epoch/grad_max_head'] == 3.0
+    found = {k: v for k, v in runner.logged.items() if 'epoch' in k}
+    assert found == {
+        'epoch/grad_max': 9.0,
+        'epoch/grad_max_backbone': 9.0,
+        'epoch/grad_max_head': 3.0,
+    }
     hook.after_train_epoch(runner)
-    assert math.isnan(runner.message_hub['epoch/grad_max'])
-
-
-def test_parameters_without_gradients_are_skipped(runner):
-    hook = GradientStatsHook()
-    runner.model.head.weight.grad = None
-    hook.before_train(runner)
-    runner.optim_wrapper.optimizer.step()
-    hook.after_train_iter(runner, 0)
-    assert runner.message_hub.pop('train/grad_max') == 7.0
-    assert 'train/grad_max_head' not in runner.message_hub
-    hook.after_train(runner)
-    runner.optim_wrapper.optimizer.step()
-    hook.after_train_iter(runner, 0)
-    assert 'train/grad_max' not in runner.message_hub
+    assert math.isnan(runner.logged['epoch/grad_max'])
 
 
 def test_part_is_refused_if_parameters_are_missing(runner):
-    hook = GradientStatsHook(parts=('neck', 'head'))
     runner.model.headless.requires_grad_(False)
     with pytest.raises(ValueError, match='neck'):
-        hook.before_train(runner)
+        GradientStatsHook(parts=('neck', 'head')).before_train(runner)
 
 
 def test_visualizers_receive_clipped_and_accumulated_gradients(tmp_path):
@@ -140,7 +124,7 @@ def test_visualizers_receive_clipped_and_accumulated_gradients(tmp_path):
     )
     assert len(lines) == 8
     (values, _) = runner.message_hub.get_scalar('train/grad_norm_all').data
-    assert len(values) == 4  # eight iterations, two per step
+    # eight iterations, two per step
     assert values == pytest.approx([0.5] * 4, abs=1e-4)
     assert lines[-1]['grad_norm_all'] == pytest.approx(0.5, abs=1e-4)
     assert 0 < lines[-1]['grad_max_head'] <= lines[-1]['grad_max'] <= 0.5

@@ -1,35 +1,39 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import logging
 from copy import deepcopy
+from types import SimpleNamespace
 
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.runner import Runner
-from tiny_run import write_run
 
 from mmclca.apis.probe import fit_linear, out_of_fold
 from mmclca.datasets.batches import batches, dataset_of
 from mmclca.engine.testing import mirrored
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
+from mmclca.registry import HOOKS, MODELS
 
 
 @pytest.fixture
-def build(tmp_path):
-    """Build a runner for the tiny config with learning rate 0."""
-    path = write_run(tmp_path)
+def start(config):
+    """Function to start a run with the hook, which returns the run."""
 
-    def build(change=deepcopy, hook={}, **settings):
-        config = Config.fromfile(path)
-        config.model = change(config.model)
-        config.work_dir = str(tmp_path / 'work')
-        config.train_cfg.max_epochs = 1
-        config.optim_wrapper.optimizer.update(lr=0.0, weight_decay=0.0)
-        config.val_cfg = config.val_dataloader = config.val_evaluator = None
-        config.custom_hooks = [dict(type='mmclca.ProbeInitHook', **hook)]
-        config.update(settings)
-        return Runner.from_cfg(config)
+    def start(change, views=False, **state):
+        cfg, hook = config(), HOOKS.build(dict(type='mmclca.ProbeInitHook'))
+        dataset = cfg.test_dataloader.dataset
+        if views:
+            dataset.pipeline = mirrored(dataset.pipeline)
+        torch.manual_seed(0)
+        model = MODELS.build(
+            dict(change(cfg.model), data_preprocessor=cfg.data_preprocessor)
+        )
+        runner = SimpleNamespace(
+            **dict(iter=0, model=model, cfg=cfg) | state,
+            logger=logging.getLogger('mmclca'),
+        )
+        hook.before_train(runner)
+        return runner
 
-    return build
+    return start
 
 
 def fusion(model):
@@ -50,9 +54,9 @@ def features_of(runner):
 
 
 @pytest.mark.parametrize('change', [fusion, deepcopy])
-def test_head_equals_linear_probe_on_training_images(build, change):
-    runner = build(change, hook=dict(classifier='ridge'))
-    runner.train()
+def test_head_equals_linear_probe_on_training_images(start, change):
+    runner = start(change)
+    assert runner.model.training
     features, labels = features_of(runner)
     found = out_of_fold(features, labels, 4)
     expected = fit_linear(features, labels, 4, 'ridge', found.strength)
@@ -64,11 +68,8 @@ def test_head_equals_linear_probe_on_training_images(build, change):
     assert right.all()
 
 
-def test_batch_norm_of_cla_has_training_image_statistics(build):
-    runner = build(cla)
-    runner.call_hook('before_run')
-    runner._train_loop = runner.build_train_loop(runner._train_loop)
-    runner.call_hook('before_train')
+def test_batch_norm_of_cla_has_training_image_statistics(start):
+    runner = start(cla)
     norm = runner.model.head.layers[0]
     assert norm.momentum == 0.1 and norm.num_batches_tracked == 1
     features, labels = features_of(runner)
@@ -76,34 +77,11 @@ def test_batch_norm_of_cla_has_training_image_statistics(build):
     assert (scores.argmax(1) == labels).float().mean() > 0.5
 
 
-def test_random_numbers_of_training_stay_the_same(build):
-    weights = []
-    for hooks in ([], [dict(type='mmclca.ProbeInitHook')]):
-        runner = build(fusion, custom_hooks=hooks)
-        runner.train()
-        weights.append(torch.rand(1))
-    assert torch.equal(*weights)
-    assert runner.model.training
-
-
-def test_last_view_is_used_if_test_has_several_views(build):
-    heads = []
-    for views in (False, True):
-        runner = build(fusion)
-        dataset = runner.cfg.test_dataloader.dataset
-        if views:
-            dataset.pipeline = mirrored(dataset.pipeline)
-        runner.train()
-        heads.append(last_linear(runner.model.head).weight)
-    assert heads[0].any() and torch.equal(*heads)
-
-
-def test_head_is_unchanged_if_run_is_resumed(build):
-    first = build(fusion)
-    first.train()
-    last = first.model.head.fc.weight.detach().clone()
-    more = build(
-        fusion, resume=True, train_cfg=dict(by_epoch=True, max_epochs=2)
+def test_last_view_and_same_random_numbers_are_used(start):
+    one, several, resumed = (
+        (start(fusion, **options).model.head.fc.weight, torch.rand(1))
+        for options in ({}, dict(views=True), dict(iter=4))
     )
-    more.train()
-    torch.testing.assert_close(more.model.head.fc.weight, last)
+    assert torch.equal(one[0], several[0])
+    assert not torch.equal(one[0], resumed[0])  # not initialized again
+    assert one[1] == several[1] == resumed[1]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pre-training with mmengine's runner: pictures, logs and resuming."""
+"""Pictures, logged norms and the tool of pre-training."""
 
 import json
 from itertools import product
@@ -8,11 +8,10 @@ import mmcv
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.runner import Runner
-from small_models import build
+from small_models import build as build_model
 from small_selfsup import MAE, SIDE, mirl
-from tiny_run import ROOT, run_tool, write_run
+from tiny_run import ROOT, run_tool
 
 from mmclca.visualization import reconstructions
 
@@ -28,38 +27,38 @@ SEGMENTS = {
 }
 
 
-def config(folder, model, hooks=(), epochs=2):
-    """Config for pre-training on the images of the tiny config."""
-    path = folder / 'tiny.py'
-    cfg = Config.fromfile(path if path.exists() else write_run(folder))
-    for name in product(('val', 'test'), ('cfg', 'dataloader', 'evaluator')):
-        cfg.pop('_'.join(name))
-    cfg.model = dict(model, data_preprocessor=NORMAL)
-    load = [dict(type='LoadImageFromFile')]
-    pipeline = [
-        dict(type='mmclca.CacheImages', transforms=load),
-        dict(type='RandomResizedCrop', scale=SIDE),
-        dict(type='PackInputs'),
-    ]
-    loader = cfg.train_dataloader
-    loader.update(batch_size=8, collate_fn=dict(type='default_collate'))
-    loader.dataset.update(with_label=False, pipeline=pipeline)
-    cfg.train_cfg.max_epochs = epochs
-    cfg.optim_wrapper.accumulative_counts = 2
-    cfg.custom_hooks = list(hooks)
-    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
-    cfg.work_dir, cfg.experiment_name = str(folder / 'work'), folder.name
-    return cfg
+@pytest.fixture
+def pretraining(config):
+    """Function to read a config for pre-training on the tiny images."""
+
+    def pretraining(model, *hooks):
+        cfg = config(*hooks)
+        for name in product(
+            ('val', 'test'), ('cfg', 'dataloader', 'evaluator')
+        ):
+            cfg.pop('_'.join(name))
+        cfg.model = dict(model, data_preprocessor=NORMAL)
+        loader = cfg.train_dataloader
+        loader.update(batch_size=8, collate_fn=dict(type='default_collate'))
+        load, _, pack = loader.dataset.pipeline
+        crop = dict(type='RandomResizedCrop', scale=SIDE)
+        cache = dict(type='mmclca.CacheImages', transforms=[load])
+        loader.dataset.update(with_label=False, pipeline=[cache, crop, pack])
+        cfg.optim_wrapper.accumulative_counts = 2
+        cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+        return cfg
+
+    return pretraining
 
 
-def test_pre_training_draws_pictures_and_logs_segment_norms(tmp_path):
+def test_pre_training_draws_pictures_and_logs_segment_norms(
+    pretraining, tmp_path
+):
     hooks = (
-        dict(type='mmclca.ReconstructionHook', interval=2, num_images=3),
+        dict(type='mmclca.ReconstructionHook', interval=2, num_images=2),
         dict(type='mmclca.GradientStatsHook', parts=SEGMENTS),
     )
-    cfg = config(tmp_path, mirl(2), hooks)
-    runner = Runner.from_cfg(cfg)
-    runner.train()
+    Runner.from_cfg(pretraining(mirl(2), *hooks)).train()
     (picture,) = tmp_path.glob('work/*/vis_data/vis_image/*.png')
     assert picture.name == 'reconstructions_2.png'
     assert mmcv.imread(picture).std() > 10
@@ -72,22 +71,9 @@ def test_pre_training_draws_pictures_and_logs_segment_norms(tmp_path):
     assert named and all('loss_pair1' in line for line in named)
 
 
-def test_pre_training_resumes(tmp_path):
-    part = config(tmp_path, MAE, epochs=1)
-    part.work_dir = str(tmp_path / 'parts')
-    Runner.from_cfg(part).train()
-    again = config(tmp_path, MAE)
-    again.work_dir, again.resume = part.work_dir, True
-    again.experiment_name = 'again'
-    resumed = Runner.from_cfg(again)
-    resumed.train()
-    assert resumed.iter == 4
-    assert (tmp_path / 'parts/epoch_2.pth').is_file()
-
-
 def test_reconstructions_keep_visible_patches_and_add_up():
     """The sum is the main part plus the residual."""
-    model = build(dict(mirl(2), data_preprocessor=NORMAL)).eval()
+    model = build_model(dict(mirl(2), data_preprocessor=NORMAL)).eval()
     inputs = torch.randint(0, 255, (2, 3, SIDE, SIDE), dtype=torch.uint8)
     torch.manual_seed(1)
     (found, _) = reconstructions(model, inputs)
@@ -109,7 +95,8 @@ def test_reconstructions_keep_visible_patches_and_add_up():
 def test_reconstructions_leave_the_model_unchanged():
     """This includes BatchNorm statistics in the stem."""
     stem = dict(MAE['backbone'], stem=dict(type='mmclca.HMLPStem'))
-    model = build(dict(MAE, backbone=stem, data_preprocessor=NORMAL)).train()
+    model = dict(MAE, backbone=stem, data_preprocessor=NORMAL)
+    model = build_model(model).train()
     before = {k: v.clone() for k, v in model.state_dict().items()}
     reconstructions(model, torch.ones(2, 3, SIDE, SIDE, dtype=torch.uint8))
     assert model.training and model.backbone.patch_embed.training
@@ -117,12 +104,15 @@ def test_reconstructions_leave_the_model_unchanged():
     assert all(torch.equal(v, after[k]) for k, v in before.items())
 
 
-def test_vis_reconstruction_tool_writes_a_picture(tmp_path, monkeypatch):
-    cfg = config(tmp_path, MAE)
+def test_vis_reconstruction_tool_writes_a_picture(
+    pretraining, tmp_path, monkeypatch
+):
+    cfg = pretraining(MAE)
     cfg.dump(tmp_path / 'mae.py')
-    torch.save(build(MAE).state_dict(), tmp_path / 'mae.pth')
+    torch.save(build_model(MAE).state_dict(), tmp_path / 'mae.pth')
     monkeypatch.chdir(tmp_path)
     tool = ROOT / 'tools/visualization/vis_reconstruction.py'
-    words = 'mae.py mae.pth data/ash/0.png --leaves 1 --out made.png'
+    image = f'{cfg.train_dataloader.dataset.data_root}/ash/0.png'
+    words = f'mae.py mae.pth {image} --leaves 1 --out made.png'
     run_tool(monkeypatch, tool, *words.split())
     assert mmcv.imread(tmp_path / 'made.png').std() > 10

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.hooks import EMAHook
-from small_models import PATCH_CONVNET, RESMLP, arch
-from tiny_run import ROOT, run_tool, write_run
+from small_models import PATCH_CONVNET, RESMLP, arch, vit
+from tiny_run import ROOT, run_tool
 
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.engine.hooks.tuning_hooks import SCOPES, tune_only
 from mmclca.engine.runner import SafeRunner
+from mmclca.models.tuning import tune_only
 from mmclca.registry import MODELS
 
 REDUCER = dict(type='mmclca.SiT', keep_rate=0.5)
@@ -46,24 +45,17 @@ LAYER_DECAY = dict(
 
 
 @pytest.fixture
-def tuned(tmp_path):
+def tuned(config):
     """Build a runner for the tiny config with a scope."""
-    write_run(tmp_path)
 
-    def tuned(scope, *hooks, name='work', lora=False, **options):
-        config = Config.fromfile(tmp_path / 'tiny.py')
-        config.work_dir = str(tmp_path / name)
-        config.experiment_name = f'{tmp_path.name}_{name}'
-        config.model.backbone.update(BACKBONE)
-        config.model.head.type = 'mmclca.DistilledHead'
-        if lora:
-            module = config.model.to_dict()
-            config.model = dict(LORA, module=module)
+    def tuned(scope, *hooks, lora=False, **options):
         scope = dict(type='mmclca.TuningScopeHook', scope=scope)
-        config.custom_hooks = [scope, *hooks]
-        config.train_cfg.max_epochs = 1
-        config.merge_from_dict(options)
-        return SafeRunner.from_cfg(config)
+        cfg = config(scope, *hooks, train_cfg=dict(max_epochs=1), **options)
+        cfg.model.backbone.update(BACKBONE)
+        cfg.model.head.type = 'mmclca.DistilledHead'
+        if lora:
+            cfg.model = dict(LORA, module=cfg.model.to_dict())
+        return SafeRunner.from_cfg(cfg)
 
     return tuned
 
@@ -107,28 +99,18 @@ def test_scope_holds_with_layer_decay_ema_and_bfloat16(tuned):
         assert name in trained or torch.equal(value, own[name]), name
 
 
-@pytest.mark.parametrize(
-    'size, count', [('small', 7_702_888), ('base', 29_560_552)]
-)
-def test_trained_parameter_count_equals_paper(size, count):
+def classifier(backbone, num_classes=5, in_channels=24):
+    head = dict(num_classes=num_classes, in_channels=in_channels)
+    head['type'] = 'LinearClsHead'
+    return dict(type='ImageClassifier', backbone=backbone, head=head)
+
+
+def test_trained_parameter_count_equals_paper():
+    backbone = vit(img_size=384, patch_size=16) | dict(arch='deit-small')
     with torch.device('meta'):
-        dims = dict(small=384, base=768)[size]
-        model = MODELS.build(
-            dict(
-                type='ImageClassifier',
-                backbone=dict(
-                    type='mmclca.TokenReductionViT',
-                    arch=f'deit-{size}',
-                    img_size=384,
-                    patch_size=16,
-                ),
-                head=dict(
-                    type='LinearClsHead', num_classes=1000, in_channels=dims
-                ),
-            )
-        )
+        model = MODELS.build(classifier(backbone, 1000, 384))
     total = sum(p.numel() for p in model.parameters())
-    assert tune_only(model, 'attn') == (count, total)
+    assert tune_only(model, 'attn') == (7_702_888, total)
 
 
 CAIT = dict(type='mmclca.CaiT', arch=arch(2, 24), img_size=32, patch_size=8)
@@ -147,10 +129,7 @@ CAIT = dict(type='mmclca.CaiT', arch=arch(2, 24), img_size=32, patch_size=8)
     ],
 )
 def test_attn_scope_finds_attention_in_other_backbones(backbone, attention):
-    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
-    model = MODELS.build(
-        dict(type='ImageClassifier', backbone=backbone, head=head)
-    )
+    model = MODELS.build(classifier(backbone))
     tune_only(model, 'attn')
     for name, parameter in model.named_parameters():
         own = rf'head\.|backbone\.({attention}|(timm_model\.)?pos_embed)'
@@ -158,8 +137,7 @@ def test_attn_scope_finds_attention_in_other_backbones(backbone, attention):
 
 
 def test_scope_is_refused_if_model_lacks_such_parts():
-    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
-    model = dict(type='ImageClassifier', backbone=RESMLP, head=head)
+    model = classifier(RESMLP)
     timm = dict(type='TimmClassifier', model_name='test_vit', num_classes=5)
     for config, scope in ((model, 'atn'), (model, 'lora'), (timm, 'head')):
         with pytest.raises(ValueError, match=scope):
@@ -183,12 +161,8 @@ def test_lora_trains_its_parameters_head_and_reducer(tuned, tmp_path):
     small = torch.load(tmp_path / 'work/epoch_1.pth', weights_only=False)
     buffers = {n for n, _ in runner.model.module.named_buffers()}
     assert small['state_dict'].keys() == trained | buffers & {*names}
-    other = tuned(
-        'lora',
-        name='other',
-        lora=True,
-        load_from=str(tmp_path / 'work/epoch_1.pth'),
-    )
+    path = str(tmp_path / 'work/epoch_1.pth')
+    other = tuned('lora', name='other', lora=True, load_from=path)
     other.load_or_resume()
     ours, theirs = (r.model.state_dict() for r in (runner, other))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
@@ -205,25 +179,14 @@ def test_lora_loads_weights_of_a_plain_model(tuned, tmp_path):
 
 
 @pytest.mark.slow
-def test_small_checkpoints_share_one_base_file(tmp_path, monkeypatch):
-    config = write_run(tmp_path)
-    text = config.read_text() + (
-        "custom_hooks = [dict(type='mmclca.TuningScopeHook', scope='attn'), "
-        "dict(type='EMAHook', momentum=0.5)]\n"
-    )
-    config.write_text(text)
+def test_small_checkpoints_share_one_base_file(config, tmp_path, monkeypatch):
+    scope = dict(type='mmclca.TuningScopeHook', scope='attn')
+    config(scope, EMA).dump(tmp_path / 'tiny.py')
     monkeypatch.chdir(tmp_path)
 
     def train(name, *options):
-        tool = ROOT / 'tools/train.py'
-        run_tool(
-            monkeypatch,
-            tool,
-            'tiny.py',
-            '--work-dir',
-            f'runs/{name}',
-            *options,
-        )
+        words = ('tiny.py', '--work-dir', f'runs/{name}', *options)
+        run_tool(monkeypatch, ROOT / 'tools/train.py', *words)
         return open_checkpoint(f'runs/{name}/epoch_2.pth')
 
     whole = train('whole')
@@ -241,12 +204,8 @@ def test_small_checkpoints_share_one_base_file(tmp_path, monkeypatch):
     resumed = train('again', '--save-trainable', '--resume')
     for name, value in again['state_dict'].items():
         assert torch.equal(resumed['state_dict'][name], value), name
-    run_tool(
-        monkeypatch,
-        ROOT / 'tools/test.py',
-        'tiny.py',
-        'runs/small/epoch_2.pth',
-    )
+    words = ('tiny.py', 'runs/small/epoch_2.pth')
+    run_tool(monkeypatch, ROOT / 'tools/test.py', *words)
     (base,) = Path('runs').glob('base_*.pth')
     base.unlink()
     with pytest.raises(FileNotFoundError, match=f'missing .*{base.name}'):
@@ -257,7 +216,3 @@ def test_save_trainable_is_refused_if_nothing_is_frozen(tuned):
     runner = tuned('full', dict(type='mmclca.SaveTrainableHook'))
     with pytest.raises(ValueError, match='frozen'):
         runner.train()
-
-
-def test_table_covers_all_scopes():
-    assert {*SCOPES} == {*TRAINS, 'lora'}
