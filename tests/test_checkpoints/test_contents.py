@@ -59,17 +59,16 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize('ending', ['pth', 'safetensors', 'npz'])
 @pytest.mark.parametrize('kind', OTHERS)
-def test_file_is_refused_in_one_line_without_weights(kind, ending, tmp_path):
-    path = tmp_path / f'w.{ending}'
+def test_file_is_refused_in_one_line_without_weights(kind, tmp_path):
+    path = tmp_path / 'w.npz'
     path.write_bytes(OTHERS[kind]())
     with pytest.raises(CheckpointError, match=kind) as error:
         open_checkpoint(str(path))
     assert '\n' not in str(error.value)
 
 
-@pytest.mark.parametrize('ending', ['pth', 'safetensors', 'npz', 'bin', 'x'])
+@pytest.mark.parametrize('ending', ['safetensors', 'npz', 'x'])
 @pytest.mark.parametrize('data', [pickled(), save({'a': torch.ones(2)})])
 def test_weights_are_loaded_if_extension_is_wrong(data, ending, tmp_path):
     path = tmp_path / f'w.{ending}'

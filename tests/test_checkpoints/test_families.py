@@ -4,6 +4,7 @@
 import pytest
 import torch
 import toy_backbones  # noqa: F401, registers them
+from foreign_models import write
 
 from mmclca.checkpoints import families, releases
 from mmclca.checkpoints.error import CheckpointError
@@ -25,14 +26,10 @@ TABLE = Family(
 
 
 def toy(channels=24):
+    backbone = dict(type='mmclca.ToyReducible', channels=channels)
     head = dict(type='LinearClsHead', num_classes=3, in_channels=channels)
-    model = MODELS.build(
-        dict(
-            type='mmclca.TokenReductionClassifier',
-            backbone=dict(type='mmclca.ToyReducible', channels=channels),
-            head=head,
-        )
-    )
+    kind = 'mmclca.TokenReductionClassifier'
+    model = MODELS.build(dict(type=kind, backbone=backbone, head=head))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
     return model
@@ -49,20 +46,9 @@ def foreign(model):
     return weights
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / 'toy.pth'
-
-    def file(weights):
-        torch.save(weights, path)
-        return str(path)
-
-    return file
-
-
-def test_new_backbone_loads_with_a_table(file, monkeypatch):
+def test_new_backbone_loads_with_a_table(tmp_path, monkeypatch):
     there, here = toy(), toy()
-    path = file({'model': foreign(there)})
+    path = write(tmp_path / 'toy.pth', {'model': foreign(there)})
     with pytest.raises(CheckpointError, match='ToyReducible'):
         load_checkpoint(here, path)
     monkeypatch.setattr(releases, 'FAMILIES', (TABLE, *FAMILIES))
@@ -75,42 +61,34 @@ def test_new_backbone_loads_with_a_table(file, monkeypatch):
     load_checkpoint(toy().backbone, path, strict=True)
 
 
-def test_backbone_is_checked_if_reducible(file):
-    path = file(toy(48).state_dict())
+def test_backbone_is_checked_if_reducible(tmp_path):
+    path = write(tmp_path / 'toy.pth', toy(48).state_dict())
     with pytest.raises(CheckpointError, match=r'ToyReducible .* 24'):
         load_checkpoint(toy(), path)
 
 
-@pytest.mark.parametrize(
-    'names, family, encoder',
-    [
-        (['blocks.0.norm1.weight'], 'VIT', ''),
-        (
-            ['head.0.bias', 'backbone.blocks.0.norm1.weight'],
-            'VIT',
-            'backbone.',
-        ),
-        (['blocks.0.norm1.weight', 'clr'], 'TOKEN_REDUCTION', ''),
-        (['clr', 'blocks.0.norm1.weight', 'ifa_head.0.1.bias'], 'CLCA', ''),
-        (
-            ['transformer.resblocks.0.x', 'visual.transformer.resblocks.0.x'],
-            'CLIP',
-            'visual.',
-        ),
-        (['blocks.0.norm1.bias', 'blocks.0.norm11.bias'], 'PARALLEL_VIT', ''),
-        (['blocks.0.attns.0.norm.bias'], 'PARALLEL_VIT', ''),
-        (['blocks.0.gamma_1', 'blocks_token_only.0.gamma_1'], 'CAIT', ''),
-        (['blocks.0.gamma_1', 'blocks.0.norm1.alpha'], 'RESMLP', ''),
-        (['stem.proj.weight', 'blocks.0.linear_tokens.bias'], 'RESMLP', ''),
-        (
-            ['blocks_token_only.0.gamma_1', 'blocks.0.attn.qkv_pos.0.bias'],
-            'PATCH_CONVNET',
-            '',
-        ),
-        (['layers.0.ln1.weight'], 'BARE', ''),
-    ],
-)
-def test_family_is_recognized_by_names(names, family, encoder):
+BLOCK = 'blocks.0.norm1.weight'
+RESBLOCK = 'transformer.resblocks.0.x'
+TOKEN_ONLY = 'blocks_token_only.0.gamma_1'
+RECOGNIZED = [
+    ('VIT', '', BLOCK),
+    ('VIT', 'backbone.', 'head.0.bias', f'backbone.{BLOCK}'),
+    ('TOKEN_REDUCTION', '', BLOCK, 'clr'),
+    ('CLCA', '', 'clr', BLOCK, 'ifa_head.0.1.bias'),
+    ('CLIP', 'visual.', RESBLOCK, f'visual.{RESBLOCK}'),
+    ('PARALLEL_VIT', '', 'blocks.0.norm1.bias', 'blocks.0.norm11.bias'),
+    ('PARALLEL_VIT', '', 'blocks.0.attns.0.norm.bias'),
+    ('CAIT', '', 'blocks.0.gamma_1', TOKEN_ONLY),
+    ('RESMLP', '', 'blocks.0.gamma_1', 'blocks.0.norm1.alpha'),
+    ('RESMLP', '', 'stem.proj.weight', 'blocks.0.linear_tokens.bias'),
+    ('PATCH_CONVNET', '', TOKEN_ONLY, 'blocks.0.attn.qkv_pos.0.bias'),
+    ('BARE', '', 'layers.0.ln1.weight'),
+]
+
+
+@pytest.mark.parametrize('case', RECOGNIZED)
+def test_family_is_recognized_by_names(case):
+    family, encoder, *names = case
     known = vars(families.vit) | vars(families.deit)
     assert recognize(names) == (known[family], encoder)
 
