@@ -120,3 +120,13 @@ def release(model, num_clr=1, cla=True):
             weights[name.replace('layers.', 'ifa_head.0.')] = value
         del weights['norm.weight'], weights['norm.bias']
     return weights
+
+
+class Call:
+    """Object with a chosen pickle: a function, its arguments, a state."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __reduce__(self):
+        return self.parts

@@ -4,9 +4,11 @@ import re
 from unittest.mock import patch
 
 import pytest
-from foreign_models import write
+import torch
+from foreign_models import Call, write
 from golden import golden
 from mmengine.logging import MMLogger
+from tiny_model import write_tiny
 
 from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.checkpoints.releases import WeightSource
@@ -54,16 +56,6 @@ def report_is_golden(request):
     assert told and ''.join(told) == golden(name, ''.join(told))
 
 
-class Trap:
-    """Object that runs a command when unpickled."""
-
-    def __init__(self, command):
-        self.command = command
-
-    def __reduce__(self):
-        return os.system, (self.command,)
-
-
 @pytest.fixture
 def sprung(tmp_path):
     """Path of a file created by the trap."""
@@ -72,4 +64,28 @@ def sprung(tmp_path):
 
 @pytest.fixture
 def trap(sprung):
-    return Trap(f'touch {sprung}')
+    """Object that creates a file when unpickled."""
+    return Call(os.system, (f'touch {sprung}',))
+
+
+@pytest.fixture(scope='session')
+def tiny(process, tmp_path_factory):
+    """Read-only folder with tiny.py, tiny.pth and tiny.safetensors."""
+    folder = tmp_path_factory.mktemp('tiny')
+    write_tiny(folder)
+    return folder
+
+
+@pytest.fixture
+def change(tiny, tmp_path):
+    """Function to write evil.pth, the tiny checkpoint with changes."""
+
+    def change(cfg=None, weights={}, **meta):
+        loaded = torch.load(tiny / 'tiny.pth', weights_only=True)
+        loaded['meta'].update(meta)
+        if cfg is not None:
+            loaded['meta']['cfg'] = cfg
+        loaded['state_dict'].update(weights)
+        return write(tmp_path / 'evil.pth', loaded)
+
+    return change

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Refuse arrays with forged object pointers."""
 
+import shutil
 import struct
 import subprocess
 import sys
@@ -8,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from foreign_models import Call
 from mmengine.logging import HistoryBuffer
-from tiny_model import write_tiny
 from tiny_run import ROOT, environment
 
 from mmclca.checkpoints.error import CheckpointError
@@ -21,24 +22,14 @@ RECONSTRUCT, SCALAR = (
 POINTERS = struct.pack('<4Q', *range(0x4141414141414141, 0x4141414141414145))
 
 
-class Forged:
-    """Object with a chosen pickle."""
-
-    def __init__(self, *parts):
-        self.parts = parts
-
-    def __reduce__(self):
-        return self.parts
-
-
 def kind(code, order='|', *state):
     """Dtype with a contradicting state."""
     state = state or (None, None, None, -1, -1, 0)
-    return Forged(np.dtype, (code, False, True), (3, order, *state))
+    return Call(np.dtype, (code, False, True), (3, order, *state))
 
 
 def array(kind, shape=(4,), data=POINTERS, *rest):
-    return Forged(
+    return Call(
         RECONSTRUCT,
         (np.ndarray, (0,), b'b'),
         (1, shape, kind, False, data, *rest),
@@ -74,48 +65,27 @@ FORGED = dict(
     twice_negative=array(F8, shape=(-2, -2)),
     no_numbers_for_a_shape=array(F8, shape=(4.0,)),
     not_a_text=array(kind('U1', '<'), shape=(8,)),
-    scalar_object=Forged(SCALAR, (kind('O8'), POINTERS[:8])),
-    scalar_void=Forged(SCALAR, (kind('V8', '|', *FIELDS), POINTERS[:8])),
-    scalar_cut=Forged(SCALAR, (F8, POINTERS[:7])),
-    scalar_too_long=Forged(SCALAR, (F8, POINTERS)),
+    scalar_object=Call(SCALAR, (kind('O8'), POINTERS[:8])),
+    scalar_void=Call(SCALAR, (kind('V8', '|', *FIELDS), POINTERS[:8])),
+    scalar_cut=Call(SCALAR, (F8, POINTERS[:7])),
+    scalar_too_long=Call(SCALAR, (F8, POINTERS)),
     history_of_objects=buffer(array(kind('O8'))),
     history_of_texts=buffer(np.array(['a'])),
-    view=Forged(np.ndarray, ((4,), kind('O8'), POINTERS)),
-    from_buffer=Forged(
+    view=Call(np.ndarray, ((4,), kind('O8'), POINTERS)),
+    from_buffer=Call(
         np._core.numeric._frombuffer, (POINTERS, kind('O8'), (4,), 'C')
     ),
-    what_torch_admits_for_itself=Forged(SystemExit, ('a',)),
-    tensor_of_noted_numbers=Forged(
+    what_torch_admits_for_itself=Call(SystemExit, ('a',)),
+    tensor_of_noted_numbers=Call(
         torch._utils._rebuild_device_tensor_from_numpy,
         (array(F8), torch.float64, 'cpu', False),
     ),
 )
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('forged')
-    write_tiny(folder)
-    return folder
-
-
-def write(folder, path, classes):
-    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
-    loaded['meta']['dataset_meta'] = dict(classes=classes)
-    torch.save(loaded, path)
-
-
-def write_infinite(folder, path):
-    """Write weights for a model with NaN predictions."""
-    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
-    loaded['state_dict']['backbone.ln1.weight'][3] = torch.inf
-    torch.save(loaded, path)
-
-
 @pytest.mark.parametrize('forged', FORGED)
-def test_forged_array_is_refused_in_one_line(folder, tmp_path, forged):
-    path = str(tmp_path / 'evil.pth')
-    write(folder, path, FORGED[forged])
+def test_forged_array_is_refused_in_one_line(change, forged):
+    path = change(dataset_meta=dict(classes=FORGED[forged]))
     with pytest.raises(CheckpointError, match='evil.pth') as error:
         open_checkpoint(path)
     assert '\n' not in str(error.value)
@@ -149,9 +119,13 @@ print(codes)
 
 
 @pytest.mark.slow
-def test_no_command_crashes_or_names_classes(folder):
-    write(folder, folder / 'evil.pth', FORGED['objects'])
-    write_infinite(folder, folder / 'infinite.pth')
+def test_no_command_crashes_or_names_classes(tiny, change, tmp_path):
+    folder = tmp_path / 'tiny'
+    shutil.copytree(tiny, folder)
+    weights = {'backbone.ln1.weight': torch.full((24,), torch.inf)}
+    shutil.move(change(weights=weights), folder / 'infinite.pth')
+    path = change(dataset_meta=dict(classes=FORGED['objects']))
+    shutil.move(path, folder)
     # publishing copies weights without using them
     evil = [line.replace('FILE', 'evil.pth') for line in COMMANDS]
     use = [line.replace('FILE', 'infinite.pth') for line in COMMANDS[:-1]]

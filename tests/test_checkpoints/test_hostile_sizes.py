@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from tiny_model import write_tiny
+from foreign_models import Call
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.error import CheckpointError
@@ -20,17 +20,9 @@ from mmclca.datasets.batches import dataset_of
 
 
 @pytest.fixture(scope='module')
-def stored(tmp_path_factory):
-    """Checkpoint with config."""
-    folder = tmp_path_factory.mktemp('sizes')
-    write_tiny(folder)
-    return torch.load(folder / 'tiny.pth', weights_only=True)
-
-
-def write(stored, path, text, **meta):
-    meta = dict(stored['meta'], cfg=text, **meta)
-    torch.save(dict(stored, meta=meta), path)
-    return str(path)
+def text(tiny):
+    """Config stored in the tiny checkpoint."""
+    return (tiny / 'tiny.py').read_text()
 
 
 CHANGES = {  # setting, new value, term in the error
@@ -50,37 +42,26 @@ CHANGES = {  # setting, new value, term in the error
 }
 
 
-@pytest.mark.parametrize('change', CHANGES)
-def test_stored_config_is_refused_if_model_is_larger(stored, tmp_path, change):
-    setting, new, term = CHANGES[change]
-    text = re.sub(setting, new, stored['meta']['cfg'], flags=re.DOTALL)
-    path = write(stored, tmp_path / 'evil.pth', text)
+@pytest.mark.parametrize('setting, new, term', CHANGES.values(), ids=CHANGES)
+def test_stored_config_is_refused_if_model_is_larger(
+    text, change, setting, new, term
+):
+    path = change(re.sub(setting, new, text, flags=re.DOTALL))
     with pytest.raises((CheckpointError, ValueError), match=term):
         stored_config(open_checkpoint(path))
 
 
-def test_stored_config_opens_no_dataset(stored, tmp_path):
+def test_stored_config_opens_no_dataset(text, change, tmp_path):
     secret, fifo = tmp_path / 'secret.txt', tmp_path / 'fifo'
     secret.write_text('a\nb\nc\nd\n')
     os.mkfifo(fifo)  # reading would block forever
     files = f"dataset=dict(classes='{secret}', ann_file='{fifo}',"
-    text = stored['meta']['cfg'].replace('dataset=dict(', files)
-    path = write(stored, tmp_path / 'evil.pth', text, dataset_meta=None)
+    path = change(text.replace('dataset=dict(', files), dataset_meta=None)
     found = TokenReductionInferencer(path, device='cpu')
     assert found.classes == list('0123')
     for split in ('train', 'val', 'test'):
         with pytest.raises(ValueError, match='--config'):
             dataset_of(found.model._config, split)
-
-
-class Call:
-    """Object pickled as a call."""
-
-    def __init__(self, *parts):
-        self.parts = parts
-
-    def __reduce__(self):
-        return self.parts
 
 
 EXPANDED = torch.ones(1).expand(150000, 150000)
@@ -134,15 +115,13 @@ def test_npz_is_refused_if_its_model_is_larger_than_the_file(tmp_path):
         open_checkpoint(str(tmp_path / 'evil.npz'))
 
 
-def test_base_is_refused_if_its_contents_have_another_hash(stored, tmp_path):
-    base = {'cls_token': torch.zeros(2)}
+def test_base_is_refused_if_its_contents_have_another_hash(change, tmp_path):
+    base = {'new': torch.zeros(2)}
     name = f'base_{digest_of(base)}.pth'
-    path = write(stored, tmp_path / 'w.pth', '', base=name)
+    path = change('', base=name)
     torch.save(base, tmp_path / name)
-    assert open_checkpoint(path)['state_dict']['cls_token'].shape == (2,)
-    torch.save({'cls_token': torch.ones(2)}, tmp_path / name)
-    with pytest.raises(CheckpointError, match='hash'):
-        open_checkpoint(path)
-    own = write(stored, tmp_path / 'base_own.pth', '', base='base_own.pth')
-    with pytest.raises(CheckpointError, match='hash'):
-        open_checkpoint(own)
+    assert open_checkpoint(path)['state_dict']['new'].shape == (2,)
+    torch.save({'new': torch.ones(2)}, tmp_path / name)
+    for named in (name, 'evil.pth'):
+        with pytest.raises(CheckpointError, match='hash'):
+            open_checkpoint(change('', base=named))
