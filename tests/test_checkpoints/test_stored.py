@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import re
 import sys
 
 import numpy as np
@@ -7,7 +6,6 @@ import pytest
 import torch
 from mmengine.config import Config
 from safetensors.torch import save_file
-from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
@@ -21,17 +19,10 @@ from mmclca.checkpoints.stored import (
 from mmclca.evaluation.open_set import fingerprint
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('stored')
-    write_tiny(folder)
-    return folder
-
-
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
-def test_config_and_classes_are_read(folder, name):
-    checkpoint = open_checkpoint(str(folder / name))
-    config = Config.fromfile(folder / 'tiny.py')
+def test_config_and_classes_are_read(tiny, name):
+    checkpoint = open_checkpoint(str(tiny / name))
+    config = Config.fromfile(tiny / 'tiny.py')
     read = stored_config(checkpoint).to_dict()
     assert {'model', 'test_dataloader'} <= {*read}
     assert 'optim_wrapper' not in read
@@ -42,27 +33,15 @@ def test_config_and_classes_are_read(folder, name):
     assert tuple(stored_classes(checkpoint)) == CLASSES
 
 
-def test_bare_weights_have_no_config(folder, tmp_path):
-    bare = tmp_path / 'bare.pth'
-    weights = torch.load(folder / 'tiny.pth', weights_only=True)['state_dict']
-    torch.save(weights, bare)
+def test_bare_weights_have_no_config(tiny, tmp_path):
+    bare = str(tmp_path / 'bare.pth')
+    loaded = torch.load(tiny / 'tiny.pth', weights_only=True)
+    torch.save(loaded['state_dict'], bare)
     with pytest.raises(ValueError, match='bare.pth has no config'):
-        stored_config(open_checkpoint(str(bare)))
-    assert stored_classes(open_checkpoint(str(bare))) is None
-    config = str(folder / 'tiny.py')
+        stored_config(open_checkpoint(bare))
+    assert stored_classes(open_checkpoint(bare)) is None
+    config = str(tiny / 'tiny.py')
     assert TokenReductionInferencer(config, bare).classes == list('0123')
-
-
-def plant(folder, place, config):
-    """Write evil.pth and evil.safetensors with a config."""
-    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
-    loaded['meta']['cfg'] = config
-    torch.save(loaded, place / 'evil.pth')
-    save_file(
-        loaded['state_dict'],
-        place / 'evil.safetensors',
-        metadata=dict(config=config),
-    )
 
 
 @pytest.fixture
@@ -77,25 +56,18 @@ def helper(tmp_path, monkeypatch):
     return mark
 
 
-def as_backbone(model):
-    backbone = dict(model, type='mmclca.TokenReductionClassifier')
-    return dict(backbone, teacher=dict(model='helper.py', checkpoint='x'))
-
-
-ATTACKS = dict(
-    teacher=(as_backbone, "model.backbone.teacher.model='helper.py'"),
-    norm_layer=(
-        lambda _: dict(
-            type='TIMMBackbone',
-            model_name='resnet18',
-            norm_layer='helper.Norm',
+TIMM = dict(type='TIMMBackbone', model_name='a', norm_layer='helper.Norm')
+ATTACKS = dict(  # changed backbone, and the reported setting
+    teacher=(
+        dict(
+            type='mmclca.TokenReductionClassifier',
+            teacher=dict(model='helper.py', checkpoint='x'),
         ),
-        "model.backbone.norm_layer='helper.Norm'",
+        "model.backbone.teacher.model='helper.py'",
     ),
+    norm_layer=(TIMM, "model.backbone.norm_layer='helper.Norm'"),
     conv_type=(
-        lambda model: dict(
-            model['backbone'], patch_cfg=dict(conv_type='helper')
-        ),
+        dict(patch_cfg=dict(conv_type='helper')),
         "model.backbone.patch_cfg.conv_type='helper'",
     ),
 )
@@ -104,13 +76,15 @@ ATTACKS = dict(
 @pytest.mark.parametrize('ending', ['.pth', '.safetensors'])
 @pytest.mark.parametrize('attack', ATTACKS)
 def test_malicious_config_is_refused_and_not_run(
-    folder, tmp_path, helper, attack, ending
+    tiny, change, helper, attack, ending
 ):
-    config = Config.fromfile(folder / 'tiny.py')
-    backbone, message = ATTACKS[attack]
-    config.model.backbone = backbone(config.model.to_dict())
-    plant(folder, tmp_path, config.pretty_text)
-    file = str(tmp_path / f'evil{ending}')
+    config = Config.fromfile(tiny / 'tiny.py')
+    changes, message = ATTACKS[attack]
+    config.model.backbone.update(changes)
+    file = change(text := config.pretty_text)
+    if ending == '.safetensors':
+        file = file.replace('.pth', ending)
+        save_file({'a': torch.ones(1)}, file, metadata=dict(config=text))
     for load_model in (  # Python and page; tools
         lambda: TokenReductionInferencer(file),
         lambda: TokenReductionInferencer(None, file, 'cpu'),
@@ -122,18 +96,12 @@ def test_malicious_config_is_refused_and_not_run(
         assert not helper.exists()
 
 
-def test_config_is_refused_if_not_plain_settings(folder, tmp_path):
+def test_config_is_refused_if_not_plain_settings(change, tmp_path):
     ran = tmp_path / 'ran'
     call = f"type='os.mkdir', path={str(ran)!r}"
     for text, message in (
-        (
-            f'import os\nos.mkdir({str(ran)!r})',
-            'line 1 is not a setting: import os',
-        ),
-        (
-            f"model = __import__('os').mkdir({str(ran)!r})",
-            'line 1 is not a setting',
-        ),
+        (f'import os\nos.mkdir({str(ran)!r})', 'line 1 .*: import os'),
+        (f"model = __import__('os').mkdir({str(ran)!r})", 'line 1 is'),
         (f'model = dict({call})', "model.type='os.mkdir'"),
         (f'model = [dict({call})]', 'model is not a dict'),
         ('test_dataloader = dict(dataset=[])', 'dataset is not a dict'),
@@ -142,14 +110,13 @@ def test_config_is_refused_if_not_plain_settings(folder, tmp_path):
             "test_dataloader.dataset.pipeline.type='os.mkdir'",
         ),
     ):
-        plant(folder, tmp_path, text)
-        with pytest.raises(ValueError, match=re.escape(message)):
-            TokenReductionInferencer(tmp_path / 'evil.pth')
+        with pytest.raises(ValueError, match=message):
+            TokenReductionInferencer(change(text))
         assert not ran.exists()
 
 
-def test_training_settings_are_ignored(folder, tmp_path):
-    config = Config.fromfile(folder / 'tiny.py')
+def test_training_settings_are_ignored(tiny, change, tmp_path):
+    config = Config.fromfile(tiny / 'tiny.py')
     start = dict(type='Pretrained', checkpoint='http://gone.invalid/a.pth')
     loss = dict(type='mmclca.DeiTDistillation')
     config.model.update(
@@ -160,68 +127,55 @@ def test_training_settings_are_ignored(folder, tmp_path):
     config.model.backbone.init_cfg = [start]
     config.val_dataloader = None  # as after train.py --no-validate
     config.dump(tmp_path / 'full.py')
-    plant(folder, tmp_path, config.pretty_text)
-    read = stored_config(open_checkpoint(str(tmp_path / 'evil.pth')))
+    path = change(config.pretty_text)
+    read = stored_config(open_checkpoint(path))
     assert {*read} == {
-        *('default_scope', 'model', 'data_preprocessor'),
-        'test_dataloader',
+        *('default_scope', 'model', 'data_preprocessor', 'test_dataloader')
     }
     assert {*read.model} == {'type', 'backbone', 'head'}
     assert 'init_cfg' not in read.model.backbone
     alone, beside = (
         TokenReductionInferencer(*files, device='cpu').model
-        for files in (
-            [tmp_path / 'evil.pth'],
-            [tmp_path / 'full.py', tmp_path / 'evil.pth'],
-        )
+        for files in ([path], [tmp_path / 'full.py', path])
     )
     assert fingerprint(alone) == fingerprint(beside)
 
 
-@pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
-@pytest.mark.parametrize('by', ['inferencer', 'tools', '--config'])
-def test_file_is_opened_once(folder, name, by, monkeypatch):
+@pytest.mark.parametrize(
+    'config, name', [(None, 'tiny.pth'), ('tiny.py', 'tiny.safetensors')]
+)
+def test_file_is_opened_once(tiny, config, name, monkeypatch):
     """Config, class names and weights come from one read."""
-    opened = []
+    opened, read_checkpoint = [], opening.read_checkpoint
 
     def note(path, *arguments, **options):
         opened.append(path)
         return read_checkpoint(path, *arguments, **options)
 
-    read_checkpoint = opening.read_checkpoint
     monkeypatch.setattr(opening, 'read_checkpoint', note)
-    file = str(folder / name)
-    if by == 'inferencer':
-        inferencer = TokenReductionInferencer(file)
-    elif by == 'tools':
-        inferencer = TokenReductionInferencer(None, file, 'cpu')
-    else:
-        inferencer = TokenReductionInferencer(str(folder / 'tiny.py'), file)
+    config, file = config and str(tiny / config), str(tiny / name)
+    inferencer = TokenReductionInferencer(config, file)
     assert opened == [file]
     assert tuple(inferencer.classes) == CLASSES
 
 
 @pytest.mark.parametrize(
-    'meta',
+    'classes',
     [
-        dict(classes=np.array(['ash', 'beech', 'elm', 'oak'])),
-        dict(classes=['ash', 'beech', ['elm'] * 2, 'oak']),
-        dict(classes=[1, 2, 3, 4]),
-        dict(classes=dict.fromkeys(CLASSES)),
-        dict(classes='abcd'),
+        np.array(['ash', 'beech', 'elm', 'oak']),
+        ['ash', 'beech', ['elm'] * 2, 'oak'],
+        [1, 2, 3, 4],
+        dict.fromkeys(CLASSES),
+        'abcd',
     ],
 )
-def test_class_names_are_refused_if_not_strings(folder, tmp_path, meta):
-    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
-    loaded['meta']['dataset_meta'] = meta
-    torch.save(loaded, tmp_path / 'evil.pth')
+def test_class_names_are_refused_if_not_strings(change, classes):
     with pytest.raises(ValueError, match='evil.pth: class names'):
-        TokenReductionInferencer(tmp_path / 'evil.pth')
+        TokenReductionInferencer(change(dataset_meta=dict(classes=classes)))
 
 
 @pytest.mark.parametrize('meta', [None, 3, dict(dataset_meta=[1], cfg=2)])
-def test_invalid_meta_has_no_config_or_classes(folder, tmp_path, meta):
-    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
-    torch.save(dict(loaded, meta=meta), tmp_path / 'odd.pth')
+def test_invalid_meta_has_no_config_or_classes(meta, tmp_path):
+    torch.save(dict(state_dict={}, meta=meta), tmp_path / 'odd.pth')
     opened = open_checkpoint(str(tmp_path / 'odd.pth'))
     assert stored_classes(opened) is stored_text(opened) is None

@@ -1,20 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Infer the settings of CaiT, ResMLP and PatchConvNet for fit."""
 
-import re
-from types import SimpleNamespace
-
 import pytest
 import timm
 import torch
 from small_models import arch
-from tiny_photographs import write_photographs
 
-import mmclca
 from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import attach_source, source_of
-from mmclca.fitting.model import SIDES, candidates_of, describe
 from mmclca.registry import MODELS
 
 SIZES = dict(embed_dims=16, num_layers=3)
@@ -31,11 +25,6 @@ BACKBONES = dict(
 )
 
 
-def weights_of(model, name):
-    """Weights on the meta device."""
-    return attach_source(model.state_dict(), f'{name}.pth')
-
-
 def built(backbone):
     with torch.device('meta'):
         return MODELS.build(backbone)
@@ -48,67 +37,20 @@ def shapes(backbone):
 @pytest.mark.parametrize('name', BACKBONES)
 def test_settings_are_inferred_from_shapes(name):
     config = BACKBONES[name]
-    head = dict(type='LinearClsHead', num_classes=3, in_channels=16)
-    model = dict(type='ImageClassifier', backbone=config, head=head)
-    found = backbone_of(weights_of(built(model), name))
+    found = backbone_of(file_of(config)['state_dict'])
     assert found['type'] == config['type']
     assert config | found == config
-    assert shapes(built(dict(found, img_size=config['img_size']))) == shapes(
-        built(config)
-    )
+    again = dict(found, img_size=config['img_size'])
+    assert shapes(built(again)) == shapes(built(config))
 
 
-@pytest.mark.parametrize(
-    'name, kind, sizes',
-    [
-        ('cait_xxs24_224', 'CaiT', (192, 24, 4, 768)),
-        ('resmlp_12_224', 'ResMLP', (384, 12)),
-    ],
-)
-def test_settings_are_inferred_from_timm_names(name, kind, sizes):
+def test_settings_are_inferred_from_timm_names():
     with torch.device('meta'):
-        found = backbone_of(weights_of(timm.create_model(name), name))
-    assert found['type'] == f'mmclca.{kind}'
-    assert tuple(found['arch'].values()) == sizes
+        weights = timm.create_model('resmlp_12_224').state_dict()
+    found = backbone_of(attach_source(weights, 'resmlp_12_224.pth'))
+    assert found['type'] == 'mmclca.ResMLP'
+    assert found['arch'] == dict(embed_dims=384, num_layers=12)
     assert found['patch_size'] == 16
-
-
-def test_candidates_have_smaller_images_if_size_is_free():
-    """A budget allows smaller images, unless the size is fixed."""
-    cait = candidates_of(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
-    assert tuple(one.img_size for one in cait) == SIDES
-    backbone = dict(type='mmclca.ResMLP', img_size=96)
-    (resmlp,) = candidates_of(SimpleNamespace(backbone=backbone))
-    assert describe(resmlp) == 'full network, 96 px'
-    model = dict(backbone=backbone)
-    assert resmlp.apply(model) == model
-
-
-SLOW = [
-    pytest.param(name, marks=pytest.mark.slow)
-    for name in ('cait', 'patchconvnet')
-]
-
-
-@pytest.mark.parametrize('name', ['resmlp', *SLOW])
-def test_fit_uses_the_full_network(name, tmp_path, capsys):
-    weights = MODELS.build(BACKBONES[name]).state_dict()
-    path = tmp_path / f'{name}.pth'
-    torch.save({f'backbone.{k}': v for k, v in weights.items()}, path)
-    photographs, out = write_photographs(tmp_path), tmp_path / 'model'
-    options = dict(weights=path, runtime='pytorch', folds=2)
-    model = mmclca.fit(photographs, out, **options)
-    said = capsys.readouterr().out
-    assert 'full network, ' in said and 'full ViT' not in said
-    kind = BACKBONES[name]['type'].removeprefix('mmclca.')
-    assert re.search(rf'Fine-tune +skipped: .*{kind}', said)
-    cost = model.facts['cost']
-    assert cost['gmacs_full'] == cost['gmacs'] > 0 < cost['ms_full']
-    assert model.facts['model']['depth'] == 3
-    assert model.facts['model']['layers'] is None
-    results = model.predict(photographs)
-    assert len(results) == 16 and all('pred_class' in r for r in results)
-    assert mmclca.fit(photographs, out, **options).accuracy
 
 
 def file_of(backbone, **meta):
