@@ -44,12 +44,9 @@ def test_moving_average_is_chosen(kind, tmp_path, log):
 
 
 WRAPPED = [
-    *('_orig_mod.', 'model.', 'net.', 'encoder.', 'module.', 'backbone.'),
-    *('student.', 'module._orig_mod.model.', '_orig_mod.module.vit.'),
-    *('lightning_module.my_net.', 'model.base_encoder.'),
+    *('_orig_mod.', 'module.', 'backbone.', 'student.'),
+    *('module._orig_mod.model.', 'my_net.', 'model.base_encoder.'),
 ]
-
-
 THEIRS = theirs().state_dict()
 
 

@@ -32,7 +32,7 @@ def load(load):
 
 
 @pytest.mark.parametrize('style', ['plain', 'deit3'])
-@pytest.mark.parametrize('size', [(48, 48), (24, 24), (40, 64), (16, 64)])
+@pytest.mark.parametrize('size', [(24, 24), (40, 64), (16, 64)])
 def test_resized_positions_equal_timm(load, style, size):
     weights = theirs(style).state_dict()
     there = theirs(style, img_size=size)
@@ -51,13 +51,6 @@ def test_positions_are_resized_in_float32_with_antialias(load):
     same_here = resample_abs_pos_embed(pos[:, 1:].float(), (3, 6), (4, 4), 0)
     assert torch.equal(backbone.pos_embed[:, 1:], same_here.double())
     assert torch.equal(backbone.pos_embed[:, :1], pos[:, :1])
-
-
-@pytest.mark.parametrize('size', [32, (16, 64)])
-def test_positions_are_kept_if_count_matches(load, size):
-    pos = torch.randn(1, 17, 16, dtype=torch.float64)
-    weights = dict(theirs().state_dict(), pos_embed=pos)
-    assert torch.equal(load(weights, ours(img_size=size)).pos_embed, pos)
 
 
 def test_square_grid_is_preferred_if_file_has_cls(load):
@@ -121,8 +114,7 @@ def test_cls_row_is_dropped_if_model_has_no_cls(load):
     assert torch.equal(load(weights, here).pos_embed, expected)
 
 
-@pytest.mark.parametrize('num_clr', [1, 2])
-@pytest.mark.parametrize('size', [32, 48, (40, 64)])
+@pytest.mark.parametrize('num_clr, size', [(1, 48), (2, (40, 64))])
 def test_clr_rows_by_the_authors_become_clr_pos(load, num_clr, size):
     there = theirs()
     weights = release(there, num_clr)
@@ -188,14 +180,6 @@ def test_new_clr_pos_is_zero_if_cls_has_no_position(load, clr_at_cls):
     assert not cache.clr_pos.any()
 
 
-def test_new_clr_pos_is_random_if_cls_row_is_zero(load):
-    """In MAE and MoCo v3 the CLS position is zero."""
-    weights = theirs().state_dict()
-    weights['pos_embed'][:, 0] = 0
-    here = ours(reduce_at=(1,), cache=CACHE)
-    assert load(weights, here).cache.clr_pos.any()
-
-
 @pytest.mark.parametrize('clr_at_cls', [False, True])
 @torch.no_grad()
 def test_new_clr_is_equal_with_and_without_cls_row(load, clr_at_cls):
@@ -222,12 +206,3 @@ def test_clr_is_initialized_again_if_number_differs(load):
     cls_token = saved.backbone.cls_token
     assert torch.equal(cache.clr, cls_token.expand(1, 2, 16))
     assert cache.clr_pos.any()
-
-
-def test_own_clr_is_kept(load):
-    saved = ours(cla=True)
-    for parameter in saved.backbone.cache.parameters():
-        torch.nn.init.normal_(parameter)
-    cache = load(saved.state_dict(), ours(cla=True)).cache
-    assert torch.equal(cache.clr, saved.backbone.cache.clr)
-    assert torch.equal(cache.clr_pos, saved.backbone.cache.clr_pos)

@@ -43,15 +43,16 @@ def mlp(name):
 
 def mae(weights):
     """Pre-training file with decoder."""
-    return dict(
-        no_head(weights),
-        mask_token=torch.randn(1, 1, 8),
-        decoder_pos_embed=torch.randn(1, 197, 8),
-        **{'decoder_embed.weight': torch.randn(8, 16)},
-        **{'decoder_blocks.0.norm1.weight': torch.randn(8)},
-        **{'decoder_norm.weight': torch.randn(8)},
-        **{'decoder_pred.weight': torch.randn(768, 8)},
-    )
+    shapes = {
+        'mask_token': (1, 1, 8),
+        'decoder_pos_embed': (1, 197, 8),
+        'decoder_embed.weight': (8, 16),
+        'decoder_blocks.0.norm1.weight': (8,),
+        'decoder_norm.weight': (8,),
+        'decoder_pred.weight': (768, 8),
+    }
+    drawn = {name: torch.randn(shape) for name, shape in shapes.items()}
+    return no_head(weights) | drawn
 
 
 def dino(weights):
@@ -226,7 +227,7 @@ def test_layout_loads_into_a_backbone(layout, load):
         assert torch.equal(value, whole[f'backbone.{name}']), name
 
 
-@pytest.mark.parametrize('backbone', NAMES)
+@pytest.mark.parametrize('backbone', [*NAMES][::4])
 def test_backbone_equals_timm_if_resized(backbone, load):
     weights = theirs(backbone).state_dict()
     here = load(weights, ours(backbone, 336))
@@ -238,11 +239,9 @@ FULL = dict(embed_dim=768, depth=12, num_heads=12)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'backbone', ['vit-base-p16', 'clip-base-p16', 'dinov2-reg-base-p14']
-)
-def test_full_size_equals_timm(backbone, load):
-    """Twelve layers, for backbones with different modules."""
+def test_full_size_equals_timm(load):
+    """Twelve layers."""
+    backbone = 'dinov2-reg-base-p14'
     there = theirs(backbone, img_size=224, **FULL)
     weights = there.state_dict()
     for name in weights:  # keep the sum of 12 layers small
