@@ -5,18 +5,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
-
-
-def digest_of(weights: dict[str, Tensor]) -> str:
-    """Return eight hexadecimal digits for weight names and values."""
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        digest.update(name.encode())
-        flat = weights[name].detach().contiguous().flatten()
-        digest.update(flat.view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:8]
 
 
 def digest(content: object, weights: Mapping[str, Tensor] = {}) -> str:
@@ -30,3 +19,8 @@ def digest(content: object, weights: Mapping[str, Tensor] = {}) -> str:
         found.update(name.encode())
         found.update(tensor.detach().cpu().float().numpy().tobytes())
     return found.hexdigest()[:16]
+
+
+def base_file(weights: Mapping[str, Tensor]) -> str:
+    """Return the name of the file with these frozen weights."""
+    return f'base_{digest("base", weights)}.pth'

@@ -25,7 +25,7 @@ from mmclca.utils.lazy import lazy
 from .contents import check_tensors, format_of, unpacked_size
 from .error import CheckpointError
 from .fitted import model_file
-from .identity import digest_of
+from .identity import base_file
 from .releases import attach_source, source_of, unwrap, weights_of
 from .unpickling import only_safe_globals
 
@@ -213,10 +213,10 @@ def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
         raise FileNotFoundError(f'{name} needs the missing file {found}')
     weights = weights_of(_read_file(found, found, None, mapped))
     weights = {k: x for k, x in weights.items() if isinstance(x, Tensor)}
-    if base != f'base_{digest_of(weights)}.pth':
+    if base != base_file(weights):
         raise CheckpointError(
-            f'{name} needs {base}, but {found} has the hash '
-            f'{digest_of(weights)}; copy the base weights of its run there'
+            f'{name} needs {base}, but the contents of {found} have another '
+            f'hash ({base_file(weights)}); copy the base of its run there'
         )
     for kind, prefix in dict(state_dict='', ema_state_dict='module.').items():
         added = {prefix + key: value for key, value in weights.items()}

@@ -13,7 +13,6 @@ import re
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import prod
 from pickle import UnpicklingError
 
 import numpy as np
@@ -24,17 +23,20 @@ from torch import _weights_only_unpickler
 
 # dtypes: bool, int, uint, float, bytes and str, with at most four digits
 PLAIN = re.compile(r'[biufSU][1-9]\d{0,3}')
-UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
 
 
 class _Kind:
-    """Stand-in for a dtype that records its state."""
+    """Stand-in for a plain, little-endian dtype that validates its state."""
 
     def __init__(self, code: str, *_):
-        self.code, self.order, self.parts = code, '|', ()
+        if not PLAIN.fullmatch(code):
+            raise UnpicklingError(f'GLOBAL numpy.dtype({code!r:.20})')
+        self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple):
-        _, self.order, *self.parts = state
+        _, order, *parts = state
+        if order not in ('<', '|') or any(x is not None for x in parts[:3]):
+            raise UnpicklingError('GLOBAL numpy.dtype')
 
 
 class _Array:
@@ -75,19 +77,13 @@ def _numbers(
     kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
 ) -> np.ndarray:
     """Return a new array from bytes, after validation."""
-    plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
-    if not plain or any(part is not None for part in kind.parts[:3]):
-        raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
-    dtype = np.dtype(kind.order + kind.code)
-    if (
-        type(data) is not bytes
-        or not all(type(n) is int and n >= 0 for n in shape)
-        or prod(shape) * dtype.itemsize != len(data)
-    ):
-        raise UnpicklingError('the size of an array does not match its shape')
-    if dtype.kind == 'U':
-        data.decode(UTF_32[kind.order])  # raises if invalid
-    return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
+    plain_shape = all(type(n) is int and n >= 0 for n in shape)
+    if type(data) is not bytes or not plain_shape:
+        raise UnpicklingError('an array has no plain values or shape')
+    if kind.dtype.kind == 'U':
+        data.decode('utf-32-le')  # raises if invalid
+    values = np.frombuffer(data, kind.dtype)
+    return values.reshape(shape, order=order).copy()  # raises if they differ
 
 
 def _statistic(owner: type, name: str) -> None:

@@ -13,7 +13,7 @@ from foreign_models import Call
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.identity import digest_of
+from mmclca.checkpoints.identity import base_file
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.datasets.batches import dataset_of
@@ -117,7 +117,7 @@ def test_npz_is_refused_if_its_model_is_larger_than_the_file(tmp_path):
 
 def test_base_is_refused_if_its_contents_have_another_hash(change, tmp_path):
     base = {'new': torch.zeros(2)}
-    name = f'base_{digest_of(base)}.pth'
+    name = base_file(base)
     path = change('', base=name)
     torch.save(base, tmp_path / name)
     assert open_checkpoint(path)['state_dict']['new'].shape == (2,)

@@ -12,7 +12,7 @@ from mmengine.runner import BaseLoop
 from mmengine.runner.checkpoint import weights_to_cpu
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from mmclca.checkpoints.identity import digest_of
+from mmclca.checkpoints.identity import base_file
 from mmclca.models.tuning import SCOPES, part_of, tune_only
 from mmclca.registry import HOOKS
 from mmclca.utils.files import replace_bytes
@@ -106,7 +106,7 @@ class SaveTrainableHook(Hook):
             )
         own = weights_to_cpu(model.state_dict())
         base = {name: own[name] for name in own if _plain(name) in frozen}
-        self.base, self.name = frozen, f'base_{digest_of(base)}.pth'
+        self.base, self.name = frozen, base_file(base)
         place = Path(runner.work_dir).absolute().parent / self.name
         if is_main_process() and not place.is_file():
             content = BytesIO()
