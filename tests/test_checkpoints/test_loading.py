@@ -224,11 +224,7 @@ def test_new_head_is_reported(options, contents, line, save, log):
 WRONG = dict(
     width=(dict(dims=32), {}, r'cls_token .*\(1, 1, 16\), .* \(1, 1, 32\)'),
     deeper_file=({}, dict(depth=4), r'layers\.3\.\S+ is '),
-    deeper_model=(dict(depth=4), {}, r'layers\.3\.\S+ is missing'),
     no_qkv_bias=({}, dict(style='miil'), r'0\.attn\.qkv\.bias is missing'),
-    qkv_bias=(dict(style='miil'), {}, r'layers\.0\.attn\.qkv\.bias is '),
-    layer_scale=({}, dict(style='deit3'), r'0\.attn\.gamma1\.weight is '),
-    pre_norm=({}, dict(style='clip'), r'projection\.bias is missing'),
     registers=(
         {},
         dict(reg_tokens=4, no_embed_class=True),

@@ -6,11 +6,9 @@ import os
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.hooks import CheckpointHook
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
-from mmclca.engine.runner import use_atomic_checkpoints
 
 
 @pytest.fixture
@@ -101,30 +99,3 @@ def test_resume_is_refused_if_file_is_broken(write, tmp_path):
         resume(cfg, broken)
     with pytest.raises(FileNotFoundError, match=f'b.pth.* {newest}'):
         resume(cfg, 'b.pth')
-
-
-@pytest.mark.parametrize(
-    'given',
-    [
-        {},
-        dict(default_hooks=None),
-        dict(default_hooks=dict(checkpoint=dict(type='CheckpointHook'))),
-        dict(default_hooks=dict(saving=dict(type=CheckpointHook))),
-        dict(custom_hooks=[dict(type='mmpretrain.CheckpointHook')]),
-        dict(custom_hooks=[dict(type='mmengine.hooks.CheckpointHook')]),
-    ],
-)
-def test_plain_checkpoint_hooks_become_atomic(given):
-    cfg = Config(given)
-    use_atomic_checkpoints(cfg)
-    hooks = [*cfg.default_hooks.values(), *cfg.get('custom_hooks', [])]
-    assert {hook.type.rpartition('.')[2] for hook in hooks} == {
-        'AtomicCheckpointHook'
-    }
-
-
-def test_other_hooks_are_unchanged():
-    hooks = dict(timer=dict(type='IterTimerHook'), checkpoint=None)
-    cfg = Config(dict(default_hooks=hooks))
-    use_atomic_checkpoints(cfg)
-    assert cfg.default_hooks == hooks

@@ -134,16 +134,6 @@ def test_cait_rectangle_is_kept(tmp_path):
         load_checkpoint(ours('CaiT', 24), path)
 
 
-def test_release_loads_into_a_backbone(tmp_path):
-    """As by ``init_cfg`` of a backbone; the head is ignored."""
-    there, here = resmlp(), ours('ResMLP').backbone
-    path = file_of('ResMLP', there, 'release', tmp_path)
-    load_checkpoint(here, path, strict=True)
-    mix = there.blocks[2].linear_tokens.weight
-    assert torch.equal(here.layers[2].mix.weight, mix)
-    assert torch.equal(here.norm.alpha, there.norm.alpha.flatten())
-
-
 @pytest.mark.parametrize(
     'kind, options, reason',
     [

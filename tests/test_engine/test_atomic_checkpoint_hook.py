@@ -22,7 +22,7 @@ from torch import nn
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
-from mmclca.engine.runner import build_runner
+from mmclca.engine.runner import build_runner, use_atomic_checkpoints
 from mmclca.engine.testing import AtomicDumpResults
 from mmclca.utils import files
 
@@ -305,3 +305,30 @@ def test_run_resumes_if_killed_at_any_step(train, killed_at, tmp_path):
         assert names(work_dir) == ['best_score_epoch_4.pth', 'epoch_4.pth']
         assert not list(work_dir.glob('.*'))
     assert number == 3 * 3 + 2 * 2  # writes and removals
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        {},
+        dict(default_hooks=None),
+        dict(default_hooks=dict(checkpoint=dict(type='CheckpointHook'))),
+        dict(default_hooks=dict(saving=dict(type=CheckpointHook))),
+        dict(custom_hooks=[dict(type='mmpretrain.CheckpointHook')]),
+        dict(custom_hooks=[dict(type='mmengine.hooks.CheckpointHook')]),
+    ],
+)
+def test_plain_checkpoint_hooks_become_atomic(given):
+    cfg = Config(given)
+    use_atomic_checkpoints(cfg)
+    hooks = [*cfg.default_hooks.values(), *cfg.get('custom_hooks', [])]
+    assert {hook.type.rpartition('.')[2] for hook in hooks} == {
+        'AtomicCheckpointHook'
+    }
+
+
+def test_other_hooks_are_unchanged():
+    hooks = dict(timer=dict(type='IterTimerHook'), checkpoint=None)
+    cfg = Config(dict(default_hooks=hooks))
+    use_atomic_checkpoints(cfg)
+    assert cfg.default_hooks == hooks
