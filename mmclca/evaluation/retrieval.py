@@ -16,21 +16,13 @@ from torch import Tensor
 from mmclca.registry import METRICS
 
 
-def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
-    """Average precision (N,) per query over the whole ranking.
-
-    The mean over the relevant images of the precision at their rank; NaN for a
-    query without relevant images. ``relevant`` is bool, (N, M).
-    """
-    return measure_queries(similarity, relevant, ())['mAP']
-
-
 def measure_queries(
     similarity: Tensor, relevant: Tensor, recalls: Sequence[int]
 ) -> dict[str, Tensor]:
     """Compute average precision and recall@k per query.
 
-    ``relevant`` is bool, (N, M). Returns ``mAP``, the average precision, and
+    ``relevant`` is bool, (N, M). Returns ``mAP``, the average precision: the
+    mean over the relevant images of the precision at their rank; and
     ``recall@k`` for each k in ``recalls``: 1 if a relevant image is among the
     first k, else 0. Both are (N,), NaN for a query without relevant images.
     """

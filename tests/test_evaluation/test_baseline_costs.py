@@ -38,11 +38,14 @@ def test_costs_equal_the_paper(name, options, size, params, gmacs):
 
 
 C, HEADS = 768, 12
+DEPTH = 4  # of the counted networks
+ARCH = dict(embed_dims=C, num_layers=DEPTH, num_heads=HEADS)
+ARCH.update(feedforward_channels=4 * C)
 
 
-def layer(N):
-    """MACs for attention, FFN and two norms with N tokens."""
-    return 12 * N * C**2 + 2 * N**2 * C + 2 * N * C
+def layers(number, N):
+    """MACs for attention, FFN and two norms in layers with N tokens."""
+    return number * (12 * N * C**2 + 2 * N**2 * C + 2 * N * C)
 
 
 def ends(P):
@@ -50,31 +53,46 @@ def ends(P):
     return P * C**2 + C + 80 * C
 
 
-def test_transfg_rolls_out_one_row():
-    N = 37**2 + 1
-    network = 11 * layer(N) + layer(1 + HEADS) + ends(N - 1)
-    row = N * C + 10 * HEADS * N**2
-    again = 10 * N**2 * C  # maps computed twice if they are not kept
-    fused = cost('transfg_vit-base-p16', 448, keep_maps=False)
-    assert cost('transfg_vit-base-p16', 448).flops == network + row
-    assert fused.flops == network + row + again
-    # the CLCA paper counts matrix products, but no norms
-    norms = 11 * 2 * N * C + 2 * (1 + HEADS) * C + C
-    matrices = 10 * HEADS * N**3
-    assert round((network - norms + matrices) / 1e9, 2) == 447.84
+def transfg(L):
+    """MACs of TransFG, which rolls out one row; and of attention maps."""
+    N, heads = 37**2 + 1, (L - 2) * HEADS
+    network = layers(L - 1, N) + layers(1, 1 + HEADS) + ends(N - 1)
+    return network + N * C + heads * N**2, (L - 2) * N**2 * C
 
 
-def test_ffvt_reads_rows_and_columns_of_cls():
+def ffvt(L):
+    """MACs of FFVT, which reads rows and columns of CLS."""
     N = 28**2 + 1
-    chosen = 11 * 2 * N * C
-    network = 11 * layer(N) + layer(1 + 11 * 12) + ends(N - 1)
-    assert cost('ffvt_vit-base-p16', 448).flops == network + chosen
+    chosen, left = (L - 1) * 2 * N * C, 1 + 12 * (L - 1)
+    return chosen + layers(L - 1, N) + layers(1, left) + ends(N - 1)
 
 
-def test_sim_trans_structures_have_rank_one():
+def sim_trans(L):
+    """MACs of SIM-Trans, whose structures have rank one."""
     n = 28**2
     hidden = n * 2 + 2 * 512 + 2 * n * 512 + 512 * C
     head = 3 * C * 1024 + 1024 * 80
-    network = 12 * layer(n + 1) + n * C**2 + 3 * C + head
-    found = cost('sim-trans_vit-base-p16', 448, stride=16)
-    assert found.flops == network + 3 * ((n + 1) * C + hidden)
+    network = layers(L, n + 1) + n * C**2 + 3 * C + head
+    return network + 3 * ((n + 1) * C + hidden)
+
+
+@pytest.mark.parametrize(
+    'name, options, macs',
+    [
+        ('transfg', {}, transfg(DEPTH)[0]),
+        ('transfg', dict(keep_maps=False), sum(transfg(DEPTH))),
+        ('ffvt', {}, ffvt(DEPTH)),
+        ('sim-trans', dict(stride=16), sim_trans(DEPTH)),
+    ],
+)
+def test_costs_equal_closed_forms(name, options, macs):
+    found = cost(f'{name}_vit-base-p16', 448, arch=ARCH, **options)
+    assert found.flops == macs
+
+
+def test_transfg_formula_with_matrix_products_equals_the_clca_paper():
+    """The paper multiplies whole maps, and counts no norms."""
+    N = 37**2 + 1
+    norms = 11 * 2 * N * C + 2 * (1 + HEADS) * C + C
+    rolled = 10 * HEADS * (N**3 - N**2) - N * C
+    assert round((transfg(12)[0] - norms + rolled) / 1e9, 2) == 447.84
