@@ -2,7 +2,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from mmclca.datasets.batches import Batch, first_of_each_class
 from mmclca.visualization.confusions import (
@@ -57,28 +56,16 @@ def test_draw_confusions_has_a_row_per_pair(
         *(('red, classified as blue', '1.png'), ('', '2.png')),
         *(('blue, correct: none', ''), None),
     ]
-
-
-def test_draw_confusions_refuses_correct_predictions(predictions, tmp_path):
     predictions.predicted = predictions.labels
     with pytest.raises(ValueError, match='all 8 images'):
         draw_confusions(predictions, tmp_path / 'out.png')
 
 
-class Brightest(nn.Module):
-    def forward(self, images, mode):
-        assert mode == 'tensor'
-        return images.mean(dim=(2, 3))
-
-
 def test_predict_joins_batches():
     images = torch.zeros(3, 3, 2, 2)
     images[[0, 1, 2], [2, 0, 1]] = 1
-    found = predict(
-        Brightest(),
-        [Batch(images[:2], [2, 1], ['a', 'b']), Batch(images[2:], [1], ['c'])],
-        'xyz',
-    )
+    split = Batch(images[:2], [2, 1], ['a', 'b']), Batch(images[2:], [1], 'c')
+    found = predict(lambda x, mode: x.mean(dim=(2, 3)), split, 'xyz')
     assert found.paths == ['a', 'b', 'c'] and found.classes == ['x', 'y', 'z']
     assert found.labels.tolist() == [2, 1, 1]
     assert found.predicted.tolist() == [2, 0, 1]

@@ -7,7 +7,6 @@ import torch
 
 from mmclca.models import ResMLP
 from mmclca.visualization.cross_patch import (
-    cross_patch_weights,
     draw_cross_patch,
     rows_as_maps,
     sparsity,
@@ -44,16 +43,15 @@ def test_rows_as_maps_selects_central_patches():
     assert rows.tolist() == [[6, 7, 8], [11, 12, 13], [16, 17, 18]]
 
 
-def test_draw_cross_patch_raises_if_a_layer_does_not_exist(tmp_path):
-    with pytest.raises(ValueError, match='layers=3'):
-        draw_cross_patch(resmlp(), tmp_path / 'x.png', layers=(3,))
-
-
 @pytest.mark.parametrize(
-    'backbone',
-    [resmlp(communication='conv'), resmlp().fuse(), torch.nn.Identity()],
-    ids=['convolutions', 'fused', 'another'],
+    'backbone, layers, term',
+    [
+        (resmlp(), (3,), 'layers=3'),
+        (resmlp(communication='conv'), None, 'ResMLP'),
+        (resmlp().fuse(), None, 'ResMLP'),
+        (torch.nn.Identity(), None, 'ResMLP'),
+    ],
 )
-def test_cross_patch_weights_refuses_other_backbones(backbone):
-    with pytest.raises(ValueError, match='ResMLP'):
-        cross_patch_weights(backbone)
+def test_other_layers_and_backbones_are_refused(backbone, layers, term):
+    with pytest.raises(ValueError, match=term):
+        draw_cross_patch(backbone, 'x.png', layers)

@@ -75,20 +75,13 @@ def test_pooled_draws_a_map_per_class():
     assert torch.equal(list(heated.maps.values())[0], maps[0, 0, 3])
 
 
-def test_pooled_draws_one_map_for_one_query():
+def test_pooled_draws_a_row_per_layer_and_a_map_per_head():
     (heated,) = pooled(classifier(CONVNET), one_view(), NAMES, [])
     assert list(heated.maps) == ['attention']
-    with pytest.raises(ValueError, match='--classes'):
-        pooled(classifier(CONVNET), one_view(), NAMES, [1])
-
-
-def test_pooled_draws_a_row_per_layer_and_a_map_per_head():
     model, one = classifier(CAIT), one_view(32, 32)
     heated = pooled(model, one, NAMES, [])
-    assert [h.title for h in heated] == [
-        'leaf\nclass layer 1',
-        'leaf\nclass layer 2',
-    ]
+    titles = [f'leaf\nclass layer {n}' for n in (1, 2)]
+    assert [one_layer.title for one_layer in heated] == titles
     rows = class_attention(model, one.batch)
     for one_layer, of_layer in zip(heated, rows, strict=True):
         assert list(one_layer.maps) == ['head 1', 'head 2']
@@ -96,23 +89,23 @@ def test_pooled_draws_a_row_per_layer_and_a_map_per_head():
         assert torch.equal(one_layer.maps['head 2'], second)
 
 
-def test_pooling_maps_refuse_reduced_tokens():
-    tome = dict(type='mmclca.ToMe', keep_rate=0.5)
-    model = classifier(dict(CAIT, reducer=tome, reduce_at=(1,)))
-    with pytest.raises(ValueError, match='9 keys'):
-        pooling_maps(model, images(1))
+TOME = dict(reducer=dict(type='mmclca.ToMe', keep_rate=0.5), reduce_at=(1,))
 
 
 @pytest.mark.parametrize(
-    'backbone, neck, channels',
+    'backbone, neck, channels, term',
     [
-        (vit(1), None, 16),
-        (RESNET, dict(type='GlobalAveragePooling'), 64),
-        (dict(CONVNET, pooling='average'), None, 16),
+        (vit(1), None, 16, 'mmclca.PatchConvNet'),
+        (RESNET, dict(type='GlobalAveragePooling'), 64, 'mmclca.PatchConvNet'),
+        (dict(CONVNET, pooling='average'), None, 16, 'mmclca.PatchConvNet'),
+        (dict(CAIT, **TOME), None, 16, '9 keys'),
+        (CONVNET, None, 16, '--classes'),
     ],
     ids=str,
 )
-def test_class_attention_refuses_other_models(backbone, neck, channels):
+def test_models_without_maps_per_class_are_refused(
+    backbone, neck, channels, term
+):
     model = classifier(backbone, neck, channels=channels)
-    with pytest.raises(ValueError, match='mmclca.PatchConvNet'):
-        class_attention(model, images(1))
+    with pytest.raises(ValueError, match=term):
+        pooled(model, one_view(32, 32), NAMES, [1])
