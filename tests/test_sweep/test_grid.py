@@ -91,6 +91,7 @@ def test_paper_grids_state_their_number_of_runs(name):
         ('EViT', 'Evit', "methods.*'Evit'"),
         ("'base'", "'CLA'", "clca.*'CLA'"),
         ('0.25', '1.5', 'keep_rates=1.5'),
+        ("EViT']\nkeep_rates = [0", "Evit']\nkeep_rates = [7", '(?s)Evit.*7'),
         ('224', '0', 'sizes=0'),
         ('[1, 2]', '[-1]', 'seeds=-1'),
         ("'EViT'", "'none'", "method 'none'"),
@@ -106,9 +107,3 @@ def test_paper_grids_state_their_number_of_runs(name):
 def test_grid_settings_are_refused(read, old, new, term):
     with pytest.raises(ValueError, match=term):
         read(GRID.replace(old, new))
-
-
-def test_all_errors_of_a_grid_are_listed(read):
-    text = GRID.replace('EViT', 'Evit').replace('0.25', '7')
-    with pytest.raises(ValueError, match='(?s)Evit.*keep_rates=7'):
-        read(text)

@@ -3,10 +3,10 @@
 
 import json
 import os
-import shutil
 import signal
 import time
 from collections import Counter
+from copy import deepcopy
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from multiprocessing import get_context
@@ -27,60 +27,19 @@ from mmclca.sweep.run import DONE, LOCK, TAKEN, run_cell
 CELLS = [replace(CELL, seed=seed) for seed in range(12)]
 
 
-def write_tiny(tmp_path, epochs=2, lr=0.001):
-    """Return a sweep folder and a tiny config for CELL."""
+@pytest.fixture
+def cfg(tmp_path, quick_runner):
+    """Tiny config for CELL, three epochs."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
     cfg.default_hooks.checkpoint = dict(
         type='CheckpointHook', interval=1, max_keep_ckpts=2
     )
-    cfg.train_cfg.max_epochs = epochs
-    cfg.optim_wrapper.optimizer.lr = lr
+    cfg.train_cfg.max_epochs = 3
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.load_from = None
     cfg.model.data_preprocessor = cfg.data_preprocessor
-    return tmp_path / 'sweep', cfg
-
-
-def run_tiny(root, cfg, keep_checkpoints=False):
-    """Run CELL and return the result."""
-    assert run_cell(CELL, cfg, root, 0, 1, keep_checkpoints) == DONE
-    return json.loads((root / f'{CELL.name}.json').read_text())
-
-
-def test_cell_is_trained_tested_and_measured_once(tmp_path):
-    root, cfg = write_tiny(tmp_path)
-    digest = config_hash(cfg)
-    path, folder = root / f'{CELL.name}.json', root / CELL.name / digest
-    root.mkdir()
-    path.write_text('{"cell": ')
-    with pytest.warns(UserWarning, match='is not a result'):
-        result = run_tiny(root, cfg)
-    assert (root / f'{path.name}.bad-1').read_text() == '{"cell": '
-    assert result['cell'] == asdict(CELL)
-    assert result['config_hash'] == digest
-    assert 0 <= result['accuracy'] <= 100
-    assert result['params'] > 10000 and result['gmacs'] > 1e-4
-    assert result['throughput']['train'] > 0 < result['throughput']['test']
-    assert result['peak_memory_mb'] > 100
-    assert len(result['gradients']['per_epoch']) == 2
-    largest = result['gradients']['max']
-    parts = result['gradients']['backbone'], result['gradients']['head']
-    assert largest == max(result['gradients']['per_epoch'])
-    assert largest == max(max(parts[0]), max(parts[1])) > 0
-    assert result['seconds'] > 0 and '+00:00' in result['started']
-    assert {'torch', 'PIL'} <= result['versions'].keys()
-    assert result['machine']
-    assert list(folder.glob('work_dir/*/*.log'))
-    assert not list(folder.glob('**/*.pth'))
-    assert config_hash(Config.fromfile(folder / 'config.py')) == digest
-
-    before = path.stat().st_mtime_ns
-    assert run_tiny(root, cfg) == result
-    assert path.stat().st_mtime_ns == before
-    cfg.train_cfg.max_epochs = 9
-    with pytest.raises(ValueError, match='--work-dir'):
-        run_tiny(root, cfg)
+    return cfg
 
 
 @pytest.fixture
@@ -98,36 +57,72 @@ def interrupt(monkeypatch):
     return saved
 
 
-def stop_tiny(root, cfg):
-    """Run CELL until the interrupt; return its work dir."""
+def run_tiny(root, cfg, keep_checkpoints=False):
+    """Run CELL and return the result."""
+    assert run_cell(CELL, cfg, root, 0, 1, keep_checkpoints) == DONE
+    return json.loads((root / f'{CELL.name}.json').read_text())
+
+
+def test_cell_resumes_if_interrupted(tmp_path, cfg, interrupt):
     with pytest.raises(KeyboardInterrupt):
-        run_tiny(root, cfg, keep_checkpoints=True)
-    assert not (root / f'{CELL.name}.json').exists()
-    return root / CELL.name / config_hash(cfg) / 'work_dir'
-
-
-def test_cell_resumes_if_interrupted(tmp_path, interrupt):
-    root, cfg = write_tiny(tmp_path, epochs=4)
-    work_dir = stop_tiny(root, cfg)
+        run_tiny(tmp_path, cfg, keep_checkpoints=True)
+    assert not (tmp_path / f'{CELL.name}.json').exists()
+    work_dir = tmp_path / CELL.name / config_hash(cfg) / 'work_dir'
     note = work_dir / 'started.txt'
     started = datetime.fromisoformat(note.read_text()) - timedelta(hours=1)
     note.write_text(started.isoformat())
-    result = run_tiny(root, cfg, keep_checkpoints=True)
-    assert interrupt == [0, 1, 2, 3]
-    assert len(result['gradients']['per_epoch']) == 4
-    assert (work_dir / 'epoch_4.pth').exists()
+    # another run in the same folder starts again
+    other = deepcopy(cfg)
+    other.optim_wrapper.optimizer.lr = 0.5
+    other.train_cfg.max_epochs = 1
+    check_result(tmp_path, other, run_tiny(tmp_path, other))
+    assert interrupt == [0, 1, 0]
+    with pytest.raises(ValueError, match='--work-dir'):
+        run_tiny(tmp_path, cfg)
+    (tmp_path / f'{CELL.name}.json').unlink()
+    result = run_tiny(tmp_path, cfg, keep_checkpoints=True)
+    assert interrupt == [0, 1, 0, 2]
+    assert len(result['gradients']['per_epoch']) == 3
+    assert result['cpu_seconds'] is None
     assert result['started'] == started.isoformat(timespec='seconds')
-    assert newest_checkpoint(work_dir) == (str(work_dir / 'epoch_4.pth'), 16)
+    assert newest_checkpoint(work_dir) == (str(work_dir / 'epoch_3.pth'), 12)
 
 
-def test_cell_starts_again_if_settings_differ(tmp_path, interrupt):
-    stop_tiny(*write_tiny(tmp_path / 'one', epochs=3))
-    root, cfg = write_tiny(tmp_path / 'two', epochs=3, lr=0.5)
-    shutil.copytree(
-        tmp_path / 'one' / 'sweep', root, dirs_exist_ok=True
-    )  # both runs in one folder
-    assert run_tiny(root, cfg)['config_hash'] == config_hash(cfg)
-    assert interrupt == [0, 1, 0, 1, 2]
+def check_result(root, cfg, result):
+    """Check the result of a run with one epoch."""
+    folder = root / CELL.name / config_hash(cfg)
+    assert result['cell'] == asdict(CELL)
+    assert result['config_hash'] == config_hash(cfg)
+    assert 0 <= result['accuracy'] <= 100
+    assert result['params'] > 10000 and result['gmacs'] > 1e-4
+    assert result['throughput']['train'] > 0 < result['throughput']['test']
+    assert result['peak_memory_mb'] > 100 and result['cpu_seconds'] > 0
+    largest, per_epoch, head, backbone = (
+        result['gradients'][name]
+        for name in ('max', 'per_epoch', 'head', 'backbone')
+    )
+    assert [largest] == per_epoch == [max(*head, *backbone)]
+    assert result['seconds'] > 0 and '+00:00' in result['started']
+    assert {'torch', 'PIL'} <= result['versions'].keys()
+    assert result['machine']
+    assert list(folder.glob('work_dir/*/*.log'))
+    assert not list(folder.glob('**/*.pth'))
+    written = Config.fromfile(folder / 'config.py')
+    assert config_hash(written) == config_hash(cfg)
+
+
+def test_invalid_result_is_replaced_and_valid_one_kept(
+    tmp_path, cfg, monkeypatch
+):
+    log = tmp_path / 'log'
+    monkeypatch.setattr(run, 'measure_cell', pretend(log, tmp_path))
+    path = tmp_path / f'{CELL.name}.json'
+    path.write_text('{"cell": ')
+    with pytest.warns(UserWarning, match='is not a result'):
+        result = run_tiny(tmp_path, cfg)
+    assert run_tiny(tmp_path, cfg) == result
+    assert log.read_text().count('began') == 1
+    assert (tmp_path / f'{path.name}.bad-1').read_text() == '{"cell": '
 
 
 def test_cell_is_skipped_if_another_process_runs_it(tmp_path):
@@ -147,8 +142,7 @@ def test_preempted_job_is_submitted_again(tmp_path):
     call = CELL, Config(), tmp_path, 0, 1, False
     again = run_cell.checkpoint(*call)
     assert isinstance(again, DelayedSubmission)
-    assert again.function is run_cell
-    assert again.args == call
+    assert (again.function, again.args) == (run_cell, call)
 
 
 def pretend(log, go):
@@ -174,16 +168,6 @@ def work(root):
         run_cell(cell, Config(), root, 0, 1, False)
 
 
-def start_workers(root, number):
-    context = get_context('fork')
-    workers = [
-        context.Process(target=work, args=(root,)) for _ in range(number)
-    ]
-    for worker in workers:
-        worker.start()
-    return workers
-
-
 def test_each_cell_completes_once_if_a_process_is_killed(
     tmp_path, monkeypatch
 ):
@@ -191,7 +175,10 @@ def test_each_cell_completes_once_if_a_process_is_killed(
     root, log, go = (tmp_path / name for name in ('sweep', 'log', 'go'))
     monkeypatch.setattr(run, 'measure_cell', pretend(log, go))
     monkeypatch.setattr(run.torch, 'set_num_threads', lambda _: None)
-    workers = start_workers(root, 4)
+    context = get_context('fork')
+    workers = [context.Process(target=work, args=(root,)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
     while not log.exists() or len(log.read_text().splitlines()) < 4:
         time.sleep(0.001)
     os.kill(workers[0].pid, signal.SIGKILL)  # all run their first cell
@@ -202,11 +189,10 @@ def test_each_cell_completes_once_if_a_process_is_killed(
     work(root)  # the next sweep repeats the interrupted cell
 
     lines = Counter(log.read_text().splitlines())
-    began = {cell.name: lines[f'began {cell.name}'] for cell in CELLS}
-    ended = {cell.name: lines[f'ended {cell.name}'] for cell in CELLS}
-    assert set(ended.values()) == {1}
-    assert sorted(began.values()) == [1] * 11 + [2]  # the interrupted cell
+    began = [lines[f'began {cell.name}'] for cell in CELLS]
+    assert sorted(began) == [1] * 11 + [2]  # the interrupted cell
     for cell in CELLS:
+        assert lines[f'ended {cell.name}'] == 1
         result = json.loads((root / f'{cell.name}.json').read_text())
         assert result['cell'] == asdict(cell)
     assert not list(root.glob('.*')) and not list(root.glob('*.bad-*'))
