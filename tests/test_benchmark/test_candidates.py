@@ -25,19 +25,6 @@ def config(cla=False, **backbone):
     return classifier(vit(4, reducer=EVIT, reduce_at=(1, 2), **backbone), cla)
 
 
-@pytest.mark.parametrize('arch', ['deit-small', 'large'])
-def test_plain_vits_have_equal_parameter_counts(arch):
-    size = Size.of_arch(arch, 224)
-    vit = mmpretrain_vit(size)
-    params = [
-        sum(param.numel() for param in build(one, 'meta').parameters())
-        for one in (varied(vit, Variant()), vit, timm_vit(size))
-    ]
-    assert len(set(params)) == 1
-    layers = (6, 12, 18) if arch == 'large' else (3, 6, 9)
-    assert varied(vit, Variant('EViT', 0.5)).reduce_at == layers
-
-
 def test_cost_of_timm_vit_equals_torch_flop_counter():
     timm = timm_vit(TINY)
     counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
@@ -48,18 +35,17 @@ def test_cost_of_timm_vit_equals_torch_flop_counter():
     assert timm.cost().flops == counter.get_total_flops() // 2
 
 
-def test_clca_adds_cache_and_head():
-    size = Size.of_arch('deit-small', 224)
-    vit = mmpretrain_vit(size)
-    base, clca = (
-        varied(vit, Variant('EViT', 0.5, cache=c, cla=c))
-        for c in (False, True)
-    )
-    assert base.cost().flops / 1e9 == pytest.approx(2.31, abs=5e-3)
+def test_plain_vits_have_equal_parameters_and_clca_adds_cache_and_head():
+    vit = mmpretrain_vit(Size.of_arch('deit-small', 224))
+    params = [
+        sum(param.numel() for param in build(one, 'meta').parameters())
+        for one in (varied(vit, Variant()), vit, timm_vit(vit.size))
+    ]
+    assert len(set(params)) == 1
+    clca = varied(vit, Variant('EViT', 0.5, cache=True, cla=True))
     assert clca.cost().flops / 1e9 == pytest.approx(2.44, abs=5e-3)
-    assert (base.label, clca.label) == ('EViT 0.5', 'EViT 0.5 + CLCA')
+    assert (clca.label, clca.reduce_at) == ('EViT 0.5 + CLCA', (3, 6, 9))
     assert type(build(clca, 'meta').head).__name__ == 'CLAHead'
-    assert build(base, 'meta').backbone.cache is None
 
 
 def test_varied_candidates_combine_methods_rates_and_clca():
@@ -102,8 +88,8 @@ def test_candidate_reads_size_and_variant_from_config(options, clca):
 
 
 def test_baseline_has_one_layer_per_parallel_branch():
-    one = of_config('mine', classifier(vit(4, branches=2)))
-    assert one.size.num_layers == 8
+    one = of_config('mine', classifier(vit(1, branches=2)))
+    assert one.size.num_layers == 2
     assert timm_vit(one.size).cost().flops == one.cost().flops
 
 

@@ -81,34 +81,12 @@ def test_written_files_contain_the_same_results(tmp_path):
     assert content['setting']['batch'] == 8
 
 
-def test_each_group_is_timed_with_its_baseline(monkeypatch):
-    groups = []
-    monkeypatch.setattr(comparison, 'AT_ONCE', 1)
-
-    def interleaved_seconds(steps, setting, rounds, warm_up):
-        groups.append([one.label for one in steps])
-        seconds = float(len(groups))
-        return {one: [seconds] * rounds for one in steps}
-
-    monkeypatch.setattr(comparison, 'interleaved_seconds', interleaved_seconds)
-    found = list(
-        compare(
-            {timm_vit(TINY): EVIT},
-            Setting(batch=1),
-            rounds=3,
-            warm_up=1,
-            with_memory=False,
-            missing=[],
-        )
-    )
-    assert groups == [['timm', 'EViT 0.5'], ['timm', 'EViT 0.5 + CLCA']]
-    assert [one.candidate.label for one in found] == [
-        'timm',
-        'EViT 0.5',
-        'EViT 0.5 + CLCA',
-    ]
-    # each result refers to the baseline in its own rounds
-    assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
+def compared(models):
+    """Results, and names of models out of memory."""
+    missing = []
+    plan = {timm_vit(TINY): models}
+    found = [*compare(plan, Setting(batch=1), 2, 1, False, missing)]
+    return found, [name.removesuffix(' (tiny, 64 px)') for name in missing]
 
 
 def run_out(*labels):
@@ -124,31 +102,39 @@ def run_out(*labels):
     return step_of
 
 
-def compare_all():
-    """Labels of measured models, and names of models out of memory."""
-    missing = []
-    found = compare(
-        {timm_vit(TINY): [varied(VIT, Variant()), *EVIT]},
-        Setting(batch=1),
-        rounds=2,
-        warm_up=1,
-        with_memory=False,
-        missing=missing,
-    )
-    labels = [one.candidate.label for one in found]
-    return labels, [name.removesuffix(' (tiny, 64 px)') for name in missing]
+def labels_of(models):
+    return [one.label for one in models]
+
+
+def test_each_group_is_timed_with_its_baseline(monkeypatch):
+    groups = []
+    monkeypatch.setattr(comparison, 'AT_ONCE', 1)
+    monkeypatch.setattr(comparison, 'step_of', run_out())
+
+    def interleaved_seconds(steps, setting, rounds, warm_up):
+        groups.append(labels_of(steps))
+        return {one: [float(len(groups))] * rounds for one in steps}
+
+    monkeypatch.setattr(comparison, 'interleaved_seconds', interleaved_seconds)
+    found, _ = compared(EVIT)
+    assert groups == [['timm', 'EViT 0.5'], ['timm', 'EViT 0.5 + CLCA']]
+    names = labels_of(one.candidate for one in found)
+    assert names == ['timm', 'EViT 0.5', 'EViT 0.5 + CLCA']
+    # each result refers to the baseline in its own rounds
+    assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
 
 
 def test_models_out_of_memory_are_skipped(monkeypatch):
     """A group without its baseline is skipped as well."""
-    monkeypatch.setattr(comparison, 'AT_ONCE', 2)
+    monkeypatch.setattr(comparison, 'AT_ONCE', 1)
     monkeypatch.setattr(comparison, 'step_of', run_out('EViT 0.5'))
-    measured = ['timm', 'none', 'EViT 0.5 + CLCA']
-    assert compare_all() == (measured, ['EViT 0.5'])
+    found, missing = compared(EVIT)
+    names = labels_of(one.candidate for one in found)
+    assert (names, missing) == (['timm', 'EViT 0.5 + CLCA'], ['EViT 0.5'])
     monkeypatch.setattr(comparison, 'step_of', run_out('timm'))
-    measured, missing = compare_all()
-    assert measured == []
-    assert set(missing) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
+    found, missing = compared(EVIT)
+    assert found == []
+    assert set(missing) == {'timm', 'EViT 0.5', 'EViT 0.5 + CLCA'}
 
 
 def grown(model, side, seconds, memory):

@@ -78,6 +78,7 @@ def test_killed_measurement_is_reported(monkeypatch):
 def test_gpu_measurement_clears_compiled_code_before_and_after(monkeypatch):
     """Compiled code holds models, and its number is limited."""
     done = []
+    monkeypatch.setattr(memory.gc, 'collect', lambda: None)  # takes seconds
     monkeypatch.setattr(torch.compiler, 'reset', lambda: done.append('reset'))
     for name, value in (
         ('memory_allocated', 3),
