@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Pages and figures from stored results."""
 
-import pandas as pd
-import plot_sweep
 import pytest
 import tables
 from tiny_run import ROOT, run_tool
@@ -40,9 +38,3 @@ def test_figures_are_written_as_pdf_and_png(tmp_path, monkeypatch):
         out / f'{n}{e}' for n in FIGURES for e in ends
     }
     assert all(file.stat().st_size > 5000 for file in out.iterdir())
-
-
-def test_figure_is_skipped_without_results(tmp_path, capsys):
-    plot_sweep.panels(pd.DataFrame(), [], None, tmp_path / 'methods')
-    assert capsys.readouterr().out.startswith('Skipped')
-    assert not list(tmp_path.iterdir())
