@@ -42,6 +42,8 @@ DISTANCE_FLOPS = {
 }
 # attention and FFN include the preceding LayerNorm, head the final one
 COST_PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
+# methods of a backbone with the cost of a part
+COUNTED = dict(embed='embedding', attention_block='attention', ffn_block='FFN')
 
 
 @dataclass
@@ -100,13 +102,10 @@ class _PartCounter:
     def instrument(self, model: nn.Module) -> nn.Module:
         """Return a copy of a classifier that assigns its costs to parts."""
         model = recording_copy(model)
-        backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(COST_PARTS, 0))
-        backbone.embed = self._counted('embedding', backbone.embed)
-        backbone.attention_block = self._counted(
-            'attention', backbone.attention_block
-        )
-        backbone.ffn_block = self._counted('FFN', backbone.ffn_block)
+        for name, part in COUNTED.items():
+            method = getattr(model.backbone, name)
+            setattr(model.backbone, name, self._counted(part, method))
         return model
 
     def _counted(self, part: str, function: Callable) -> Callable:

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 from sweep_results import CELL
 
-from mmclca.sweep.checks import check_inputs
 from mmclca.sweep.compose import compose
+from mmclca.sweep.grid import check_inputs
 from mmclca.sweep.results import config_hash
 
 

@@ -9,8 +9,7 @@ from quick_runs import make_quick
 from tiny_run import write_run
 
 from mmclca.registry import MODELS
-from mmclca.sweep.checks import check_inputs
-from mmclca.sweep.grid import read_grid
+from mmclca.sweep.grid import check_inputs, read_grid
 from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, run_cell
 from mmclca.utils.files import replace_text

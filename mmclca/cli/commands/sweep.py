@@ -86,7 +86,7 @@ def main(args):
         if args.report:
             return report(root, results)
         left = {c: cfg for c, cfg in configs.items() if not results[c]}
-        sweep.checks.check_inputs(list(left.values()))
+        sweep.grid.check_inputs(list(left.values()))
         executor, calls = plan(args, root, left, grid.keep_checkpoints)
     # Slurm itself limits the running jobs per array
     slots = sweep.jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
