@@ -109,7 +109,6 @@ def labels_of(models):
 def test_each_group_is_timed_with_its_baseline(monkeypatch):
     groups = []
     monkeypatch.setattr(comparison, 'AT_ONCE', 1)
-    monkeypatch.setattr(comparison, 'step_of', run_out())
 
     def interleaved_seconds(steps, setting, rounds, warm_up):
         groups.append(labels_of(steps))
