@@ -3,6 +3,8 @@ import gc
 import logging
 import os
 import sys
+from functools import cache
+from inspect import getfullargspec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the helpers here
 sys.path.append(str(Path(__file__).parents[1] / 'tools/research'))
 sys.path.append(str(Path(__file__).parents[1] / 'tools/dev'))
 
-from process_state import kept, register_all, seed_all
+from process_state import kept, quiet_loggers, register_all, seed_all
 from quick_runs import make_quick
 from tiny_run import train_by_tool
 
@@ -46,12 +48,16 @@ def process():
     """Fill registries, and save time in threads and garbage collection."""
     torch.set_num_threads(1)  # faster for tiny models
     register_all()
+    quiet_loggers()
     gc.freeze()  # exclude imported modules
     gc.set_threshold(20_000, 20, 50)  # models create many objects
     with pytest.MonkeyPatch.context() as patch:
         # 0.5 s for each dataset, with the objects of all earlier tests
         no_collection = SimpleNamespace(collect=lambda: None)
         patch.setattr('mmengine.dataset.base_dataset.gc', no_collection)
+        # called for each call of an attention
+        read = cache(getfullargspec)
+        patch.setattr('mmengine.utils.misc.getfullargspec', read)
         yield
 
 

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import cv2
-import matplotlib
-import matplotlib.pyplot as plt
 import mmengine.registry
 import mmpretrain.registry
 import numpy as np
 import torch
+from matplotlib import _pylab_helpers, rcParams
 from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope, Registry
 from mmengine.runner import CheckpointLoader
@@ -49,6 +48,17 @@ def register_all():
         registry.import_from_location()
 
 
+def quiet_loggers():
+    """Make loggers cheap: mmengine logs each module, torch has many loggers.
+
+    Pytest adds its handlers to loggers that do not propagate, for each test.
+    """
+    logging.disable(logging.DEBUG)
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith('torch'):
+            logger.propagate = True
+
+
 def _managed(kind=ManagerMixin):
     """Yield the classes with global instances in mmengine."""
     for child in kind.__subclasses__():
@@ -76,9 +86,11 @@ def kept():
     copies = [(container, container.copy()) for container in _containers()]
     instances = [(kind, kind._instance_dict.copy()) for kind in _managed()]
     values = [(put, get()) for get, put in SETTINGS]
-    with matplotlib.rc_context(), cudnn.flags(enabled=cudnn.enabled):
+    drawing = dict(dict.items(rcParams))  # no validation
+    with cudnn.flags(enabled=cudnn.enabled):
         yield
-    plt.close('all')
+    _pylab_helpers.Gcf.destroy_all()
+    dict.update(rcParams, drawing)
     os.chdir(folder)
     for container, copy in copies:
         _put_back(container, copy)
@@ -123,7 +135,9 @@ def settings():
 def seed_all(seed):
     random.seed(seed)
     np.random.seed(seed)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
 
 
 def compiling():
