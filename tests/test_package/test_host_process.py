@@ -7,8 +7,8 @@ import pytest
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import run_python
 
-# about 15 s: imports everything in a process of its own
-pytestmark = [pytest.mark.slow, pytest.mark.first]
+# half a minute: imports everything in a process of its own
+pytestmark = pytest.mark.slow
 
 # imports all packages, which change global state themselves, before the
 # first snapshot
@@ -89,7 +89,6 @@ print('\\n' + json.dumps(found))
 """
 
 
-# global state that mmclca still changes
 @pytest.fixture(scope='module')
 def changed(tmp_path_factory):
     folder = tmp_path_factory.mktemp('host')

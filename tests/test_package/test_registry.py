@@ -53,7 +53,6 @@ for code in sys.argv[1:]:
 
 
 @pytest.mark.slow
-@pytest.mark.first
 def test_mmpretrain_finds_types_and_names(tmp_path):
     """Check runner, models, inferencer and model list."""
     write_run(tmp_path)

@@ -154,7 +154,6 @@ def test_deleted_file_leaves_the_next_build(sources, tmp_path):
     assert not list(tree.rglob('passing.py'))
 
 
-@first
 def test_installed_package_is_the_wheels(run, python):
     code = 'import mmclca, mmengine; print(mmclca.__file__)'
     assert Path(run('-c', code).strip()).is_relative_to(python.parents[1])
@@ -174,7 +173,6 @@ def test_command_fits_photographs(run, python, tmp_path):
     assert (tmp_path / 'model/report.html').exists()
 
 
-@first
 def test_mim_trains_and_tests(mim, tmp_path):
     config = write_run(tmp_path)
     work, tiny = tmp_path / 'work', ('mmclca', config)
@@ -185,7 +183,6 @@ def test_mim_trains_and_tests(mim, tmp_path):
     assert 'accuracy/top1' in tested
 
 
-@first
 def test_mim_runs_tool_on_config_in_wheel(mim, python):
     (packages,) = python.parents[1].glob('lib/python*/site-packages')
     (config,) = packages.glob('mmclca/.mim/configs/clca/clca-*_leaf40-*.py')
@@ -206,7 +203,6 @@ def test_mim_trains_config_by_name(mim, sources, tmp_path):
     assert (tmp_path / 'work_dirs' / path.stem).is_dir()
 
 
-@first
 def test_mim_search_lists_the_models(mim, sources):
     index = yaml.safe_load((sources / 'model-index.yml').read_text())
     models = [
