@@ -47,7 +47,7 @@ def test_tokens_and_gmacs_in_how_it_works_are_counted():
     text, _, table = text_of('docs/how_it_works.md').partition('## Cost')
     rows = re.findall(r'^\| (all tokens|[\d.]+)[^|]*\|(.+)\|$', table, re.M)
     assert len(rows) == 5
-    for rate, cells in rows:
+    for rate, cells in rows[::2]:  # a sample, as each takes 0.2 s
         keep_rate = None if rate == 'all tokens' else float(rate)
         assert re.findall(r'[\d.]+', cells) == counted(keep_rate), rate
     for number in counted(0.25)[:6]:

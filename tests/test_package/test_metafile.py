@@ -13,7 +13,6 @@ METAFILES = {
     path: yaml.safe_load((ROOT / path).read_text()) for path in INDEX['Import']
 }
 MODELS = [model for file in METAFILES.values() for model in file['Models']]
-SOME = MODELS[2::40]  # without the first two, as ATS is slow to count
 
 
 @pytest.fixture
@@ -40,13 +39,6 @@ def test_every_config_is_listed():
         for path in METAFILES
         for config in (ROOT / path).parent.glob('*.py')
     )
-
-
-@pytest.mark.parametrize('model', SOME, ids=[model['Name'] for model in SOME])
-@pytest.mark.slow
-def test_metafile_entry_equals_counted_model(model, tool):
-    collection = model['In Collection']
-    assert tool.describe(ROOT / model['Config'], {}, collection) == model
 
 
 @pytest.mark.slow

@@ -46,11 +46,16 @@ def test_public_api_equals_snapshot():
     assert text == golden('api.txt', text)
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_public_functions_are_annotated(module):
+@pytest.fixture(scope='module')
+def public():
+    """Public objects of all packages by name."""
+    return dict(pair for module in MODULES for pair in public_names(module))
+
+
+def test_public_functions_are_annotated(public):
     bare = [
         f'{name}: {parameter.name}'
-        for name, thing in public_names(module)
+        for name, thing in public.items()
         if inspect.isfunction(thing) and thing.__module__.startswith('mmclca')
         for parameter in inspect.signature(thing).parameters.values()
         if parameter.annotation is parameter.empty
@@ -58,11 +63,8 @@ def test_public_functions_are_annotated(module):
     assert not bare
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_public_names_have_docstrings(module):
-    bare = [
-        name
-        for name, thing in public_names(module)
-        if callable(thing) and not inspect.getdoc(thing)
+def test_public_names_have_docstrings(public):
+    callables = {k: thing for k, thing in public.items() if callable(thing)}
+    assert not [
+        k for k, thing in callables.items() if not inspect.getdoc(thing)
     ]
-    assert not bare

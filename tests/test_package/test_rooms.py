@@ -4,7 +4,7 @@
 import ast
 from pathlib import Path
 
-from tiny_run import ROOT, run_tool
+from count_lines import count_packages
 
 import mmclca
 
@@ -47,10 +47,6 @@ BUDGET = {
     'mmclca/sweep': 747,
     'mmclca/utils': 400,
     'mmclca/visualization': 1186,
-    'tools': 1012,
-    'tools/dev/pictures': 943,
-    'tools/research': 1093,
-    'tests': 30383,
 }
 
 
@@ -95,10 +91,8 @@ def test_imports_go_downward():
     assert not upward
 
 
-def test_packages_keep_their_line_budget(monkeypatch, capsys):
-    run_tool(monkeypatch, ROOT / 'tools/dev/count_lines.py')
-    *rows, _ = map(str.split, capsys.readouterr().out.splitlines())
-    lines = {name: int(lines) for name, _, lines in rows}
+def test_packages_keep_their_line_budget():
+    lines = {name: n for name, (_, n) in count_packages('mmclca').items()}
     assert lines.keys() == BUDGET.keys()
     over = {name: n for name, n in lines.items() if n > 1.1 * BUDGET[name]}
     assert not over, 'more than 10% over BUDGET: simplify, or raise it'

@@ -45,10 +45,10 @@ def package_of(file):
     return '/'.join(parts[:2]) if parts[0] == 'mmclca' else parts[0]
 
 
-def count_packages():
-    """Return numbers of files and lines by package."""
+def count_packages(*folders):
+    """Return numbers of files and lines by package in folders."""
     counted = {}
-    for top in ('mmclca', 'tools', 'tests'):
+    for top in folders:
         for file in sorted((ROOT / top).rglob('*.py')):
             package = package_of(file.relative_to(ROOT))
             files, lines = counted.get(package, (0, 0))
@@ -59,7 +59,7 @@ def count_packages():
 
 def main():
     cli.Parser(description=__doc__.partition('\n')[0]).parse_args()
-    counted = count_packages()
+    counted = count_packages('mmclca', 'tools', 'tests')
     for package, (files, lines) in counted.items():
         print(f'{package:22}{files:6}{lines:8}')
     apart = ('tests', 'tools/research')
