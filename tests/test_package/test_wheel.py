@@ -217,3 +217,4 @@ def test_mim_search_lists_the_models(mim, sources):
     fields = ('--field', 'flops', 'parameters', 'training_data')
     printed = mim('search', 'mmclca', *fields)
     assert printed.count('training_data') == len(models)
+    assert 'flops' in printed and 'parameters' in printed
