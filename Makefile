@@ -7,6 +7,8 @@ VENV ?= .venv
 VERSIONS ?= $(if $(LATEST),latest)
 TORCH_INDEX ?=
 export PYTHON DISK_GB VENV VERSIONS TORCH_INDEX
+# else each process of the tests compiles all files again
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV_PYTHON = $(VENV)/bin/python
 # The models of the tests are small, so processes help and threads do not. The

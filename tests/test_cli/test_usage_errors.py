@@ -47,7 +47,7 @@ ERRORS = [
     (f'{TRAIN} model.backbone.img_size=30', 'img_size=30'),
     (f'{TRAIN} {DATASET}.data_root=gone', 'gone'),
     (f'{TRAIN} {DATASET}.type=CustomDatase', 'CustomDataset'),
-    (f'{TRAIN} modle.head.num_classes=4', 'modle'),
+    (f'{TRAIN} modl.head.num_classes=4', 'modl'),
     (f'{TRAIN} model.head.num_classes = 4', 'KEY=VALUE'),
     (f'{TRAIN} load_from=gone.pth', 'gone.pth'),
     (f'{TRAIN} load_frm=a.pth', 'load_from'),
