@@ -43,6 +43,8 @@ myst_heading_anchors = 4
 
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # types stand in the docstrings
+# else the menu of every page lists every member: a third of the build
+toc_object_entries = False
 
 # Pages below other pages in the menu; new pages in a folder are included.
 BELOW = {
