@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import gc
-import logging
 import os
 import sys
 from functools import cache
@@ -89,12 +88,10 @@ def no_onnx(monkeypatch):
 
 
 @pytest.fixture
-def nothing_is_compiled_yet(monkeypatch):
+def nothing_is_compiled_yet():
     """Reset compilers, which compile a function a few times per process."""
     torch.compiler.reset()
     torch._dynamo.utils.counters.clear()
-    trace = logging.getLogger('torch.__trace')  # pytest captures it
-    monkeypatch.setattr(trace, 'disabled', True)
 
 
 @pytest.fixture(scope='session')

@@ -57,6 +57,7 @@ def quiet_loggers():
     for name, logger in logging.root.manager.loggerDict.items():
         if name.startswith('torch'):
             logger.propagate = True
+    logging.getLogger('torch.__trace').disabled = True  # tracing is verbose
 
 
 def _managed(kind=ManagerMixin):

@@ -82,7 +82,7 @@ def patch_places(tokens: Tokens) -> Tensor:
     places = F.pad(places[1:], (tokens.num_prefix, 0))[None]
     for record in tokens.trace:
         if isinstance(record, Kept):
-            rows = places.expand(len(record.index), -1)
+            rows = places.expand(record.index.size(0), -1)
             places = rows.gather(1, record.index)
             mixed = 0 if record.mix is None else record.mix.size(1)
             places = F.pad(places, (0, mixed), value=none)
