@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .candidates import Candidate, Size
 from .comparison import Result, compare
+from .quantized import compare_quantized
 from .steps import Setting, interleaved_seconds
-from .timing import compare_quantized
 
 __all__ = [
     'Candidate',

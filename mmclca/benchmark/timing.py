@@ -1,26 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Latency in the deployment runtime: ONNX Runtime or PyTorch.
-
-Also the comparison of an int8 ONNX file with its float32 original.
-"""
+"""Latency in the deployment runtime: ONNX Runtime or PyTorch."""
 
 import os
 from collections.abc import Hashable, Mapping
-from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 
 import torch
-from torch import Tensor
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import outputs_of
-from mmclca.checkpoints.fitted import is_fitted
-from mmclca.deployment import onnx_logits
 from mmclca.utils.extras import require
-from mmclca.utils.files import rows_of
-from mmclca.utils.folders import is_below, read_file
 from mmclca.utils.messages import track
 
 from .candidates import ONNX
@@ -32,8 +20,6 @@ ROUNDS = 20
 # a machine is busy above this ratio of median to minimum time, or above this
 # load per core
 BUSY = 1.25
-BATCH = 32  # photos to compare at the same time
-HELD_OUT = 'held out'  # prefix of the reason in photographs.csv
 
 
 def find_runtime(given: str | None, device: str) -> str:
@@ -86,88 +72,3 @@ def busy_note(spread: float, load: float) -> str:
     if spread > BUSY:
         why = f'the median run took {spread:.1f} times the fastest'
     return f'; machine busy ({why}), latency may be overestimated'
-
-
-def compare_quantized(
-    inferencer: TokenReductionInferencer,
-    whole: Path,
-    small: Path,
-    size: tuple[int, int],
-    place: str,
-    photos: str | Path | None = None,
-) -> list[str]:
-    """Compare latency and predictions of an int8 and a float32 file.
-
-    Args:
-        inferencer (TokenReductionInferencer): The model, on the CPU.
-        whole (Path): ONNX file in float32.
-        small (Path): ONNX file in int8.
-        size (tuple[int, int]): Image height and width.
-        place (str): Path of the checkpoint. A folder written by ``fit``
-            lists the photos to compare on.
-        photos (str | Path, optional): Additional folder from which photos may
-            be opened. Defaults to None, only the model folder.
-
-    Returns:
-        list[str]: Lines for the console.
-    """
-    threads = torch.get_num_threads()
-    setting = Setting(threads=threads, batch=1)
-    files = dict(int8=onnx_logits(small, threads))
-    files['float32'] = onnx_logits(whole, threads)
-    images = setting.images(size)
-    steps = {name: partial(run, images) for name, run in files.items()}
-    seconds = interleaved_seconds(steps, setting, ROUNDS)
-    times = [
-        f'{name} {1e3 * min(one):.3g} ms' for name, one in seconds.items()
-    ]
-    words = f'{threads} thread{"s" * (threads > 1)}'
-    time = f'Latency    {", ".join(times)} per photo ({words})'
-    if not is_fitted(place):
-        return [time, 'Accuracy   int8 not measured: not a model folder']
-    rows = [
-        row
-        for row in photographs_of(place)
-        if any(is_below(row['path'], Path(x)) for x in (place, photos) if x)
-    ]
-    if not rows:
-        return [time, 'Accuracy   int8 not measured: add --photos FOLDER']
-    return [time, _agreement(inferencer, rows, *files.values())]
-
-
-def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-    """Drop the unknown-class score if the file returns one."""
-    return found[0] if isinstance(found, tuple) else found
-
-
-def photographs_of(folder: str) -> list[dict]:
-    """Rows of the hold-out photos, or of the training photos without any."""
-    columns = 'path', 'class', 'used', 'why_not'
-    rows = rows_of(read_file(Path(folder), 'photographs.csv'), *columns)
-    held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
-    return held_out or [row for row in rows if row['used'] == 'True']
-
-
-def _agreement(inferencer, rows: list[dict], *files) -> str:
-    def both(images):
-        return torch.stack([_logits(run(images)) for run in files], 1)
-
-    paths = [row['path'] for row in rows]
-    scores, unread = outputs_of(inferencer, paths, both, BATCH)
-    rows = [row for i, row in enumerate(rows) if i not in unread]
-    if not rows:
-        return 'Accuracy   int8 not measured: the photos cannot be read'
-    int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
-    same = sum(map(int.__eq__, int8, float32))
-    if rows[0]['used'] == 'True':
-        return (
-            f'Agreement  {same} of {len(rows)} training photos get the same '
-            'prediction from int8 and float32 (accuracy unknown: no held-out '
-            'photos)'
-        )
-    names = [inferencer.classes.index(row['class']) for row in rows]
-    right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
-    return (
-        f'Accuracy   int8 {right[0]} of {len(rows)} held-out photos correct, '
-        f'float32 {right[1]} (same prediction for {same})'
-    )

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_photographs import write_weights
 
-from mmclca.benchmark import timing
+from mmclca.benchmark import quantized, timing
 from mmclca.fitting.model import candidates_of, choose_model, classifier_config
 from mmclca.fitting.weights import find_weights
 from mmclca.utils.files import write_rows
@@ -100,17 +100,17 @@ def said(tmp_path, monkeypatch):
     def said(rows, *unread):
         gone[:] = unread
         write_rows(tmp_path / 'photographs.csv', [COLUMNS, *rows])
-        found = timing.photographs_of(tmp_path)
+        found = quantized.photographs_of(tmp_path)
         # float32 predicts ash, elm, elm and int8 ash, ash, elm
         whole = torch.tensor([[1.0, 0], [0, 1], [0, 1]])
         small = torch.tensor([[1.0, 0], [1, 0], [0, 1]])
         model = SimpleNamespace(classes=['ash', 'elm'])
         # files exported from a fit also return the unknown-class score
         runs = (lambda x: x @ small), (lambda x: (x @ whole, x[:, 0]))
-        return timing._agreement(model, found, *runs)
+        return quantized._agreement(model, found, *runs)
 
     gone = []
-    monkeypatch.setattr(timing, 'outputs_of', read)
+    monkeypatch.setattr(quantized, 'outputs_of', read)
     return said
 
 

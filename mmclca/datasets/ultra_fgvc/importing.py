@@ -85,8 +85,9 @@ def import_set(found, info, target=None, counts=True):
     decoded = _decoded(found, images, info)
     if target:
         _write_set(decoded, images, _names(images, info), Path(target))
-    for _ in decoded:  # without a target
-        pass
+    else:
+        for _ in decoded:  # raises if an image is unreadable
+            pass
     return images
 
 

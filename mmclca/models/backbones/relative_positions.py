@@ -82,6 +82,7 @@ def patch_places(tokens: Tokens) -> Tensor:
     places = F.pad(places[1:], (tokens.num_prefix, 0))[None]
     for record in tokens.trace:
         if isinstance(record, Kept):
+            # len() would fix the batch size of an exported model
             rows = places.expand(record.index.size(0), -1)
             places = rows.gather(1, record.index)
             mixed = 0 if record.mix is None else record.mix.size(1)
