@@ -16,13 +16,14 @@ from mmclca.apis import (
     write_json,
 )
 
-CLASSES = ['ash', 'Bergahorn, groß', 'elm']
-PREDICTION = dict(pred_class=CLASSES[1], pred_score=0.5, known=True)
-PREDICTION['known_score'] = 0.75
+CLASSES = ['ash', 'Bergahorn, groß', 'elm', *'fghi']
+PREDICTION = dict(pred_class=CLASSES[1], pred_score=1 / 3, known=True)
+PREDICTION['known_score'] = 2 / 3
+BEST = dict(label=1, name=CLASSES[1], score=0.333333)
 READ = dict(
     PREDICTION,
     image='a/1.jpg',
-    pred_scores=np.float32([0.2, 0.5, 0.3]),
+    pred_scores=np.float32([0.1, 1 / 3, 0.3, *[0.08] * 4]),
     pred_label=1,
     tokens=[18, 9],
     gmacs=0.25,
@@ -39,9 +40,9 @@ def rows_of(path):
 
 def test_best_classes_are_sorted_by_score():
     first, second = best_classes(READ, CLASSES, topk=2)
-    assert first == dict(label=1, name=CLASSES[1], score=0.5)
+    assert first == BEST
     assert second == dict(label=2, name='elm', score=0.3)
-    assert len(best_classes(READ, CLASSES)) == 3
+    assert len(best_classes(READ, CLASSES)) == 5
     assert best_classes(UNREAD, CLASSES) == []
 
 
@@ -54,23 +55,24 @@ def test_write_csv_fills_every_column(tmp_path):
         *('label_1', 'name_1', 'score_1', 'label_2', 'name_2', 'score_2'),
         *('tokens', 'gmacs', 'error'),
     ]
-    answer = [CLASSES[1], '0.5', 'yes', '0.75']
-    best = ['1', CLASSES[1], '0.5', '2', 'elm', '0.3']
+    answer = [CLASSES[1], '0.333333', 'yes', '0.666667']
+    best = ['1', CLASSES[1], '0.333333', '2', 'elm', '0.3']
     assert read == ['a/1.jpg', *answer, *best, '18 9', '0.25', '']
     assert unread == ['1', *[''] * 12, 'empty file']
 
 
 def test_write_csv_omits_token_columns_if_results_lack_them(tmp_path):
     plain = {x: READ[x] for x in READ if x not in ('tokens', 'gmacs')}
-    write_csv([plain], tmp_path / 'plain.csv', CLASSES, topk=9)
-    header, row = rows_of(tmp_path / 'plain.csv')
-    assert len(header) == len(row) == 1 + 4 + 3 * 3 + 1
+    for options, number in ({}, 5), (dict(topk=9), 7):
+        write_csv([plain], tmp_path / 'plain.csv', CLASSES, **options)
+        header, row = rows_of(tmp_path / 'plain.csv')
+        assert len(header) == len(row) == 1 + 4 + 3 * number + 1
 
 
-@pytest.mark.parametrize('with_maps', [False, True])
-def test_write_json_has_an_entry_per_image(tmp_path, with_maps):
+@pytest.mark.parametrize('options', [{}, dict(topk=1, with_maps=True)])
+def test_write_json_has_an_entry_per_image(tmp_path, options):
     out = tmp_path / 'new/results.json'
-    write_json([READ, UNREAD], out, CLASSES, 1, with_maps)
+    write_json([READ, UNREAD], out, CLASSES, **options)
     text = out.read_text(encoding='utf-8')
     maps = dict(
         kept=[[[1, 0]], [[0.5, 0]]],
@@ -80,10 +82,10 @@ def test_write_json_has_an_entry_per_image(tmp_path, with_maps):
     read = dict(
         PREDICTION,
         image='a/1.jpg',
-        classes=[dict(label=1, name=CLASSES[1], score=0.5)],
+        classes=[BEST] if options else best_classes(READ, CLASSES),
         tokens=[18, 9],
         gmacs=0.25,
-        **(maps if with_maps else {}),
+        **(maps if options else {}),
     )
     assert 'groß' in text
     assert json.loads(text) == [read, dict(UNREAD, classes=[])]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from foreign_models import Call
+from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from tiny_run import ROOT, environment
 
@@ -71,6 +72,8 @@ FORGED = dict(
     scalar_too_long=Call(SCALAR, (F8, POINTERS)),
     history_of_objects=buffer(array(kind('O8'))),
     history_of_texts=buffer(np.array(['a'])),
+    attribute_of_a_history=Call(getattr, (HistoryBuffer, 'statistics')),
+    attribute_of_settings=Call(getattr, (ConfigDict, 'mean')),
     view=Call(np.ndarray, ((4,), kind('O8'), POINTERS)),
     from_buffer=Call(
         np._core.numeric._frombuffer, (POINTERS, kind('O8'), (4,), 'C')

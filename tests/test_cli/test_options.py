@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Option names of every command, which users have in their scripts."""
+"""Arguments of every command, which users have in their scripts."""
 
 import runpy
+from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 
 from golden import golden
 from tiny_run import ROOT
@@ -17,7 +18,33 @@ TOOLS = [
 COMMANDS = [*sorted(TOOLS), 'mmclca', *(f'mmclca {x}' for x in FOLDERS)]
 
 
-def test_commands_keep_their_options():
-    rows = [row for command in COMMANDS for row in TOOL['options_of'](command)]
-    text = ''.join(f'{name}: {" ".join(found)}\n' for name, found in rows)
+def words_of(action):
+    """Return an argument with ``!`` if required, its default and choices."""
+    word = '/'.join(action.option_strings) or action.dest
+    word += '!' * action.required
+    if action.default is not None and action.default not in ('', SUPPRESS):
+        word += f'={action.default}'
+    if action.choices:
+        word += f'({"|".join(map(str, action.choices))})'
+    return word
+
+
+def lines_of(command, parser):
+    """Yield a line of arguments for a command and each subcommand."""
+    yield f'{command}: {" ".join(map(words_of, parser._actions))}\n'
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            for name, other in action.choices.items():
+                yield from lines_of(f'{command} {name}', other)
+
+
+def test_commands_keep_their_arguments(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        ArgumentParser, 'print_help', lambda self, *_: seen.append(self)
+    )
+    for command in COMMANDS:
+        TOOL['help_of'](command)
+    pairs = zip(COMMANDS, seen, strict=True)
+    text = ''.join(line for pair in pairs for line in lines_of(*pair))
     assert text == golden('options.txt', text)

@@ -8,7 +8,6 @@ import pytest
 from tiny_run import ROOT, environment
 
 from mmclca.cli.verbs import VERBS
-from mmclca.utils.lazy import lazy
 
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -49,8 +48,3 @@ def test_help_and_wrong_options_import_nothing_heavy(names):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count('--debug') >= len(names)
-
-
-def test_lazy_module_lacks_unknown_attributes():
-    torch = lazy('torch')
-    assert torch.nn.functional.relu and not hasattr(torch, 'no_such_name')

@@ -200,7 +200,6 @@ ERRORS = [
     (f'{CAM} --target-category 4 1 9', '4 9: expected labels from 0 to 3'),
     (f'{CAM} --target-layers 3', 'layer=3'),
     (f'{CAM} --target-layers head', 'backbone.l'),
-    (f'{CAM} --method cam', 'hirescam'),
     ('vis-cross-patch tiny.pth --out a.png', 'linear'),
     ('vis-tsne tiny.py --checkpoint tiny.pth --class-idx 4', 'from 0 to 3'),
     (f'{POOL} oka', 'do you mean oak'),

@@ -1,12 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Folders and class lists in different order, number and spelling."""
 
+from unittest.mock import Mock
+
 import pytest
 from mmengine.config import Config
+from mmpretrain.datasets import CustomDataset
 from mmpretrain.registry import DATASETS
 from tiny_run import CLASSES, write_images
 
 from mmclca.datasets import ClassFolders, match_by_name
+from mmclca.datasets.class_folders import check_folder_labels
 
 MARK = b'\xef\xbb\xbf'
 
@@ -74,6 +78,20 @@ def test_list_may_have_a_byte_order_mark_and_tabs(data):
         data_root=str(data), ann_file='b.txt', with_label=False
     )
     assert dataset.get_data_info(0)['img_path'].endswith('data/ash/0.png')
+
+
+def test_custom_dataset_is_refused_if_labels_do_not_fit_the_head(data):
+    def check(num_classes, **settings):
+        dataset = CustomDataset(data_root=str(data), **settings)
+        check_folder_labels(dataset, Mock(num_classes=num_classes))
+
+    (data / 'a.txt').write_text('oak/0.png 3\n')
+    check(4, ann_file='a.txt')
+    check(4, classes=CLASSES)
+    with pytest.raises(ValueError, match='label 3'):
+        check(3, ann_file='a.txt')
+    with pytest.raises(ValueError, match='ClassFolders'):
+        check(4, classes=CLASSES[::-1])
 
 
 def test_match_by_name_replaces_datasets_at_all_depths(data):

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import struct
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -169,7 +170,7 @@ def test_decode_reads_first_frame_of_format(kind, mode, is_animated):
     check(content, RED, GREEN)
 
 
-def tiff(width, height, samples, bits=8, tile=None):
+def tiff(width, height, samples, bits=8, tile=None, more=b''):
     """Make a TIFF header without pixels."""
     tags = {256: width, 257: height, 259: 1, 262: 2, 277: samples}
     if tile:
@@ -181,7 +182,8 @@ def tiff(width, height, samples, bits=8, tile=None):
         ifd[tag] = value
     if samples == 4:
         ifd[338] = 2
-    return b'II*\0\x08\0\0\0' + ifd.tobytes(8)
+    begin = 8 + len(more)
+    return struct.pack('<4sI', b'II*', begin) + more + ifd.tobytes(begin)
 
 
 def raw(tags):
@@ -201,6 +203,7 @@ def raw(tags):
         (b'\x1aE\xdf\xa3', 'video'),
         (b'\0\0\0\x18ftypcrx ', 'RAW'),
         (b'II*\0\x10\0\0\0CR\2\0', 'RAW'),
+        (tiff(9, 9, 3, more=b'CR\2\0' + bytes(4)), 'RAW'),
         (raw({50706: b'\1\4\0\0'}), 'RAW'),
         (raw({254: 1, 330: 8}), 'RAW'),
         (b'%PDF-1.7', 'PDF'),

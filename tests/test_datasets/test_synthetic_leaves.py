@@ -1,9 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
 import sys
 from dataclasses import astuple
 
 import numpy as np
 import pytest
+from golden import golden
 from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 from sklearn.neighbors import KNeighborsClassifier
@@ -13,6 +15,7 @@ from mmclca.cli.verbs import main_of
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.datasets.synthetic_leaves.cultivars import make_species
+from mmclca.datasets.synthetic_leaves.shape import grow_leaf
 
 SIZE, TRAIN, TEST = 96, 16, 6
 
@@ -75,12 +78,18 @@ def test_classes_do_not_differ_in_color_and_size(leaves):
         assert np.ptp(means) < values.std()
 
 
-def test_leaf_depends_on_generator_only():
-    cultivar = make_cultivars(3)[0]
-    one, again, other = (specimen(cultivar, 0, i, 64) for i in (5, 5, 6))
-    assert one.shape == (64, 64, 3) and one.dtype == np.uint8
-    assert np.array_equal(one, again)
-    assert not np.array_equal(one, other)
+def test_leaves_of_a_seed_equal_stored_ones():
+    found = dict(curves=[], images=[])
+    for label, cultivar in enumerate(make_cultivars(3)):
+        curves = astuple(grow_leaf(cultivar, np.random.default_rng(label)))
+        found['curves'].append([round(x.sum(), 3) for x in curves])
+        image = specimen(cultivar, label, 0, 64)
+        cells = image.reshape(8, 8, 8, 24).mean((1, 3))
+        found['images'].append(cells.round().tolist())
+    stored = json.loads(golden('leaves.json', json.dumps(found)))
+    assert np.allclose(found['curves'], stored['curves'], atol=0.01)
+    # versions of OpenCV draw edges differently
+    assert np.allclose(found['images'], stored['images'], atol=2)
 
 
 def test_cultivars_space_every_trait_evenly():

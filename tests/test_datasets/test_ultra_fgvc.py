@@ -165,17 +165,6 @@ def test_names_are_accepted_in_every_spelling(tmp_path):
         load('cotton80', 'Test', tmp_path)
 
 
-def test_error_names_searched_places_if_the_dataset_is_missing(tmp_path):
-    (tmp_path / 'COTTON').mkdir()
-    with pytest.raises(FileNotFoundError) as error:
-        load('cotton80', data_root=tmp_path)
-    for text in (
-        *(f'{tmp_path}/COTTON\n', f'{tmp_path}\n', 'cotton80_dataset.parquet'),
-        f'download cotton80 --to {tmp_path}',
-    ):
-        assert text in str(error.value)
-
-
 def test_part_of_a_dataset_needs_check_counts(forms):
     root = forms / 'cotton80/csv'
     with pytest.raises(ValueError, match='check_counts=False'):

@@ -17,7 +17,7 @@ from mmclca.deployment import (
     onnx_session,
     quantize,
 )
-from mmclca.deployment.program import classifier_program
+from mmclca.deployment.program import check_logits, classifier_program
 from mmclca.models import fuse
 from mmclca.utils.files import remove_partial_files
 
@@ -73,12 +73,24 @@ def exported(tmp_path_factory):
 def test_onnx_file_has_metadata_names_and_dynamic_batch(exported):
     _, path = exported
     session = onnx_session(path)
+    assert session.get_session_options().intra_op_num_threads == 1
     meta = session.get_modelmeta()
     assert meta.custom_metadata_map == METADATA
     (entry,) = session.get_inputs()
     assert (entry.name, entry.shape) == ('images', ['batch', 3, *SIZE])
     assert session.get_outputs()[0].name == 'logits'
     assert str(sys.prefix).encode() not in path.read_bytes()
+
+
+def test_onnx_logits_use_the_given_threads(monkeypatch):
+    opened = []
+    monkeypatch.setattr(
+        'mmclca.deployment.onnx_file.onnx_session',
+        lambda *words: opened.append(words),
+    )
+    onnx_logits('a.onnx')
+    onnx_logits('a.onnx', 2)
+    assert opened == [('a.onnx', 1), ('a.onnx', 2)]
 
 
 @pytest.mark.slow
@@ -167,6 +179,15 @@ def test_earlier_file_is_kept_if_exported_logits_differ(write, tmp_path):
         write(OtherWhenTraced(), (4, 4), path, {})
     assert path.read_text() == 'an earlier one'
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize('wrong', [1, 3])
+def test_exported_logits_are_compared_at_two_batch_sizes(wrong):
+    def exported(x):
+        return x.mean(dim=(2, 3)) + 1e-3 * (len(x) == wrong)
+
+    with pytest.raises(ValueError, match='logits'):
+        check_logits(OtherWhenTraced(), exported, (4, 4))
 
 
 def test_export_is_refused_if_onnxscript_is_missing(tmp_path, monkeypatch):

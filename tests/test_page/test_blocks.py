@@ -15,7 +15,7 @@ from mmclca.datasets.photographs import LabeledImages
 
 pytest.importorskip('gradio', reason='extra demo: pip install gradio')
 
-from mmclca.page.blocks import Callbacks, about_model
+from mmclca.page.blocks import Callbacks, about_model, build_page
 
 SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
 
@@ -92,6 +92,12 @@ def test_read_upload_reads_uploaded_images_only(callbacks):
             found = callbacks.read_upload(dict(path=folder / name))
         assert found == (None, None)
     assert callbacks.read_upload(upload(folder))[0].size == (32, 32)
+
+
+def test_page_runs_one_event_at_a_time(callbacks):
+    events = build_page(callbacks, [], '').fns.values()
+    limits = {(x.concurrency_id, x.concurrency_limit) for x in events}
+    assert limits == {('model', 1)}
 
 
 def test_about_model_lists_the_first_classes():

@@ -1,7 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import json
+import re
 
 import pytest
+
+from mmclca.cli.commands.get_flops import table_lines
+from mmclca.evaluation.cost import Cost
 
 CONFIG = """
 data_root = '{{$MMCLCA_DATA:data}}'
@@ -45,6 +49,18 @@ def test_json_is_the_only_line_on_stdout(config, count, monkeypatch):
     assert type(cost['flops']) is type(cost['params']) is int
     assert cost['tokens'] == TOKENS
     assert cost['shape'] == [64, 64]
+
+
+def test_table_has_giga_macs_million_parameters_and_shares():
+    cost = Cost((64, 96), 4_000_000_000, 5_500_000)
+    cost.parts = dict(FFN=3_000_000_000, head=1_000_000_000)
+    cost.attended, cost.tokens = [18, 9], [9, 9]
+    cost.distances = 250_000_000
+    text = '\n'.join(table_lines(cost))
+    found = [*map(float, re.findall(r'\d+(?:\.\d+)?', text))]
+    batch, layers = [1], [0, 18, 9, 1, 9, 9]
+    totals = [4, 0.25, 5.5]
+    assert found == [64, 96, *batch, *totals, 3, 75, 1, 25, *layers]
 
 
 def test_shape_and_options(config, count):

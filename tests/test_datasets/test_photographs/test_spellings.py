@@ -33,4 +33,5 @@ def test_look_is_equal_if_names_look_the_same(names):
 
 def test_look_differs_if_names_differ():
     names = ('rose', 'roses', '1', '10', '1-2', '12', 'A+', 'A-', '1.5', '5.1')
+    names += ('2024-1', '1-2024', 'plot 1-2-2024', 'plot 2-1-2024')
     assert len({*map(look, names)}) == len(names)

@@ -3,18 +3,13 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 import toy_backbones  # noqa: F401 registers them
-from mmengine.config import Config
 from mmengine.logging import MessageHub
-from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
 from small_models import arch
-from tiny_run import write_run
 from torch import distributed
 from torch.multiprocessing import spawn
 
-import mmclca.apis
 from mmclca.checkpoints.loading import load_checkpoint
 from mmclca.models.selfsup.grafit import instance_loss, knn_loss, update_bank
 from mmclca.registry import MODELS
@@ -129,57 +124,6 @@ def test_grafit_equals_snca_without_instance_loss():
 def test_grafit_is_refused_if_setting_is_invalid(settings, message):
     with pytest.raises(ValueError, match=message):
         grafit(**settings).loss(views(), samples(range(4)))
-
-
-@pytest.fixture
-def config(tmp_path):
-    """Config of the tiny run with Grafit."""
-    cfg = Config.fromfile(write_run(tmp_path))
-    cfg.work_dir = str(tmp_path / 'work')
-    cfg.experiment_name = tmp_path.name
-    backbone = dict(cfg.model.backbone, cache=None)
-    cfg.model = dict(
-        type='mmclca.Grafit',
-        backbone=backbone,
-        num_views=2,
-        hidden=8,
-        num_classes=4,
-    )
-    *load, pack = cfg.train_dataloader.dataset.pipeline
-    flip = dict(type='RandomFlip', prob=0.5)
-    two = dict(type='MultiView', num_views=2, transforms=[[flip]])
-    cfg.train_dataloader.dataset.pipeline = [*load, two, pack]
-    cfg.custom_hooks = [dict(type='mmclca.BankHook')]
-    return cfg
-
-
-def test_grafit_run_stores_and_refills_bank(config, tmp_path):
-    config.train_cfg.update(val_interval=1, max_epochs=1)
-    runner = Runner.from_cfg(config)
-    runner.train()
-    model, weights = runner.model, str(tmp_path / 'work/epoch_1.pth')
-    stored = torch.load(weights, weights_only=False)['state_dict']
-    assert stored['head.bank'].equal(model.head.bank)
-    config.load_from = weights
-    config.experiment_name += '_test'
-    tested = Runner.from_cfg(config)
-    metrics = tested.test()
-    assert metrics['accuracy/top1'] >= 0
-    image = tmp_path / 'data/ash/0.png'
-    found = mmclca.apis.TokenReductionInferencer(weights)
-    (row,), unread = mmclca.apis.features.extract_features(found, [str(image)])
-    assert not unread
-    bank = tested.model.head.bank
-    assert F.cosine_similarity(row, bank).argmax().item() == 0
-    assert not bank.equal(stored['head.bank'])
-    assert found(str(image))[0]['pred_class'] == 'ash'
-
-
-def test_grafit_run_is_refused_if_class_count_differs(config):
-    config.model.num_classes = 3
-    config.custom_hooks.append(dict(type='mmclca.ClassCountHook'))
-    with pytest.raises(ValueError, match='`--cfg-options model.num_classes=4'):
-        Runner.from_cfg(config).train()
 
 
 def one_of_two(rank, folder):
