@@ -40,6 +40,11 @@ def test_inference_step_uses_the_amp_dtype_and_evaluation_mode(amp, dtype):
     assert torch.allclose(logits.float(), model(x), atol=0.05)
 
 
+def test_step_classifies_random_images_by_default():
+    logits = step_of(VIT, Setting())()
+    assert logits.shape == (8, 5) and logits.is_inference()
+
+
 @pytest.mark.parametrize(
     'one, amp', [(EVIT, None), (VIT, 'bf16'), (timm_vit(TINY), 'fp16')]
 )
