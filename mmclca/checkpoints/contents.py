@@ -115,13 +115,14 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
     """Build modules on the meta device, with a size limited by weights.
 
     Modules may have about twice as many parameters as ``weights``, to allow
-    for a new head and buffers. Errors name the file, ``name``.
+    for a new head and buffers, and ten times as many tensors, to allow for
+    branches that are merged. Errors name the file, ``name``.
 
     Raises:
         CheckpointError: If the modules are larger or cannot be built.
     """
     sizes = [x.numel() for x in weights.values() if isinstance(x, Tensor)]
-    left = [2 * sum(sizes) + 2**22, 2 * len(sizes) + 1000]
+    left = [2 * sum(sizes) + 2**22, 10 * len(sizes) + 1000]
 
     def count(module, key, tensor):
         if tensor is not None:

@@ -46,6 +46,7 @@ def fit(
     pixels: str | None = None,
     device: str | None = None,
     coarse: str | PathLike | None = None,
+    arch: str | None = None,
 ) -> 'FittedModel':
     """Fit an image classifier to photos and estimate its accuracy.
 
@@ -86,6 +87,9 @@ def fit(
         coarse (str | Path, optional): Table of classes and coarse classes,
             such as cultivars and species, to report the accuracy of both.
             Defaults to None.
+        arch (str, optional): Name in timm of the network that ``weights``
+            belong to. Defaults to None: recognized by the names of the
+            parameters and of the file.
 
     Returns:
         FittedModel: The model, ready to predict.
@@ -112,6 +116,7 @@ def fit(
         folds=folds,
         class_weights=class_weights,
         pixels=pixels,
+        arch=arch,
     )
     files = ModelFolder(out)
     with find_log() as log:

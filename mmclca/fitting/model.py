@@ -19,6 +19,7 @@ from mmclca.datasets.photographs import Checked, LabeledImages
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
+from mmclca.models.head_variants import build_on_meta
 from mmclca.utils.provenance import machine_name
 
 from .record import FitRecord, ModelFolder
@@ -113,7 +114,7 @@ class Plan:
         found, own = self.pretrained, self.config.model.backbone
         model = {name: vars(self.variant)[name] for name in VARIANT_FIELDS}
         model['layers'] = own.get('out_indices')
-        model['depth'] = found.backbone['arch']['num_layers']
+        model['depth'] = found.depth
         weights = dict(name=found.name, source=found.source)
         return dict(weights=weights, model=model)
 
@@ -133,7 +134,7 @@ def make_plan(
     if checked.unopened:
         found, config = _read_from_folder(files, record)
         return Plan(call, files, checked, found, variant, config, device)
-    found = find_weights(call['weights'], call['pixels'])
+    found = find_weights(call['weights'], call['pixels'], call['arch'])
     if variant is None:
         limits = call['budget'], call['runtime']
         variant = choose_model(found, number, *limits, device)
@@ -158,7 +159,8 @@ def _read_from_folder(
     config, _ = config_and_weights(files.probe, None)
     backbone = config.model.backbone.to_dict()
     # some models omit the last layers
-    backbone['arch'] |= dict(num_layers=record.model['depth'])
+    if record.model['depth'] is not None:
+        backbone['arch'] |= dict(num_layers=record.model['depth'])
     name, pixels = record.weights['name'], PIXELS['imagenet']
     source = str(files.probe)
     return Pretrained(name, source, backbone, pixels, notes=()), config
@@ -243,11 +245,20 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
         kind = 'mmclca.TokenReductionClassifier'
     mean, std = map(list, found.pixels)
     pixels = dict(mean=mean, std=std, to_rgb=True)
-    sizes = dict(in_channels=backbone['arch']['embed_dims'])
-    head = dict(type='LinearClsHead', num_classes=num_classes, **sizes)
+    head = dict(_head(found, backbone), num_classes=num_classes)
     return dict(
         type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
+
+
+def _head(found: Pretrained, backbone: dict) -> dict:
+    """Return the head: linear, or over all stages of a network of timm."""
+    if not found.is_of_timm:
+        sizes = dict(in_channels=backbone['arch']['embed_dims'])
+        return dict(type='LinearClsHead', **sizes)
+    channels = build_on_meta(backbone).channels
+    sizes = dict(in_channels=channels, num_layers=len(channels), num_parts=2)
+    return dict(type='mmclca.LayerFusionHead', **sizes)
 
 
 def compute_cost(plan: Plan) -> dict:

@@ -43,8 +43,8 @@ def cost_line(plan: Plan, model: dict, cost: dict) -> str:
     """Describe the model and its multiply-accumulates."""
     full = _full(plan, f'{cost["gmacs_full"]:.3g}')
     text = describe(plan.variant)
-    depth, layers = model['depth'], model['layers'] or [model['depth'] - 1]
-    if layers[-1] < depth - 1:
+    depth, layers = model['depth'], model['layers']
+    if depth and layers and layers[-1] < depth - 1:
         text += f', first {layers[-1] + 1} of {depth} layers'
     return row('Model', f'{text}: {cost["gmacs"]:.3g} GMACs{full}')
 

@@ -59,7 +59,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     fine-tuning is skipped.
     """
     why_not = f'its benefit with {plan.pretrained.kind} has not been measured'
-    if plan.variant.out_type is not None:
+    if plan.variant.out_type is not None or plan.pretrained.is_of_timm:
         counts = photos_per_class(plan.training)
         why_not = why_skipped(counts, record.probe['accuracy'])
     if why_not:
@@ -229,9 +229,10 @@ def training_config(
 def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
     """Return the model config with loss, class weights, frozen layers."""
     model = plan.config.model.to_dict()
-    # freeze the first third: cheaper and equally accurate with EViT
-    depth = len(model['backbone']['out_indices'])
-    model['backbone']['frozen_stages'] = depth // 3
+    if not plan.pretrained.is_of_timm:
+        # freeze the first third: cheaper and equally accurate with EViT
+        depth = len(model['backbone']['out_indices'])
+        model['backbone']['frozen_stages'] = depth // 3
     model['head']['loss'] = loss
     if plan.call['class_weights'] is not None:
         counts = torch.tensor(photographs.labels).bincount()

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import timm
+import torch
 
 from mmclca.checkpoints.architecture import VIT, assumed_heads, backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import source_of, weights_of
-from mmclca.utils.messages import one_of
+from mmclca.models.backbones import TimmStages
+from mmclca.models.backbones.timm_stages import has_size
+from mmclca.utils.messages import did_you_mean, one_of
 
 TIMM = 'timm://'
 STEM = 16  # patch size of convolutional stems, in pixels
@@ -56,9 +59,21 @@ class Pretrained:
         """Class name of the backbone."""
         return self.backbone['type'].removeprefix('mmclca.')
 
+    @property
+    def is_of_timm(self) -> bool:
+        """Whether timm builds the backbone."""
+        return self.kind == 'TimmStages'
+
+    @property
+    def depth(self) -> int | None:
+        """Number of layers; None for a network of timm."""
+        return None if self.is_of_timm else self.backbone['arch']['num_layers']
+
     def describe(self) -> str:
         """Describe name, depth, width and patch size in one line."""
         arch = self.backbone['arch']
+        if self.is_of_timm:
+            return f'{self.name} ({arch} in timm)'
         patch = self.backbone.get('patch_size', STEM)
         kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
         sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
@@ -66,13 +81,16 @@ class Pretrained:
 
 
 def find_weights(
-    weights: str | None = None, pixels: str | None = None
+    weights: str | None = None,
+    pixels: str | None = None,
+    arch: str | None = None,
 ) -> Pretrained:
     """Find weights and infer their backbone.
 
     ``weights`` is a file or ``timm://NAME``; None for ``DEFAULT``, from
-    timm's cache or the network. For ``pixels``, see :func:`pixels_of`. Raise
-    a ``CheckpointError`` if the weights cannot be loaded or have an unknown
+    timm's cache or the network. For ``pixels``, see :func:`pixels_of`;
+    ``arch`` is the name in timm of a network that only timm has. Raise a
+    ``CheckpointError`` if the weights cannot be loaded or have an unknown
     architecture.
     """
     source = weights or f'{TIMM}{DEFAULT}'
@@ -84,12 +102,51 @@ def find_weights(
         raise
     name = source.removeprefix(TIMM)
     name = Path(source).stem if name == source else name
-    known, note = pixels_of(name, pixels)
-    backbone = backbone_of(checkpoint)
-    heads = '' if _timm_name(name) else assumed_heads(checkpoint, backbone)
-    choice = source_of(weights_of(checkpoint)).choice
+    own = weights_of(checkpoint)
+    choice = source_of(own).choice
+    try:
+        backbone = backbone_of(checkpoint)
+    except CheckpointError as error:
+        arch = arch or _arch_in(name)
+        if arch is None:
+            hint = did_you_mean(name, timm.list_models(), most=3)
+            raise CheckpointError(
+                f'{error}; for another network of timm add --arch NAME{hint}'
+            ) from error
+        backbone, heads = backbone_of_timm(own, arch), ''
+    else:
+        heads = '' if _timm_name(name) else assumed_heads(checkpoint, backbone)
+        if arch:  # must match, too
+            backbone_of_timm(own, arch)
+    known = name if arch is None or _timm_name(name) else arch
+    known, note = pixels_of(known, pixels)
     notes = tuple(filter(None, (note, heads, choice)))
     return Pretrained(name, source, backbone, known, notes)
+
+
+def backbone_of_timm(weights: dict, arch: str) -> dict:
+    """Return settings of the network in timm that matches weights exactly.
+
+    Networks with merged branches are recognized. Raise a ``CheckpointError``
+    if weights differ.
+    """
+    tried = []
+    for fused in (False, True):
+        with torch.device('meta'):
+            network = TimmStages(arch, fused=fused)
+        tried.append(network.mismatches(network.renamed(weights)))
+        if not tried[-1]:
+            own = dict(type='mmclca.TimmStages', arch=arch, fused=fused)
+            size = dict(img_size=network.img_size[0]) if has_size(arch) else {}
+            return own | size
+    raise network.refusal(source_of(weights).name, min(tried, key=len))
+
+
+def _arch_in(name: str) -> str | None:
+    """Return the name of a network in timm at the start of a file name."""
+    words, known = re.split(r'([._-])', name), {*timm.list_models()}
+    starts = (''.join(words[:n]) for n in range(len(words), 0, -2))
+    return next((x for x in starts if x in known), None)
 
 
 def _timm_name(name: str) -> str | None:

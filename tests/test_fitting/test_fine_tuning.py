@@ -5,6 +5,7 @@ import json
 from copy import deepcopy
 
 import pytest
+import timm
 import torch
 from process_state import outputs, settings
 from tiny_photographs import write_photographs, write_weights
@@ -40,7 +41,8 @@ def fit(tmp_path, monkeypatch):
     torch.manual_seed(0)
     options = dict(weights=write_weights(tmp_path), runtime='pytorch')
     photos = write_photographs(tmp_path)
-    return lambda: mmclca.fit(photos, tmp_path / 'model', **options)
+    folder = tmp_path / 'model'
+    return lambda **more: mmclca.fit(photos, folder, **options | more)
 
 
 @pytest.fixture
@@ -91,6 +93,19 @@ def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     after = open_checkpoint(str(folder / 'model.pth'))['state_dict']
     assert torch.equal(after[tuned], weights[tuned])
     assert model.predict(new)[0].keys() >= {'pred_class', 'known'}
+
+
+def test_network_of_timm_is_fine_tuned(fit, tmp_path):
+    path = tmp_path / 'test_convnext.pth'
+    torch.save(timm.create_model('test_convnext').state_dict(), path)
+    model = fit(weights=path)
+    assert model.facts['final'] == 'trained'
+    trained, start = (
+        open_checkpoint(str(model.folder / name))['state_dict']
+        for name in ('model.pth', 'probe.pth')
+    )
+    name = 'backbone.net.stem.0.weight'
+    assert not torch.equal(trained[name], start[name])
 
 
 def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(

@@ -43,6 +43,7 @@ def config_of(work_dir, class_weights=None):
     """Training config for 40 classes with three or two photos."""
     plan = SimpleNamespace(
         call=dict(class_weights=class_weights),
+        pretrained=DEIT,
         variant=MODEL,
         config=classifier_config(DEIT, MODEL, 40),
     )

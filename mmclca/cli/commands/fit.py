@@ -41,6 +41,11 @@ def parse_args():
         '(default: DeiT-Tiny)',
     )
     parser.add(
+        '--arch NAME',
+        'network in timm that the weights belong to, such as mobileone_s0 '
+        '(default: by the names of parameters and file)',
+    )
+    parser.add(
         '--pixels',
         'normalization used in pre-training: that of ImageNet, or mean and '
         'standard deviation 0.5 (default: from timm)',

@@ -5,6 +5,7 @@ from .patch_convnet import PatchConvNet
 from .reducible import Reducible, reduces
 from .relative_positions import RelativePositions
 from .resmlp import ResMLP
+from .timm_stages import TimmStages
 from .token_reduction_vit import TokenReductionViT, ViTEmbedding
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     'Reducible',
     'RelativePositions',
     'ResMLP',
+    'TimmStages',
     'TokenReductionViT',
     'ViTEmbedding',
     'fuse',

@@ -154,7 +154,8 @@ class LayerFusionHead(Head):
 
         Args:
             feats (tuple[Tensor]): Per layer, vectors (B, num_parts * C), or a
-                feature map (B, C, H, W), which is averaged.
+                feature map (B, C, H, W), which is averaged; with two parts,
+                its standard deviation per channel is the second.
 
         Returns:
             Tensor: (B, D), where D is the sum of all channels.
@@ -163,10 +164,21 @@ class LayerFusionHead(Head):
 
     def _normalized(self, feat: Tensor) -> Tensor:
         if feat.dim() == 4:
-            feat = feat.mean(dim=(2, 3))
+            feat = _pooled(feat, self.num_parts)
         parts = feat.unflatten(-1, (self.num_parts, -1))
         return F.layer_norm(parts, parts.shape[-1:]).flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Map the outputs of G layers to class scores (B, num_classes)."""
         return self.fc(self.pre_logits(feats))
+
+
+def _pooled(feat: Tensor, num_parts: int) -> Tensor:
+    """Return mean, and standard deviation for a second part, of a map."""
+    mean = feat.mean(dim=(2, 3), keepdim=True)
+    if num_parts == 1:
+        return mean.flatten(1)
+    variance = (feat - mean).square().mean(dim=(2, 3))
+    # the square root has no gradient at 0, the variance of a constant map
+    std = variance.clamp(min=1e-7).sqrt()
+    return torch.cat((mean.flatten(1), std), dim=1)

@@ -59,9 +59,18 @@ BACKBONES = dict(  # with 24 channels, for images with 32 x 32 pixels
     transfg=dict(SMALL, type='mmclca.TransFG', stride=6),
     ffvt=dict(SMALL, type='mmclca.FFVT', num_tokens=3),
     sim_trans=dict(SMALL, type='mmclca.SIMTrans'),
+    timm=dict(type='mmclca.TimmStages', arch='test_convnext'),
     plain=dict(type='mmclca.ToyPlain'),
 )
-HEADS = dict(distilled='mmclca.DistilledHead', sim_trans='mmclca.SIMTransHead')
+HEADS = dict(
+    distilled=dict(type='mmclca.DistilledHead'),
+    sim_trans=dict(type='mmclca.SIMTransHead'),
+    timm=dict(
+        type='mmclca.LayerFusionHead',
+        in_channels=[24, 32, 48, 64],
+        num_layers=4,
+    ),
+)
 # tokens entering each layer: prefix, 16 patches and CLR; then prefix, kept,
 # fused; then two restored; empty for other backbones
 TOKENS = dict.fromkeys(BACKBONES, []) | dict(
@@ -78,8 +87,8 @@ QUICK = ('reducible', 'plain')
 
 def model_of(kind):
     """Classifier config with a backbone."""
-    head = dict(type=HEADS.get(kind, 'LinearClsHead'))
-    head.update(num_classes=4, in_channels=24)
+    head = dict(type='LinearClsHead', num_classes=4, in_channels=24)
+    head |= HEADS.get(kind, {})
     return dict(type='ImageClassifier', backbone=BACKBONES[kind], head=head)
 
 

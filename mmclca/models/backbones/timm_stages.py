@@ -1,0 +1,152 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Any network in timm, with the feature map of each stage as output."""
+
+from functools import cached_property
+
+import timm
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from timm.models import group_parameters
+from timm.utils import reparameterize_model
+from torch import Tensor
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import (
+    compare_weights,
+    fill_exactly,
+    wrong_parameters,
+)
+from mmclca.registry import MODELS
+from mmclca.utils.messages import did_you_mean, first_of
+
+from .base import ForeignWeights
+
+DEPTH = 12  # of the ViTs for which layer-wise learning rates were chosen
+
+
+@MODELS.register_module()
+class TimmStages(ForeignWeights, BaseBackbone):
+    """Network in timm that returns the feature map of each stage.
+
+    For every architecture with ``forward_intermediates``: MobileNet,
+    MobileOne, FastViT, EfficientNet, ConvNeXt, RegNet, ResNet, Swin,
+    hierarchical and plain ViTs. Weights load with timm's names, and must
+    match exactly, except for the classifier.
+
+    Args:
+        arch (str): Name of the architecture in timm, such as 'mobileone_s0'.
+        img_size (int, optional): Image size, for architectures with a fixed
+            one; others ignore it. Defaults to None, the size in timm.
+        fused (bool): Whether the branches of reparameterizable blocks are
+            merged, as in files of fused networks. Defaults to False.
+        init_cfg (dict, optional): See ``BaseModule``. Defaults to None.
+
+    Raises:
+        ValueError: If the architecture is not in timm.
+    """
+
+    may_be_new = ()
+    shaped_by = 'arch, img_size and fused'
+    why_not_reducible = 'networks of timm have no tokens to reduce'
+
+    def __init__(
+        self,
+        arch: str,
+        img_size: int | None = None,
+        fused: bool = False,
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(init_cfg)
+        known = timm.list_models()
+        if arch not in known:  # other names download or open files
+            hint = did_you_mean(arch, known, most=3)
+            raise ValueError(f'arch={arch!r} is not in timm{hint}')
+        size = dict(img_size=img_size) if img_size and has_size(arch) else {}
+        net = timm.create_model(arch, **size)
+        self.arch, self.fused, self.net = arch, False, net
+        self.img_size = net.default_cfg['input_size'][1:]
+        if fused:
+            self.fuse()
+        self.channels = [stage['num_chs'] for stage in net.feature_info]
+        names = {*self.net.state_dict()}
+        later = dict(prune_norm=True, prune_head=True)
+        self.net.prune_intermediate_layers(None, **later)
+        # classifier and other layers after the last stage
+        self.unused = names - {*self.net.state_dict()}
+        self.embed_dims = self.channels[-1]
+        self.rename_on_load()
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Map images (B, 3, H, W) to one map (B, C, h, w) per stage."""
+        maps = self.net.forward_intermediates(x, intermediates_only=True)
+        return tuple(maps)
+
+    def fuse(self) -> 'TimmStages':
+        """Merge the branches of reparameterizable blocks, in place."""
+        if not self.fused:
+            self.net, self.fused = reparameterize_model(self.net), True
+        return self
+
+    def renamed(self, weights: dict) -> dict:
+        """Rename weights of timm, except for the classifier."""
+        items, unused = weights.items(), self.unused
+        return {f'net.{x}': y for x, y in items if x not in unused}
+
+    def mismatches(self, weights: dict, prefix: str = '') -> list[str]:
+        """List the parameters that differ from weights, with the reason."""
+        own = self.state_dict()
+        return wrong_parameters(self, *compare_weights(own, weights, prefix))
+
+    def refusal(self, name: str, wrong: list[str]) -> CheckpointError:
+        """Return the error for a file whose parameters differ."""
+        return CheckpointError(
+            f'{name} does not match {self.arch} in timm: {len(wrong)} '
+            f'parameters differ ({first_of(wrong, 6)}); name the network that '
+            'these weights belong to (--arch of fit)'
+        )
+
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """See :class:`ForeignWeights`.
+
+        Depths are timm's groups, 4 to 43 of them, scaled to 0 to ``DEPTH``.
+        """
+        name = param_name.removeprefix(f'{prefix}net.')
+        if name not in self._depths:
+            return DEPTH + 1, DEPTH + 2
+        last = max(self._depths.values())
+        return self._depths[name] * DEPTH // last, DEPTH + 2
+
+    @cached_property
+    def _depths(self) -> dict[str, int]:
+        """Group of each parameter in timm's layer-wise learning rates."""
+        matcher = self.net.group_matcher()
+        return group_parameters(self.net, matcher, reverse=True)
+
+    def _checkpoint_filter(self, state_dict, prefix, *_):
+        """Rename the weights of a network in timm, without its classifier."""
+        own = f'{prefix}backbone.'
+        if any(name.startswith(f'{own}net.') for name in state_dict):
+            return
+        names = [name for name in state_dict if name.startswith(prefix)]
+        weights = {x.removeprefix(prefix): state_dict.pop(x) for x in names}
+        for name, value in self.renamed(weights).items():
+            state_dict[own + name] = value
+
+    def _load_hook(self, state_dict, prefix, metadata, *_):
+        """Refuse weights from a file that do not match exactly."""
+        if 'source' not in metadata:  # not from a file: torch checks them
+            return
+        source = metadata['source']
+        wrong = self.mismatches(state_dict, prefix)
+        if wrong:
+            raise self.refusal(source.name, wrong)
+        own = self.state_dict()
+        fill_exactly(own, state_dict, prefix, source.begin())
+        source.end()
+
+
+def has_size(arch: str) -> bool:
+    """Return whether an architecture in timm has a fixed image size."""
+    config = timm.get_pretrained_cfg(arch)
+    return config is not None and config.fixed_input_size

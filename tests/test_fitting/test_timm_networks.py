@@ -1,0 +1,82 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Fit networks of timm: recognized weights, and all commands."""
+
+import pytest
+import timm
+import torch
+from tiny_photographs import write_photographs, write_weights
+
+import mmclca
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.fitting.weights import find_weights
+
+FAMILIES = (
+    *('mobilenetv3_small_050', 'mobileone_s0', 'fastvit_t8', 'test_byobnet'),
+    *('test_efficientnet', 'test_convnext', 'regnetx_002', 'resnet18'),
+    *('swin_tiny_patch4_window7_224', 'hiera_tiny_224', 'pvt_v2_b0'),
+)
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
+
+
+def write(folder, arch, name=None, **options):
+    """Write random weights; return the file."""
+    torch.manual_seed(0)
+    path = folder / f'{name or arch}.pth'
+    torch.save(timm.create_model(arch, **options).state_dict(), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    'name', ['test_resnet_mine', 'test_resnet-0123456789', 'test_resnet']
+)
+def test_network_is_recognized_by_the_name_of_the_file(name, tmp_path):
+    found = find_weights(str(write(tmp_path, 'test_resnet', name)))
+    assert found.backbone['arch'] == 'test_resnet'
+    assert not found.backbone['fused'] and not found.notes
+    assert 'test_resnet' in found.describe()
+
+
+def test_merged_branches_are_recognized(tmp_path):
+    path = write(tmp_path, 'fastvit_t8', inference_mode=True)
+    assert find_weights(str(path)).backbone['fused']
+
+
+def test_unknown_network_is_refused_with_similar_names(tmp_path):
+    path = write(tmp_path, 'test_resnet', 'resnet_18')
+    with pytest.raises(CheckpointError, match='--arch.*resnet18'):
+        find_weights(str(path))
+    with pytest.raises(CheckpointError, match='test_convnext'):
+        find_weights(str(path), arch='test_convnext')
+    for arch in ('test_resnett', 'hf-hub:someone/network'):
+        with pytest.raises(ValueError, match='arch='):
+            find_weights(str(path), arch=arch)
+    # a network with token reduction in fit must match its name, too
+    with pytest.raises(CheckpointError, match='test_resnet in timm'):
+        find_weights(str(write_weights(tmp_path)), arch='test_resnet')
+
+
+@pytest.mark.parametrize('arch', ['test_resnet', *SLOW])
+def test_network_is_fitted_extended_and_exported(
+    arch, tmp_path, monkeypatch, run, capsys
+):
+    photographs = write_photographs(tmp_path)
+    weights, out = write(tmp_path, arch), tmp_path / 'model'
+    options = dict(weights=weights, runtime='pytorch', folds=2)
+    model = mmclca.fit(photographs, out, probe_only=True, **options)
+    assert model.facts['model']['depth'] is None
+    assert model.facts['cost']['gmacs'] > 0
+    assert (out / 'report.html').stat().st_size > 1000
+    results = model.predict(photographs)
+    assert len(results) == 16 and all('pred_class' in r for r in results)
+    monkeypatch.chdir(tmp_path)
+    more = write_photographs(tmp_path / 'more', seed=1) / 'ash'
+    for words in (
+        ['add-class', 'model', str(more), '--name', 'new'],
+        ['export', 'model'],
+        ['export', 'model', '--int8'],
+    ):
+        assert run(*words) == 0
+    said = capsys.readouterr().out
+    assert 'Checked' in said
+    sizes = [(out / f'model{x}.onnx').stat().st_size for x in ('', '.int8')]
+    assert sizes[1] < 0.7 * sizes[0]

@@ -1,0 +1,70 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Networks of timm as backbones: maps, weights and merged branches."""
+
+import pytest
+import timm
+import torch
+
+from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.models.backbones import TimmStages, fuse
+from mmclca.registry import MODELS
+
+NAMES = ('test_resnet', 'test_convnext', 'test_vit')
+
+
+def classifier(arch, **backbone):
+    backbone = dict(type='mmclca.TimmStages', arch=arch, **backbone)
+    head = dict(type='mmclca.LayerFusionHead', num_classes=3, num_parts=2)
+    channels = MODELS.build(backbone).channels
+    sizes = dict(in_channels=channels, num_layers=len(channels))
+    model = dict(type='ImageClassifier', backbone=backbone, head=head | sizes)
+    return MODELS.build(model).eval()
+
+
+@pytest.mark.parametrize('arch', NAMES)
+def test_maps_equal_timm_with_weights_of_timm(arch, tmp_path):
+    net, path = timm.create_model(arch).eval(), tmp_path / 'weights.pth'
+    torch.save(net.state_dict(), path)
+    model = classifier(arch)
+    load_checkpoint(model, str(path))
+    images = torch.randn(2, 3, *model.backbone.img_size)
+    ours = model.backbone(images)
+    theirs = net.forward_intermediates(images, intermediates_only=True)
+    assert len(ours) == len(theirs) == len(model.backbone.channels)
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_head_reads_mean_and_deviation_of_maps():
+    model = classifier('test_resnet').double()
+    images = torch.randn(2, 3, 64, 64).double()
+    found = model.head.pre_logits(model.backbone(images))
+    maps = model.backbone(images)
+    std, mean = torch.std_mean(maps[0], dim=(2, 3), correction=0)
+    own = torch.cat([torch.nn.functional.layer_norm(x, x.shape[-1:])
+                     for x in (mean, std)], dim=1)  # fmt: skip
+    assert torch.allclose(found[:, : own.shape[1]], own, atol=1e-5)
+    assert found.shape[1] == 2 * sum(model.backbone.channels)
+    # a constant map has a gradient, unlike its standard deviation
+    flat = torch.zeros(1, 4, 2, 2, requires_grad=True)
+    head = dict(type='mmclca.LayerFusionHead', num_classes=2, in_channels=4)
+    head = MODELS.build(dict(head, num_layers=1, num_parts=2))
+    head.pre_logits((flat,)).sum().backward()
+    assert flat.grad.isfinite().all()
+
+
+def test_merged_branches_give_the_same_maps(tmp_path):
+    torch.manual_seed(0)
+    plain = TimmStages('mobileone_s0').double().eval()
+    for part in plain.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 1.5)
+    images = torch.randn(1, 3, 64, 64).double()
+    before = plain(images)
+    after = fuse(plain)(images)
+    for one, other in zip(before, after, strict=True):
+        assert torch.allclose(one, other, atol=1e-9)
+    merged = TimmStages('mobileone_s0', fused=True).double().eval()
+    merged.load_state_dict(plain.state_dict())
+    assert torch.equal(merged(images)[-1], after[-1])
