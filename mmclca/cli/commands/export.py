@@ -47,7 +47,7 @@ def parse_args():
         # ONNX Runtime fails on the Attention operator in opset 23 and above
         type=whole_number(18, 22),
     )
-    parser.flag('--int8', '8-bit matrix products, ONNX only')
+    parser.flag('--int8', '8-bit products and convolution weights, ONNX only')
     parser.add(
         '--photos FOLDER',
         'folder from which --int8 may open the photos of a model folder',
