@@ -3,6 +3,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -22,6 +23,7 @@ from mmclca.datasets.photographs import (
 from mmclca.utils.messages import first_of, integer, one_of
 
 from . import screen
+from .choice import calls_of, choose_plan
 from .log import Log, find_log
 from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
 from .probing import count_near_duplicates, describe_coarse, run_probe
@@ -35,7 +37,7 @@ def fit(
     out: str | PathLike = 'model',
     budget: str | None = None,
     runtime: str | None = None,
-    weights: str | None = None,
+    weights: str | PathLike | Sequence | None = None,
     labels: str | PathLike | None = None,
     groups: str | None = None,
     folds: int = 5,
@@ -46,7 +48,7 @@ def fit(
     pixels: str | None = None,
     device: str | None = None,
     coarse: str | PathLike | None = None,
-    arch: str | None = None,
+    arch: str | Sequence[str] | None = None,
 ) -> 'FittedModel':
     """Fit an image classifier to photos and estimate its accuracy.
 
@@ -66,8 +68,9 @@ def fit(
         runtime (str, optional): Runtime of latency measurements, 'onnx' or
             'pytorch'. Defaults to None: ONNX Runtime if it is installed,
             PyTorch on a GPU.
-        weights (str, optional): File or ``timm://NAME``. Defaults to None:
-            DeiT-Tiny from timm.
+        weights (str | Path | Sequence, optional): File or ``timm://NAME``;
+            of several, the most accurate on the photos within the budget is
+            selected. Defaults to None: DeiT-Tiny from timm.
         labels (str | Path, optional): Table of files and classes. Defaults
             to None: the folders name the classes.
         groups (str, optional): Photos to keep together, such as photos of
@@ -87,9 +90,9 @@ def fit(
         coarse (str | Path, optional): Table of classes and coarse classes,
             such as cultivars and species, to report the accuracy of both.
             Defaults to None.
-        arch (str, optional): Name in timm of the network that ``weights``
-            belong to. Defaults to None: recognized by the names of the
-            parameters and of the file.
+        arch (str | Sequence[str], optional): Name in timm of the network
+            that ``weights`` belong to, or one name per weights. Defaults to
+            None: recognized by the names of the parameters and of the file.
 
     Returns:
         FittedModel: The model, ready to predict.
@@ -110,14 +113,15 @@ def fit(
         photographs=os.path.abspath(photographs),
         budget=budget,
         runtime=runtime,
-        weights=weights and str(weights),
+        weights=_plain(weights),
         labels=labels and os.path.abspath(labels),
         groups=groups,
         folds=folds,
         class_weights=class_weights,
         pixels=pixels,
-        arch=arch,
+        arch=_plain(arch),
     )
+    calls_of(call)  # raise before photos are read
     files = ModelFolder(out)
     with find_log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)
@@ -128,7 +132,7 @@ def fit(
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
             exports = files.exports()
-            plan = make_plan(files, record, checked, device)
+            plan, record = choose_plan(files, record, checked, device)
             record = do_steps(plan, record, log, overwrite, probe_only)
         if coarse:
             log.print(describe_coarse(plan, coarse_of))
@@ -136,6 +140,14 @@ def fit(
             log.print(*screen.explain_lines(plan, record))
         log.print(*screen.saved_lines(files.path, exports))
     return FittedModel(out, device)
+
+
+def _plain(given: str | PathLike | Sequence | None) -> str | list | None:
+    """Return one text, or a list of several, for fit.json."""
+    if not given or isinstance(given, (str, PathLike)):
+        return str(given) if given else None
+    texts = [*map(str, given)]
+    return texts if len(texts) > 1 else texts[0]
 
 
 def do_steps(

@@ -56,6 +56,10 @@ BEST = 'best'  # no cost limit
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
+class BudgetError(ValueError):
+    """No candidate is within the budget."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Inputs to all steps."""
@@ -134,7 +138,7 @@ def make_plan(
     if checked.unopened:
         found, config = _read_from_folder(files, record)
         return Plan(call, files, checked, found, variant, config, device)
-    found = find_weights(call['weights'], call['pixels'], call['arch'])
+    found = find_weights(call['weights'], call['pixels'], call.get('arch'))
     if variant is None:
         limits = call['budget'], call['runtime']
         variant = choose_model(found, number, *limits, device)
@@ -314,7 +318,7 @@ def choose(
 ) -> Variant:
     """Select the first model within the budget from (model, cost) pairs.
 
-    If all models cost too much, the ``ValueError`` ends with ``note``.
+    If all models cost too much, the ``BudgetError`` ends with ``note``.
     """
     seen = {}
     for candidate, cost in costs:
@@ -324,7 +328,7 @@ def choose(
     cheapest = min(seen, key=seen.get)
     # rounded up, to be valid as a budget
     enough = ceil(1000 * seen[cheapest]) / 1000
-    raise ValueError(
+    raise BudgetError(
         f'budget {amount:g}{unit}: no model fits; the cheapest needs '
         f'{enough:g} {unit} ({describe(cheapest)}){note}'
     )

@@ -52,6 +52,7 @@ class FitRecord:
     problems: list[str] = field(default_factory=list)
     weights: dict | None = None
     model: dict | None = None
+    considered: list[dict] = field(default_factory=list)
     cost: dict | None = None
     probe: dict | None = None
     series: dict[str, int] | None = None

@@ -12,7 +12,7 @@ from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
 from mmclca.utils.messages import first_of
 
-from .model import Plan, accuracies_of, classifier_config, describe
+from .model import UNITS, Plan, accuracies_of, classifier_config, describe
 from .probing import best_probe
 from .record import FitRecord
 
@@ -37,6 +37,11 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     yield row('Weights', plan.pretrained.describe())
     for note in plan.pretrained.notes:
         yield row('Warning', note)
+    for one in record.considered:
+        costs = [f'{one[x]:.3g} {UNITS[x]}' for x in UNITS if one[x]]
+        found = [one['model'], *costs, f'{_share(one["accuracy"])} accuracy']
+        text = ', '.join(found) if costs else 'over the budget'
+        yield row('  Compared', f'{one["source"]}: {text}')
 
 
 def cost_line(plan: Plan, model: dict, cost: dict) -> str:

@@ -37,13 +37,15 @@ def parse_args():
     )
     parser.add(
         '--weights FILE',
-        'pretrained weights (.pth, .safetensors, .npz) or timm://NAME '
-        '(default: DeiT-Tiny)',
+        'pretrained weights (.pth, .safetensors, .npz) or timm://NAME; if '
+        'repeated, the most accurate within the budget (default: DeiT-Tiny)',
+        action='append',
     )
     parser.add(
         '--arch NAME',
-        'network in timm that the weights belong to, such as mobileone_s0 '
-        '(default: by the names of parameters and file)',
+        'network in timm, e.g. mobileone_s0, once per --weights in the same '
+        'order (default: by the names of parameters and file)',
+        action='append',
     )
     parser.add(
         '--pixels',

@@ -1,0 +1,81 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Choice among several pretrained backbones by accuracy and cost."""
+
+from dataclasses import replace
+
+from mmclca.datasets.photographs import Checked
+
+from .model import (
+    BEST,
+    BudgetError,
+    Plan,
+    compute_cost,
+    describe,
+    make_plan,
+    measure_latency,
+    parse_budget,
+)
+from .probing import fit_classifier
+from .record import FitRecord, ModelFolder
+
+
+def calls_of(call: dict) -> list[dict]:
+    """Split a call into one per weights, each with its network in timm."""
+    weights, arch = (
+        x if isinstance(x, list) else [x]
+        for x in (call['weights'], call.get('arch'))
+    )
+    if arch == [None]:
+        arch = arch * len(weights)
+    if len(arch) != len(weights):
+        raise ValueError(
+            f'{len(arch)} --arch for {len(weights)} --weights; give one '
+            '--arch per --weights, in the same order'
+        )
+    pairs = zip(weights, arch, strict=True)
+    return [call | dict(weights=x, arch=y) for x, y in pairs]
+
+
+def choose_plan(
+    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
+) -> tuple[Plan, FitRecord]:
+    """Plan with the most accurate backbone, and note the others.
+
+    Each backbone has the first of its candidates within the budget; its
+    accuracy is cross-validated on the training photos. A resumed fit keeps
+    the recorded backbone.
+    """
+    calls = calls_of(record.call)
+    if record.considered:
+        source = record.weights['source']
+        calls = [call for call in calls if call['weights'] == source]
+    given = [(files, replace(record, call=x), checked, device) for x in calls]
+    if len(given) == 1:
+        return make_plan(*given[0]), record
+    plans, costly = [], {}
+    for one in given:
+        try:
+            plans.append(make_plan(*one))
+        except BudgetError as error:
+            costly[one[1].call['weights']] = error
+    if not plans:
+        raise next(iter(costly.values()))
+    rows = [_measured(plan) for plan in plans]
+    # the cheapest of equally accurate ones
+    order = [(x['accuracy'] or 0, -(x['ms'] or x['gmacs'])) for x in rows]
+    plan = plans[order.index(max(order))]
+    rows += [dict.fromkeys(rows[0]) | dict(source=name) for name in costly]
+    return plan, replace(record, considered=rows)
+
+
+def _measured(plan: Plan) -> dict:
+    """Measure accuracy, GMACs, and milliseconds if the budget has them."""
+    found = fit_classifier(plan, plan.probe, plan.training, plan.views)
+    is_timed = parse_budget(plan.call['budget'] or BEST)[1] == 'ms'
+    return dict(
+        source=plan.pretrained.source,
+        model=describe(plan.variant),
+        gmacs=compute_cost(plan)['gmacs'],
+        ms=measure_latency(plan)['ms'] if is_timed else None,
+        accuracy=float(found.accuracy.mean()) if found.independent else None,
+    )
