@@ -80,9 +80,36 @@ def arange(
     return op.Constant(value_floats=numbers.tolist())
 
 
+def gelu(self, approximate='none'):
+    """``aten::gelu`` with an order of products that ONNX Runtime fuses."""
+    if approximate != 'none':
+        raise NotImplementedError(f'gelu with {approximate=}')
+    root = op.Constant(value_float=2**0.5)
+    erf = op.Erf(op.Div(self, root))
+    product = op.Mul(self, op.Add(erf, op.Constant(value_float=1.0)))
+    return op.Mul(product, op.Constant(value_float=0.5))
+
+
+def attention(query, key, value, attn_mask=None, **options):
+    """``aten::scaled_dot_product_attention`` with a fixed transposition.
+
+    torch's translation computes the shape of the keys in every run.
+    """
+    if any(options.values()):
+        raise NotImplementedError(f'attention with {options}')
+    scale = op.Constant(value_float=query.shape[-1] ** -0.5)
+    keys = op.Transpose(key, perm=[0, 1, 3, 2])
+    logits = op.MatMul(op.Mul(query, scale), keys)
+    if attn_mask is not None:
+        logits = op.Add(logits, attn_mask)
+    return op.MatMul(op.Softmax(logits, axis=-1), value)
+
+
 TRANSLATIONS = {
     torch.ops.aten.arange.start_step: arange,
     torch.ops.aten._cdist_forward.default: cdist,
+    torch.ops.aten.gelu.default: gelu,
+    torch.ops.aten.scaled_dot_product_attention.default: attention,
     torch.ops.aten.searchsorted.Tensor: searchsorted,
     torch.ops.aten.sort.stable: stable_sort,
 }

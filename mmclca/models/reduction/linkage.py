@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from .attention import at_least_float32
+from .trace import row_starts, rows_at
 
 LINKAGES = ('average', 'complete', 'single')
 FAR = 16.0  # more than any cosine distance
-FEW = 64  # removed clusters are dropped only above this size
+STEPS = 4  # removals of joined clusters
 
 
 @torch.no_grad()
@@ -26,96 +27,118 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
     token, (B, N), numbered by first members.
     """
     metric = at_least_float32(metric)
-    distance = 1 - metric @ metric.transpose(1, 2)
-    distance = _symmetric(distance.nan_to_num(2.0))  # NaN weights
+    metric = metric.where(metric == metric, 0.0)  # NaN weights
     if linkage == 'single':
-        return _cut(num_clusters, *_spanning_tree(distance))
-    return _cut(num_clusters, *_tree(distance, num_clusters, linkage))
+        return _cut(num_clusters, *_spanning_tree(-_similarity(metric)))
+    # means of clusters have average distances, too; they make a compiled model
+    # faster, in which clusters cannot be removed after each round
+    means = linkage == 'average' and torch.compiler.is_compiling()
+    x = metric if means else _similarity(metric)
+    return _cut(num_clusters, *_tree(x, num_clusters, linkage, means))
 
 
-def _symmetric(distance: Tensor) -> Tensor:
-    """Remove rounding: make (B, L, L) symmetric, with a far diagonal."""
-    distance = torch.maximum(distance, distance.transpose(1, 2))
-    itself = torch.eye(distance.size(1), device=distance.device)
-    return torch.maximum(distance, FAR * itself)
+def _similarity(x: Tensor) -> Tensor:
+    """Return the cosine similarity of tokens (B, L, D), (B, L, L)."""
+    return _symmetric(at_least_float32(x @ x.transpose(1, 2)))
 
 
-def _tree(distance: Tensor, num_clusters: int, linkage: str):
+def _symmetric(x: Tensor) -> Tensor:
+    """Remove rounding from (B, L, L), so that some pair can always join."""
+    return torch.maximum(x, x.transpose(1, 2))
+
+
+def _tree(x: Tensor, num_clusters: int, linkage: str, means: bool):
     """Join all mutually nearest clusters, in rounds.
 
     With these linkages, no join brings clusters closer to others, so the order
-    of the joins does not matter.
+    of the joins does not matter. ``x`` are tokens (B, N, D) for ``means``, or
+    similarities (B, N, N). Joined clusters are removed after some rounds;
+    rounds end if the joins of least ``height`` are known.
     """
-    B, N, _ = distance.shape
-    first = torch.arange(N, device=distance.device).repeat(B, 1)
-    size = distance.new_ones(B, N)
-    clusters = first, size, torch.zeros_like(first, dtype=torch.bool)
-    tree = first.clone(), torch.full_like(size, FAR)
-    state = distance, *distance.min(dim=-1), *clusters, *tree
-    unfinished = partial(_unfinished, num_joins=N - num_clusters)
-    join = partial(_join, linkage=linkage)
-    if torch.compiler.is_compiling():
-        state = torch.while_loop(unfinished, join, state)
-    else:
-        while unfinished(*state):
-            state = join(*state)
-    return state[-2:]
+    first = parent = _places(x)
+    N = x.size(1)
+    gone = x.new_zeros(first.shape)
+    size, height, reach = gone + 1, gone - FAR, gone[:, :1] + FAR
+    steps = 1 if torch.compiler.is_compiling() else STEPS
+    sizes = [
+        round(N * (num_clusters / N) ** (step / steps))
+        for step in range(1, steps + 1)
+    ]
+    for most in (*sizes, 0):
+        given = dict(most=most, num_joins=N - num_clusters, known=height)
+        start = row_starts(x)
+        unfinished = partial(_unfinished, **given)
+        join = partial(_join, start=start, linkage=linkage, means=means)
+        state = x, size, gone, _places(x), torch.zeros_like(size) - FAR, reach
+        if torch.compiler.is_compiling():
+            state = torch.while_loop(unfinished, join, state)
+        else:
+            while unfinished(*state):
+                state = join(*state)
+        x, size, gone, root, near, reach = state
+        parent = parent.scatter(1, first, first.gather(1, root))
+        height = height.scatter(1, first, near)
+        if most:
+            stay = (gone < 0).int().argsort(dim=1, stable=True)[:, :most]
+            size, gone = size.gather(1, stay), gone.gather(1, stay)
+            # token 0 is always a root
+            first = first.gather(1, stay).where(gone == 0, 0)
+            x = rows_at(x, start + stay)
+            if not means:  # columns by symmetry
+                x = rows_at(x.transpose(1, 2), start + stay)
+    return parent, -height
 
 
-def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
-    """Return whether a later join may be among the lowest ones."""
-    sure = others[-1] < near.amin(dim=1, keepdim=True)
-    return (sure.sum(dim=1) < num_joins).any()
+def _unfinished(
+    x, size, gone, root, near, reach, most: int, num_joins: int, known: Tensor
+) -> Tensor:
+    """Return whether more than ``most`` clusters are left in any image.
+
+    For 0, return whether a later join may be among the lowest ones; ``known``
+    are joins of removed clusters.
+    """
+    if most:
+        return (gone == 0).sum(dim=1).amax(dim=0) > most
+    sure = torch.cat((known, near), dim=1) > reach
+    return sure.sum(dim=1).amin(dim=0) < num_joins
 
 
 def _join(
-    distance, near, partner, first, size, gone, parent, height, linkage: str
+    x, size, gone, root, near, reach, start: Tensor, linkage: str, means: bool
 ):
     """Join all mutually nearest clusters once and return the new state.
 
-    The state per cluster, (B, L), is the distance ``near`` to its ``partner``,
-    its ``first`` token, its ``size`` and whether it is ``gone``, joined to
-    another one; ``distance`` is (B, L, L). The tree has a ``parent`` and a
-    ``height`` per token, (B, N). L shrinks with the clusters, except in a
-    compiled model.
+    The state per cluster, (B, L), is its ``size``, and a penalty if it is
+    ``gone``, joined to ``root`` at the similarity ``near``. ``reach`` (B, 1)
+    is the largest similarity before these joins.
     """
-    place = torch.arange(near.size(1), device=near.device)
+    L = x.size(1)
+    place = torch.arange(L, device=x.device)
+    itself = FAR * torch.eye(L, device=x.device)
+    close = _similarity(x) if means else x
+    nearest, partner = (close - itself + gone.unsqueeze(1)).max(dim=-1)
+    reach = (nearest + gone).amax(dim=1, keepdim=True)
     mutual = partner.gather(1, partner) == place
     other = torch.where(mutual, partner, place)
     dies = other < place
-    token = first.where(dies, 0)  # token 0 is always a root
-    parent = parent.scatter(1, token, first.gather(1, other).where(dies, 0))
-    height = height.scatter(1, token, near.where(dies, FAR))
+    root, near = other.where(dies, root), nearest.where(dies, near)
+    gone = torch.where(dies, -2 * FAR, gone)  # the last one pairs with itself
     joined = size.gather(1, other).where(other > place, 0)
-    size, gone, stay = size + joined, gone | dies, None
-    share = joined / size
-    if len(place) > FEW and not torch.compiler.is_compiling():
-        stay = gone.to(torch.uint8).argsort(dim=1, stable=True)
-        stay = stay[:, : int((~gone).sum(dim=1).max())]
-        kept = (other, share, first, size, gone)
-        other, share, first, size, gone = (x.gather(1, stay) for x in kept)
-    for _ in range(2):  # rows, then columns by symmetry
-        rows = _rows(distance, stay), _rows(distance, other)
+    size = size + joined
+    share = (joined / size).unsqueeze(-1)
+    for _ in range(1 if means else 2):  # rows, then columns by symmetry
+        rows = rows_at(x, start + other)
         if linkage == 'average':
-            distance = torch.lerp(*rows, share.unsqueeze(-1))
+            x = x + share * (rows - x)
         else:
-            distance = torch.maximum(*rows)
-        distance = distance.transpose(1, 2).contiguous()
-    distance = torch.maximum(distance, FAR * gone.unsqueeze(2))
-    distance = _symmetric(distance)
-    nearest = distance.min(dim=-1)
-    # torch.while_loop cannot return its inputs
-    return distance, *nearest, first.clone(), size, gone, parent, height
+            x = torch.minimum(x, rows)
+        x = x if means else x.transpose(1, 2).contiguous()
+    return x if means else _symmetric(x), size, gone, root, near, reach
 
 
-def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
-    """Return the rows at ``index`` (B, M) of (B, L, K), or all for None."""
-    if index is None:
-        return distance
-    B, L, K = distance.shape
-    start = torch.arange(0, B * L, L, device=index.device).unsqueeze(1)
-    rows = distance.reshape(B * L, K)
-    return rows.index_select(0, (start + index).flatten()).view(B, -1, K)
+def _places(x: Tensor) -> Tensor:
+    """Return the places of the rows of (B, L, K), (B, L)."""
+    return torch.arange(x.size(1), device=x.device).repeat(x.size(0), 1)
 
 
 def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,6 +188,8 @@ def _cut(num_clusters: int, parent, height, rounds=None) -> Tensor:
     lowest = height.gather(1, order).argsort(dim=1, stable=True)
     joins = order.gather(1, lowest)[:, : N - num_clusters]
     root = _roots(token.scatter(1, joins, parent.gather(1, joins)))
-    first = torch.full_like(root, N).scatter_reduce(1, root, token, 'amin')
-    first = first.gather(1, root)
+    first = root
+    if rounds is not None:  # else, roots are first members
+        first = torch.full_like(root, N).scatter_reduce(1, root, token, 'amin')
+        first = first.gather(1, root)
     return ((first == token).cumsum(dim=1) - 1).gather(1, first)

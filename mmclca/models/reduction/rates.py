@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .tokens import Tokens
-from .trace import Merged, ranks, sum_into
+from .trace import Merged, ranks, row_starts, rows_at, sum_into
 
 TINY = 1e-6  # nonzero in half precision
 
@@ -95,9 +95,9 @@ def prune_and_merge(
     """
     with torch.no_grad():
         rank, x = ranks(score), tokens.body
-        order = rank.argsort(dim=1)
-        index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
-        y = F.normalize(x.gather(1, index), dim=-1, eps=TINY)
+        order = score.argsort(dim=1, descending=True, stable=True)
+        y = rows_at(x, row_starts(x) + order[:, :num_kept])
+        y = F.normalize(y, dim=-1, eps=TINY)
         similarity = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
         best, partner = similarity.max(dim=-1)
         best = (best.clamp(min=0) if clamp else best).to(x)

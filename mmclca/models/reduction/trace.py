@@ -106,9 +106,29 @@ def ranks(score: Tensor) -> Tensor:
     return torch.zeros_like(order).scatter(1, order, place)
 
 
+def row_starts(rows: Tensor) -> Tensor:
+    """Return the place of each image's first row in flat rows, (B, 1)."""
+    B, N, _ = rows.shape
+    return torch.arange(0, B * N, N, device=rows.device).unsqueeze(1)
+
+
+def rows_at(rows: Tensor, place: Tensor) -> Tensor:
+    """Return the rows at flat places (B, K) of (B, N, C), (B, K, C).
+
+    In ONNX Runtime, faster than to gather with an expanded index.
+    """
+    found = rows.flatten(0, 1).index_select(0, place.flatten())
+    return found.view(*place.shape, -1)
+
+
 def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
     """Sum rows (B, N, C) with the same ``target`` (B, N) to (B, M, C)."""
     sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
+    if torch.compiler.is_exporting():  # faster in ONNX Runtime
+        place = (row_starts(sums) + target).flatten()
+        flat = sums.flatten(0, 1)
+        flat = flat.index_put((place,), rows.flatten(0, 1), accumulate=True)
+        return flat.view_as(sums)
     return sums.scatter_add(1, target.unsqueeze(-1).expand_as(rows), rows)
 
 

@@ -2,8 +2,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from process_state import compiling
 
-from mmclca.models.reduction import linkage as module
 from mmclca.models.reduction.linkage import LINKAGES, agglomerate
 
 OF_PAIRS = dict(
@@ -36,16 +36,31 @@ def metrics(batch, num_tokens):
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
-@pytest.mark.parametrize('num_tokens, few', [(2, 64), (15, 64), (15, 4)])
-def test_agglomerate_equals_joins_one_by_one(
-    num_tokens, few, linkage, monkeypatch
-):
-    monkeypatch.setattr(module, 'FEW', few)
+@pytest.mark.parametrize('num_tokens', [2, 15])
+def test_agglomerate_equals_joins_one_by_one(num_tokens, linkage):
     metric = metrics(3, num_tokens)
     for num_clusters in range(1, num_tokens + 1):
         found = agglomerate(metric, num_clusters, linkage)
         for labels, rows in zip(found.tolist(), metric, strict=True):
             assert labels == join_one_by_one(rows, num_clusters, linkage)
+
+
+def while_loop(condition, step, state):
+    while condition(*state):
+        state = step(*state)
+    return state
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+def test_compiled_clusters_equal_eager_ones(linkage, monkeypatch):
+    """In float64; images end after different numbers of rounds."""
+    monkeypatch.setattr(torch, 'while_loop', while_loop)
+    metric = metrics(6, 40)
+    for num_clusters in (1, 7, 20, 39, 40):
+        expected = agglomerate(metric, num_clusters, linkage)
+        with compiling():
+            found = agglomerate(metric, num_clusters, linkage)
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
