@@ -95,7 +95,8 @@ def merge_options(cfg, options):
     An unknown name gives a warning only, because a hook may read it.
 
     Raises:
-        ValueError: If an unknown name is similar to a known one.
+        ValueError: If an unknown name is similar to a known one, or a plain
+            value would replace a group of settings.
     """
     known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
     for key in options:

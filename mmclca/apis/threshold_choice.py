@@ -37,8 +37,9 @@ def choose_threshold(
     of known images to accept.
 
     Returns ``score``, ``threshold`` and the measurements. Raises a ValueError
-    if the model does not provide the score, or if classes of ``known`` or
-    ``test`` images are new to the model.
+    if the model does not provide the score, if classes of ``known`` or
+    ``test`` images are new to the model, or if they share images with
+    ``unknown``.
     """
     names = scores_of(inferencer.model.head)
     score = score or names[0]
@@ -113,6 +114,7 @@ def accuracy_by_name(
 
 
 def _check(images, classes) -> None:
+    """Refuse new classes and shared images; warn if ``test`` shares some."""
     for name in images.keys() - {'unknown'}:
         some = images[name]
         both = 'unknown' in images and common_files(some, images['unknown'])

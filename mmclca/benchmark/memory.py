@@ -37,7 +37,10 @@ TINY = Size('tiny', (32, 32), 64, 1, 1, 64)
 
 
 def peak_memory(candidate: Candidate, setting: Setting) -> int:
-    """Peak memory of a pass in bytes."""
+    """Peak memory of a pass in bytes.
+
+    Raises a RuntimeError if the measuring process is killed.
+    """
     if setting.on_gpu:
         return _peak_on_gpu(candidate, setting)
     paths = dict(PYTHONPATH=os.pathsep.join(sys.path))

@@ -107,6 +107,7 @@ def _refusal(node: ast.AST) -> ValueError:
 
 
 def _below(package: str, modules: str) -> list[str]:
+    """Return prefixes of type names, one per module of a package."""
     return [f'{package}.{module}.' for module in modules.split()]
 
 
@@ -174,40 +175,41 @@ def check_settings(config: dict) -> None:
     refused = [
         problem
         for name, value in config.items()
-        for problem in _refused(value, (name,))
+        for problem in _unsafe(value, (name,))
     ]
     if refused:
         raise ValueError(f'settings not allowed: {", ".join(refused)}')
 
 
-def _refused(value, place: tuple, owner=None) -> Iterator[str]:
-    """Yield unsafe settings at all depths.
+def _unsafe(value, place: tuple, owner=None) -> Iterator[str]:
+    """Describe the unsafe settings in a value, at all depths.
 
-    ``owner`` is the type of the dict around the value.
+    ``place`` is the path of names to the value, ``owner`` is the type of the
+    dict around it.
     """
     where = '.'.join(map(str, place))
     if isinstance(value, dict):
         for name, inner in value.items():
             if name != 'type':
-                yield from _refused(inner, (*place, name), value.get('type'))
-            elif not _is_type(inner, place):
+                yield from _unsafe(inner, (*place, name), value.get('type'))
+            elif not _allows_type(inner, place):
                 yield f'{where}.type={inner!r:.80}'
     elif isinstance(value, list | tuple | set):
         if len(value) > LARGEST:
             yield f'{where} ({len(value)} values)'
         for inner in value:
-            yield from _refused(inner, place, owner)
+            yield from _unsafe(inner, place, owner)
     elif isinstance(value, int | float):
         of_image = place[0] == 'test_dataloader' and place[-1] != 'disk_mb'
         if (LARGEST if of_image else MOST) < abs(value) < inf:
             yield f'{where}={value!r:.80}'
-    elif isinstance(value, str) and not _is_text(value, place[-1], owner):
+    elif isinstance(value, str) and not _allows_text(value, place[-1], owner):
         yield f'{where}={value!r:.80}'
     if place[-1] in NEVER and value is not None:
         yield where
 
 
-def _is_type(name, place: tuple) -> bool:
+def _allows_type(name, place: tuple) -> bool:
     """Return whether a type is allowed at a place."""
     if place == ('model', 'targets'):  # LoRA: layer names
         return isinstance(name, str) and bool(TARGET.fullmatch(name))
@@ -242,7 +244,7 @@ def _fits(kind: type, place: tuple) -> bool:
 def _find(registry: Registry, name: str):
     """Look up a type as mmengine does in scope ``mmpretrain``.
 
-    Unlike ``Registry.get``, this imports nothing.
+    Unlike ``Registry.get``, this never imports a part of the name.
     """
     scope, name = Registry.split_scope_key(name)
     scopes = ('mmpretrain', 'mmengine') if scope is None else (scope,)
@@ -254,7 +256,7 @@ def _find(registry: Registry, name: str):
     return None
 
 
-def _is_text(text: str, name: str, owner) -> bool:
+def _allows_text(text: str, name: str, owner) -> bool:
     """Return whether a text is allowed for a setting."""
     elsewhere = '://' in text or text.startswith(('//', '\\\\'))
     unsafe = text.lower().endswith(UNSAFE_FILES)

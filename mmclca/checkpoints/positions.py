@@ -19,25 +19,25 @@ TABLE = 'relative_position_bias_table'
 def fit_positions(
     backbone, state_dict: dict, prefix: str
 ) -> tuple[list[str], list[str]]:
-    """Adapt positions and CLR tokens to the backbone, in place.
+    """Adapt positions and CLR tokens in a state dict to a backbone.
 
     - CLR rows, at the end in files by the CLCA authors, move to
       ``cache.clr_pos``.
-    - Missing CLR tokens are copied from CLS, and a missing distillation token
-      from CLS with its position.
+    - Missing CLR tokens, or another number of them, are copied from CLS, and
+      a missing distillation token from CLS with its position.
     - If the file lacks a position for CLS (DeiT III), zero rows are added.
       If the backbone lacks one, the position is added to its tokens.
-    - The grid is resized as in timm. Rows that do not form a grid are kept,
-      see :func:`explain_rows`.
+    - Grid and relative position tables are resized as in timm. Rows that do
+      not form a grid are kept, see :func:`explain_rows`.
 
     Args:
         backbone (ForeignWeights): The backbone.
-        state_dict (dict): Weights with backbone names.
+        state_dict (dict): Weights with backbone names, changed in place.
         prefix (str): Prefix in ``state_dict``.
 
     Returns:
         tuple[list[str], list[str]]: Descriptions of resized parameters, and
-        names of new tokens.
+        names of added parameters.
     """
     own, weights = dict(backbone.named_parameters()), below(state_dict, prefix)
     for name in weights:
@@ -90,13 +90,13 @@ def _fit_pos_embed(
     Returns:
         tuple[list[str], Tensor | None]: Descriptions of resized
         parameters, and the positions before the patches in the file, (1, n,
-        C), None if unknown.
+        C), None if unknown. A missing distillation token has that of CLS.
     """
     if 'pos_embed' not in own:
         return [], None
     grid = tuple(backbone.patch_resolution)
-    own_cls_rows = _num_cls_rows(backbone)
-    tries = _cls_rows(backbone, own, weights)
+    own_num_cls = _num_cls_rows(backbone)
+    tries = _possible_num_cls(backbone, own, weights)
     if FOREIGN_POS_EMBED in weights:
         weights['pos_embed'] = weights.pop(FOREIGN_POS_EMBED)
     pos = weights.get('pos_embed')
@@ -114,11 +114,11 @@ def _fit_pos_embed(
         weights[CLR_POS] = clr_rows if num_cls else no_rows
     if old != grid:
         patches = layers.resample_abs_pos_embed(patches, grid, old, 0)
-    if own_cls_rows:
-        rows = F.pad(cls_rows, (0, 0, 0, own_cls_rows))[:, :own_cls_rows]
+    if own_num_cls:
+        rows = F.pad(cls_rows, (0, 0, 0, own_num_cls))[:, :own_num_cls]
         patches = torch.cat((rows, patches), dim=1)
     weights['pos_embed'] = patches
-    resized = _changes(old, grid, own_cls_rows > 0 and not num_cls)
+    resized = _changes(old, grid, own_num_cls > 0 and not num_cls)
     return resized, cls_rows
 
 
@@ -130,7 +130,7 @@ def _add_to_tokens(backbone, rows: Tensor, weights: dict) -> None:
             weights[token] = weights[token] + row
 
 
-def _cls_rows(backbone, own: dict, weights: dict) -> tuple[int, ...]:
+def _possible_num_cls(backbone, own: dict, weights: dict) -> tuple[int, ...]:
     """Return possible row counts before the patches, the likely first.
 
     Usually CLS and the distillation token have a row each. Foreign files
@@ -138,7 +138,7 @@ def _cls_rows(backbone, own: dict, weights: dict) -> tuple[int, ...]:
     lack them. If the backbone lacks a row for CLS, an equal row count means
     an equal layout: 50 rows may be 5 x 10 patches.
     """
-    rows = len(_prefix_of(backbone, own, weights))
+    rows = len(_prefix_tokens(backbone, own, weights))
     if not rows:
         return (0,)
     if CLS in own and not _num_cls_rows(backbone):
@@ -163,22 +163,22 @@ def _is_rows(pos) -> bool:
     return isinstance(pos, Tensor) and pos.dim() == 3
 
 
-def _prefix_of(backbone, own: dict, weights: dict) -> list[str]:
-    """List the tokens before the patches in the file or backbone."""
+def _prefix_tokens(backbone, own: dict, weights: dict) -> list[str]:
+    """List the tokens before the patches in the file, and CLS of either."""
     known = {*weights, *({CLS} & own.keys())}
     return [name for name in backbone.may_have_position if name in known]
 
 
-def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
-    """Split rows into CLS, a grid and CLR tokens; None without a grid.
+def _layout(pos, possible: tuple[int, ...], num_clr: int, grid: tuple):
+    """Return the number of CLS rows, the grid, and the number of CLR rows.
 
-    The backbone grid is tried before a square grid. If it is not
-    square, CLS and a square are tried before a grid without CLS: 50 rows are
-    1 + 7 x 7 rather than 5 x 10.
+    None without a grid. The backbone grid is tried before a square grid. If it
+    is not square, CLS and a square are tried before a grid without CLS: 50
+    rows are 1 + 7 x 7 rather than 5 x 10.
     """
     if not _is_rows(pos):
         return None
-    tries = [(num_cls, own) for own in (True, False) for num_cls in cls_rows]
+    tries = [(num_cls, own) for own in (True, False) for num_cls in possible]
     if grid[0] != grid[1]:
         tries = sorted(tries, reverse=True)
     for num_cls, own in tries:
@@ -198,7 +198,7 @@ def explain_rows(backbone, own: dict, weights: dict) -> str:
     pos = weights.get('pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
         return ''
-    num_tokens = len(_prefix_of(backbone, own, weights))
+    num_tokens = len(_prefix_tokens(backbone, own, weights))
     height, width = backbone.patch_resolution
     return (
         f' ({pos.size(1)} rows, {num_tokens} of them before the patches; the '
@@ -218,10 +218,10 @@ def _init_dist(own: dict, weights: dict) -> list[str]:
 def _init_clr(
     backbone, own: dict, weights: dict, cls_rows: Tensor | None
 ) -> list[str]:
-    """Copy CLS to missing CLR tokens, in place; list new keys.
+    """Copy CLS to CLR tokens, in place, unless the file has as many.
 
-    Their positions are the random ones from the backbone, or zero if CLS has
-    none. With ``clr_at_cls``, the CLS position is added to them.
+    Return the new keys. Positions are the random ones from the backbone, or
+    zero if CLS has none. With ``clr_at_cls``, the CLS position is added.
     """
     if CLR not in own or CLS not in weights:
         return []

@@ -118,7 +118,7 @@ def _read(
 
 
 def _backbone(config: dict) -> dict:
-    """Return the backbone in a config, without training settings."""
+    """Return a config with the backbone alone, without training settings."""
     backbone = _settings(_settings(config, 'model'), 'backbone')
     return without_training(dict(model=dict(backbone=backbone)))
 

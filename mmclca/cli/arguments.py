@@ -94,7 +94,7 @@ class _Settings(argparse.Action):
 
 
 def _value(text: str):
-    """Parse a value as mmengine does, or as Python if it has dicts."""
+    """Parse a value as mmengine does, or as plain settings if it has dicts."""
     from mmengine.config import DictAction
 
     if DICTS.match(text):

@@ -151,11 +151,11 @@ def vis_scheduler() -> None:
     hooks fail; they are removed.
     """
     with TemporaryDirectory() as work_dir:
-        config = SimpleNamespace(fromfile=partial(_schedule, work_dir))
+        config = SimpleNamespace(fromfile=partial(_schedule_config, work_dir))
         upstream('visualization/vis_scheduler.py', Config=config)()
 
 
-def _schedule(work_dir: str, name: str):
+def _schedule_config(work_dir: str, name: str):
     from mmclca.configs import read_config, require_settings
 
     needed = ('optim_wrapper.optimizer', 'train_cfg', 'train_dataloader')

@@ -118,7 +118,7 @@ def _unsupported(step) -> list[str]:
 
 
 def _describe(step) -> dict:
-    """Describe a step as a dict; empty if it leaves pixels unchanged."""
+    """Describe a step as a dict; empty if it does not resize or crop."""
     if isinstance(step, CenterCrop):
         width, height = step.crop_size
         return dict(type='CenterCrop', width=width, height=height)
@@ -133,7 +133,7 @@ def _describe(step) -> dict:
 
 
 def _final_size(steps) -> tuple[int, int]:
-    """Output height and width of the steps, tried on two image sizes."""
+    """Output height and width of the steps; raise unless they are fixed."""
     sizes = set()
     for height, width in ((16, 160), (160, 16)):
         results = dict(img=np.zeros((height, width, 3), np.uint8))

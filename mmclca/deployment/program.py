@@ -53,6 +53,7 @@ def check_logits(
 
 
 def _columns(found: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """Join logits (B, classes) and ``nearest`` (B,), if any."""
     return torch.column_stack(found) if isinstance(found, tuple) else found
 
 
@@ -63,8 +64,9 @@ def classifier_program(
     """Trace a classifier from normalized images to logits, for any batch.
 
     The program is fused (:func:`mmclca.models.backbones.fuse`); the model is
-    left unchanged. In the program, ATS pads sequences to the token number of
-    the stage, which does not change the logits.
+    left unchanged. Outputs are those of ``exported`` in :func:`check_logits`.
+    In the program, ATS pads sequences to the token number of the stage, which
+    does not change the logits.
     """
     shapes = ({0: Dim('batch', min=1)},)
     model = with_nearest(fuse(deepcopy(model)))

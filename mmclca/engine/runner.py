@@ -27,7 +27,7 @@ PLAIN_CHECKPOINT_HOOK = (
 
 
 class SafeRunner(Runner):
-    """mmengine's ``Runner``, which opens checkpoints as all of mmclca does.
+    """mmengine's ``Runner``, which refuses checkpoints with code.
 
     See :func:`mmclca.checkpoints.opening.open_checkpoint`.
     """
@@ -62,7 +62,7 @@ class SafeRunner(Runner):
 
 
 def set_up_run(cfg, config, work_dir, launcher, local_rank):
-    """Set the work dir and the launcher of a config."""
+    """Set work dir, launcher and ``LOCAL_RANK``; join processes on CPUs."""
     os.environ.setdefault('LOCAL_RANK', str(local_rank))
     default = cfg.get('work_dir') or f'./work_dirs/{Path(config).stem}'
     cfg.work_dir = work_dir or default

@@ -17,6 +17,7 @@ from mmclca.registry import MODELS
 
 
 def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
+    """Count a norm with weights over tokens; 0 for any other norm."""
     of_maps = len(x_shape) == 4  # height and width
     return 2 * prod(x_shape) * (weight_shape is not None and not of_maps)
 

@@ -118,20 +118,21 @@ def threshold_by_folds(
     if not splits.tested:
         return {}
     for rest, own in splits.folds(folds, seed=0):
-        cut = fit_threshold(_given(known[:, rest]), accept)
+        cut = fit_threshold(_without_nan(known[:, rest]), accept)
         rejected[:, own] = known[:, own].lt(cut).to(known)
     share = float(rejected[~known.isnan()].mean())
     low, high = wilson(share, splits.tested)
-    found = dict(threshold=fit_threshold(_given(known), accept))
+    found = dict(threshold=fit_threshold(_without_nan(known), accept))
     found.update(accept=accept, images=len(scored), false_alarms=share)
     return dict(found, low=low, high=high)
 
 
-def _given(scores: Tensor) -> Tensor:
+def _without_nan(scores: Tensor) -> Tensor:
     return scores[~scores.isnan()]
 
 
 def _check(**scores: Tensor) -> None:
+    """Raise a ValueError without scores, or for NaN."""
     for name, values in scores.items():
         if len(values) == 0:
             raise ValueError(f'{name} images: found 0, at least 1 is needed')
@@ -146,8 +147,8 @@ def _check(**scores: Tensor) -> None:
 class Threshold:
     """Score threshold below which an image is flagged as unknown.
 
-    Raises a ValueError if the score name is unknown or the threshold is not a
-    finite number.
+    ``model`` is its :func:`fingerprint`. Raises a ValueError if the score name
+    is unknown or the threshold is not a finite number.
     """
 
     score: str
@@ -202,7 +203,8 @@ def write_threshold(
 def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     """Read the threshold of a model.
 
-    Raises a ValueError if the file is invalid or belongs to another model.
+    Raises a FileNotFoundError without the file, and a ValueError if it is
+    invalid or belongs to another model.
     """
     path = Path(path)
     if not path.is_file():

@@ -53,7 +53,7 @@ class Pictures:
         replace_bytes(self.file, save(self._copies))
 
     def thumbnail(self, path: str, alt: str) -> dict:
-        """Return a small upright copy; see :func:`embedded`.
+        """Embed a small upright copy; see :func:`embedded`.
 
         Without a copy, ``src`` is empty.
         """
@@ -98,6 +98,7 @@ def _upright(path: str) -> Image.Image:
 
 
 def _jpeg(image: Image.Image, side: int) -> bytes:
+    """Encode an image as JPEG; it is shrunk in place."""
     image.thumbnail((side, side))
     file = BytesIO()
     image.convert('RGB').save(file, 'JPEG', quality=QUALITY, optimize=True)
@@ -105,6 +106,7 @@ def _jpeg(image: Image.Image, side: int) -> bytes:
 
 
 def _png(inferencer: TokenReductionInferencer, path: str) -> bytes:
+    """Encode the model input for a photo as PNG."""
     packed = inferencer.prepare(path)
     if isinstance(packed, str):
         raise UndecodedError(packed)
@@ -125,6 +127,6 @@ def embedded(image: Image.Image, alt: str, side: int) -> dict:
     """Embed an image as JPEG with at most ``side`` pixels per side.
 
     Return the attributes of its HTML element, see :func:`_element`; ``alt``
-    is the description for screen readers.
+    is the description for screen readers. The image is shrunk in place.
     """
     return _element(_jpeg(image, side), alt)

@@ -63,6 +63,7 @@ def shallow_copy(model: nn.Module) -> nn.Module:
 
 
 def _copy(module: nn.Module) -> nn.Module:
+    """Copy a module alone: parameters and submodules are shared."""
     copied = copy(module)
     copied._modules = dict(module._modules)  # shared by ``copy``
     return copied

@@ -124,7 +124,7 @@ class Variants:
     def _inferencer(
         self, method: str, keep_rate: float
     ) -> TokenReductionInferencer:
-        """Build the model with a method at a keep rate.
+        """Build the model with a method at a keep rate; ``at`` caches it.
 
         Only the trained model keeps its unknown-class threshold: scores of
         different models cannot be compared.
@@ -160,7 +160,7 @@ class Variants:
         ]
 
     def _plain_step(self, shape: tuple[int, int], setting: Setting):
-        """Return GMACs and a timed step of a random full model."""
+        """Return GMACs and forward pass of the full model, random weights."""
         config = Variant().apply(self.trained.model._config.model)
         config['backbone']['img_size'] = shape
         gmacs = count_config(config).flops / 1e9

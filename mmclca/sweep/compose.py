@@ -115,6 +115,7 @@ def base_configs(kind: str, folders: tuple[Path, ...] = ()) -> dict[str, Path]:
 
 
 def _files(folder: Path, kind: str) -> list[Path]:
+    """List the base configs of a kind in a folder."""
     base = folder / '_base_'
     files = [*(base if base.is_dir() else folder).joinpath(kind).glob('*.py')]
     if kind == MODELS:  # complete configs contain a model, too
@@ -124,6 +125,7 @@ def _files(folder: Path, kind: str) -> list[Path]:
 
 
 def _name(kind: str, stem: str) -> str:
+    """Remove the prefix of a model, or the image size of a dataset."""
     if kind == MODELS:
         return stem.removeprefix(MODEL)
     name, _, size = stem.rpartition('_')
@@ -229,7 +231,10 @@ def _set_num_classes(model: dict) -> None:
 
 
 def _apply_cell(cfg: Config, cell: Cell) -> None:
-    """Apply the settings of a cell to a config, in place."""
+    """Apply the settings of a cell to a config, in place.
+
+    Gradients are logged, and validation is skipped.
+    """
     cfg.model.head.num_classes = cfg.num_classes
     cfg.model = cell.model.apply(cfg.model)
     for loader in (cfg.train_dataloader, cfg.test_dataloader):

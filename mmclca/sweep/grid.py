@@ -65,7 +65,7 @@ def read_grid(path: str | Path) -> Grid:
     relative to the file. Names starting with ``_`` are private.
 
     Cells are sorted by seed, so an interrupted sweep has complete seeds.
-    Raises a ValueError with all unknown names and values.
+    Raises a ValueError with all errors in the file.
     """
     path = Path(path)
     content = Config.fromfile(path).to_dict()
@@ -98,6 +98,7 @@ def read_grid(path: str | Path) -> Grid:
 
 
 def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
+    """Yield the cells of a block, with their arguments for ``compose``."""
     own = {name: block[name] for name in COMPOSE_KEYS}
     for values in product(*(block[name] for name in LISTS)):
         yield Cell(*values, block['variant']), own
@@ -140,6 +141,7 @@ def _unknown(known: Collection, name: str, values: Iterable) -> Iterator[str]:
 
 
 def _refused(check: Callable, name: str, values: Iterable) -> Iterator[str]:
+    """Describe the values that a check refuses."""
     for value in values:
         try:
             check(**{name: value})
@@ -150,6 +152,7 @@ def _refused(check: Callable, name: str, values: Iterable) -> Iterator[str]:
 def _missing(
     where: str, kind: str, names: Iterable, folders: tuple[Path, ...]
 ) -> Iterator[str]:
+    """Describe the base configs that cannot be found or read."""
     for name in names:
         try:
             parts.read(parts.find(kind, name, folders))

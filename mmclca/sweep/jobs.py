@@ -93,7 +93,7 @@ def run_cells(
 def _run_once(
     executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> Iterator[tuple[tuple, submitit.Job]]:
-    """Run cells once; yield cells without a result and their jobs."""
+    """Run calls once; yield those without a result and their jobs."""
     with closing(_finished(executor, calls, slots)) as ended:
         for call, job in track(ended, 'Cells', len(calls)):
             outcome = 'failed' if job.exception() else job.result()

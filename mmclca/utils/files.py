@@ -110,14 +110,14 @@ def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Raises:
         OSError: If it is missing or not a regular file.
     """
-    with open(path, 'rb', opener=_open_at_once) as file:
+    with open(path, 'rb', opener=_open_nonblocking) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             reason = 'Not a regular file but a pipe, device or socket'
             raise OSError(errno.EINVAL, reason, str(path))
         yield file
 
 
-def _open_at_once(path, flags: int) -> int:
+def _open_nonblocking(path, flags: int) -> int:
     # without this flag, opening a pipe blocks until there is a writer
     return os.open(path, flags | getattr(os, 'O_NONBLOCK', 0))
 
@@ -167,7 +167,7 @@ def _is_formula(value) -> bool:
 
 
 def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
-    """Write a table atomically."""
+    """Write a CSV table atomically; :func:`to_cell` escapes its cells."""
     text = StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerows(map(to_cell, row) for row in rows)

@@ -83,15 +83,16 @@ def _opened(folder: Path, *names: str) -> Iterator[tuple[Path, int | None]]:
 
 
 def _at(path: Path, handle: int | None, name: str) -> str | Path:
+    """Return the path of an entry for a call with ``dir_fd=handle``."""
     return path / name if handle is None else name
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """Read the newest version of a file of a folder.
+    """Read the newest version of a file in a folder, see :func:`newest`.
 
     Raises:
         OSError: If it is missing or not a regular file.
-        ValueError: If it is a link.
+        ValueError: See :func:`newest`.
     """
     path = newest(folder, name)
     names = path.parent.relative_to(folder).parts
@@ -111,7 +112,7 @@ def newest(folder: Path, name: str) -> Path:
     If :func:`replace_files` was killed, it is in the set of new files.
 
     Raises:
-        ValueError: If the file or its folder is a link.
+        ValueError: If the file or the set of new files is a link.
     """
     refuse_links(folder, [WHOLE, name])
     new = folder / WHOLE / name
@@ -129,8 +130,8 @@ def replace_files(folder: Path, files: Path, names: Collection[str]) -> None:
 
     Raises:
         OSError: If the files cannot be moved.
-        ValueError: If the folder contains links, or files of other programs
-            with the same names.
+        ValueError: If ``files`` is or contains a link; see also
+            :func:`finish_replacing`.
     """
     finish_replacing(folder, names)
     refuse_links(folder, [files.name])
@@ -142,7 +143,8 @@ def finish_replacing(folder: Path, names: Collection[str]) -> None:
     """Complete an interrupted :func:`replace_files`; call before writing.
 
     Raises:
-        ValueError: If the set of new files is a link or has other files.
+        ValueError: If the set of new files is not a folder, or contains links
+            or other files.
     """
     refuse_links(folder, [WHOLE])
     whole = folder / WHOLE

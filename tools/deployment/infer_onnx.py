@@ -111,6 +111,7 @@ def find_images(places):
 
 
 def is_shown(path, folder):
+    """Return whether a path is a file without hidden parts in a folder."""
     parts = path.relative_to(folder).parts
     hidden = any(part[0] == '.' or part == '__MACOSX' for part in parts)
     return not hidden and path.is_file()
@@ -190,7 +191,7 @@ class Classifier:
         return [*cells[1:3], *known, *cells]
 
     def _known(self, *scores):
-        """Return whether the class is known, and the score compared with the
+        """Return the cells ``known`` and ``known_score``, empty without a
         threshold; only models by fit have the third score, ``nearest``."""
         if self.threshold is None:
             return '', ''
@@ -272,7 +273,7 @@ def read(path):
 
 
 def decoded_bytes(image):
-    """Return width x height x channels x bytes per sample, as mmclca does."""
+    """Estimate the memory of a decoded image in bytes, as mmclca does."""
     (width, height), channels = image.size, len(image.getbands())
     depth = 2 if ';16' in str([tile[3] for tile in image.tile[:1]]) else 1
     if image.format == 'TIFF':
@@ -288,7 +289,7 @@ def decoded_bytes(image):
 
 
 def to_8_bits(image):
-    """Scale 10-bit to 14-bit values in 16-bit files as mmclca does."""
+    """Scale 16-bit images to 8 bits as mmclca does; None for other types."""
     if image is None or image.dtype == np.uint8:
         return image
     if image.dtype != np.uint16:
@@ -309,20 +310,21 @@ def line_of(path, row):
 
 
 def to_cell(value):
-    """Return a value for a spreadsheet, which computes texts like formulas."""
+    """Put a quote before a text if a spreadsheet would run it as a formula."""
     if isinstance(value, str) and value.lstrip("'").startswith(SIGNS):
         return f"'{value}"
     return value
 
 
 def printable(text):
-    """Return a text whose control characters are shown, for the terminal."""
+    """Escape the control characters of a text for the terminal."""
     return CONTROLS.sub(
         lambda found: found[0].encode('unicode_escape').decode(), text
     )
 
 
 def write(path, rows, number):
+    """Write a CSV table with ``number`` classes per photo."""
     keys = ('label', 'name', 'score')
     named = [f'{key}_{rank + 1}' for rank in range(number) for key in keys]
     with path.open(

@@ -91,7 +91,7 @@ def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
 
 
 def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
-    """Decode a text; add a note on the encoding if it is not Unicode."""
+    """Read a text; return a note, too, if its encoding was guessed."""
     content = read_bytes(table)
     even, odd = (content[i::2].count(0) for i in (0, 1))
     encoding = 'utf-16-be' if even > odd else 'utf-16-le'
@@ -119,6 +119,7 @@ def _encoding(content: bytes, known: Collection[str]) -> str:
 
 
 def _frequency(text: str, encoding: str) -> float:
+    """Return the share of frequent characters among the non-ASCII ones."""
     letters, patterns = re.findall(r'[^\x00-\x7f]', text), _FREQUENT[encoding]
     if isinstance(patterns, str):
         return len(re.findall(patterns, text)) / max(len(letters), 1)
@@ -194,7 +195,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
 
 
 def _of_width(line, row, width: int, separator, is_file) -> list[str]:
-    """Pad a row, or join the parts of a name with a separator.
+    """Pad a row to ``width`` cells, or join the parts of one name.
 
     Raises:
         ValueError: If the row is ambiguous; names the line.

@@ -16,7 +16,7 @@ class EpochMaximaHook(Hook):
 
     Args:
         logged (list[str]): Names of values whose epoch maximum is logged as
-            ``epoch/NAME``, NaN for an epoch without values.
+            ``epoch/NAME``, NaN for an epoch without values above 0.
     """
 
     def __init__(self, logged: list[str]):

@@ -47,9 +47,9 @@ class LayerFeatures:
         return cls(backbone, [layer.entered.x for layer in seen], output)
 
     def hidden(self, place: int) -> Tensor:
-        """Return the normalized input of a layer, from 0.
+        """Return the normalized input of the layer with this index, from 0.
 
-        The number of layers stands for ``output``.
+        If it equals the number of layers, return ``output``.
         """
         if place == len(self.backbone.layers):
             return self.output

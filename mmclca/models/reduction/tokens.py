@@ -27,7 +27,7 @@ from .trace import (
 class Tokens:
     """The sequence [prefix | patches | registers | cached].
 
-    Every method returns a new instance.
+    Methods return a new instance or a result, and change nothing.
 
     Args:
         x (Tensor): The tokens, (B, N, C).
@@ -101,7 +101,10 @@ class Tokens:
         return self.with_x(x)
 
     def reduce(self, record) -> 'Tokens':
-        """Apply a reduction, a record with ``apply``, to all fields."""
+        """Apply a reduction, a record with ``apply``, and add it to ``trace``.
+
+        No token of the result counts as cached or protected.
+        """
         weight = self.weight
         if weight is not None:
             weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
@@ -142,7 +145,7 @@ class Tokens:
         size: Tensor | None = None,
         share: Tensor | None = None,
     ) -> 'Tokens':
-        """Average the tokens with the same target, and sum their sizes.
+        """Average tokens with the same target; ``weight`` sums their sizes.
 
         Args:
             target (Tensor): New token per old token, (B, N).
@@ -159,7 +162,10 @@ class Tokens:
         return replace(merged, weight=size)
 
     def merge_body(self, target: Tensor, num_tokens: int, **weights):
-        """Merge tokens after the prefix, by ``target`` (B, N - num_prefix)."""
+        """Merge tokens after the prefix, see :meth:`merge`.
+
+        ``target`` (B, N - num_prefix) and ``num_tokens`` exclude the prefix.
+        """
         whole = after_prefix(target, self.num_prefix)
         return self.merge(whole, self.num_prefix + num_tokens, **weights)
 
@@ -212,7 +218,8 @@ class Tokens:
 def initial_tokens(tokens: Tokens) -> Tensor:
     """Return 1 for body tokens from before the first stage, else 0.
 
-    Tokens recovered from the cache are 0; (B, N - num_prefix).
+    Registers and CLR tokens are 1, tokens recovered from the cache 0; (B, N -
+    num_prefix).
     """
     kinds = {appended.cached for appended in tokens.appended}
     first = tokens.trace[: len(kinds)]  # registers and CLR tokens
