@@ -121,6 +121,7 @@ def write_folder(folder, tested=True, group='', **changes):
     """
     known = facts() if tested else untested(facts())
     known['source'] = str(folder / 'photos')
+    known['call'] = dict(photographs=None, groups=group)
     (folder / 'fit.json').write_text(json.dumps(known | changes))
     labels = np.repeat(range(len(CLASSES)), COUNTS)
     found = probabilities()

@@ -169,21 +169,3 @@ changed = [
 ]
 # photos per class of synthetic cultivars
 drawn = (8, 15, 30, 100, 300)
-# of the picture, by the size of images
-lines = {
-    'all tokens, three crops': dict(
-        reading='CLS and std, layers 0 to 11', row='three crops'
-    ),
-    'ATC 0.5, three crops': dict(
-        method='ATC', keep_rate=0.5, row='three crops'
-    ),
-    'DiffRate 0.5, three crops': dict(
-        method='DiffRate', keep_rate=0.5, row='three crops'
-    ),
-    'full ViT, ridge regression': dict(
-        reading='CLS and average, layers 0 to 11'
-    ),
-    'full ViT, logistic regression': dict(
-        reading='CLS, last layer', classifier='logistic 10'
-    ),
-}

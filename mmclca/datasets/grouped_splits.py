@@ -34,7 +34,9 @@ class GroupedSplits:
         )
         self._of_image = units.reshape(-1)
         self._labels = self.labels[first]
-        self.per_class = np.bincount(self._labels)
+        # a class may have photos in groups of other classes only
+        number = self.labels.max(initial=-1) + 1
+        self.per_class = np.bincount(self._labels, minlength=number)
 
     @property
     def tested(self) -> int:

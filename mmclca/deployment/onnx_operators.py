@@ -90,7 +90,7 @@ def gelu(self, approximate='none'):
     return op.Mul(product, op.Constant(value_float=0.5))
 
 
-def attention(query, key, value, attn_mask=None, **options):
+def scaled_attention(query, key, value, attn_mask=None, **options):
     """``aten::scaled_dot_product_attention`` with a fixed transposition.
 
     torch's translation computes the shape of the keys in every run.
@@ -109,7 +109,7 @@ TRANSLATIONS = {
     torch.ops.aten.arange.start_step: arange,
     torch.ops.aten._cdist_forward.default: cdist,
     torch.ops.aten.gelu.default: gelu,
-    torch.ops.aten.scaled_dot_product_attention.default: attention,
+    torch.ops.aten.scaled_dot_product_attention.default: scaled_attention,
     torch.ops.aten.searchsorted.Tensor: searchsorted,
     torch.ops.aten.sort.stable: stable_sort,
 }

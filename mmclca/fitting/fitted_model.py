@@ -26,7 +26,7 @@ from . import screen
 from .choice import calls_of, choose_plan
 from .log import Log, find_log
 from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
-from .probing import count_near_duplicates, describe_coarse, run_probe
+from .probing import describe_coarse, join_near_duplicates, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
 from .training import fine_tune
@@ -64,7 +64,8 @@ def fit(
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): Maximum cost per photo, such as '0.5GMACs' or
             '20ms' on this machine, or 'best' for the most accurate model.
-            Defaults to None: half the cost of the full ViT.
+            Defaults to None: about half the cost of the full
+            ViT.
         runtime (str, optional): Runtime of latency measurements, 'onnx' or
             'pytorch'. Defaults to None: ONNX Runtime if it is installed,
             PyTorch on a GPU.
@@ -174,15 +175,14 @@ def do_steps(
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
     log.print(screen.cost_line(plan, record.model, record.cost))
+    series = join_near_duplicates(plan, record.series)
+    record = files.add(record, series=series)
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
     log.print(*screen.probe_lines(record))
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
-    if record.series is None or checked.unopened:
-        found = count_near_duplicates(plan, record.series)
-        record = files.publish(record, series=found)
     log.print(*screen.series_lines(record))
     if 'runtime' not in record.cost:
         cost = record.cost | measure_latency(plan)

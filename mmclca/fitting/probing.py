@@ -63,10 +63,10 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     )
 
 
-def count_near_duplicates(
+def join_near_duplicates(
     plan: Plan, known: dict[str, int] | None
 ) -> dict[str, int]:
-    """Count near-duplicate photos per class.
+    """Keep near-duplicate photos in one group, and count them per class.
 
     ``known`` are earlier counts, which include all photos not opened now.
     """
@@ -74,8 +74,14 @@ def count_near_duplicates(
     new = [i for i, x in enumerate(photographs.paths) if x not in unopened]
     if not new:
         return known
-    found = find_series(photographs.select(new), plan.views[new, 0])
-    return dict(Counter(known) + Counter(found))
+    found, groups = find_series(photographs.select(new), plan.views[new, 0])
+    if found:
+        whole = plan.checked.photographs
+        had = zip(whole.paths, whole.groups or whole.paths, strict=True)
+        groups = [*(dict(had) | groups).values()]
+        plan.checked.photographs = replace(whole, groups=groups)
+        vars(plan).pop('training')  # cached without these groups
+    return dict(Counter(known if unopened else None) + Counter(found))
 
 
 def fit_classifier(
@@ -159,7 +165,7 @@ def estimate_accuracy(found: OutOfFold, curve: list, classes: list) -> dict:
     rows = map(_recall, found.recalls(), numbers)
     return dict(
         classifier=CLASSIFIER,
-        strength=found.strength,
+        **found.setting._asdict(),
         temperature=found.temperature,
         folds=found.folds,
         repeats=len(found.logits),

@@ -98,6 +98,11 @@ class FitRecord:
         return self.held_out or trained or self.probe
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether the user named groups, so that new ones are tested."""
+        return bool(self.call and self.call['groups'])
+
+    @property
     def is_uneven(self) -> bool:
         """Whether class sizes differ by the factor ``UNEVEN`` or more."""
         counts = [n for n in self.counts.values() if n]

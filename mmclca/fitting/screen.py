@@ -80,14 +80,13 @@ def probe_lines(record: FitRecord) -> Iterator[str]:
 
 
 def series_lines(record: FitRecord) -> Iterator[str]:
-    """Warn of classes with near-duplicates."""
+    """List classes with near-duplicates."""
     if record.series:
         number = sum(record.series.values())
         yield row(
-            'Warning',
-            f'{number} photos of {first_of(record.series, 3)} are near-'
-            'duplicates, so the accuracy is overestimated; keep them '
-            'together with --groups',
+            '  Copies',
+            f'{number} near-duplicate photos of {first_of(record.series, 3)}: '
+            'each series stays in one fold, and counts once in the interval',
         )
 
 
@@ -120,6 +119,7 @@ def result_lines(record: FitRecord) -> Iterator[str]:
     interval = _interval(best) if best['accuracy'] is not None else ''
     yield row('Result', f'{accuracy} accuracy{interval}')
     yield row('Measured', _measured(record))
+    yield row('Valid for', _valid(record))
     if record.final == 'trained' and best is record.probe:
         yield row('', 'with the linear probe, before fine-tuning')
     yield row('Unknown', _unknown(record.threshold))
@@ -193,6 +193,18 @@ def _unknown(found: dict) -> str:
         f'photo are flagged; expect {found["false_alarms"]:.1%} of photos of '
         f'known classes to be flagged by mistake{_interval(found)}; similar '
         'new classes are often not flagged'
+    )
+
+
+def _valid(record: FitRecord) -> str:
+    """Describe the photos for which accuracy and interval hold."""
+    if record.held_out:
+        return 'new photos like those in val and test'
+    if record.is_grouped:
+        return 'photos of new groups, as named with --groups'
+    return (
+        'new photos of the same sessions only; to include other days, '
+        'observers or places, name them with --groups'
     )
 
 

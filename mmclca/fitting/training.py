@@ -18,6 +18,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.registry import init_default_scope
 
 from mmclca.apis.probe import Probe, fit_linear
+from mmclca.apis.probe.classifiers import ProbeSetting
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark.steps import quicker_amp
@@ -29,7 +30,7 @@ from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import home
-from mmclca.models.heads import nearest_of_others
+from mmclca.models.heads import nearest_of_others, readings_of
 
 from . import probing
 from .log import FitRunner, Log
@@ -77,15 +78,18 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     batch = config.train_dataloader.batch_size
     with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
-    strength = record.probe['strength']
-    some = _train_without_held_out(plan, split, amp, log, strength)
+    # older records have no share
+    setting = ProbeSetting(
+        record.probe['strength'], record.probe.get('share', 0.0)
+    )
+    some = _train_without_held_out(plan, split, amp, log, setting)
     found, temperature, near = some
     better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
     log.print(row(LABEL, _compared(found, is_kept)))
     if is_kept:
         path = train(config, amp, log, 'Fine-tuning on all photos')
         more = temperature, files.features
-        probe = refit_classifier(plan, path, known, strength, *more)
+        probe = refit_classifier(plan, path, known, setting, *more)
         features, _ = probe.features(known.paths)
         better = dict(
             final='trained',
@@ -147,7 +151,7 @@ def photos_per_class(photographs: LabeledImages) -> list[int]:
 
 
 def _train_without_held_out(
-    plan: Plan, split: tuple, amp: str | None, log: Log, strength: float
+    plan: Plan, split: tuple, amp: str | None, log: Log, setting: ProbeSetting
 ) -> tuple:
     """Fine-tune on the training part of a split; measure on the other.
 
@@ -165,7 +169,7 @@ def _train_without_held_out(
     before, _ = measure(probe, held_out)
     later = num_steps(config, len(plan.training))
     path = train(config, amp, log, 'Fine-tuning without held-out', later)
-    probe = refit_classifier(plan, path, rest, strength)
+    probe = refit_classifier(plan, path, rest, setting)
     trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
@@ -178,21 +182,22 @@ def refit_classifier(
     plan: Plan,
     path: Path,
     some: LabeledImages,
-    strength: float,
+    setting: ProbeSetting,
     temperature: float = 1.0,
     features: Path | None = None,
 ) -> Probe:
     """Refit the classifier to the features of a fine-tuned backbone.
 
     ``path`` is the fine-tuned checkpoint, ``some`` are the photos to fit to,
-    ``strength`` is the regularization, and ``features`` a folder for computed
+    ``setting`` is that of the probe, and ``features`` a folder for computed
     features. The result was more accurate than the linear probe on the three
     of nine datasets with a cross-validated accuracy below 85 %.
     """
     probe = plan.probe_of(path, features=features)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
-    more = strength, plan.call['class_weights']
-    fitted = fit_linear(*given, CLASSIFIER, *more)
+    more = dict(setting._asdict(), class_weights=plan.call['class_weights'])
+    more['readings'] = readings_of(probe.model.head)
+    fitted = fit_linear(*given, CLASSIFIER, **more)
     put_classifier(probe.model, fitted, temperature, some.classes)
     return probe
 

@@ -26,7 +26,7 @@ def test_fit_prints_and_writes_the_same_facts(noted, place):
     printed = noted.printed.splitlines()
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert '16 photos, 4 classes' in printed[0]
-    accuracy, measured, unknown, saved, _, following = printed[-6:]
+    accuracy, measured, valid, unknown, saved, _, following = printed[-7:]
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
     assert f' {facts["held_out"]["accuracy"]:.1%} ' in accuracy
     assert ' 8 photos' in measured and 'model.pth' in saved

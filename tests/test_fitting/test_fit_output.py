@@ -2,11 +2,13 @@
 """Printed lines and photographs.csv."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from mmclca.datasets.photographs import Checked, LabeledImages
+from mmclca.fitting import probing
 from mmclca.fitting.probing import photo_rows
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.screen import probe_lines, result_lines, series_lines
@@ -22,13 +24,13 @@ FEW = dict(ash=(3, 1.0), elm=(2, 0.5), oak=(1, None))
 UNEVEN = dict(ash=(300, 1.0), elm=(3, 0.2))
 
 
-def record_of(per_class, found=KNOWN, **parts):
+def record_of(per_class, found=KNOWN, groups=None, **parts):
     """Record with a number of photos and a recall per class."""
     rows = {x: dict(n=n, recall=r) for x, (n, r) in per_class.items()}
     more = dict(macro_recall=0.6, folds=3, repeats=5, seconds=4.2)
     return FitRecord(
         counts={name: row['n'] for name, row in rows.items()},
-        call=dict(class_weights=None),
+        call=dict(class_weights=None, groups=groups),
         probe=dict(found, **more, per_class=rows),
         **dict(final='probe', threshold=THRESHOLD) | parts,
     )
@@ -44,7 +46,9 @@ def trained(holdout):
         (record_of(UNEVEN), '--class-weights'),
         (trained(HOLDOUT), '50 held-out'),
         (trained(None), 'before fine-tuning'),
-        (record_of(FEW, series=dict(ash=2, elm=3)), '--groups'),
+        (record_of(FEW, series=dict(ash=2, elm=3)), '5 near-duplicate'),
+        (record_of(FEW, groups='plant'), 'new groups'),
+        (record_of(FEW, held_out=HELD_OUT), 'like those in val and test'),
         (record_of(FEW, NOTHING), 'second photo'),
         (record_of(FEW, threshold=dict(score=None)), 'older model'),
     ],
@@ -82,6 +86,19 @@ CHECKED = Checked(
     untrained={},
     digests={'/a/0.jpg': 'd0'},
 )
+
+
+def test_near_duplicates_join_a_group(monkeypatch):
+    known = PHOTOS.select([0, 1, 2])
+    plan = SimpleNamespace(
+        training=known, views=torch.zeros(3, 1, 2), checked=replace(CHECKED)
+    )
+    found = dict(ash=2), dict.fromkeys(known.paths, 'p1')
+    monkeypatch.setattr(probing, 'find_series', lambda *_: found)
+    assert probing.join_near_duplicates(plan, dict(ash=2)) == dict(ash=2)
+    assert plan.checked.photographs.groups == ['p1', 'p1', 'p1', 'p3']
+
+
 TABLE = """path,class,group,split,used,why_not,predicted,p_given,p_predicted,\
 digest
 /a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000,d0

@@ -34,11 +34,7 @@ ARCH = dict(
     embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
 )
 TINY = dict(type=VIT, arch=ARCH, patch_size=16)
-RESULTS = ROOT / 'docs/results/few_photographs_frozen.csv'
-READ = dict(
-    cls_std='CLS and std, layers 0 to 11',
-    cls_average_std='CLS, average and std, layers 0 to 8',
-)
+RESULTS = ROOT / 'docs/results/frontier.csv'
 
 
 def test_choose_takes_the_first_model_within_the_budget():
@@ -51,15 +47,13 @@ def test_choose_takes_the_first_model_within_the_budget():
 
 
 @pytest.mark.parametrize(
-    'backbone, table', [('deit-tiny-p16', DEIT), ('vit-tiny-p16', VIT_TINY)]
+    'network, table', [('deit_tiny', DEIT), ('vit_tiny', VIT_TINY)]
 )
-def test_candidates_have_the_measured_accuracy_best_first(backbone, table):
+def test_candidates_have_the_measured_accuracy_best_first(network, table):
     rows, accuracies = pd.read_csv(RESULTS), []
     for kind, side, accuracy in table:
         wanted = dict(method=kind['method'] or 'none', img_size=side)
-        wanted.update(keep_rate=kind['keep_rate'], row='three crops', count=3)
-        wanted.update(reading=READ[kind['out_type']], classifier='ridge 0.1')
-        own = select(rows, dict(wanted, backbone=backbone))
+        own = select(rows, dict(wanted, network=network, way='fit'))
         found = own.loc[:, 'coffee5':'strawberry5'].mean(axis=None)
         assert accuracy == pytest.approx(found, abs=0.051), wanted
         if (table, kind, side) != (DEIT, DIFF_RATE, 224):  # less robust
@@ -104,7 +98,7 @@ def test_choose_model_depends_on_pixels_and_budget(
         return
     found = choose_model(*given)
     assert describe(found) == chosen
-    assert found.layers == (None if found.method else (*range(12),))
+    assert found.layers == (*range(12),)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
-PAGES = ['reducers', 'baselines', 'from_scratch', 'leaf40', 'training']
+PAGES = [
+    'frontier',
+    'reducers',
+    'baselines',
+    'from_scratch',
+    'leaf40',
+    'training',
+]
 FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 

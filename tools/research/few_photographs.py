@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import FEATURES, FILES, Frozen, photographs
+from frozen import FEATURES, Frozen, photographs
 from mmengine.config import Config
 from scipy.stats import t
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -16,7 +16,6 @@ from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
-from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
 from mmclca.utils.provenance import provenance
@@ -38,27 +37,20 @@ REPORTED = [
     'CLS and average, layers 0 to 11',
 ]
 NETWORKS = [Frozen(**settings) for settings in GRID['networks']]
-SIDES = sorted({one.img_size for one in NETWORKS})
 # default settings
 DEFAULT = dict(backbone='deit-tiny-p16', method=NONE, keep_rate=1.0)
 DEFAULT |= dict(img_size=224, row='', reading=GRID['default'], count=3)
 DEFAULT['classifier'] = [*CLASSIFIERS][0]
-RUNTIME = 'pytorch'  # for the latencies in the picture
-UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 
 def values():
     """Return the values for the template."""
     rows = kept(STUDY, measure, [(facts_of(one), (one,)) for one in NETWORKS])
-    kept('few_photographs_times', milliseconds, [({}, ())])
     return dict(
         facts=machine_of(STUDY),
         mean=lambda **way: of_sets(rows, way)[0].mean(),
         gmacs=lambda **way: of_sets(rows, way)[1],
-        by_set=lambda **way: of_sets(rows, way)[0].to_dict(),
         difference=lambda one, other: difference(rows, one, other),
-        worst=lambda one, other: worst(rows, one, other),
-        regret=lambda one, *ways: regret(rows, one, ways),
     )
 
 
@@ -182,34 +174,6 @@ def sets_of(rows):
     return rows.columns.drop([*WAY, 'gmacs', 'commit'])
 
 
-def milliseconds():
-    """Measure the latency for each point in the picture."""
-    models, known = {}, [facts_of(one) for one in NETWORKS]
-    for line, size in product(GRID['lines'], SIDES):
-        way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
-        facts = {key: way[key] for key in FACTS}
-        if facts in known:
-            layers, parts = READINGS[way['reading']]
-            out_type = '_'.join(parts if len(parts) > 1 else ['cls_token'])
-            config = Frozen(**facts).config(layers, out_type)
-            models[f'{line}, {size} px'] = config.model
-    found, _ = time_models(models, RUNTIME, 'cpu')
-    return [dict(line=x, milliseconds=ms) for x, ms in found.items()]
-
-
-def points(rows, times):
-    """Return the points in the picture: mean accuracy and cost."""
-    found = []
-    for backbone, line, size in product(FILES, GRID['lines'], SIDES):
-        way = dict(GRID['lines'][line], backbone=backbone, img_size=size)
-        own, gmacs = of_sets(rows, way)
-        point = dict(backbone=backbone, line=line, accuracy=own.mean())
-        found.append(dict(point, unit='GMACs', cost=gmacs))
-        ms = times.get(f'{line}, {size} px')
-        found.append(dict(point, unit=UNIT, cost=ms))
-    return pd.DataFrame(found).dropna()
-
-
 def difference(rows, one, other):
     """Return the paired difference between two ways in points, with its 95 %
     t interval over datasets."""
@@ -217,20 +181,3 @@ def difference(rows, one, other):
     half = t.ppf(0.975, len(paired) - 1) * paired.sem()
     mean = paired.mean()
     return f'{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]'
-
-
-def worst(rows, one, other):
-    """Return the smallest difference between two ways over the datasets."""
-    paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
-    return f'{paired.min():+.1f}'
-
-
-def regret(rows, one, ways):
-    """Return the mean difference in points to the best settings per dataset,
-    by default among all settings."""
-    if ways:
-        found = pd.DataFrame([of_sets(rows, way)[0] for way in ways])
-    else:
-        same = {x: (DEFAULT | one)[x] for x in ('backbone', 'count')}
-        found = select(rows, same)[sets_of(rows)]
-    return f'{(found.max() - of_sets(rows, one)[0]).mean():.1f}'

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import few_photographs
+import frontier
 import jinja2
 import pandas as pd
 import reducers
@@ -101,7 +102,8 @@ def main():
 
 def write(page, out):
     """Write a page to ``out/results``; return its path."""
-    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
+    own = dict(few_photographs=of_few_photographs, frontier=frontier.values)
+    own.update(reducers=reducers.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
     values = own[page]() if page in own else of_sweeps

@@ -98,8 +98,8 @@ def probe(x, own):
     known = torch.tensor((own.split == 'train').to_numpy())
     given = x[known], labels[known], 1 + int(labels.max()), 'ridge'
     task = ProbeData.of(*given)
-    strength = task.strengths[task.choose_strength(3, seed=0)]
-    found = fit_linear(*given, strength).scores(x[~known]).argmax(1)
+    setting = task.settings[task.choose(3, seed=0)]
+    found = fit_linear(*given, setting.strength).scores(x[~known]).argmax(1)
     return round(100 * float((found == labels[~known]).float().mean()), 4)
 
 

@@ -44,7 +44,7 @@ def measured(name, own, count, reading, **settings):
         given = read[drawn], labels[drawn], 1 + int(labels.max())
         found = out_of_fold(*given)
         low, high = interval_of(found, learning_curve(found, read[drawn]))
-        fitted = fit_linear(*given, 'ridge', found.strength)
+        fitted = fit_linear(*given, 'ridge', found.setting.strength)
         scores, names = fitted.scores(read[tested, 0]), labels[tested]
         true = (scores.argmax(1) == names).float().mean()
         shares = dict(accuracy=found.accuracy.mean(), low=low, high=high)

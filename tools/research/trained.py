@@ -66,7 +66,7 @@ def measured(backbone, name, crops):
         probe, found, config = begin(plan, known)
         path = train(config, None, log, 'Training')
         row = compare(plan, probe, path, test)
-        anew = refit_classifier(plan, path, known, found.strength)
+        anew = refit_classifier(plan, path, known, found.setting)
         row['refitted'] = accuracy(anew, test)
     told = round(100 * float(found.accuracy.mean()), 2)
     return [dict(photographs=len(known), folds=told, **row)]
@@ -130,7 +130,7 @@ def changed(backbone, name, change):
         config.merge_from_dict(GRID['changes'][change])
         path = train(config, 'bf16', log, 'Training')
         right = accuracy(
-            refit_classifier(plan, path, known, found.strength), test
+            refit_classifier(plan, path, known, found.setting), test
         )
     return [{change: right}]
 

@@ -5,6 +5,9 @@ Solvers take features (N, D) in float64, one-hot labels (N, K), image weights
 (N, 1) and regularization strengths. They return one :class:`LinearClassifier`
 per strength. Strengths are relative to the scale of the features, so the same
 values suit any backbone and any number of layers or images.
+
+A reading is a selection of the features. The scores of two readings can be
+averaged, with a weight selected by cross-validation like the strength.
 """
 
 from collections.abc import Sequence
@@ -71,11 +74,19 @@ def _mean(values: Tensor, weights: Tensor) -> Tensor:
 
 
 FITS = dict(ridge=ridge, logistic=logistic)
-# candidate strengths; the middle value is the default
+# candidate strengths, the default first
 CLASSIFIERS = dict(
-    ridge=(0.03, 0.1, 0.3, 1.0, 3.0),
-    logistic=(1.0, 10.0, 100.0, 1000.0, 10000.0),
+    ridge=(0.3, 0.03, 0.1, 1.0, 3.0),
+    logistic=(100.0, 1.0, 10.0, 1000.0, 10000.0),
 )
+SHARES = (0.25, 0.5, 0.75, 1.0)  # candidates with two readings
+
+
+class ProbeSetting(NamedTuple):
+    """Regularization strength, and weight of the second reading's scores."""
+
+    strength: float
+    share: float = 0.0
 
 
 def check_classifier(classifier: str) -> None:
@@ -102,7 +113,9 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
 class ProbeData:
     """Features (N, V, D) of V views per image, labels (N,) and settings.
 
-    Classifiers are fitted to all views and tested on the first view.
+    Classifiers are fitted to all views and tested on the first view. Of each
+    of the ``readings``, ``features`` has the coordinates in the span of all
+    images, and ``basis`` the axes.
     """
 
     features: Tensor
@@ -111,6 +124,7 @@ class ProbeData:
     classifier: str
     groups: np.ndarray | None = None
     class_weights: str | None = None
+    readings: Sequence[Tensor] | None = None
     basis: Tensor | None = None
 
     @classmethod
@@ -122,6 +136,7 @@ class ProbeData:
         classifier: str,
         groups: Sequence | None = None,
         class_weights: str | None = None,
+        readings: Sequence[Tensor] | None = None,
     ) -> 'ProbeData':
         """Check the arguments of :func:`mmclca.apis.probe.out_of_fold`."""
         labels = torch.as_tensor(labels)
@@ -130,6 +145,7 @@ class ProbeData:
         check_labels(labels, num_classes)
         groups = None if groups is None else np.asarray(groups)
         settings = labels, num_classes, classifier, groups, class_weights
+        settings = *settings, readings
         views = features if features.dim() == 3 else features[:, None]
         if len(views) != len(labels):
             raise ValueError(
@@ -138,14 +154,12 @@ class ProbeData:
         return cls(views.double(), *settings).in_span()
 
     @property
-    def strengths(self) -> Sequence[float]:
-        """Return the candidate regularization strengths."""
-        return CLASSIFIERS[self.classifier]
-
-    @property
-    def default(self) -> float:
-        """Return the strength for too few images to select one."""
-        return self.strengths[len(self.strengths) // 2]
+    def settings(self) -> list[ProbeSetting]:
+        """Return the candidates, the default first."""
+        found = [ProbeSetting(x) for x in CLASSIFIERS[self.classifier]]
+        if len(self.readings) == 1:
+            return found
+        return found + [found[0]._replace(share=x) for x in SHARES]
 
     @cached_property
     def splitter(self) -> GroupedSplits:
@@ -163,13 +177,28 @@ class ProbeData:
         )
 
     def in_span(self) -> 'ProbeData':
-        """Rotate features into the span of all images, with axes ``basis``."""
-        rotated, basis = rotate(self.features.flatten(0, 1))
-        rotated = rotated.unflatten(0, self.features.shape[:2])
-        return replace(self, features=rotated, basis=basis)
+        """Rotate each reading into the span of all images.
 
-    def fit(self, *strengths: float) -> list[LinearClassifier]:
-        """Fit the classifier to all images, once per strength."""
+        With at least as many images as dimensions, all features are one
+        reading and keep their axes.
+        """
+        flat = self.features.flatten(0, 1)
+        every = torch.arange(flat.shape[1])
+        if len(flat) >= len(every):
+            return replace(self, readings=[every])
+        readings = self.readings or [every]
+        found = [span(flat, columns) for columns in readings]
+        rotated, bases = (torch.cat(x, 1) for x in zip(*found, strict=True))
+        widths = [own.shape[1] for own, _ in found]
+        return replace(
+            self,
+            features=rotated.unflatten(0, self.features.shape[:2]),
+            readings=torch.arange(sum(widths)).split(widths),
+            basis=bases,
+        )
+
+    def fit(self, *settings: ProbeSetting) -> list[LinearClassifier]:
+        """Fit the classifier to all images, once per setting."""
         views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
         weights = torch.ones(len(self.labels))
@@ -179,43 +208,70 @@ class ProbeData:
             weights = len(self.labels) / expected
         weights = weights.to(self.features)[:, None]
         rows = (x.repeat_interleave(views, 0) for x in (one_hot, weights))
+        rows, strengths = tuple(rows), [x.strength for x in settings]
         features = self.features.flatten(0, 1)
-        return FITS[self.classifier](features, *rows, strengths)
+        fitted = [
+            FITS[self.classifier](features[:, columns], *rows, strengths)
+            for columns in self.readings
+        ]
+        each = zip(settings, zip(*fitted, strict=True), strict=True)
+        return [average(parts, x.share) for x, parts in each]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
-        """Fit on ``train`` with every strength; score ``test``, (S, n, K)."""
-        fitted = self.part(train).fit(*self.strengths)
+        """Fit on ``train`` with every setting; score ``test``, (S, n, K)."""
+        fitted = self.part(train).fit(*self.settings)
         tested = self.features[test, 0]
         return torch.stack([x.scores(tested) for x in fitted])
 
-    def choose_strength(self, folds: int, seed: int) -> int:
-        """Select a strength by cross-validation, and return its position."""
-        right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
+    def choose(self, folds: int, seed: int) -> int:
+        """Select a setting by cross-validation, and return its position."""
+        right = torch.full((len(self.settings), len(self.labels)), torch.nan)
         for train, test in self.splitter.folds(folds, seed):
             found = self.scores(train, test).argmax(2)
             right[:, test] = (found == self.labels[test]).float()
-        return best_strength(right)
+        return best_setting(right)
 
 
-def best_strength(correct: Tensor) -> int:
-    """Return the position of a clearly better strength, else the middle one.
+def best_setting(correct: Tensor) -> int:
+    """Return the position of a clearly better setting, else the first.
 
-    Better means by more than two standard errors of the difference: with few
-    images, the highest accuracy is mostly luck. Ridge reached 91.5 % with one
-    standard error, 91.7 % with two, and 91.7 % with the middle strength: mean
-    over six backbones and ten random splits of leaf40_white, three images per
-    class.
+    Better means by more than one standard error of the difference, as in L.
+    Breiman et al., Classification and Regression Trees (1984), section 3.4.3:
+    with few images, the highest accuracy is mostly luck.
 
     ``correct`` (S, N) is 1 for a correct prediction, NaN if not tested.
     """
-    middle = len(correct) // 2
     correct = correct[:, ~correct[0].isnan()]
     if correct.shape[1] < 2:
-        return middle
-    gain = correct - correct[middle]
+        return 0
+    gain = correct - correct[0]
     error = gain.std(1) / correct.shape[1] ** 0.5
-    clear = torch.where(gain.mean(1) > 2 * error, gain.mean(1), -1)
-    return int(clear.argmax()) if clear.max() > 0 else middle
+    # a single gained image equals its standard error
+    clear = torch.where(gain.mean(1) > error + 1e-6, gain.mean(1), 0)
+    return int(clear.argmax())
+
+
+def average(fitted: Sequence[LinearClassifier], share: float):
+    """Average the scores of one or two classifiers on adjacent features.
+
+    The second one has the weight ``share``.
+    """
+    each = [*zip((1 - share, share), fitted, strict=False)]
+    weight = torch.cat([part * x.weight for part, x in each], 1)
+    return LinearClassifier(weight, sum(part * x.bias for part, x in each))
+
+
+def span(features: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotate some columns into the span of the images.
+
+    Return features (N, M), and axes (D, M) with zeros in other columns.
+    """
+    rotated, axes = rotate(features[:, columns])
+    basis = features.new_zeros(features.shape[1], rotated.shape[1])
+    basis[columns] = (
+        torch.eye(len(columns)).to(basis) if axes is None else axes
+    )
+    return rotated, basis
 
 
 def rotate(features: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -237,6 +293,8 @@ def fit_linear(
     classifier: str = 'ridge',
     strength: float | None = None,
     class_weights: str | None = None,
+    readings: Sequence[Tensor] | None = None,
+    share: float = 0.0,
 ) -> LinearClassifier:
     """Fit a linear classifier.
 
@@ -254,9 +312,13 @@ def fit_linear(
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         strength (float, optional): Regularization strength: larger values
             regularize more with 'ridge', less with 'logistic'. Defaults to
-            None: the middle value of ``CLASSIFIERS``.
+            None: the first value of ``CLASSIFIERS``.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: images are weighted equally.
+        readings (Sequence[Tensor], optional): One or two lists of columns of
+            the features. Defaults to None: all columns are one reading.
+        share (float): Weight of the scores of the second reading. Defaults to
+            0.0.
 
     Returns:
         LinearClassifier: The classifier.
@@ -265,9 +327,16 @@ def fit_linear(
         ValueError: If the classifier is unknown, or a class is empty.
     """
     data = ProbeData.of(
-        features, labels, num_classes, classifier, None, class_weights
+        features,
+        labels,
+        num_classes,
+        classifier,
+        None,
+        class_weights,
+        readings,
     )
-    (fitted,) = data.fit(data.default if strength is None else strength)
+    strength = data.settings[0].strength if strength is None else strength
+    (fitted,) = data.fit(ProbeSetting(strength, share))
     weight = fitted.weight
     weight = weight if data.basis is None else weight @ data.basis.T
     return LinearClassifier(weight.float(), fitted.bias.float())

@@ -12,7 +12,13 @@ from torch import Tensor
 from mmclca.datasets.levels import coarse_labels
 from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
-from .classifiers import LinearClassifier, ProbeData, best_strength, fit_linear
+from .classifiers import (
+    LinearClassifier,
+    ProbeData,
+    ProbeSetting,
+    best_setting,
+    fit_linear,
+)
 
 MAX_SCORES = 2**25  # over all repeats: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
@@ -29,24 +35,26 @@ class OutOfFold:
         logits (Tensor): Scores before softmax (R, N, K) for R repeats, divided
             by the temperature; NaN for images that were not tested.
         labels (Tensor): Labels (N,).
-        strength (float): Regularization strength for the final classifier.
+        setting (ProbeSetting): Setting of the final classifier.
         temperature (float): Divisor that calibrates its scores.
         folds (int): Number of folds.
         independent (int): Number of tested images, or groups.
         splits (list[tuple]): Positions of the training and test images, for
             all folds and repeats.
-        strengths (list[float]): Regularization strength of each split,
-            selected on its training images.
+        settings (list[ProbeSetting]): Setting of each split, selected on its
+            training images.
+        readings (Sequence[Tensor], optional): See :func:`out_of_fold`.
     """
 
     logits: Tensor
     labels: Tensor
-    strength: float
+    setting: ProbeSetting
     temperature: float
     folds: int
     independent: int
     splits: list[tuple]
-    strengths: list[float]
+    settings: list[ProbeSetting]
+    readings: Sequence[Tensor] | None = None
 
     @property
     def accuracy(self) -> Tensor:
@@ -113,14 +121,15 @@ def out_of_fold(
     repeats: int = 5,
     seed: int = 0,
     class_weights: str | None = None,
+    readings: Sequence[Tensor] | None = None,
     progress: Callable = iter,
 ) -> OutOfFold:
     """Cross-validate a classifier by repeated stratified folds.
 
     The accuracy is slightly below the accuracy of the final classifier, since
     each fold trains on fewer images: on two of three per class, for example.
-    The strength of each fold is selected by folds inside its training images.
-    The strength of the final classifier is selected on these folds; the
+    The setting of each fold is selected by folds inside its training images.
+    The setting of the final classifier is selected on these folds; the
     temperature minimizes the cross-entropy of their scores.
 
     Args:
@@ -139,19 +148,27 @@ def out_of_fold(
         seed (int): Random seed of the splits. Defaults to 0.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: images are weighted equally.
+        readings (Sequence[Tensor], optional): See :func:`fit_linear`. Defaults
+            to None.
         progress (Callable): Wrapper for the list of all folds, such as
             ``mmclca.utils.messages.track``. Defaults to ``iter``.
 
     Returns:
         OutOfFold: The scores. If no class has two images or groups, nothing
-        is tested, and strength and temperature are defaults.
+        is tested, and setting and temperature are defaults.
 
     Raises:
         ValueError: If the classifier is unknown, a class is empty, or the
             numbers of groups and images differ.
     """
     data = ProbeData.of(
-        features, labels, num_classes, classifier, groups, class_weights
+        features,
+        labels,
+        num_classes,
+        classifier,
+        groups,
+        class_weights,
+        readings,
     )
     labels = data.labels
     allowed = MAX_SCORES // (len(labels) * num_classes)
@@ -162,29 +179,30 @@ def out_of_fold(
         for split in data.splitter.folds(folds, seed + repeat)
     ]
     logits = torch.full((repeats, len(labels), num_classes), torch.nan)
-    right = torch.full((len(data.strengths), *logits.shape[:2]), torch.nan)
-    strengths = []
+    right = torch.full((len(data.settings), *logits.shape[:2]), torch.nan)
+    settings = []
     for repeat, train, test in progress(cuts):
         scores = data.scores(train, test)
         named = scores.argmax(2) == labels[test]
         right[:, repeat, test] = named.float()
-        chosen = data.part(train).choose_strength(folds, seed)
+        chosen = data.part(train).choose(folds, seed)
         logits[repeat, test] = scores[chosen].float()
-        strengths.append(data.strengths[chosen])
-    strength = data.strengths[best_strength(right.nanmean(1))]
+        settings.append(data.settings[chosen])
+    setting = data.settings[best_setting(right.nanmean(1))]
     tested = data.splitter.tested
     whole = data.features[:, 0]
-    known = logits if tested else data.fit(strength)[0].scores(whole)
+    known = logits if tested else data.fit(setting)[0].scores(whole)
     temperature = fit_temperature(known, labels, tested)
     return OutOfFold(
         logits / temperature,
         labels,
-        strength,
+        setting,
         temperature,
         folds=len(cuts) // repeats,
         independent=tested,
         splits=[split for _, *split in cuts],
-        strengths=strengths,
+        settings=settings,
+        readings=readings,
     )
 
 
@@ -195,16 +213,18 @@ def fit_chosen(
     classifier: str,
     *,
     class_weights: str | None = None,
+    readings: Sequence[Tensor] | None = None,
     **folds,
 ) -> tuple[OutOfFold, LinearClassifier]:
-    """Cross-validate a classifier, and fit it with the selected strength.
+    """Cross-validate a classifier, and fit it with the selected setting.
 
     The settings are described in :func:`out_of_fold`. The classifier scores
     are not yet divided by the temperature.
     """
-    settings = features, labels, num_classes, classifier
-    found = out_of_fold(*settings, class_weights=class_weights, **folds)
-    return found, fit_linear(*settings, found.strength, class_weights)
+    given = features, labels, num_classes, classifier
+    more = dict(class_weights=class_weights, readings=readings)
+    found = out_of_fold(*given, **more, **folds)
+    return found, fit_linear(*given, **found.setting._asdict(), **more)
 
 
 def learning_curve(
@@ -219,7 +239,7 @@ def learning_curve(
     """Cross-validated accuracy by the number of training images per class.
 
     For each size, a random subset of the training images in each split is
-    fitted with the strength of this split, and the same images are tested as
+    fitted with the setting of this split, and the same images are tested as
     in ``found``. The last point is the accuracy of ``found``.
 
     Args:
@@ -246,7 +266,8 @@ def learning_curve(
         ValueError: See :func:`out_of_fold`.
     """
     number = found.logits.shape[-1], classifier
-    data = ProbeData.of(features, found.labels, *number, groups, class_weights)
+    more = groups, class_weights, found.readings
+    data = ProbeData.of(features, found.labels, *number, *more)
     if not found.independent:
         return []
     usual = np.median(data.splitter.per_class)
@@ -268,7 +289,7 @@ def _subset_accuracy(found: OutOfFold, data: ProbeData, share: float) -> float:
     for i, (train, test) in enumerate(found.splits):
         units = data.part(train).splitter
         some = data.part(train[units.draw(numbers, i)]).in_span()
-        (fitted,) = some.fit(found.strengths[i])
+        (fitted,) = some.fit(found.settings[i])
         tested = data.features[test, 0]
         tested = tested if some.basis is None else tested @ some.basis
         logits[i // found.folds, test] = fitted.scores(tested).float()

@@ -16,6 +16,7 @@ from mmclca.models.classifiers import feature_of
 from mmclca.models.heads import (
     drop_references,
     last_linear,
+    readings_of,
     rebuild_head,
     set_last_linear,
 )
@@ -223,6 +224,7 @@ class Probe:
                 f'{len(classes)} ({", ".join(classes)})'
             )
         settings = features, labels, len(classes), classifier
+        folds.update(readings=readings_of(self.model.head))
         found, fitted = fit_chosen(
             *settings, class_weights=class_weights, **folds
         )

@@ -25,7 +25,7 @@ def parse_args():
     budget.add_argument(
         '--budget',
         help='maximum cost per photo, e.g. 0.5GMACs, 20ms or best (default: '
-        'half the full ViT)',
+        'about half the full ViT)',
     )
     most = 'full ViT without a cost limit, same as --budget best'
     best = dict(action='store_const', const='best', dest='budget')

@@ -141,7 +141,8 @@ def summary_lines(classifier, images, channels, found):
         yield 'Accuracy   unknown: one image per class'
         return
     yield (
-        f'Classifier {classifier}, regularization strength {found.strength:g}'
+        f'Classifier {classifier}, regularization strength '
+        f'{found.setting.strength:g}'
     )
     yield f'Folds      {found.folds} (cross-validation)'
     yield f'Repeats    {len(found.logits)}'

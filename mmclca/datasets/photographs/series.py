@@ -32,8 +32,8 @@ CORNERS, SHARE = 70, 0.25
 
 def find_series(
     photographs: LabeledImages, features: Tensor
-) -> dict[str, int]:
-    """Count near-duplicates in each class.
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Find near-duplicates in each class.
 
     Args:
         photographs (LabeledImages): The photos. Photos of the same group are
@@ -42,17 +42,23 @@ def find_series(
             compared for at most 500 pairs with the most similar features.
 
     Returns:
-        dict[str, int]: Near-duplicates by class name, if there are any.
+        tuple[dict[str, int], dict[str, str]]: Near-duplicates by class name,
+        if there are any; and the group of each photo by path, after groups
+        with near-duplicates were joined. A photo without a group has its own.
     """
     pairs, corners, found = _similar_pairs(photographs, features), {}, set()
+    groups = photographs.groups or photographs.paths
     for pair in track(pairs, 'Near-duplicates'):
         for i in pair:
             if i not in corners:
                 corners[i] = _corners(photographs.paths[i])
         if _match(*map(corners.get, pair)):
             found |= {*pair}
+            one, other = (groups[i] for i in pair)
+            groups = [one if x == other else x for x in groups]
     names = photographs.names
-    return dict(Counter(names[i] for i in sorted(found)))
+    counts = dict(Counter(names[i] for i in sorted(found)))
+    return counts, dict(zip(photographs.paths, groups, strict=True))
 
 
 def _similar_pairs(

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import timm
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from timm.layers import to_2tuple
 from timm.models import group_parameters
 from timm.utils import reparameterize_model
 from torch import Tensor
@@ -34,8 +35,8 @@ class TimmStages(ForeignWeights, BaseBackbone):
 
     Args:
         arch (str): Name of the architecture in timm, such as 'mobileone_s0'.
-        img_size (int, optional): Image size, for architectures with a fixed
-            one; others ignore it. Defaults to None, the size in timm.
+        img_size (int, optional): Image size; only costs depend on it if the
+            architecture accepts any. Defaults to None, the size in timm.
         fused (bool): Whether the branches of reparameterizable blocks are
             merged, as in files of fused networks. Defaults to False.
         init_cfg (dict, optional): See ``BaseModule``. Defaults to None.
@@ -63,7 +64,7 @@ class TimmStages(ForeignWeights, BaseBackbone):
         size = dict(img_size=img_size) if img_size and has_size(arch) else {}
         net = timm.create_model(arch, **size)
         self.arch, self.fused, self.net = arch, False, net
-        self.img_size = net.default_cfg['input_size'][1:]
+        self.img_size = to_2tuple(img_size or net.default_cfg['input_size'][1])
         if fused:
             self.fuse()
         self.channels = [stage['num_chs'] for stage in net.feature_info]

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Heads that read several layers."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -182,3 +183,22 @@ def _pooled(feat: Tensor, num_parts: int) -> Tensor:
     # the square root has no gradient at 0, the variance of a constant map
     std = variance.clamp(min=1e-7).sqrt()
     return torch.cat((mean.flatten(1), std), dim=1)
+
+
+def readings_of(head: nn.Module) -> list[Tensor] | None:
+    """Return the columns of ``pre_logits`` in each reading of a probe.
+
+    With CLS, average and standard deviation of each layer, these are: all
+    but the averages and deviations of the last quarter of the layers; and the
+    CLS tokens of the last third. Late CLS tokens attend to the object,
+    averages and deviations include the background. Other heads have one
+    reading, None.
+    """
+    if not isinstance(head, LayerFusionHead) or head.num_parts != 3:
+        return None
+    depth = head.num_layers
+    columns = torch.arange(3 * depth * head.in_channels)
+    columns = columns.view(depth, 3, head.in_channels)
+    pooled = math.ceil(3 * depth / 4)
+    most = [columns[:pooled].flatten(), columns[pooled:, 0].flatten()]
+    return [torch.cat(most), columns[-math.ceil(depth / 3) :, 0].flatten()]

@@ -11,8 +11,8 @@ from mmclca.apis.probe import (
     learning_curve,
     out_of_fold,
 )
-from mmclca.apis.probe.classifiers import CLASSIFIERS, best_strength
-from mmclca.apis.probe.folds import fit_temperature
+from mmclca.apis.probe.classifiers import CLASSIFIERS, best_setting
+from mmclca.apis.probe.folds import fit_chosen, fit_temperature
 from mmclca.datasets.grouped_splits import GroupedSplits
 
 
@@ -27,8 +27,8 @@ def test_out_of_fold_scores_images_outside_the_training_fold():
     features, labels = drawn([4, 5, 6])
     found = out_of_fold(features, labels, 3, repeats=1, folds=4)
     folds = GroupedSplits(labels).folds(4, 0)
-    for (train, test), strength in zip(folds, found.strengths, strict=True):
-        given = features[train], labels[train], 3, 'ridge', strength
+    for (train, test), setting in zip(folds, found.settings, strict=True):
+        given = features[train], labels[train], 3, 'ridge', setting.strength
         fitted = fit_linear(*given)
         expected = fitted.scores(features[test]) / found.temperature
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
@@ -64,13 +64,41 @@ def test_groups_stay_in_one_fold_and_count_once():
     assert parted.independent == 72 and whole.independent == 24
 
 
+def test_groups_may_span_classes():
+    """Observers with photos of several classes, the last one of no own."""
+    features, labels = drawn([6] * 4)
+    groups = [*'abcabc' * 2, *'abcdef' * 2]
+    found = out_of_fold(features, labels, 4, groups=groups)
+    for train, test in found.splits:
+        assert not {groups[i] for i in train} & {groups[i] for i in test}
+    curve = learning_curve(found, features, groups=groups, sizes=[1])
+    assert curve[-1]['accuracy'] == float(found.accuracy.mean())
+
+
+def test_interval_contains_the_accuracy_on_new_images():
+    """In at least 90 of 100 cases, without being far too wide."""
+    found = []
+    for _ in range(20):
+        features, labels = drawn([205] * 3, noise=1.8)
+        few = torch.arange(615).reshape(3, 205)[:, :5].flatten()
+        given = features[few], labels[few], 3
+        probe = out_of_fold(*given, repeats=2, folds=3)
+        fitted = fit_linear(*given, 'ridge', probe.setting.strength)
+        right = fitted.scores(features).argmax(1) == labels
+        low, high = probe.interval()
+        found.append((right.float().mean() - low) / (high - low))
+    inside = [(0 <= x <= 1, 0.35 <= x <= 0.65) for x in found]
+    whole, middle = np.sum(inside, 0)
+    assert whole >= 18 > middle
+
+
 def test_one_image_per_class_gives_no_estimate():
     features, labels = drawn([1, 1, 1])
     found = out_of_fold(features, labels, 3)
     assert found.accuracy.isnan().all() and found.interval() == (0, 1)
     assert found.untested == [0, 1, 2] and found.folds == 0
     assert learning_curve(found, features) == []
-    fitted = fit_linear(features, labels, 3, 'ridge', found.strength)
+    fitted = fit_linear(features, labels, 3, 'ridge', *found.setting[:1])
     scores = fitted.scores(features) / found.temperature
     own = scores.softmax(1).diagonal()
     assert ((own > 0.4) & (own < 0.8)).all()  # not confident
@@ -82,14 +110,14 @@ def test_repeats_are_limited_for_many_images(monkeypatch):
     assert found.logits.shape == (2, 40, 4)
 
 
-def test_best_strength_needs_a_clear_gain():
+def test_best_setting_needs_a_clear_gain():
     chance = torch.randint(2, (60,)).float()
     luck = chance.clone()
     luck[torch.where(chance == 0)[0][:1]] = 1  # one more correct image
     sure = torch.ones(60)
-    assert best_strength(torch.stack([luck, chance, chance])) == 1
-    assert best_strength(torch.stack([luck, chance, sure])) == 2
-    assert best_strength(torch.full((3, 60), torch.nan)) == 1
+    assert best_setting(torch.stack([chance, luck, chance])) == 0
+    assert best_setting(torch.stack([chance, luck, sure])) == 2
+    assert best_setting(torch.full((3, 60), torch.nan)) == 0
 
 
 def test_strength_grows_with_noise():
@@ -97,9 +125,9 @@ def test_strength_grows_with_noise():
     labels = torch.arange(200) % 2
     features = torch.randn(200, 150)
     features[:, 0] += 2.5 * labels
-    assert out_of_fold(features, labels, 2, repeats=2).strength > 0.3
+    assert out_of_fold(features, labels, 2, repeats=2).setting.strength > 0.3
     few = torch.cat([features[:, :1]] * 3, 1)
-    assert out_of_fold(few, labels, 2, repeats=2).strength == 0.3
+    assert out_of_fold(few, labels, 2, repeats=2).setting.strength == 0.3
 
 
 def test_fit_temperature_minimizes_cross_entropy():
@@ -154,7 +182,7 @@ def test_learning_curve_tests_the_same_images_at_each_size():
     for i, (train, test) in enumerate(found.splits):
         units = GroupedSplits(labels[train])
         some = train[units.draw(np.full(6, 2), i)]
-        strength = found.strengths[i]
+        strength = found.settings[i].strength
         given = features[some], labels[some], 6, 'ridge', strength
         scores = fit_linear(*given).scores(features[test])
         right += (scores.argmax(1) == labels[test]).tolist()
@@ -210,6 +238,36 @@ def test_all_views_are_fitted_and_the_first_is_tested():
     known = [fit_linear(*rows, 3, 'ridge', s) for s in strengths]
     scores = [one.scores(views[test, 0]) for one in known]
     assert any(torch.allclose(logits, x, atol=1e-4) for x in scores)
+
+
+def test_the_second_reading_is_averaged_with_evidence_for_it():
+    """Two readings: noise, and columns that separate the classes."""
+    labels = torch.arange(40) % 4
+    features = torch.randn(40, 90)
+    features[:, 80:84] += 4 * F.one_hot(labels, 4)
+    readings = [torch.arange(80), torch.arange(80, 90)]
+    given = features, labels, 4
+    found, fitted = fit_chosen(*given, 'ridge', readings=readings)
+    assert found.setting.share == 1
+    assert found.accuracy.mean() > 0.8
+    assert not fitted.weight[:, :80].any()
+    curve = learning_curve(found, features)
+    assert curve[-1]['accuracy'] == float(found.accuracy.mean())
+    swapped = out_of_fold(*given, readings=readings[::-1])
+    assert swapped.setting.share == 0
+
+
+@pytest.mark.parametrize('share', [0.0, 0.25, 1.0])
+def test_readings_average_the_scores_of_two_classifiers(share):
+    features, labels = drawn([5, 5], channels=30)
+    one, other = torch.arange(25), torch.tensor([1, 28, 29])
+    found = fit_linear(features, labels, 2, readings=[one, other], share=share)
+    scores = [
+        fit_linear(features[:, x], labels, 2).scores(features[:, x])
+        for x in (one, other)
+    ]
+    expected = torch.lerp(*scores, share)
+    assert torch.allclose(found.scores(features), expected, atol=1e-4)
 
 
 def test_level_accuracies_by_hand():

@@ -11,7 +11,8 @@ from mmclca.datasets.photographs import LabeledImages, find_series
 
 @pytest.fixture(scope='module')
 def count(tmp_path_factory):
-    """Function to count near-duplicates among four photos and given files."""
+    """Function to count near-duplicates among four photos and given files,
+    and groups after near-duplicates were joined."""
     folder = tmp_path_factory.mktemp('series')
     rng = np.random.default_rng(0)
     for i in range(4):
@@ -31,16 +32,25 @@ def count(tmp_path_factory):
         found = LabeledImages.named(paths, names, '.')
         generator = torch.Generator().manual_seed(0)
         features = torch.randn(len(files), 8, generator=generator)
-        return find_series(replace(found, groups=groups), features)
+        counts, joined = find_series(replace(found, groups=groups), features)
+        number = len({*joined.values()})
+        return counts, number
 
     return count
 
 
 @pytest.mark.parametrize('file', ['crop.jpg', 'again.jpg', 'turned.png'])
 def test_modified_copies_are_near_duplicates(count, file):
-    assert count(file) == dict(ash=2)
+    assert count(file) == (dict(ash=2), 4)
 
 
 def test_other_photos_and_groups_are_not_near_duplicates(count):
-    assert count('plain.png', 'plain.png') == {}  # without corners
-    assert count('crop.jpg', groups=['a', 'b', 'c', 'd', 'a']) == {}
+    assert count('plain.png', 'plain.png') == ({}, 5)  # without corners
+    assert count('crop.jpg', groups=['a', 'b', 'c', 'd', 'a']) == ({}, 4)
+
+
+def test_near_duplicates_join_their_groups(count):
+    """The crop joins two groups, of which one has a third photo."""
+    groups = ['a', 'b', 'c', 'c', 'b']
+    assert count('crop.jpg', groups=groups) == (dict(ash=2), 2)
+    assert count('crop.jpg', 'turned.png') == (dict(ash=3), 4)

@@ -6,6 +6,7 @@ import timm
 import torch
 
 from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.evaluation.cost import count
 from mmclca.models.backbones import TimmStages, fuse
 from mmclca.registry import MODELS
 
@@ -33,6 +34,12 @@ def test_maps_equal_timm_with_weights_of_timm(arch, tmp_path):
     assert len(ours) == len(theirs) == len(model.backbone.channels)
     for one, other in zip(ours, theirs, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize('arch', NAMES)
+def test_cost_depends_on_the_image_size(arch):
+    costs = [count(classifier(arch, img_size=x)).flops for x in (64, 128)]
+    assert costs[1] > 3 * costs[0]
 
 
 def test_head_reads_mean_and_deviation_of_maps():

@@ -9,7 +9,7 @@ from small_models import build, classifier, images, vit
 from torch import nn
 
 from mmclca.models import CLAHead, last_linear, set_last_linear
-from mmclca.models.heads import nearest_of_others
+from mmclca.models.heads import nearest_of_others, readings_of
 
 C, G, CLASSES = 16, 4, 5
 SIZES = dict(num_classes=CLASSES, in_channels=C)
@@ -140,3 +140,19 @@ def test_nearest_of_others_equals_loop():
         for i in own:
             cosines = F.cosine_similarity(features[others], features[i][None])
             assert float(row[i]) == pytest.approx(float(cosines.max()))
+
+
+def test_probes_read_no_late_averages_or_late_class_tokens_only():
+    head = build(dict(FUSION, num_parts=3))
+    most, late = (
+        {(int(i) // C // 3, int(i) // C % 3) for i in columns}
+        for columns in readings_of(head)
+    )
+    cls, average, std = range(3)
+    assert most == {
+        *((layer, part) for layer in range(3) for part in range(3)),
+        (3, cls),
+    }
+    assert late == {(2, cls), (3, cls)}
+    assert readings_of(build(FUSION)) is None
+    assert readings_of(build(LINEAR)) is None

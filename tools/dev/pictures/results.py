@@ -4,33 +4,39 @@
 from diagram import BLUE, INK, ORANGE, PURPLE, SKY, YELLOW
 
 # points in the hero: label, columns in the table, color, side for the label
-TOP = dict(row='three crops', keep_rate=0.5)
-FULL = dict(reading='CLS and average, layers 0 to 11')
-LAST = dict(reading='CLS, last layer', classifier='logistic 10')
-BEST = dict(reading='CLS and std, layers 0 to 11', row='three crops')
+DEIT = dict(network='deit_tiny', img_size=224, way='fit')
+FULL = dict(DEIT, method='none')
+RIDGE = dict(FULL, way='CLS and average, all layers, ridge')
+SMALL = dict(network='mobileone_s0', img_size=224, way='last stage, ridge')
 HERO = (
-    ('fit', dict(TOP, method='ATC'), BLUE, 'left'),
+    ('fit', dict(DEIT, method='ATC'), BLUE, 'right'),
     (
-        'fit --budget 0.42GMACs',
-        dict(TOP, method='DiffRate', img_size=192),
+        'fit --budget 0.45GMACs',
+        dict(DEIT, method='DiffRate', img_size=192),
         BLUE,
         'right below',
     ),
     (
         'fit --budget 0.3GMACs',
-        dict(TOP, method='ATC', img_size=160),
+        dict(DEIT, method='ATC', img_size=160),
         BLUE,
         'right above',
     ),
-    ('fit --best', BEST, BLUE, 'left'),
-    ('full ViT, ridge regression', FULL, ORANGE, 'below'),
+    ('fit --best', FULL, BLUE, 'left'),
+    ('full ViT, ridge regression', RIDGE, ORANGE, 'below'),
     (
         'full ViT, ridge regression, 160 px',
-        dict(FULL, img_size=160),
+        dict(RIDGE, img_size=160),
         ORANGE,
         'right',
     ),
-    ('full ViT, logistic regression', LAST, ORANGE, 'left'),
+    (
+        'full ViT, logistic regression',
+        dict(FULL, way='CLS, last layer, logistic'),
+        ORANGE,
+        'left',
+    ),
+    ('MobileOne-S0, ridge regression', SMALL, PURPLE, 'right'),
 )
 # label offsets and alignments
 SIDES = {
@@ -40,13 +46,15 @@ SIDES = {
     'right below': ((7, -3), dict(ha='left', va='top')),
     'below': ((6, -7), dict(ha='right', va='top')),
 }
-# label and color for each line in the table
+# label and color for each line: network, method and way
+RIDGE_ALL = RIDGE['way']
 LINES = {
-    'all tokens, three crops': ('full ViT, ridge, three crops', YELLOW),
-    'ATC 0.5, three crops': ('ATC, keep rate 0.5, three crops', BLUE),
-    'DiffRate 0.5, three crops': ('DiffRate, keep rate 0.5, three crops', SKY),
-    'full ViT, ridge regression': ('full ViT, ridge', ORANGE),
-    'full ViT, logistic regression': ('full ViT, logistic', PURPLE),
+    ('deit_tiny', 'ATC', 'fit'): ('fit, DeiT-Tiny, ATC', BLUE),
+    ('vit_tiny', 'DiffRate', 'fit'): ('fit, ViT-Tiny, DiffRate', SKY),
+    ('mobileone_s0', 'none', 'fit'): ('fit, MobileOne-S0', PURPLE),
+    ('fastvit_t8', 'none', 'fit'): ('fit, FastViT-T8', INK),
+    ('deit_tiny', 'none', RIDGE_ALL): ('full DeiT-Tiny, ridge', YELLOW),
+    ('vit_tiny', 'none', RIDGE_ALL): ('full ViT-Tiny, ridge', ORANGE),
 }
 MARKERS = dict(EViT='s', ToMe='D', ATS='o', SiT='^', ATC='P', MCTF='X')
 KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
@@ -55,14 +63,20 @@ KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
 def hero_points():
     """Return label, GMACs, accuracy in %, color and label side for each point
     in the README picture."""
-    from few_photographs import STUDY, of_sets
-    from tables import read
+    from tables import select
 
-    rows, found = read(STUDY), []
-    for label, way, color, side in HERO:
-        accuracies, gmacs = of_sets(rows, way)
-        found.append((label, gmacs, accuracies.mean(), color, side))
-    return found
+    rows = [select(frontier_rows(), way).iloc[0] for _, way, *_ in HERO]
+    return [
+        (label, row.gmacs, row['mean'], color, side)
+        for (label, _, color, side), row in zip(HERO, rows, strict=True)
+    ]
+
+
+def frontier_rows():
+    """Return the rows of the study with cost, time and mean accuracy."""
+    import frontier
+
+    return frontier.table_of_rows()
 
 
 def plot(width, height, columns=1, **options):
@@ -100,34 +114,29 @@ def accuracy_cost():
             color=color,
             **style,
         )
-    axis.set(xlim=(0, 1.4), ylim=(64, 77))
+    axis.set(xlim=(0, 1.4), ylim=(63, 74))
     axis.set_xlabel('computation per photo (GMACs)')
     axis.set_ylabel('accuracy (%)')
-    axis.set_title('Three photos per class, mean of nine datasets, DeiT-Tiny')
+    axis.set_title('Three photos per class, mean of eleven datasets')
     return figure
 
 
-def few_photographs():
+def frontier():
     """Plot accuracy against GMACs and against time, one point per size."""
-    from few_photographs import STUDY, points
     from plot_sweep import gmacs_axis
-    from tables import read
+    from tables import select
 
-    times = read('few_photographs_times').set_index('line').milliseconds
-    table = points(read(STUDY), times.to_dict())
-    table = table[table.backbone == 'deit-tiny-p16']
     figure, axes = plot(9.5, 4.4, 2, sharey=True)
-    units = ('GMACs', 'time per image (ms)')
-    for axis, (_, own), unit in zip(
-        axes, table.groupby('unit'), units, strict=True
-    ):
-        for line, (label, color) in LINES.items():
-            part = own[own.line == line].sort_values('cost')
-            axis.plot(part.cost, part.accuracy, 'o-', color=color, label=label)
-        gmacs_axis(axis)
-        axis.set(xlabel=unit)
-    axes[0].set_ylabel('accuracy (%), mean of nine datasets')
-    figure.suptitle('DeiT-Tiny, three photos per class, 96 to 288 px')
+    for key, (label, color) in LINES.items():
+        keys = dict(zip(('network', 'method', 'way'), key, strict=True))
+        own = select(frontier_rows(), keys).sort_values('gmacs')
+        for axis, cost in zip(axes, ('gmacs', 'ms'), strict=True):
+            style = dict(color=color, label=label)
+            axis.plot(own[cost], own['mean'], 'o-', **style)
+    gmacs_axis(axes[0])
+    axes[0].set(xlabel='GMACs', ylabel='accuracy (%), mean of eleven datasets')
+    axes[1].set(xlabel='ms per photo, ONNX Runtime, one thread')
+    figure.suptitle('Three photos per class, 128 to 256 px')
     handles = axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc='outside lower center', ncols=3, frameon=False)
     return figure
@@ -248,7 +257,7 @@ def mae_cka():
 
 PICTURES = {
     'accuracy_cost': accuracy_cost,
-    'few_photographs/accuracy_cost': few_photographs,
+    'frontier/accuracy_cost': frontier,
     'leaf40/accuracy_gmacs': leaf40,
     'leaf40/gradients_by_part': gradients,
     'representations/imagenet112_cka': imagenet112_cka,

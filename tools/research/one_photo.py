@@ -6,7 +6,7 @@ divided by the ratio of their GMACs. Models take turns, in CPU time of one
 thread, and the least time of each photo counts. Photos are required because
 the rounds of ATC depend on them.
 
-``python tools/benchmark/one_photo.py --weights FILE --photos FILE FILE``
+``python tools/research/one_photo.py --weights FILE --photos FILE FILE``
 """
 
 import json

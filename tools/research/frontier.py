@@ -1,0 +1,253 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Accuracy against cost with three photos per class: fit and its rivals.
+
+Every candidate of ``fit``, small CNNs, and linear classifiers on frozen
+networks as users would train them.
+"""
+
+import os
+import re
+from functools import cache
+from math import prod
+from pathlib import Path
+
+import pandas as pd
+import torch
+from few_photographs import draws, labels_of
+from frozen import DEPTH, FILES, WEIGHTS, photographs
+from mmengine.config import Config
+from tables import kept, machine_of, select
+
+from mmclca.apis import Probe
+from mmclca.apis.probe import fit_linear
+from mmclca.benchmark.timing import time_models
+from mmclca.evaluation.cost import count_config
+from mmclca.fitting.model import DEIT, VIT_TINY, ZOOMS, classifier_config
+from mmclca.fitting.weights import find_weights
+from mmclca.models import Variant
+from mmclca.models.heads import readings_of
+from mmclca.utils.provenance import provenance
+
+GRID = Config.fromfile('configs/sweeps/frontier.py').to_dict()
+FEATURES = Path(os.environ.get('MMCLCA_FEATURES', 'work_dirs/features'))
+STUDY, TIMES = 'frontier', 'frontier_times'
+FACTS = ['network', 'method', 'img_size']
+COLUMNS = 'way', 'gmacs', 'commit', 'mean', 'ms'
+FIT = 'fit'
+
+
+def values():
+    """Return the values for the template."""
+    table = table_of_rows()
+    sets = sets_of(table)
+    return dict(
+        facts=machine_of(STUDY),
+        timed=machine_of(TIMES),
+        row=lambda **facts: select(table, facts).iloc[0],
+        best_at=lambda gmacs, *names: best_at(table, gmacs, names),
+        rows_of_fit=lambda *names: rows_of_fit(table, names),
+        regret=lambda ways: [*zip(*left_out(table, sets, ways), strict=True)],
+        loss=lambda ways, i: largest_loss(left_out(table, sets, ways)[i]),
+    )
+
+
+def table_of_rows():
+    """Return all rows with mean accuracy and time; measure missing ones."""
+    wanted = [(facts_of(*one), one) for one in networks()]
+    rows = kept(STUDY, measure, wanted)
+    mean = rows[sets_of(rows)].mean(axis=1)
+    times = kept(TIMES, milliseconds, [({}, ())])
+    return rows.assign(mean=mean).merge(times, on=FACTS)
+
+
+def networks():
+    """List pairs of weights and variant: candidates of fit, and CNNs."""
+    tables = dict(zip(FILES.values(), (DEIT, VIT_TINY), strict=True))
+    for file, table in tables.items():
+        for kind, side, _ in table:
+            yield file, Variant(**kind, img_size=side, layers=(*range(DEPTH),))
+    for file, sides in GRID['cnns'].items():
+        yield from ((file, Variant(None, 1.0, side)) for side in sides)
+
+
+@cache
+def pretrained(file):
+    return find_weights(str(WEIGHTS / file))
+
+
+def facts_of(file, variant):
+    """Return the columns that identify a network."""
+    name = re.split(r'_patch|_reparam', Path(file).stem)[0]
+    method = variant.method or 'none'
+    return dict(network=name, method=method, img_size=variant.img_size)
+
+
+def measure(file, variant):
+    """Yield one row per way to classify: cost, and accuracy per dataset."""
+    config = classifier_config(pretrained(file), variant, 2)
+    gmacs = count_config(config.model).flops / 1e9
+    zooms, source = ZOOMS, str(WEIGHTS / file)
+    probe = Probe(config, source, 'cpu', FEATURES, zooms=zooms)
+    read = columns_of(file, variant, probe.model.head)
+    found = [ways(probe, own, read) for own in photographs().values()]
+    commit = provenance()['commit']
+    for way in found[0]:
+        means = {
+            name: round(one[way], 2)
+            for name, one in zip(photographs(), found, strict=True)
+        }
+        yield dict(way=way, gmacs=gmacs, commit=commit, **means)
+
+
+def ways(probe, own, columns):
+    """Return the mean accuracy in percent of each way over random draws.
+
+    ``columns`` are the read columns of the features, for each way but fit's.
+    """
+    labels, tested = labels_of(own)
+    known = probe.views(own.path[~tested.numpy()].tolist())[0]
+    new = probe.features(own.path[tested.numpy()].tolist())[0]
+    found = {}
+    for drawn in draws(labels[~tested], torch.ones(len(known)) > 0, 3):
+        given = known[drawn], labels[~tested][drawn]
+        for way, scores in scored(probe, *given, new, columns):
+            right = scores.argmax(1) == labels[tested]
+            found.setdefault(way, []).append(100 * right.float().mean().item())
+    return {way: sum(x) / len(x) for way, x in found.items()}
+
+
+def scored(probe, views, labels, new, columns):
+    """Yield the class scores of test photos, as fit and as users get them."""
+    number = 1 + int(labels.max())
+    probe.fit(views, labels, [*map(str, range(number))], folds=3)
+    yield FIT, probe.scores(new)
+    for way, (own, kind) in columns.items():
+        # users have one view and a classifier, fit's other readings have all
+        known = views[:, 0] if kind else views
+        given = known[..., own], labels, number, *(kind or ())
+        yield way, fit_linear(*given).scores(new[:, own])
+
+
+def columns_of(file, variant, head):
+    """Return the columns of the features and the classifier by way.
+
+    Users train classifiers on all tokens. Readings that fit could always
+    take are measured with its default method.
+    """
+    facts = facts_of(file, variant)
+    is_default = facts['method'] == GRID['defaults'].get(facts['network'])
+    if is_default and variant.img_size == 224:
+        return {way: (own, None) for way, own in readings(head).items()}
+    if variant.method:
+        return {}
+    return {
+        f'{reading}, {kind}': (own, (kind, strength))
+        for reading, own in of_users(head).items()
+        for kind, strength in GRID['classifiers'].items()
+    }
+
+
+def of_users(head):
+    """Return the columns of the features that users read, by name."""
+    if head.num_parts == 2:  # mean and deviation of the stages of a CNN
+        *_, last = head.in_channels
+        every = torch.arange(2 * sum(head.in_channels))
+        return {'last stage': every[-2 * last : -last], 'all stages': every}
+    parts = layers_of(head)
+    return {
+        'CLS, last layer': parts[-1, 0],
+        'CLS and average, last layer': parts[-1, :2].flatten(),
+        'CLS and average, all layers': parts[:, :2].flatten(),
+    }
+
+
+def readings(head):
+    """Return the columns that fit could always read, by name."""
+    parts, (most, late) = layers_of(head), readings_of(head)
+    return {
+        'layers 0 to 8': parts[:9].flatten(),
+        'CLS and std': parts[:, ::2].flatten(),
+        'all': parts.flatten(),
+        'first reading': most,
+        'second reading': late,
+    }
+
+
+def layers_of(head):
+    """Return the columns of CLS, average and deviation by layer (12, 3, C)."""
+    sizes = head.num_layers, 3, head.in_channels
+    return torch.arange(prod(sizes)).view(sizes)
+
+
+def milliseconds():
+    """Measure latencies with ONNX Runtime, interleaved."""
+    models = {
+        tuple(facts_of(file, x).values()): classifier_config(
+            pretrained(file), x, 10
+        ).model
+        for file, x in networks()
+    }
+    found, _ = time_models(models, 'onnx', 'cpu')
+    return [
+        dict(zip(FACTS, key, strict=True), ms=ms) for key, ms in found.items()
+    ]
+
+
+def sets_of(rows):
+    """Return the accuracy columns, one per dataset."""
+    return [*rows.columns.drop([*FACTS, *COLUMNS], errors='ignore')]
+
+
+def best_at(table, gmacs, names):
+    """Return the most accurate row of ``fit`` within a budget, as in fit."""
+    own = table[table.network.isin(names) & (table.way == FIT)]
+    return own[own.gmacs <= 1.01 * gmacs].nlargest(1, 'mean').iloc[0]
+
+
+def rows_of_fit(table, names):
+    """Return the rows of ``fit`` by network, the most expensive first."""
+    own = select(table, dict(way=FIT))
+    own = own.sort_values('gmacs', ascending=False, kind='stable')
+    rows = [own[own.network == name] for name in names]
+    return [row for _, row in pd.concat(rows).iterrows()]
+
+
+def alternatives(table, network):
+    """Return the rows of the full network as users would train it."""
+    full = select(table, dict(network=network, method='none', img_size=224))
+    return full[full.way.isin(GRID['alternatives'])]
+
+
+def left_out(table, sets, ways):
+    """Choose a way on all datasets but one, and test it on that one.
+
+    Return rows by dataset for each network: the accuracy of the chosen way,
+    and of the best alternative of users.
+    """
+    defaults = GRID['defaults']
+    rows = [
+        select(table, dict(network=x, method=method, img_size=224))
+        for x, method in defaults.items()
+    ]
+    rows = [x.set_index('way').loc[ways, sets] for x in rows]
+    chosen = {
+        name: sum(x.drop(columns=name).mean(axis=1) for x in rows).idxmax()
+        for name in sets
+    }
+    return [
+        [
+            dict(
+                set=name,
+                chosen=way,
+                ours=own.loc[way, name],
+                best=alternatives(table, network)[name].max(),
+            )
+            for name, way in chosen.items()
+        ]
+        for own, network in zip(rows, defaults, strict=True)
+    ]
+
+
+def largest_loss(rows):
+    """Return the largest loss in points to the best alternative."""
+    return max(row['best'] - row['ours'] for row in rows)
