@@ -4,6 +4,8 @@
 Each returns the same values as PyTorch on the CPU, including ties.
 """
 
+from math import pi
+
 import torch
 from onnxscript import opset18 as op
 from onnxscript.function_libs.torch_lib.ops.core import aten_arange_start_step
@@ -82,24 +84,28 @@ def arange(
 
 def gelu(self, approximate='none'):
     """``aten::gelu`` with an order of products that ONNX Runtime fuses."""
-    if approximate != 'none':
-        raise NotImplementedError(f'gelu with {approximate=}')
-    root = op.Constant(value_float=2**0.5)
-    erf = op.Erf(op.Div(self, root))
-    product = op.Mul(self, op.Add(erf, op.Constant(value_float=1.0)))
+    if approximate == 'tanh':
+        cube = op.Mul(op.Mul(self, self), self)
+        inner = op.Mul(cube, op.Constant(value_float=0.044715))
+        root = op.Constant(value_float=(2 / pi) ** 0.5)
+        share = op.Tanh(op.Mul(op.Add(self, inner), root))
+    else:
+        share = op.Erf(op.Div(self, op.Constant(value_float=2**0.5)))
+    product = op.Mul(self, op.Add(share, op.Constant(value_float=1.0)))
     return op.Mul(product, op.Constant(value_float=0.5))
 
 
-def scaled_attention(query, key, value, attn_mask=None, **options):
+def scaled_attention(query, key, value, attn_mask=None, scale=None, **options):
     """``aten::scaled_dot_product_attention`` with a fixed transposition.
 
     torch's translation computes the shape of the keys in every run.
     """
     if any(options.values()):
         raise NotImplementedError(f'attention with {options}')
-    scale = op.Constant(value_float=query.shape[-1] ** -0.5)
-    keys = op.Transpose(key, perm=[0, 1, 3, 2])
-    logits = op.MatMul(op.Mul(query, scale), keys)
+    factor = op.Constant(value_float=scale or query.shape[-1] ** -0.5)
+    *others, tokens, channels = range(len(key.shape))
+    keys = op.Transpose(key, perm=[*others, channels, tokens])
+    logits = op.MatMul(op.Mul(query, factor), keys)
     if attn_mask is not None:
         logits = op.Add(logits, attn_mask)
     return op.MatMul(op.Softmax(logits, axis=-1), value)
