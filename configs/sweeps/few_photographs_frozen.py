@@ -70,7 +70,7 @@ _kinds += [
     for one in ({}, _half[0])
     if one or row != 'mirrored'
 ]
-# candidates in fit
+# three crops per training photo
 _kinds += [
     dict(
         row='three crops',
@@ -124,7 +124,7 @@ classifiers = {
 }
 compared = [default, 'CLS, last layer', 'CLS and average, layers 0 to 11']
 counts = (1, 3, 5, 10)
-# of fit
+# former defaults of fit, nine layers
 _fitted = dict(
     keep_rate=0.5,
     reading=default,

@@ -64,8 +64,7 @@ def fit(
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): Maximum cost per photo, such as '0.5GMACs' or
             '20ms' on this machine, or 'best' for the most accurate model.
-            Defaults to None: about half the cost of the full
-            ViT.
+            Defaults to None: about half the cost of the full ViT.
         runtime (str, optional): Runtime of latency measurements, 'onnx' or
             'pytorch'. Defaults to None: ONNX Runtime if it is installed,
             PyTorch on a GPU.

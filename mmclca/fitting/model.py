@@ -71,9 +71,9 @@ class Plan:
     config: Config  # variant with the classes of the photos
     device: str
 
-    @cached_property
+    @property
     def training(self) -> LabeledImages:
-        """Training photos."""
+        """Training photos, whose groups change if near-duplicates join."""
         photographs = self.checked.photographs
         return photographs.select(photographs.to_train())
 

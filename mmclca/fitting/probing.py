@@ -80,7 +80,6 @@ def join_near_duplicates(
         had = zip(whole.paths, whole.groups or whole.paths, strict=True)
         groups = [*(dict(had) | groups).values()]
         plan.checked.photographs = replace(whole, groups=groups)
-        vars(plan).pop('training')  # cached without these groups
     return dict(Counter(known if unopened else None) + Counter(found))
 
 

@@ -42,7 +42,6 @@ def values():
     sets = sets_of(table)
     return dict(
         facts=machine_of(STUDY),
-        timed=machine_of(TIMES),
         row=lambda **facts: select(table, facts).iloc[0],
         best_at=lambda gmacs, *names: best_at(table, gmacs, names),
         rows_of_fit=lambda *names: rows_of_fit(table, names),

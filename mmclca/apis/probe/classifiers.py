@@ -144,14 +144,14 @@ class ProbeData:
         one_of(('balanced',), class_weights=class_weights or 'balanced')
         check_labels(labels, num_classes)
         groups = None if groups is None else np.asarray(groups)
-        settings = labels, num_classes, classifier, groups, class_weights
-        settings = *settings, readings
+        facts = labels, num_classes, classifier, groups
         views = features if features.dim() == 3 else features[:, None]
         if len(views) != len(labels):
             raise ValueError(
                 f'{len(views)} images have features, but {len(labels)} labels'
             )
-        return cls(views.double(), *settings).in_span()
+        data = cls(views.double(), *facts, class_weights, readings)
+        return data.in_span()
 
     @property
     def settings(self) -> list[ProbeSetting]:
@@ -207,15 +207,16 @@ class ProbeData:
             expected = self.num_classes * counts[self.labels]
             weights = len(self.labels) / expected
         weights = weights.to(self.features)[:, None]
-        rows = (x.repeat_interleave(views, 0) for x in (one_hot, weights))
-        rows, strengths = tuple(rows), [x.strength for x in settings]
-        features = self.features.flatten(0, 1)
+        rows = [x.repeat_interleave(views, 0) for x in (one_hot, weights)]
+        features, solve = self.features.flatten(0, 1), FITS[self.classifier]
+        # settings that differ in the share only need no other fit
+        strengths = [*dict.fromkeys(x.strength for x in settings)]
         fitted = [
-            FITS[self.classifier](features[:, columns], *rows, strengths)
+            solve(features[:, columns], *rows, strengths)
             for columns in self.readings
         ]
-        each = zip(settings, zip(*fitted, strict=True), strict=True)
-        return [average(parts, x.share) for x, parts in each]
+        parts = dict(zip(strengths, zip(*fitted, strict=True), strict=True))
+        return [average(parts[x.strength], x.share) for x in settings]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
         """Fit on ``train`` with every setting; score ``test``, (S, n, K)."""

@@ -63,20 +63,14 @@ KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
 def hero_points():
     """Return label, GMACs, accuracy in %, color and label side for each point
     in the README picture."""
+    from frontier import table_of_rows
     from tables import select
 
-    rows = [select(frontier_rows(), way).iloc[0] for _, way, *_ in HERO]
-    return [
-        (label, row.gmacs, row['mean'], color, side)
-        for (label, _, color, side), row in zip(HERO, rows, strict=True)
-    ]
-
-
-def frontier_rows():
-    """Return the rows of the study with cost, time and mean accuracy."""
-    import frontier
-
-    return frontier.table_of_rows()
+    table, found = table_of_rows(), []
+    for label, way, color, side in HERO:
+        row = select(table, way).iloc[0]
+        found.append((label, row.gmacs, row['mean'], color, side))
+    return found
 
 
 def plot(width, height, columns=1, **options):
@@ -123,13 +117,15 @@ def accuracy_cost():
 
 def frontier():
     """Plot accuracy against GMACs and against time, one point per size."""
+    from frontier import table_of_rows
     from plot_sweep import gmacs_axis
     from tables import select
 
+    table = table_of_rows()
     figure, axes = plot(9.5, 4.4, 2, sharey=True)
     for key, (label, color) in LINES.items():
         keys = dict(zip(('network', 'method', 'way'), key, strict=True))
-        own = select(frontier_rows(), keys).sort_values('gmacs')
+        own = select(table, keys).sort_values('gmacs')
         for axis, cost in zip(axes, ('gmacs', 'ms'), strict=True):
             style = dict(color=color, label=label)
             axis.plot(own[cost], own['mean'], 'o-', **style)
