@@ -16,17 +16,18 @@ VENV_PYTHON = $(VENV)/bin/python
 PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -rs --durations=10 \
 	--randomly-dont-reset-seed
 PARALLEL = -n $(JOBS) --dist loadfile
-QUICK = not slow and not gpu and not alone
+QUICK = not slow and not gpu and not alone and not hostile
 
-.PHONY: help install demo test test-first test-slow test-all test-oldest \
-	test-latest lint docs pictures clean
+.PHONY: help install demo test test-first test-slow test-hostile test-all \
+	test-oldest test-latest lint docs pictures clean
 
 help:
 	@echo 'make demo         train, test and draw a small model on synthetic leaves'
 	@echo 'make test         lint and the quick tests'
 	@echo 'make test-first   the slow tests of the first commands that users run'
 	@echo 'make test-slow    all slow tests'
-	@echo 'make test-all     all tests that need no GPU'
+	@echo 'make test-hostile kills, full disks and damaged files, in many tries'
+	@echo 'make test-all     all tests but hostile ones and those for a GPU'
 	@echo 'make test-oldest  the same with the oldest versions, in .venv-oldest'
 	@echo 'make test-latest  the same with the newest versions, in .venv-latest'
 	@echo 'make lint         ruff, codespell and a search for duplicated code'
@@ -38,8 +39,9 @@ help:
 	@echo '  LATEST=1          newest versions (default: requirements/tested.txt)'
 	@echo '  PYTHON=PATH       interpreter (default: the first suitable one)'
 	@echo '  TORCH_INDEX=URL   additional index, such as that of CPU-only PyTorch'
-	@echo 'Variable of the tests:'
+	@echo 'Variables of the tests:'
 	@echo '  JOBS=4            number of processes (default: 2)'
+	@echo '  MMCLCA_SEED=1     first seed of test-hostile (default: 0)'
 
 install:
 	@sh tools/dev/install.sh
@@ -56,8 +58,11 @@ test-first: install
 test-slow: install
 	$(PYTEST) $(PARALLEL) -m 'slow and not gpu'
 
+test-hostile: install
+	$(PYTEST) $(PARALLEL) -m 'hostile and not gpu'
+
 test-all: install
-	$(PYTEST) $(PARALLEL) -m 'not alone and not gpu'
+	$(PYTEST) $(PARALLEL) -m 'not alone and not gpu and not hostile'
 	$(PYTEST) -m alone tests/test_benchmark
 
 test-oldest:

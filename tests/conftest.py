@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the helpers here
 sys.path.append(str(Path(__file__).parents[1] / 'tools/research'))
 sys.path.append(str(Path(__file__).parents[1] / 'tools/dev'))
 
+from hostile import Attack, write_table
 from process_state import kept, quiet_loggers, register_all, seed_all
 from quick_runs import make_quick
 from tiny_run import train_by_tool
@@ -40,6 +41,16 @@ def pytest_runtest_makereport():
 def pytest_make_collect_report():
     """Apply the rule to skipped test files."""
     return _failed_if_skipped((yield))
+
+
+def pytest_terminal_summary(terminalreporter):
+    write_table(terminalreporter)
+
+
+@pytest.fixture
+def attack(record_property):
+    """Count the tries of an attack that held."""
+    return Attack(record_property)
 
 
 @pytest.fixture(scope='session', autouse=True)
