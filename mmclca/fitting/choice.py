@@ -12,7 +12,6 @@ from .model import (
     compute_cost,
     describe,
     make_plan,
-    measure_latency,
     parse_budget,
 )
 from .probing import fit_classifier
@@ -71,11 +70,11 @@ def choose_plan(
 def _measured(plan: Plan) -> dict:
     """Measure accuracy, GMACs, and milliseconds if the budget has them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
-    is_timed = parse_budget(plan.call['budget'] or BEST)[1] == 'ms'
+    _, unit = parse_budget(plan.call['budget'] or BEST)
     return dict(
         source=plan.pretrained.source,
         model=describe(plan.variant),
         gmacs=compute_cost(plan)['gmacs'],
-        ms=measure_latency(plan)['ms'] if is_timed else None,
+        ms=plan.cost if unit == 'ms' else None,
         accuracy=float(found.accuracy.mean()) if found.independent else None,
     )

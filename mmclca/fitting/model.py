@@ -2,7 +2,7 @@
 """Select the model for the budget and build its config."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
@@ -52,6 +52,7 @@ VARIANT_FIELDS = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
 # with more than FEW photos they take long and gain less
 ZOOMS, FEW = (7 / 6, 35 / 24), 300
 BEST = 'best'  # no cost limit
+FAR = 1.5  # times the latency budget: candidates are not measured
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
@@ -70,6 +71,7 @@ class Plan:
     variant: Variant
     config: Config  # variant with the classes of the photos
     device: str
+    cost: float | None = None  # in the unit of the budget
 
     @property
     def training(self) -> LabeledImages:
@@ -133,16 +135,16 @@ def make_plan(
     """
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     call, number = record.call, len(checked.photographs.classes)
-    variant = _variant_of(record) if record.model else None
+    variant, cost = _variant_of(record) if record.model else None, None
     if checked.unopened:
         found, config = _read_from_folder(files, record)
         return Plan(call, files, checked, found, variant, config, device)
     found = find_weights(call['weights'], call['pixels'], call.get('arch'))
     if variant is None:
         limits = call['budget'], call['runtime']
-        variant = choose_model(found, number, *limits, device)
+        variant, cost = choose_model(found, number, *limits, device)
     config = classifier_config(found, variant, number)
-    return Plan(call, files, checked, found, variant, config, device)
+    return Plan(call, files, checked, found, variant, config, device, cost)
 
 
 def _variant_of(record: FitRecord) -> Variant:
@@ -175,25 +177,40 @@ def choose_model(
     budget: str | None,
     runtime: str | None,
     device: str,
-) -> Variant:
-    """Select the first candidate within the budget.
+) -> tuple[Variant, float | None]:
+    """Select the first candidate within the budget, and return its cost.
 
     Without a budget, it is the first one with token reduction, at about half
     the cost of the full ViT. ``number`` is the number of classes.
     """
     candidates = candidates_of(found)
     if budget is None:
-        return next((x for x in candidates if x.method), candidates[0])
+        return next((x for x in candidates if x.method), candidates[0]), None
     models = {x: classifier_config(found, x, number).model for x in candidates}
     amount, unit = parse_budget(budget)
-    if unit == 'ms':
-        runtime = find_runtime(runtime, device)
-        times, busy = time_models(models, runtime, device)
-        note = f' in {RUNTIMES[runtime]}{busy}'
-        return choose(times.items(), amount, unit, note)
     # lazy: counting stops at the first candidate within the budget
     costs = ((x, count_config(own).flops / 1e9) for x, own in models.items())
-    return choose(costs, amount, unit)
+    if unit == 'GMACs':
+        return choose(((*pair, '') for pair in costs), amount, unit)
+    place = find_runtime(runtime, device), device
+    return choose(_latencies(models, costs, amount, *place), amount, unit)
+
+
+def _latencies(
+    models: dict, costs: Iterable, amount: float, runtime: str, device: str
+) -> Iterator[tuple[Variant, float, str]]:
+    """Yield each candidate, its latency in milliseconds, and a note.
+
+    If the latency is expected to be far above the budget from that of another
+    candidate, it is not measured: exporting a network can take half a minute.
+    """
+    pace = 0.0  # milliseconds per GMACs
+    for candidate, gmacs in costs:
+        if pace * gmacs < FAR * amount:
+            own = {candidate: models[candidate]}
+            times, busy = time_models(own, runtime, device)
+            pace = times[candidate] / gmacs
+        yield candidate, pace * gmacs, f' in {RUNTIMES[runtime]}{busy}'
 
 
 def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
@@ -310,21 +327,22 @@ def parse_budget(text: str) -> tuple[float, str]:
 
 
 def choose(
-    costs: Iterable, amount: float, unit: str, note: str = ''
-) -> Variant:
-    """Select the first model within the budget from (model, cost) pairs.
+    costs: Iterable[tuple], amount: float, unit: str
+) -> tuple[Variant, float]:
+    """Select the first model within the budget from (model, cost, note).
 
     A cost of at most 1 % more is within it: 160 px need 0.301 GMACs.
-    If all models cost too much, the ``BudgetError`` ends with ``note``.
+    If all models cost too much, the ``BudgetError`` ends with the note.
     """
     seen = {}
-    for candidate, cost in costs:
+    for candidate, cost, note in costs:
         if cost <= 1.01 * amount:
-            return candidate
-        seen[candidate] = cost
+            return candidate, cost
+        seen[candidate] = cost, note
     cheapest = min(seen, key=seen.get)
+    cost, note = seen[cheapest]
     # rounded up, to be valid as a budget
-    enough = ceil(1000 * seen[cheapest]) / 1000
+    enough = ceil(1000 * cost) / 1000
     raise BudgetError(
         f'budget {amount:g}{unit}: no model fits; the cheapest needs '
         f'{enough:g} {unit} ({describe(cheapest)}){note}'

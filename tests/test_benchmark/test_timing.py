@@ -8,7 +8,7 @@ import torch
 from tiny_photographs import write_weights
 
 from mmclca.benchmark import quantized, timing
-from mmclca.fitting.model import candidates_of, choose_model, classifier_config
+from mmclca.fitting.model import candidates_of, classifier_config
 from mmclca.fitting.weights import find_weights
 from mmclca.utils.files import write_rows
 
@@ -66,17 +66,6 @@ def test_latency_is_measured_in_onnx_runtime(tmp_path):
     times, _ = timing.time_models(dict(a=model), 'onnx', 'cpu', rounds=3)
     assert times['a'] > 0
     assert torch.get_num_threads() == threads
-
-
-def test_latency_budget_selects_a_model(tmp_path, seconds):
-    found = find_weights(str(write_weights(tmp_path)), None)
-    number = len(candidates_of(found))
-    seconds(*[[0.03]] * (number - 1), [0.004, 0.008, 0.009])
-    settings = 'pytorch', 'cpu'
-    chosen = choose_model(found, 3, '5ms', *settings)
-    assert chosen == candidates_of(found)[-1]
-    with pytest.raises(ValueError, match='machine busy'):
-        choose_model(found, 3, '3ms', *settings)
 
 
 COLUMNS = ('path', 'class', 'used', 'why_not')
