@@ -110,13 +110,17 @@ def read_of(features, reading):
 
 
 def draws(labels, known, count):
-    """Yield random training subsets: ``count`` images per class, or all if a
-    class has fewer."""
+    """Yield random training subsets, see :func:`draw`."""
+    return (draw(labels, known, count, i) for i in range(NUM_DRAWS))
+
+
+def draw(labels, known, count, number):
+    """Return a random training subset: ``count`` images per class, or all if
+    a class has fewer."""
     known = torch.where(known)[0].numpy()
-    for number in range(NUM_DRAWS):
-        order = np.random.RandomState(number).permutation(known)
-        ranks = pd.Series(order).groupby(labels[order].numpy()).cumcount()
-        yield torch.from_numpy(np.sort(order[ranks < count]))
+    order = np.random.RandomState(number).permutation(known)
+    ranks = pd.Series(order).groupby(labels[order].numpy()).cumcount()
+    return torch.from_numpy(np.sort(order[ranks < count]))
 
 
 def accuracy(read, labels, tested, drawn, kind):

@@ -81,12 +81,24 @@ def facts_of(file, variant):
     return dict(network=name, method=method, img_size=variant.img_size)
 
 
+def is_default(file, variant):
+    """Return whether a network is a default of ``fit``."""
+    facts = facts_of(file, variant)
+    default = GRID['defaults'].get(facts['network'])
+    return facts['method'] == default and facts['img_size'] == 224
+
+
+def probe_of(file, variant):
+    """Return a linear probe on a network, with cached features."""
+    config = classifier_config(pretrained(file), variant, 2)
+    source = str(WEIGHTS / file)
+    return Probe(config, source, 'cpu', FEATURES, zooms=ZOOMS)
+
+
 def measure(file, variant):
     """Yield one row per way to classify: cost, and accuracy per dataset."""
-    config = classifier_config(pretrained(file), variant, 2)
-    gmacs = count_config(config.model).flops / 1e9
-    zooms, source = ZOOMS, str(WEIGHTS / file)
-    probe = Probe(config, source, 'cpu', FEATURES, zooms=zooms)
+    probe = probe_of(file, variant)
+    gmacs = count_config(probe.model._config.model).flops / 1e9
     read = columns_of(file, variant, probe.model.head)
     found = [ways(probe, own, read) for own in photographs().values()]
     commit = provenance()['commit']
@@ -133,9 +145,7 @@ def columns_of(file, variant, head):
     Users train classifiers on all tokens. Readings that fit could always
     take are measured with its default method.
     """
-    facts = facts_of(file, variant)
-    is_default = facts['method'] == GRID['defaults'].get(facts['network'])
-    if is_default and variant.img_size == 224:
+    if is_default(file, variant):
         return {way: (own, None) for way, own in readings(head).items()}
     if variant.method:
         return {}

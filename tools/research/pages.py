@@ -9,10 +9,10 @@ from pathlib import Path
 
 import few_photographs
 import frontier
+import intervals
 import jinja2
 import pandas as pd
 import reducers
-import reported_accuracy
 import tables
 import trained
 import unknown_classes
@@ -25,11 +25,7 @@ RESULTS = Path('docs/results')
 
 def of_few_photographs():
     """Return the values for the few_photographs template."""
-    more = (
-        reported_accuracy.values()
-        | unknown_classes.values()
-        | trained.values()
-    )
+    more = unknown_classes.values() | trained.values()
     return few_photographs.values() | more
 
 
@@ -103,7 +99,7 @@ def main():
 def write(page, out):
     """Write a page to ``out/results``; return its path."""
     own = dict(few_photographs=of_few_photographs, frontier=frontier.values)
-    own.update(reducers=reducers.values)
+    own.update(intervals=intervals.values, reducers=reducers.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
     values = own[page]() if page in own else of_sweeps

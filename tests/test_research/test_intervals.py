@@ -1,17 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Reported accuracy and unknown classes, on artificial features."""
+"""Intervals and unknown classes, on artificial features."""
 
+from types import SimpleNamespace
+
+import intervals
 import pandas as pd
 import pytest
-import reported_accuracy
 import torch
 import trained
 import unknown_classes
 from test_frozen import few_of_leaf40
 
+from mmclca.apis.probe.folds import fit_chosen
+
 WHICH = 'deit-tiny-p16', 3  # weights and crops
 TABLE = pd.DataFrame(
     dict(
+        path=[f'{x % 8}/{x}' for x in range(120)],
         label=[x for x in range(6) for _ in range(20)],
         split=(['train'] * 10 + ['test'] * 10) * 6,
     )
@@ -27,29 +32,57 @@ def features(monkeypatch):
     found = dict(near=noise + near[:, None, None], far=noise)
     found['far'][..., 6:] += 3
     sets = dict(near=TABLE, far=TABLE)
-    for module in (reported_accuracy, unknown_classes):
-        monkeypatch.setattr(module, 'photographs', lambda: sets)
+    monkeypatch.setattr(unknown_classes, 'photographs', lambda: sets)
     monkeypatch.setattr(
-        reported_accuracy.Frozen, 'views', lambda _, x: found[x][None]
+        unknown_classes.Frozen, 'views', lambda _, x: found[x][None]
     )
     unknown_classes.read.cache_clear()
     yield
     unknown_classes.read.cache_clear()
 
 
-def test_reported_interval_contains_the_accuracy(features):
-    (settings, *_) = reported_accuracy.GRID['defaults'].values()
-    rows = [*reported_accuracy.measured('near', TABLE, 3, **settings)]
-    assert len(rows) == 5
-    for row in rows:
-        assert 0.5 < row['low'] < row['accuracy'] <= row['high'] <= 1
-        assert row['true'] > 0.9
-    rows = [dict(row, default='a', set='near', count=3) for row in rows]
-    rows = pd.DataFrame(rows)
-    (row,) = reported_accuracy.means(
-        rows.assign(inside=[100, 0, 100, 100, 100])
+def groups_of(some):
+    return dict(zip(some.paths, some.groups or some.paths, strict=True))
+
+
+@pytest.fixture
+def probe(monkeypatch):
+    """A probe on easy features, for photos without near-duplicates."""
+    one_hot = torch.nn.functional.one_hot(torch.tensor(TABLE.label))
+    read = one_hot + 0.3 * torch.randn(120, 6)
+
+    def fit(features, labels, classes, groups):
+        given = features, labels, len(classes), 'ridge'
+        found, fitted = fit_chosen(*given, groups=groups)
+        probe.scores = lambda x: fitted.scores(x) / found.temperature
+        return found
+
+    probe = SimpleNamespace(fit=fit, features=lambda paths: (read, {}))
+    monkeypatch.setattr(intervals.frontier, 'probe_of', lambda *_: probe)
+    monkeypatch.setattr(
+        intervals, 'find_series', lambda some, _: ({}, groups_of(some))
     )
-    assert row['inside'] == 80 and row['count'] == 3
+    return probe
+
+
+def test_interval_contains_the_accuracy_on_test_photos(probe, monkeypatch):
+    monkeypatch.setattr(intervals, 'photographs', lambda: dict(easy=TABLE))
+    (row,) = intervals.measure(('', ''), 'easy', intervals.SAME, 3)
+    assert row['inside'] >= 90 and 60 < row['accuracy'] < row['test']
+    assert 5 < row['width'] < 60
+    assert row['calibrated'] < row['uncalibrated']
+
+
+def test_pairs_separate_photos_and_observers(monkeypatch):
+    observers = TABLE.path.str[0]
+    monkeypatch.setattr(intervals, 'observers', lambda *_: observers)
+    for shift in intervals.SHIFTS:
+        drawn, tested, groups = intervals.pair('', TABLE, shift, 3, 0)
+        assert len(drawn) == 18 and not tested[drawn].any()
+        if shift == intervals.OTHERS:
+            assert not {*groups} & {*observers[tested.numpy()]}
+        if shift == intervals.LATER:
+            assert set(TABLE.split[tested.numpy()]) == {'test'}
 
 
 def test_unknown_classes_are_detected(features):
