@@ -73,6 +73,7 @@ def obstacle(setting: Setting) -> str:
 
 
 def _peak_on_gpu(candidate: Candidate, setting: Setting) -> int:
+    _warm_up(setting)
     _free_memory()
     before = torch.cuda.memory_allocated(setting.device)
     step = _run_passes(candidate, setting)
@@ -97,14 +98,18 @@ def print_peak() -> None:
 
 def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
     torch.set_num_threads(setting.threads)
-    # warm up, to exclude one-time library allocations
-    _run_passes(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
+    _warm_up(setting)
     gc.collect()
     before = resident('VmRSS')
     # 5 resets the peak (proc(5)); getrusage would report the parent's peak
     PROCESS.joinpath('clear_refs').write_text('5')
     _run_passes(candidate, setting)
     return resident('VmHWM') - before
+
+
+def _warm_up(setting: Setting) -> None:
+    """Let libraries allocate what they keep, such as workspaces of cuBLAS."""
+    _run_passes(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
 
 
 def _run_passes(
