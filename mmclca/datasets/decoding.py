@@ -37,7 +37,7 @@ with suppress(ImportError):  # Pillow 11.3
 
     FORMATS += ['AVIF'] * AvifImagePlugin.SUPPORTED
 with suppress(ImportError):  # optional package for photos of phones
-    from pillow_heif import register_heif_opener
+    from pi_heif import register_heif_opener
 
     register_heif_opener()
     FORMATS.append('HEIF')
@@ -187,7 +187,7 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
 
     OpenCV decodes as in mmcv's ``LoadImageFromFile``: gray, palette, CMYK and
     16-bit images become 8-bit colors. Pillow decodes formats that OpenCV
-    does not support (HEIC with pillow-heif, AVIF, GIF) and alpha channels.
+    does not support (HEIC with pi-heif, AVIF, GIF) and alpha channels.
     With ``over_white``, as in :class:`LoadPhotograph`, transparent pixels are
     blended with white, and 10- to 14-bit values are scaled by their range.
 
@@ -302,7 +302,7 @@ class LoadPhotograph(BaseTransform):
 
     Replaces ``LoadImageFromFile``: the pixels are equal except for alpha
     channels, blended with white, and 10- to 14-bit values, scaled by their
-    range. Further formats are HEIC (with pillow-heif), AVIF and GIF.
+    range. Further formats are HEIC (with pi-heif), AVIF and GIF.
     """
 
     def transform(self, results: dict) -> dict:

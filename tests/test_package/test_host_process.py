@@ -23,7 +23,7 @@ from mmengine.fileio.backends import registry_utils
 from mmengine.logging import MMLogger
 from mmengine.runner.checkpoint import CheckpointLoader
 
-for name in ('gradio', 'onnx', 'onnxruntime', 'pillow_heif', 'pooch'):
+for name in ('gradio', 'onnx', 'onnxruntime', 'pi_heif', 'pooch'):
     if find_spec(name):
         importlib.import_module(name)
 
