@@ -4,7 +4,7 @@ PYTHON ?=
 DISK_GB ?= 10
 JOBS ?= 2
 VENV ?= .venv
-VERSIONS ?= $(if $(LATEST),latest)
+VERSIONS ?= $(if $(LATEST),latest)$(if $(LOCKED),locked)
 TORCH_INDEX ?=
 export PYTHON DISK_GB VENV VERSIONS TORCH_INDEX
 # else each process of the tests compiles all files again
@@ -37,6 +37,7 @@ help:
 	@echo 'make clean        remove .venv, build output and caches'
 	@echo 'Variables of make install:'
 	@echo '  LATEST=1          newest versions (default: requirements/tested.txt)'
+	@echo '  LOCKED=1          the tested versions, checked by hashes'
 	@echo '  PYTHON=PATH       interpreter (default: the first suitable one)'
 	@echo '  TORCH_INDEX=URL   additional index, such as that of CPU-only PyTorch'
 	@echo 'Variables of the tests:'

@@ -77,6 +77,16 @@ def test_install_adds_the_index_of_torch(tree):
     assert f'--extra-index-url {index} -e .[dev]' in pip_calls(tree)[-1]
 
 
+@pytest.mark.parametrize('index', ['', 'https://wheels.example/cpu'])
+def test_locked_install_checks_all_but_the_torch_of_an_index(tree, index):
+    run = install(tree, VERSIONS='locked', TORCH_INDEX=index)
+    assert run.returncode == 0, run.stderr
+    *others, own = [x for x in pip_calls(tree) if '--require' not in x]
+    assert own == 'pip install --no-deps --no-build-isolation -e .'
+    assert len(others) == bool(index)
+    assert all(x.endswith(f'{index} torch torchvision') for x in others)
+
+
 def test_install_starts_again_after_failure(tree):
     assert install(tree, PIP_FAILS='1').returncode != 0
     (tree / '.venv' / 'half').touch()

@@ -18,19 +18,25 @@ def bounds():
     return found
 
 
+def lines(name):
+    """Return the lines of a file, with continuations."""
+    text = (ROOT / 'requirements' / name).read_text()
+    return text.replace('\\\n', '').splitlines()
+
+
 def pins(name):
     """Return versions by canonical name, several if platforms differ."""
     versions = {}
-    for line in (ROOT / 'requirements' / name).read_text().splitlines():
+    for line in lines(name):
         if not line.startswith('#'):
-            pin = Requirement(line)
+            pin = Requirement(line.partition('--hash')[0])
             (version,) = pin.specifier
             package = versions.setdefault(canonicalize_name(pin.name), [])
             package.append(Version(version.version))
     return versions
 
 
-@pytest.mark.parametrize('name', ['oldest.txt', 'tested.txt'])
+@pytest.mark.parametrize('name', ['oldest.txt', 'tested.txt', 'locked.txt'])
 def test_pins_are_allowed(name):
     pinned = pins(name)
     for package, requirement in bounds().items():
@@ -47,3 +53,12 @@ def test_lower_bounds_equal_the_oldest_pins():
             if one.operator == '>='
         ]
         assert lower == pinned[package], requirement
+
+
+def test_lock_has_hashes_of_the_tested_versions():
+    _, *locked = lines('locked.txt')
+    assert all('--hash=sha256:' in line for line in locked)
+    assert not [line for line in locked if '://' in line or ' @ ' in line]
+    tested, found = pins('tested.txt'), pins('locked.txt')
+    of_cuda = {x for x in found if x.startswith(('nvidia', 'cuda', 'triton'))}
+    assert {k: v for k, v in found.items() if k not in of_cuda} == tested

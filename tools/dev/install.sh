@@ -5,6 +5,7 @@
 #   DISK_GB   required free disk space in GB (default: 10, mostly CUDA libraries)
 #   VENV      folder of the environment (default: .venv)
 #   VERSIONS  tested: requirements/tested.txt; oldest: requirements/oldest.txt;
+#             locked: the tested versions, with hashes of all files;
 #             latest: newest versions that pyproject.toml allows (default: the
 #             versions of an existing VENV, else tested)
 #   TORCH_INDEX  additional package index, such as that of PyTorch's CPU wheels
@@ -32,7 +33,8 @@ limits() {
     case $VERSIONS in
     tested | oldest) echo "-c requirements/$VERSIONS.txt" ;;
     latest) echo '--upgrade --upgrade-strategy eager' ;;
-    *) die "VERSIONS=$VERSIONS: expected tested, oldest or latest" ;;
+    locked) ;;
+    *) die "VERSIONS=$VERSIONS: expected tested, oldest, latest or locked" ;;
     esac
 }
 
@@ -105,6 +107,36 @@ make_venv() {
     "$PYTHON" -m venv "$VENV"
 }
 
+install_limited() {
+    "$VENV/bin/python" -m pip install 'pip>=23'
+    # shellcheck disable=SC2086 # options are words
+    "$VENV/bin/python" -m pip install $limits \
+        ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -e '.[dev]'
+}
+
+# Installs the requirements of the lock whose names match a pattern, or not.
+install_hashed() { # PATTERN SIGN
+    awk -v pattern="^($1)" -v sign="$2" '/^[a-z]/ {
+        keep = ($0 ~ pattern) == (sign == "+") } keep' \
+        requirements/locked.txt >"$VENV/tmp/locked.txt"
+    "$VENV/bin/python" -m pip install --require-hashes --no-deps \
+        --no-build-isolation --use-pep517 -r "$VENV/tmp/locked.txt"
+}
+
+# Source packages are built by the setuptools of the lock, which comes first.
+# A TORCH_INDEX has other files than PyPI: its PyTorch comes without hashes.
+install_locked() {
+    install_hashed 'setuptools=' +
+    if [ -z "${TORCH_INDEX:-}" ]; then
+        install_hashed 'setuptools=' -
+    else
+        install_hashed 'setuptools=|torch|nvidia|cuda|triton' -
+        "$VENV/bin/python" -m pip install -c requirements/tested.txt \
+            --extra-index-url "$TORCH_INDEX" torch torchvision
+    fi
+    "$VENV/bin/python" -m pip install --no-deps --no-build-isolation -e .
+}
+
 # An environment made by hand gets no mark: it is filled and never removed.
 install_packages() {
     say "installing mmclca and its dependencies into $VENV (a few minutes; versions: $VERSIONS)"
@@ -112,10 +144,10 @@ install_packages() {
     mkdir -p "$VENV/tmp"
     TMPDIR=$(pwd)/$VENV/tmp # on the disk that was checked
     export TMPDIR
-    "$VENV/bin/python" -m pip install 'pip>=23'
-    # shellcheck disable=SC2086 # options are words
-    "$VENV/bin/python" -m pip install $limits \
-        ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -e '.[dev]'
+    case $VERSIONS in
+    locked) install_locked ;;
+    *) install_limited ;;
+    esac
     rm -rf "$VENV/tmp"
     echo "$VERSIONS" >"$CHOSEN"
     if made_here; then
