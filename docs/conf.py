@@ -57,6 +57,7 @@ READMES = {
     'CONTRIBUTING': 'contributing',
     'README': 'index',
     'README_zh-CN': 'zh-CN',
+    'SECURITY': 'security',
 }
 
 
