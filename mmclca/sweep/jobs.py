@@ -1,11 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Run cells as submitit jobs, in local processes or on Slurm."""
 
+import math
 import os
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import submitit
 import torch
@@ -18,6 +20,8 @@ from .run import DONE, run_cell
 
 TRIES = 2
 POLL = 1.0  # seconds between job status checks
+# submitit waits by the clock, which may go back by hours
+NO_WAIT = -math.inf
 # Slurm's default limit is 1,001
 MAX_ARRAY = 1000
 
@@ -69,7 +73,21 @@ def make_executor(
         executor.update_parameters(**options)
     except (AssertionError, NameError, RuntimeError, TypeError) as error:
         raise ValueError(f'--executor {cluster}: {error}') from None
+    # the result of an ended process is there, or never will be
+    submitit.LocalJob._results_timeout_s = NO_WAIT
     return executor
+
+
+def in_new_folder(executor: submitit.AutoExecutor) -> submitit.AutoExecutor:
+    """Copy an executor, with a new folder for its jobs.
+
+    submitit names files by process number, which other jobs may have had.
+    """
+    folder = executor.folder / uuid4().hex
+    new = submitit.AutoExecutor(folder, cluster=executor.cluster)
+    new.parameters.update(executor.parameters)
+    new._executor._throttling = NO_WAIT
+    return new
 
 
 def run_cells(
@@ -112,9 +130,10 @@ def _finished(
             free = slots - len(jobs)
             started, waiting = waiting[:free], waiting[free:]
             if started:
+                arguments = zip(*started, strict=True)
                 with _stderr_to(executor.folder / 'processes.err'):
-                    arguments = zip(*started, strict=True)
-                    new = executor.map_array(run_cell, *arguments)
+                    submit = in_new_folder(executor).map_array
+                    new = submit(run_cell, *arguments)
                 jobs |= zip(new, started, strict=True)
             job = next(as_completed(list(jobs), poll_frequency=POLL))
             yield jobs.pop(job), job

@@ -21,7 +21,7 @@ from mmclca.checkpoints.opening import safe_loading
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.cost import count_config
-from mmclca.utils.files import replace_text
+from mmclca.utils.files import remove_partial_files, replace_text
 from mmclca.utils.folders import refuse_links
 from mmclca.utils.provenance import provenance
 
@@ -76,14 +76,18 @@ def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
         set_aside(path)
     refuse_links(root, [cell.name])
     folder = root / cell.name / digest
-    replace_text(folder / 'config.py', cfg.pretty_text)
-    # reading the file runs its custom imports
-    cfg, work_dir = Config.fromfile(folder / 'config.py'), folder / 'work_dir'
-    result = dict(cell=asdict(cell), **measure_cell(cfg, work_dir))
-    replace_text(path, json.dumps(result, indent=1) + '\n')
+    remove_partial_files(folder)  # of killed processes
+    draft, work_dir = folder / 'result.json', folder / 'work_dir'
+    if not read_result(draft, digest):
+        replace_text(folder / 'config.py', cfg.pretty_text)
+        # reading the file runs its custom imports
+        cfg = Config.fromfile(folder / 'config.py')
+        result = dict(cell=asdict(cell), **measure_cell(cfg, work_dir))
+        replace_text(draft, json.dumps(result, indent=1) + '\n')
     if not keep_checkpoints:
         for file in (*work_dir.glob('*.pth'), work_dir / 'last_checkpoint'):
             file.unlink(missing_ok=True)
+    draft.replace(path)  # after it, nothing is removed
 
 
 def measure_cell(cfg: Config, work_dir: Path) -> dict:
@@ -95,6 +99,7 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
     origin = provenance()
     digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
     started = _first_start(work_dir, resumed)
+    clock = time.perf_counter()
     cost = count_config(cfg.model)
     latest, num_iters = newest_checkpoint(work_dir)
     cfg.work_dir = str(work_dir)
@@ -105,7 +110,7 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
     cpu_seconds = time.process_time() - began
     metrics = runner.test()
     finished = datetime.now(timezone.utc)
-    seconds = (finished - resumed).total_seconds()
+    seconds = time.perf_counter() - clock
     return dict(
         config_hash=digest,
         accuracy=metrics['accuracy/top1'],
@@ -118,8 +123,9 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
         **origin,
         started=started.isoformat(timespec='seconds'),
         finished=finished.isoformat(timespec='seconds'),
-        # include the iterations before the resume
-        seconds=seconds + sum(_history(runner, 'train/time')[:num_iters]),
+        # include the iterations before the resume; the clock may have jumped
+        seconds=seconds
+        + num_iters * statistics.median(_history(runner, 'train/time')),
         # sum over all threads; unknown for a resumed run
         cpu_seconds=None if num_iters else cpu_seconds,
     )

@@ -64,6 +64,7 @@ class Executor:
 def run(tmp_path, monkeypatch):
     """Run CELLS; return cells without a result and the executor."""
     monkeypatch.setattr(jobs, 'POLL', 0)
+    monkeypatch.setattr(jobs, 'in_new_folder', lambda executor: executor)
 
     def run(endings, slots=2):
         executor = Executor(tmp_path, endings)

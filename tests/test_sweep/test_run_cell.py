@@ -10,9 +10,12 @@ from copy import deepcopy
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from filelock import FileLock
+from forked_sweeps import fork
 from mmengine.config import Config
 from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
@@ -109,6 +112,25 @@ def check_result(root, cfg, result):
     assert not list(folder.glob('**/*.pth'))
     written = Config.fromfile(folder / 'config.py')
     assert config_hash(written) == config_hash(cfg)
+
+
+@pytest.mark.hostile
+def test_killed_training_gives_the_same_result(tmp_path, cfg, attack):
+    def result(root):
+        names = ('accuracy', 'metrics', 'gradients', 'gmacs', 'params')
+        found = run_tiny(root, cfg)
+        return {name: found[name] for name in names}
+
+    def attempt(random):
+        root = Path(mkdtemp(dir=tmp_path))
+        child = fork(lambda: result(root) and None)
+        time.sleep(random.uniform(0, 4))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert result(root) == expected
+
+    expected = result(tmp_path / 'whole')
+    attack.run('sweeps: a training killed, then the same result', 12, attempt)
 
 
 def test_invalid_result_is_replaced_and_valid_one_kept(
