@@ -1,27 +1,43 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A killed fit leaves a complete model, the previous or the new one."""
+"""A killed fit leaves a complete model, and resumes to the same bits."""
 
+import json
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 from fnmatch import fnmatch
-from functools import partial
+from functools import cache, partial
+from itertools import count
 
 import pytest
-import torch
+from hostile import few_and_many
 
 import mmclca
+from mmclca.evaluation.cost import count_config
 from mmclca.fitting import FittedModel
 from mmclca.utils.files import PARTIAL
 
 CHANGES = {'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir'}
 KILLED = 9
-# fork from a process without threads
-PROCESSES = multiprocessing.get_context('forkserver')
-PROCESSES.set_forkserver_preload(['mmclca.fitting'])
-STEP = 16
-STARTS = (0, 2, 6, 9, 13)  # a third of all moments
+# without imports
+PROCESSES = multiprocessing.get_context('fork')
+# times and dates
+VARIES = {'log.txt', 'fit.json', 'report.html'}
+
+
+@pytest.fixture
+def quick(no_onnx, monkeypatch):
+    """Count the cost of each config once, in all processes."""
+    counted = cache(lambda text: count_config(configs[text]))
+    configs = {}
+
+    def count(config):
+        configs[str(config)] = config
+        return counted(str(config))
+
+    monkeypatch.setattr('mmclca.fitting.model.count_config', count)
 
 
 def fit(place, out, **options):
@@ -51,54 +67,92 @@ def is_change(event, arguments, folder):
     return event in CHANGES
 
 
-def killed_at(number, command, folder):
-    """Run a command in a process killed before its n-th change of a file.
+def kill(random, command, folder):
+    """Run a command in a process killed at a change of a file, or any time.
 
-    Return whether there were so many changes.
+    Return whether it was killed before its end.
     """
-    process = PROCESSES.Process(target=run, args=(number, command, folder))
+    process = PROCESSES.Process(target=run, args=(random, command, folder))
     process.start()
     process.join()
-    assert process.exitcode in (0, KILLED)
-    return process.exitcode == KILLED
+    assert process.exitcode in (0, KILLED, -signal.SIGALRM)
+    return process.exitcode != 0
 
 
-def run(number, command, folder):
-    left = iter(range(number))
+def run(random, command, folder):
+    left = iter(range(random.randrange(80)))
 
     def hook(event, arguments):
         if is_change(event, arguments, folder) and next(left, None) is None:
             os._exit(KILLED)
 
-    sys.addaudithook(hook)
-    torch.set_num_threads(1)
+    if random.random() < 0.5:
+        sys.addaudithook(hook)
+    else:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.01, 2))
     command()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('start', STARTS)
-@pytest.mark.parametrize('command', (fit, refit, add_class))
-def test_model_is_complete_if_a_command_is_killed(
-    place, noted, tmp_path, command, start, capsys
-):
-    folder = tmp_path / 'model'
-    number = start
-    while True:
+@pytest.fixture
+def attempt(place, noted, quick, tmp_path, capsys):
+    """Kill a command several times, resume it, and compare the files."""
+    numbers, expected = count(), {fit: place / 'model'}
+
+    def new_folder(command):
+        folder = tmp_path / f'{next(numbers)}'
         if command is not fit:
             shutil.copytree(place / 'model', folder)
-        if not killed_at(number, partial(command, place, folder), folder):
-            break
-        if command is not fit or (folder / 'model.pth').exists():
-            check_whole(folder, place)
-        again = command(place, folder)
-        assert ('larch' in again.classes) == (command is add_class)
-        assert again.predict(place / 'larch' / '0.png')
-        assert not [*folder.rglob(PARTIAL)]
+        return folder
+
+    def attempt(random, command):
+        if command not in expected:
+            expected[command] = new_folder(command)
+            command(place, expected[command])
+        folder = new_folder(command)
+        for _ in range(random.randint(2, 3)):
+            kill(random, partial(command, place, folder), folder)
+            if command is not fit or (folder / 'model.pth').exists():
+                assert FittedModel(folder).predict(place / 'larch/0.png')
+        command(place, folder)
+        compare(folder, expected[command])
         shutil.rmtree(folder)
-        number += STEP
-    assert number > STEP
+
+    return attempt
 
 
-def check_whole(folder, place):
-    model = FittedModel(folder)
-    assert model.predict(place / 'larch' / '0.png')[0]['pred_class']
+def compare(folder, expected):
+    """Compare all bits of two models, except for times and dates."""
+    ours, theirs = (
+        {
+            str(file.relative_to(place)): file.read_bytes()
+            for file in place.rglob('*')
+            if file.is_file()
+        }
+        for place in (folder, expected)
+    )
+    assert ours.keys() == theirs.keys()
+    differ = {name for name in ours if ours[name] != theirs[name]}
+    assert differ <= VARIES
+    assert plain(ours['fit.json']) == plain(theirs['fit.json'])
+
+
+def plain(content):
+    """Omit times and dates from fit.json."""
+    facts = json.loads(content)
+    for varying in facts, facts['probe']:
+        varying.pop('seconds')
+    del facts['date'], facts['cost']
+    return facts
+
+
+@few_and_many(1, 30)
+def test_killed_fit_resumes_to_the_same_model(attempt, tries, attack):
+    name = 'fit: killed, then the same model'
+    attack.run(name, tries, partial(attempt, command=fit))
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize('command', [refit, add_class])
+def test_killed_command_resumes_to_the_same_model(attempt, command, attack):
+    name = f'{command.__name__}: killed, then the same model'
+    attack.run(name, 15, partial(attempt, command=command))
