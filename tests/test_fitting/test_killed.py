@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 from fnmatch import fnmatch
-from functools import cache, partial
+from functools import partial
 from itertools import count
 
 import pytest
@@ -30,12 +30,12 @@ VARIES = {'log.txt', 'fit.json', 'report.html'}
 @pytest.fixture
 def quick(no_onnx, monkeypatch):
     """Count the cost of each config once, in all processes."""
-    counted = cache(lambda text: count_config(configs[text]))
-    configs = {}
+    costs = {}
 
     def count(config):
-        configs[str(config)] = config
-        return counted(str(config))
+        name = str(config)
+        costs[name] = costs.get(name) or count_config(config)
+        return costs[name]
 
     monkeypatch.setattr('mmclca.fitting.model.count_config', count)
 

@@ -5,9 +5,8 @@ import json
 import os
 import signal
 import time
-from collections import Counter
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,19 +14,16 @@ from tempfile import mkdtemp
 
 import pytest
 from filelock import FileLock
-from forked_sweeps import fork
+from forked_sweeps import CFG, fork, patch_sweeps
 from mmengine.config import Config
 from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
-from sweep_results import CELL, result_of
+from sweep_results import CELL
 from tiny_run import write_run
 
 from mmclca.checkpoints.resuming import newest_checkpoint
-from mmclca.sweep import run
 from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, LOCK, TAKEN, run_cell
-
-CELLS = [replace(CELL, seed=seed) for seed in range(12)]
 
 
 @pytest.fixture
@@ -127,23 +123,24 @@ def test_killed_training_gives_the_same_result(tmp_path, cfg, attack):
         time.sleep(random.uniform(0, 4))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        for path in root.rglob('*'):  # the clock was wrong
+            changed = path.stat().st_mtime + random.choice((-5, 5)) * 3600
+            os.utime(path, (changed, changed))
         assert result(root) == expected
 
     expected = result(tmp_path / 'whole')
     attack.run('sweeps: a training killed, then the same result', 12, attempt)
 
 
-def test_invalid_result_is_replaced_and_valid_one_kept(
-    tmp_path, cfg, monkeypatch
-):
+def test_invalid_result_is_replaced_and_valid_one_kept(tmp_path, monkeypatch):
     log = tmp_path / 'log'
-    monkeypatch.setattr(run, 'measure_cell', pretend(log, tmp_path))
+    patch_sweeps(monkeypatch, log)
     path = tmp_path / f'{CELL.name}.json'
     path.write_text('{"cell": ')
     with pytest.warns(UserWarning, match='is not a result'):
-        result = run_tiny(tmp_path, cfg)
-    assert run_tiny(tmp_path, cfg) == result
-    assert log.read_text().count('began') == 1
+        result = run_tiny(tmp_path, CFG)
+    assert run_tiny(tmp_path, CFG) == result
+    assert log.read_text() == f'{CELL.name}\n'
     assert (tmp_path / f'{path.name}.bad-1').read_text() == '{"cell": '
 
 
@@ -165,56 +162,3 @@ def test_preempted_job_is_submitted_again(tmp_path):
     again = run_cell.checkpoint(*call)
     assert isinstance(again, DelayedSubmission)
     assert (again.function, again.args) == (run_cell, call)
-
-
-def pretend(log, go):
-    """Fake measurement that logs its start, waits for a file, and ends."""
-
-    def measure(cfg, work_dir):
-        name = work_dir.parents[1].name
-        with open(log, 'a') as file:
-            file.write(f'began {name}\n')
-        while not go.exists():
-            time.sleep(0.001)
-        with open(log, 'a') as file:
-            file.write(f'ended {name}\n')
-        result = result_of(config_hash=config_hash(cfg))
-        del result['cell']
-        return result
-
-    return measure
-
-
-def work(root):
-    for cell in CELLS:
-        run_cell(cell, Config(), root, 0, 1, False)
-
-
-def test_each_cell_completes_once_if_a_process_is_killed(
-    tmp_path, monkeypatch
-):
-    """Four processes share a folder, and one is killed."""
-    root, log, go = (tmp_path / name for name in ('sweep', 'log', 'go'))
-    monkeypatch.setattr(run, 'measure_cell', pretend(log, go))
-    monkeypatch.setattr(run.torch, 'set_num_threads', lambda _: None)
-    context = get_context('fork')
-    workers = [context.Process(target=work, args=(root,)) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    while not log.exists() or len(log.read_text().splitlines()) < 4:
-        time.sleep(0.001)
-    os.kill(workers[0].pid, signal.SIGKILL)  # all run their first cell
-    go.touch()
-    for worker in workers:
-        worker.join()
-    assert workers[0].exitcode == -signal.SIGKILL
-    work(root)  # the next sweep repeats the interrupted cell
-
-    lines = Counter(log.read_text().splitlines())
-    began = [lines[f'began {cell.name}'] for cell in CELLS]
-    assert sorted(began) == [1] * 11 + [2]  # the interrupted cell
-    for cell in CELLS:
-        assert lines[f'ended {cell.name}'] == 1
-        result = json.loads((root / f'{cell.name}.json').read_text())
-        assert result['cell'] == asdict(cell)
-    assert not list(root.glob('.*')) and not list(root.glob('*.bad-*'))
