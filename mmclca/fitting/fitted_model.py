@@ -3,7 +3,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -156,11 +156,13 @@ def do_steps(
     log: Log,
     overwrite: bool = False,
     probe_only: bool = True,
+    opened: Collection[str] = (),
 ) -> FitRecord:
     """Run all steps missing from the record.
 
     Each step returns some facts, which are written immediately.
-    Nothing is written before the model is selected.
+    Nothing is written before the model is selected. ``opened`` are known
+    photos that the report may open.
     """
     files, checked = plan.files, plan.checked
     if not checked.unopened:
@@ -195,7 +197,8 @@ def do_steps(
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
     with log.status('Writing the report'):
-        write_report(files.path, checked.digests.keys() - checked.unopened)
+        unopened = checked.unopened.keys() - opened
+        write_report(files.path, checked.digests.keys() - unopened)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
     log.print(*screen.result_lines(record))
@@ -295,6 +298,8 @@ class FittedModel:
                 )
             joined = _joined(rows, had, place, name)
             known = {row['path']: row['digest'] for row in rows}
+            # an interrupted call may have learned these photos
+            again = dict(_digests(place).items() & known.items())
             checked = check_photographs(joined, unopened=known)
             record = had.of_photographs(checked)
             _check_learned(had, record, name)
@@ -308,7 +313,7 @@ class FittedModel:
             files.discard_draft()
             exports = files.exports()
             plan = make_plan(files, record, checked, self._device)
-            record = do_steps(plan, record, log)
+            record = do_steps(plan, record, log, opened=again)
             log.print(*screen.class_lines(had, record, name))
             log.print(*screen.saved_lines(files.path, exports))
         self._read()
@@ -321,14 +326,13 @@ def _joined(
     advice = 'give a folder of photos of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'folder {place} does not exist; {advice}')
-    found = find_images([place])
-    if not found:
+    digests = _digests(place)
+    if not digests:
         raise ValueError(f'{place} has no photos; {advice}')
-    digests = {path: digest_of_file(path) for path in found}
     _check_class(rows, digests, place, name)
     known = [row['path'] for row in rows]
     seen = {row['digest'] for row in rows}
-    new = [x for x in found if x not in known and digests[x] not in seen]
+    new = [x for x in digests if x not in known and digests[x] not in seen]
     names = [row['class'] for row in rows] + [name] * len(new)
     groups = None
     if rows[0]['group']:  # each new one is another
@@ -336,6 +340,11 @@ def _joined(
     paths, source = known + new, record.source
     joined = LabeledImages.named(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
+
+
+def _digests(place: Path) -> dict[str, str]:
+    """Return the SHA-256 of the photos in a folder."""
+    return {path: digest_of_file(path) for path in find_images([place])}
 
 
 def _check_class(

@@ -41,7 +41,7 @@ BUDGET = {
     'mmclca/deployment': 386,
     'mmclca/engine': 990,
     'mmclca/evaluation': 420,
-    'mmclca/fitting': 1648,
+    'mmclca/fitting': 1814,
     'mmclca/models': 6233,
     'mmclca/page': 520,
     'mmclca/sweep': 747,
