@@ -12,7 +12,6 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from jinja2 import TemplateError
 
 from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
@@ -21,8 +20,8 @@ from mmclca.datasets.photographs import Checked
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import (
     WHOLE,
+    locked,
     read_file,
-    refuse_links,
     remove_folder,
     replace_files,
 )
@@ -144,23 +143,9 @@ class ModelFolder:
         Raise a ``ValueError`` if another process writes into the folder, or
         it has links.
         """
-        refuse_links(self.path, ['.lock'])
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = self.path / '.lock'
-        try:
-            with FileLock(lock, timeout=0):
-                try:
-                    prepare_writing(self.path)
-                    yield
-                finally:  # refused calls leave no folder
-                    with suppress(OSError):
-                        lock.unlink()
-                        self.path.rmdir()
-        except Timeout:
-            raise ValueError(
-                f'{self.path} is in use by another fit or add-class; wait '
-                'until it ends, or choose another folder'
-            ) from None
+        with locked(self.path, 'fit or add-class'):
+            prepare_writing(self.path)
+            yield
 
     def read(self) -> FitRecord:
         """Read fit.json, or raise if it is missing or damaged."""

@@ -5,6 +5,7 @@ Archives and repositories preserve links, so a downloaded folder may contain
 links to private files of the user.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -12,6 +13,11 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+# workers of a killed process may hold its lock until they start
+WAIT = 0.5  # seconds
+NO_LOCKS = errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP
 WHOLE = '.whole'  # complete set of new files, which replaces the old set
 # Windows cannot open folders; there, links are checked before each access
 _HAS_HANDLES = os.open in os.supports_dir_fd
@@ -50,6 +56,39 @@ def is_below(path: str | os.PathLike, folder: Path) -> bool:
     except ValueError:  # null byte
         return False
     return inside.is_relative_to(folder.resolve())
+
+
+@contextmanager
+def locked(folder: Path, users: str) -> Iterator[None]:
+    """Lock a folder until the process ends, even if killed; create it.
+
+    A folder that stays empty is removed. Some network file systems have no
+    locks; there, nothing is locked.
+
+    Raises:
+        OSError: If the folder cannot be written.
+        ValueError: If one of its ``users`` has locked it, or it has a link.
+    """
+    refuse_links(folder, ['.lock'])
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / '.lock', timeout=WAIT)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(
+            f'{folder} is in use by another {users}; wait until it ends, or '
+            'choose another folder'
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / '.lock').unlink()
+            folder.rmdir()
+        lock.release()
 
 
 def remove_folder(folder: Path) -> None:

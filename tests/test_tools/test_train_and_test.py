@@ -11,9 +11,10 @@ from unittest.mock import patch
 import pytest
 import torch
 from mmpretrain import get_model
-from tiny_run import ROOT, load_tool, write_run
+from tiny_run import ROOT, end_of, load_tool, write_run
 
 from mmclca.models.layers.parallel import ParallelLayer
+from mmclca.utils.folders import locked
 
 
 @pytest.fixture(autouse=True)
@@ -266,6 +267,16 @@ def test_tta_uses_the_pipeline_in_the_config(config_of, tmp_path):
     assert cfg.model.module.type == 'ImageClassifier'
     assert cfg.test_dataloader.dataset.pipeline == [dict(type='OurViews')]
     assert len(cfg.val_dataloader.dataset.pipeline) == 3
+
+
+def test_second_training_in_a_work_dir_is_refused(monkeypatch, capsys):
+    work_dir = Path('work_dirs/tiny')
+    with locked(work_dir, 'training'):
+        code = end_of(monkeypatch, ROOT / 'tools/train.py', 'tiny.py')
+        assert [x.name for x in work_dir.iterdir()] == ['.lock']
+    error = capsys.readouterr().err
+    assert code == 2 and error.count('\n') == 1 and 'in use' in error
+    assert not work_dir.exists()
 
 
 def test_warning_is_printed_if_setting_is_unknown(config_of):

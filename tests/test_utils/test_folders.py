@@ -1,10 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import multiprocessing
+import os
+import signal
+import time
+from random import Random
+
+import filelock
 import pytest
+from hostile import few_and_many
 
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.utils.folders import (
     WHOLE,
     finish_replacing,
+    locked,
     newest,
     read_file,
     remove_folder,
@@ -12,6 +21,8 @@ from mmclca.utils.folders import (
 )
 
 NAMES = ('model.pth', 'fit.json')
+PROCESSES = multiprocessing.get_context('forkserver')
+USERS = 3
 
 
 @pytest.fixture
@@ -68,3 +79,56 @@ def test_remove_folder_refuses_a_link(folder, tmp_path):
         remove_folder(tmp_path / 'link')
     remove_folder(folder)
     assert not folder.exists()
+
+
+def use(folder, seed):
+    """Lock a folder until the end or a kill, and note both in a journal."""
+    random = Random(seed)
+
+    def note(word):
+        with open(folder / 'journal', 'a') as journal:
+            journal.write(f'{word} ')
+
+    time.sleep(random.random() / 50)
+    try:
+        with locked(folder, 'test'):
+            note('locked')
+            if os.fork() == 0:  # a worker, which outlives a kill
+                time.sleep(1)
+                os._exit(0)
+            time.sleep(random.random() / 100)
+            note('freed')
+            if random.random() < 0.5:
+                os.kill(os.getpid(), signal.SIGKILL)
+    except ValueError:
+        note('refused')
+
+
+@pytest.mark.skipif(
+    int(filelock.__version__.split('.')[0]) < 4,
+    reason='older filelock keeps locks in forked processes',
+)
+@few_and_many(1, 60)
+def test_one_of_several_users_has_a_lock_and_kills_free_it(
+    attack, tries, tmp_path
+):
+    PROCESSES.set_forkserver_preload(['mmclca.utils.folders'])
+
+    def attempt(random):
+        (tmp_path / 'journal').write_text('')
+        seeds = [random.random() for _ in range(USERS)]
+        users = [
+            PROCESSES.Process(target=use, args=(tmp_path, seed))
+            for seed in seeds
+        ]
+        for user in users:
+            user.start()
+        for user in users:
+            user.join()
+        words = (tmp_path / 'journal').read_text().split()
+        held = [word for word in words if word != 'refused']
+        assert held == ['locked', 'freed'] * (len(held) // 2), words
+        with locked(tmp_path, 'test'):
+            assert len(words) == len(held) // 2 + USERS, words
+
+    attack.run('several users and kills of a locked folder', tries, attempt)

@@ -1,14 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Train a model: ``python tools/train.py CONFIG``."""
 
+import os
+from contextlib import ExitStack
 from pathlib import Path
 
+from mmclca.utils.folders import locked
 from mmclca.utils.messages import integer
 
 from .. import Parser, usage_errors
 from ..arguments import add_run_arguments
 from ..errors import setup_errors
 from ..packages import checkpoints, configs, engine
+
+# rank of a process by launcher
+RANKS = dict(pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
 
 def parse_args():
@@ -80,9 +86,14 @@ def configure(args):
 
 
 def main(args):
-    with usage_errors(args.config):
-        runner = engine.runner.build_runner(configure(args))
-    if not args.resume:
-        warn_of_earlier_run(runner)
-    with setup_errors(args.config, runner):
-        runner.train()
+    rank = os.environ.get(RANKS.get(args.launcher, ''), '0')
+    with ExitStack() as held:
+        with usage_errors(args.config):
+            cfg = configure(args)
+            if rank == '0':
+                held.enter_context(locked(Path(cfg.work_dir), 'training'))
+            runner = engine.runner.build_runner(cfg)
+        if not args.resume:
+            warn_of_earlier_run(runner)
+        with setup_errors(args.config, runner):
+            runner.train()
