@@ -5,6 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -13,7 +14,7 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 
-from mmclca.utils.files import write_rows
+from mmclca.utils.files import replace_file, replace_text, write_rows
 
 from .comparison import Result
 from .steps import Setting
@@ -141,8 +142,8 @@ def write_comparison(
     if fitted:
         content['exponents'] = fitted
     as_json = json.dumps(content, indent=1) + '\n'
-    Path(f'{prefix}.md').write_text('\n'.join(lines), encoding='utf-8')
-    Path(f'{prefix}.json').write_text(as_json, encoding='utf-8')
+    replace_text(Path(f'{prefix}.md'), '\n'.join(lines))
+    replace_text(Path(f'{prefix}.json'), as_json)
     keys = [k for k, v in records[0].items() if not isinstance(v, list)]
     rows = [keys, *([record[key] for key in keys] for record in records)]
     write_rows(f'{prefix}.csv', rows)
@@ -167,7 +168,7 @@ def draw_speed_up(results: list[Result], out: str) -> None:
     for axis, (baseline, own) in zip(axes, groups.items(), strict=True):
         _draw(axis, own, baseline.name or "timm's plain ViT")
         axis.set_title(f'{baseline.size.name}, {baseline.size.pixels} px')
-    figure.savefig(out, dpi=130)
+    replace_file(Path(out), partial(figure.savefig, dpi=130))
 
 
 def _draw(axis, results: list[Result], baseline: str) -> None:

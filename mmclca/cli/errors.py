@@ -11,7 +11,7 @@ from traceback import extract_tb
 from mmclca.checkpoints.error import WRONG_INPUT, CheckpointError
 from mmclca.utils.messages import did_you_mean
 
-# user errors even after the start: full disk, numbers, files
+# user errors even after the start: numbers, files
 LATE_ERRORS = (CheckpointError, FileNotFoundError, FloatingPointError)
 # messages from torch, mmcv and mmpretrain about wrong settings and files
 USER_MESSAGES = re.compile(
@@ -19,6 +19,11 @@ USER_MESSAGES = re.compile(
     'not supported|Found 0 files in subfolders|failed to load image'
 )
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
+# errors of the disk or its permissions, not of the command
+DISK = {
+    *(errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC),
+    *(errno.EPERM, errno.EROFS),
+}
 
 
 class UsageError(SystemExit):
@@ -81,6 +86,13 @@ def setup_errors(source, runner) -> Iterator[None]:
         raise usage_error(source, error) from error
 
 
+def is_of_disk(error: BaseException | None) -> bool:
+    """Return whether an error comes from the disk or its permissions."""
+    while error and not (isinstance(error, OSError) and error.errno in DISK):
+        error = error.__cause__
+    return error is not None
+
+
 def usage_error(source, error: Exception) -> UsageError:
     """Convert an error in ``WRONG_INPUT`` to a ``UsageError``."""
     begin = '' if source is None else f'{source}: '
@@ -98,6 +110,8 @@ def describe_error(error: Exception) -> str:
 def _text(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.ENOENT:
         return f'{error.filename} does not exist; check the path'
+    if isinstance(error, OSError) and error.strerror and not error.filename:
+        return error.strerror
     text = str(error)
     if isinstance(error, KeyError) and error.args:
         text = str(error.args[0])  # str(error) puts it in quotes

@@ -47,6 +47,7 @@ models:
 """
 
 import argparse
+import logging
 import os
 import runpy
 import sys
@@ -60,15 +61,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
+from mmclca.utils.files import atomic_backend
 from mmclca.utils.messages import print_safe
 from mmclca.version import __version__
 
-from .errors import UsageError, usage_error, usage_errors
+from .errors import (
+    UsageError,
+    describe_error,
+    is_of_disk,
+    usage_error,
+    usage_errors,
+)
 from .packages import checkpoints
 from .pictures import PICTURES
 
 # exit codes; shells use 130 for Ctrl-C
-WRONG, INTERRUPTED = 2, 130
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
 FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
 NAMES = [*PICTURES, *(path.stem for path in COMMANDS)]
@@ -111,7 +119,7 @@ def main_of(name: str) -> Callable[[], int | None]:
         args = command.parse_args()
         advice, _ = map(vars(args).pop, ('advice', 'debug'))
         try:
-            with checkpoints.opening.safe_loading():
+            with checkpoints.opening.safe_loading(), atomic_backend():
                 return command.main(args)
         except ImportError as error:  # a package may be missing
             raise usage_error(None, error) from error
@@ -136,7 +144,8 @@ def upstream(name: str, **names: object) -> Callable[[], None]:
 
     def main():
         package = Path(find_spec('mmpretrain').origin).parent
-        with usage_errors(), checkpoints.opening.safe_loading():
+        loading = checkpoints.opening.safe_loading()
+        with usage_errors(), loading, atomic_backend():
             tool = runpy.run_path(str(package / '.mim/tools' / name))['main']
             tool.__globals__.update(names)
             tool()
@@ -180,6 +189,7 @@ def prepare_process() -> None:
     """
     message = 'Fail to import ``MultiScaleDeformableAttention``'
     warnings.filterwarnings('ignore', message)
+    logging.raiseExceptions = False  # a log file on a full disk
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors='backslashreplace')
@@ -205,20 +215,24 @@ def run(main: Callable[[], int | None]) -> None:
             ``KeyboardInterrupt`` contains the advice on how to resume.
 
     Raises:
-        SystemExit: If the exit code is not 0: ``WRONG``, ``INTERRUPTED``, or
-            the tool's own code.
+        SystemExit: If the exit code is not 0: ``FAILED`` for an error of the
+            disk, ``WRONG``, ``INTERRUPTED``, or the tool's own code.
     """
     debug = '--debug' in sys.argv
     prepare_process()
     try:
         code = main()
-    except UsageError as error:
+    except (UsageError, OSError) as error:
+        of_disk = is_of_disk(error)
+        if not (of_disk or isinstance(error, UsageError)):
+            raise
         if debug:
             raise (error.__cause__ or error) from None
         sys.stdout.flush()
         program = Path(sys.argv[0]).name
-        print_safe(f'{program}: error: {error}', file=sys.stderr)
-        code = WRONG
+        line = f'{program}: error: {describe_error(error)}'
+        print_safe(line, file=sys.stderr)
+        code = FAILED if of_disk else WRONG
     except KeyboardInterrupt as error:
         if debug:
             raise

@@ -6,6 +6,7 @@ A file is kept only if its logits match the model.
 
 from collections.abc import Callable
 from copy import deepcopy
+from io import BytesIO
 from pathlib import Path
 
 import torch
@@ -103,7 +104,9 @@ def export_pt2(
     program = classifier_program(model, size)
 
     def write(part: Path) -> float:
-        torch.export.save(program, part, extra_files=metadata)
+        content = BytesIO()  # given a path, torch hides why writing fails
+        torch.export.save(program, content, extra_files=metadata)
+        part.write_bytes(content.getvalue())
         return check_logits(model, torch.export.load(part).module(), size)
 
     return replace_file(path, write)

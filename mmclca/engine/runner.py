@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from mmengine.device import get_device
+from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import RUNNERS
@@ -13,6 +14,7 @@ from mmengine.runner import Runner, load_state_dict
 
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
+from mmclca.utils.files import replace_text
 
 from .hooks import FiniteHook
 
@@ -29,8 +31,15 @@ PLAIN_CHECKPOINT_HOOK = (
 class SafeRunner(Runner):
     """mmengine's ``Runner``, which refuses checkpoints with code.
 
-    See :func:`mmclca.checkpoints.opening.open_checkpoint`.
+    See :func:`mmclca.checkpoints.opening.open_checkpoint`. The config in the
+    work dir is replaced in one step.
     """
+
+    @master_only
+    def dump_config(self) -> None:
+        """Write the config to the work dir."""
+        name = Path(self.cfg.filename or f'{self.timestamp}.py').name
+        replace_text(Path(self.work_dir, name), self.cfg.pretty_text)
 
     def load_checkpoint(
         self, filename, map_location='cpu', strict=False, revise_keys=()

@@ -5,18 +5,13 @@ from copy import deepcopy
 from pathlib import Path
 from statistics import mean, stdev
 
-import mmengine
 from mmengine.config import Config, ConfigDict
-from mmengine.evaluator import DumpResults
 from mmengine.hooks import Hook
-from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
 from mmclca.checkpoints.loading import load_trained
 from mmclca.models import fuse, fusible
 from mmclca.utils.wrappers import inner_model
-
-from .hooks.atomic_checkpoint_hook import ATOMIC
 
 # folder name in the ImageNet-V2 release
 V2 = 'imagenetv2-matched-frequency-format-val'
@@ -98,18 +93,6 @@ def register_hooks(runner: Runner, fused: bool = False) -> None:
         hooks += [joined, UnfuseHook(joined)]
     for hook in hooks:
         runner.register_hook(hook)
-
-
-class AtomicDumpResults(DumpResults):
-    """mmengine's ``DumpResults``, which replaces its file in one step."""
-
-    def compute_metrics(self, results: list) -> dict:
-        """Write the predictions."""
-        mmengine.dump(results, self.out_file_path, backend_args=ATOMIC)
-        MMLogger.get_current_instance().info(
-            f'Results has been saved to {self.out_file_path}.'
-        )
-        return {}
 
 
 class CompleteWeightsHook(Hook):

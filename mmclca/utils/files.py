@@ -27,9 +27,8 @@ Written = TypeVar('Written')
 PARTIAL = '.{}.' + '[0-9a-f]' * 32 + '{}'
 
 
-def replace_file(
-    path: Path, write: Callable[[Path], Written], sync: bool = True
-) -> Written:
+@contextmanager
+def replacing(path: Path, sync: bool = True) -> Iterator[Path]:
     """Write a file under a temporary name, then rename it.
 
     Readers find the complete file or none, also on network file systems and
@@ -37,52 +36,73 @@ def replace_file(
 
     Args:
         path (Path): The file; its folder is created.
-        write (Callable): Writes to the path passed to it, which has the
-            suffix of the file.
         sync (bool): Whether the content is on disk before the file is
             renamed, to survive a power failure. Defaults to True.
 
-    Returns:
-        The result of ``write``.
+    Yields:
+        The path to write to, which has the suffix of the file.
 
     Raises:
         OSError: If writing fails, as on a full disk.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
     try:
-        written = write(partial)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
         if sync:
             _sync(partial)
         os.replace(partial, path)
+    except OSError as error:
+        folder = next(parent for parent in path.parents if parent.is_dir())
+        free = shutil.disk_usage(folder).free / MIB
+        raise OSError(
+            error.errno,
+            f'cannot write {path}: {error.strerror or error} '
+            f'({free:.1f} MiB free)',
+        ) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # already reported
+            partial.unlink(missing_ok=True)
     if sync:
         with suppress(OSError):  # not every file system syncs folders
             _sync(path.parent)
-    return written
+
+
+def replace_file(
+    path: Path, write: Callable[[Path], Written], sync: bool = True
+) -> Written:
+    """Call ``write`` with a temporary name; see :func:`replacing`."""
+    with replacing(path, sync) as partial:
+        return write(partial)
 
 
 def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
-    """Write bytes to a file, see :func:`replace_file`.
-
-    An ``OSError`` names the needed and the free disk space.
-    """
-    try:
-        replace_file(path, lambda part: part.write_bytes(content), sync)
-    except OSError as error:
-        folder = next(parent for parent in path.parents if parent.is_dir())
-        free = shutil.disk_usage(folder).free
-        raise OSError(
-            error.errno,
-            f'cannot write {path}: {error.strerror} ({len(content) / MIB:.1f} '
-            f'MiB needed, {free / MIB:.1f} MiB free)',
-        ) from error
+    """Write bytes to a file, see :func:`replacing`."""
+    with replacing(path, sync) as partial:
+        partial.write_bytes(content)
 
 
 def replace_text(path: Path, text: str) -> None:
     """Write a text to a file, see :func:`replace_bytes`."""
     replace_bytes(path, text.encode())
+
+
+@contextmanager
+def atomic_backend() -> Iterator[None]:
+    """Make mmengine and mmcv replace local files in one step, in a context.
+
+    Commands of mmclca, which own their process, run in it.
+    """
+    local = fileio.LocalBackend
+    before = local.put, local.put_text
+    local.put = lambda self, content, path: replace_bytes(Path(path), content)
+    local.put_text = lambda self, text, path, encoding='utf-8': self.put(
+        text.encode(encoding), path
+    )
+    try:
+        yield
+    finally:
+        local.put, local.put_text = before
 
 
 def remove_partial_files(folder: Path, stem='*', suffix='*') -> None:

@@ -4,6 +4,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from mmclca.datasets.decoding import read_bgr
+from mmclca.utils.files import replace_file
 
 from .painting import HEAT, paint_map
 
@@ -205,7 +207,8 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
 
 def save(figure: Figure, out: str | Path) -> str | Path:
     """Write a figure and return its path; the suffix selects the format."""
-    figure.savefig(out, dpi=DPI, bbox_inches='tight', pad_inches=0.06)
+    layout = dict(dpi=DPI, bbox_inches='tight', pad_inches=0.06)
+    replace_file(Path(out), partial(figure.savefig, **layout))
     return out
 
 

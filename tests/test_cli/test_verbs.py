@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The command mmclca: its help, streams and arguments."""
 
+import errno
 import re
 import sys
 from io import BytesIO, TextIOWrapper
@@ -49,3 +50,15 @@ def test_tilde_is_expanded_in_every_word(run):
         *(f'{home}/photos', f'--out={home}/model', f'data_root={home}/a'),
         *('a~/b', '--x=1=~'),
     ]
+
+
+@pytest.mark.parametrize(
+    'number, code', [(errno.ENOSPC, 1), (errno.EROFS, 1), (errno.ENOTDIR, 2)]
+)
+def test_exit_code_is_1_if_the_disk_refuses(number, code, capsys):
+    def main():
+        with cli.usage_errors('tiny.py'):
+            raise OSError(number, 'cannot write a.csv')
+
+    assert exit_code(main) == code
+    assert capsys.readouterr().err.endswith('a.csv\n')

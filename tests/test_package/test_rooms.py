@@ -45,7 +45,7 @@ BUDGET = {
     'mmclca/models': 6233,
     'mmclca/page': 520,
     'mmclca/sweep': 747,
-    'mmclca/utils': 400,
+    'mmclca/utils': 442,
     'mmclca/visualization': 1186,
 }
 

@@ -9,9 +9,11 @@ torch nor mmclca.
 import argparse
 import csv
 import json
+import os
 import re
 import sys
 from collections import Counter
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -327,12 +329,23 @@ def write(path, rows, number):
     """Write a CSV table with ``number`` classes per photo."""
     keys = ('label', 'name', 'score')
     named = [f'{key}_{rank + 1}' for rank in range(number) for key in keys]
-    with path.open(
-        'w', newline='', encoding='utf-8', errors='surrogateescape'
-    ) as file:
-        writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(['image', *ANSWER, *named, 'error'])
-        writer.writerows(map(to_cell, row) for row in rows)
+    part = path.with_name(f'.{path.name}.{os.getpid()}')
+    try:
+        with part.open(
+            'w', newline='', encoding='utf-8', errors='surrogateescape'
+        ) as file:
+            writer = csv.writer(file, lineterminator='\n')
+            writer.writerow(['image', *ANSWER, *named, 'error'])
+            writer.writerows(map(to_cell, row) for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)  # readers find the old or the complete file
+    except OSError as error:
+        name = Path(__file__).name
+        sys.exit(f'{name}: error: cannot write {path}: {error.strerror}')
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def classify(classifier, image, top):

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from mmclca import cli
+from mmclca.utils.files import replace_text
 
 
 def write_between(page: Path, begin: str, end: str, text: str) -> None:
@@ -14,4 +15,4 @@ def write_between(page: Path, begin: str, end: str, text: str) -> None:
         raise cli.UsageError(
             f'{page}: add the lines {begin.strip()} and {end}'
         )
-    page.write_text(f'{before}{begin}{text}{end}{after}', encoding='utf-8')
+    replace_text(page, f'{before}{begin}{text}{end}{after}')

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from mmclca import cli
+from mmclca.utils.files import replace_text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,9 +90,9 @@ def main():
         text = yaml.safe_dump(
             updated(folder), sort_keys=False, allow_unicode=True
         )
-        (folder / 'metafile.yml').write_text(text)
+        replace_text(folder / 'metafile.yml', text)
         for path in folder.glob('*.py'):
-            path.write_text(with_cost(path.read_text(), cost_of(path)))
+            replace_text(path, with_cost(path.read_text(), cost_of(path)))
 
 
 if __name__ == '__main__':

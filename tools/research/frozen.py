@@ -25,6 +25,7 @@ from mmclca.models import with_layer_fusion
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, sum_into
 from mmclca.sweep.compose import NONE, Cell, compose
+from mmclca.utils.files import replace_file
 
 DATA = Path(os.environ.get('MMCLCA_DATA', 'data'))
 WEIGHTS = Path(os.environ.get('MMCLCA_WEIGHTS', 'weights'))
@@ -92,12 +93,11 @@ class Frozen:
         zero for other splits."""
         file, own = KEPT / name / f'{self.name}.npy', photographs()[name]
         if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
             chosen = own.split.isin(splits).to_numpy()
             seen = self._features([*own.path[chosen]]).half().numpy()
             found = np.zeros((len(own), *seen.shape[1:]), seen.dtype)
             found[chosen] = seen
-            np.save(file, found)
+            replace_file(file, lambda part: np.save(part, found))
         return torch.from_numpy(np.load(file)).float()
 
     def views(self, name):

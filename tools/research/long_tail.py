@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mmclca import cli
 from mmclca.datasets.photographs.read import read_folder
+from mmclca.utils.files import replace_text
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 
 
@@ -44,8 +45,8 @@ def main():
         images[name].append(os.path.relpath(path, args.folder))
     kept = long_tail(images, args.least, args.seed).values()
     lines = [f'{x} {label}' for label, one in enumerate(kept) for x in one]
-    (args.folder / 'train_lt.txt').write_text('\n'.join(lines) + '\n')
     path = args.folder / 'train_lt.txt'
+    replace_text(path, '\n'.join(lines) + '\n')
     print(f'Saved      {path} ({len(lines)} of {len(found)} images)')
 
 

@@ -14,7 +14,6 @@ from ..arguments import positive
 from ..packages import (
     configs,
     datasets,
-    engine,
     evaluation,
     mmengine,
     mmpretrain,
@@ -60,9 +59,7 @@ def save(chosen, dataset, folder, rescale_factor):
             rescale_factor=rescale_factor,
             out_file=str(folder / f'{rank:03}_{name}.png'),
         )
-    atomic = engine.hooks.atomic_checkpoint_hook.ATOMIC
-    file = folder / f'{folder.name}.json'
-    mmengine.dump(chosen, file, backend_args=atomic)
+    mmengine.dump(chosen, folder / f'{folder.name}.json')
     print_safe(f'Saved      {folder} ({len(chosen)} pictures)')
 
 

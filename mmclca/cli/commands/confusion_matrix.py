@@ -15,7 +15,6 @@ from ..arguments import file_named
 from ..packages import (
     configs,
     datasets,
-    engine,
     evaluation,
     mmengine,
     mmpretrain,
@@ -101,8 +100,7 @@ def describe(matrix, classes):
 
 def write(matrix, out):
     content = matrix.tolist() if out.suffix == '.json' else matrix
-    atomic = engine.hooks.atomic_checkpoint_hook.ATOMIC
-    mmengine.dump(content, out, backend_args=atomic)
+    mmengine.dump(content, out)
 
 
 def main(args):
@@ -121,5 +119,5 @@ def main(args):
             print_safe(f'Saved      {args.out}')
         if args.show_path:
             figure = draw(matrix, classes, args.include_values, args.cmap)
-            figure.savefig(args.show_path, bbox_inches='tight')
+            visualization.figures.save(figure, args.show_path)
             print_safe(f'Saved      {args.show_path}')

@@ -88,7 +88,7 @@ def run_test(args, checkpoint):
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
-            dump = engine.testing.AtomicDumpResults(str(args.out))
+            dump = mmengine.evaluator.DumpResults(str(args.out))
             runner.test_evaluator.metrics.append(dump)
     with setup_errors(source, runner):
         return runner.test()
@@ -102,8 +102,7 @@ def main(args):
     if not mmengine.dist.is_main_process():
         return
     if args.out_item == 'metrics':
-        atomic = engine.hooks.atomic_checkpoint_hook.ATOMIC
-        mmengine.dump(metrics, args.out, backend_args=atomic)
+        mmengine.dump(metrics, args.out)
     for name, value in metrics.items():
         if isinstance(value, float):
             unit = '%' * name.startswith('accuracy/')

@@ -4,12 +4,13 @@
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from mmclca.utils.files import read_lines, replace_text
+from mmclca.utils.files import read_lines, replacing
 from mmclca.utils.messages import integer
 
 from .labeled_images import SPLITS, LabeledImages
@@ -118,8 +119,9 @@ def write_lists(
     ]
     if differ and not force:
         raise ValueError(f'{", ".join(map(str, differ))}: {refusal}')
-    for file, text in texts.items():
-        replace_text(file, text)
+    with ExitStack() as written:  # splits of two calls share images
+        for file, text in texts.items():
+            written.enter_context(replacing(file)).write_text(text, 'utf-8')
     for file in set(differ) - texts.keys():
         file.unlink()
 

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 
-from mmclca.utils.files import write_rows
+from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import integer
 
@@ -95,8 +95,7 @@ def _take_over(out: Path, options: dict) -> None:
             f'{out} is not empty and was not created by this tool ({MARK} is '
             'missing); choose another folder'
         )
-    out.mkdir(parents=True, exist_ok=True)
-    mark.write_text(json.dumps(options, indent=1) + '\n')
+    replace_text(mark, json.dumps(options, indent=1) + '\n')
 
 
 def _draw(task: tuple, size: int) -> None:
@@ -104,5 +103,6 @@ def _draw(task: tuple, size: int) -> None:
     path, cultivar, seed = task
     cv2.setNumThreads(1)
     image = draw_leaf(cultivar, np.random.default_rng(seed), size)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(path, image[..., ::-1])  # JPEG quality 95 by default
+    suffix, bgr = Path(path).suffix, image[..., ::-1]
+    _, content = cv2.imencode(suffix, bgr)  # JPEG quality 95 by default
+    replace_bytes(Path(path), content.tobytes(), sync=False)
