@@ -8,10 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
 from torch import Tensor
 
+from mmclca.checkpoints import checksums
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.models.classifiers import STAGES, feature_of
 from mmclca.utils.files import read_bytes, replace_bytes
@@ -141,14 +141,14 @@ class FeatureCache(dict):
             return
         facts = dict(digests=json.dumps(digests))
         name = sha256(facts['digests'].encode()).hexdigest()[:16]
-        content = save(dict(features=features), facts)
+        content = checksums.save_tensors(dict(features=features), facts)
         replace_bytes(self._folder / f'{name}.safetensors', content, False)
 
     def _read(self, part: Path) -> None:
         try:
-            with safe_open(part, 'pt') as file:
-                digests = json.loads(file.metadata()['digests'])
-                features = file.get_tensor('features')
+            tensors, facts = checksums.load_tensors(part.read_bytes())
+            digests = json.loads(facts['digests'])
+            features = tensors['features']
             if features.shape != (len(digests), self._width):
                 raise ValueError(f'features of shape {features.shape}')
         except (KeyError, SafetensorError, TypeError, ValueError):

@@ -9,10 +9,10 @@ from os import PathLike
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
 from torch import Tensor
 
+from mmclca.checkpoints import checksums
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.models import retrievers
 from mmclca.utils.files import replace_bytes
@@ -58,7 +58,7 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
         stage=gallery.stage,
     )
     features = dict(features=gallery.features.contiguous())
-    replace_bytes(Path(path), save(features, facts))
+    replace_bytes(Path(path), checksums.save_tensors(features, facts))
 
 
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
@@ -71,8 +71,8 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
     if not path.is_file():
         raise FileNotFoundError(f'gallery {path} does not exist')
     try:
-        with safe_open(path, 'pt') as file:
-            facts, features = file.metadata(), file.get_tensor('features')
+        tensors, facts = checksums.load_tensors(path.read_bytes())
+        features = tensors['features']
         paths, names = (json.loads(facts[x]) for x in ('paths', 'names'))
         images = LabeledImages.named(paths, names, facts['source'])
         found = Gallery(images, features, facts['model'], facts['stage'])

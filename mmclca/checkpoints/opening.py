@@ -22,6 +22,7 @@ from torch import Tensor
 
 from mmclca.utils.lazy import lazy
 
+from .checksums import WRONG, check, damaged_entry, of_tensor
 from .contents import check_tensors, format_of, unpacked_size
 from .error import CheckpointError
 from .fitted import model_file
@@ -151,7 +152,11 @@ def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
 
 
 def _read_pickle(path: str, map_location, mapped: bool):
-    mapped = mapped and zipfile.is_zipfile(path)  # not in the old format
+    # the old format lacks checksums and cannot be mapped
+    is_zip = zipfile.is_zipfile(path)
+    if is_zip and not mapped and (entry := damaged_entry(path)):
+        raise ValueError(f'{_tensor_in(path, entry)} {WRONG}')
+    mapped = mapped and is_zip
     # given a path, torch would choose the format by its extension
     with only_safe_globals(), open(path, 'rb') as file:
         return torch.load(
@@ -162,11 +167,23 @@ def _read_pickle(path: str, map_location, mapped: bool):
         )
 
 
+def _tensor_in(path: str, entry: str) -> str:
+    """Return the name of a damaged tensor, by default that of its entry."""
+    with zipfile.ZipFile(path) as archive, suppress(Exception):
+        known = {one.CRC for one in archive.infolist()}
+        weights = weights_of(unwrap(_read_pickle(path, None, True), path))
+        for name, x in weights.items():
+            if isinstance(x, Tensor) and of_tensor(x) not in known:
+                return name
+    return entry
+
+
 def _read_safetensors(path: str) -> dict:
     """Read weights, with config and classes from the metadata."""
     with safe_open(path, 'pt') as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         texts = file.metadata() or {}
+    check(weights, texts)
     meta = {}
     if 'config' in texts:
         meta['cfg'] = texts['config']

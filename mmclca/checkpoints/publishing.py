@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mmpretrain
-import safetensors.torch
 import torch
 from torch import Tensor, contiguous_format
 
 from mmclca.utils.files import replace_bytes
 from mmclca.version import __version__
 
+from . import checksums
 from .releases import weights_of
 
 
@@ -101,7 +101,7 @@ def _safetensors_bytes(weights, text, classes) -> bytes:
         metadata['config'] = text
     if classes is not None:
         metadata['classes'] = json.dumps(list(classes), ensure_ascii=False)
-    return safetensors.torch.save(weights, metadata)
+    return checksums.save_tensors(weights, metadata)
 
 
 WRITERS = {'.pth': checkpoint_bytes, '.safetensors': _safetensors_bytes}

@@ -74,7 +74,7 @@ def _check(checkpoint: str, work_dir: Path) -> None:
     if '://' in checkpoint:  # checked after the download
         return
     try:
-        load_from_file(checkpoint, mapped=True)
+        load_from_file(checkpoint)
     except (CheckpointError, FileNotFoundError) as error:
         newest, _ = newest_checkpoint(work_dir)
         advice = f'resume from {newest}' if newest else 'start a new run'
@@ -103,7 +103,7 @@ def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
     """List the first readable checkpoint and its iterations, or nothing."""
     for file in files:
         try:
-            meta = load_from_file(str(file), mapped=True).get('meta')
+            meta = load_from_file(str(file)).get('meta')
         except CheckpointError as error:
             warnings.warn(f'skipped checkpoint: {error}', stacklevel=3)
             continue

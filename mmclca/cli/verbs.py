@@ -8,6 +8,7 @@ fit and use:
   report              write report.html again
   page                classify photos in the browser
   export              write the model as one ONNX file
+  verify              find damaged files of a model or training
 
 train and test:
   train               train a model from a config
@@ -77,7 +78,7 @@ from .pictures import PICTURES
 
 # exit codes; shells use 130 for Ctrl-C
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
-FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
+FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export', 'verify'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
 NAMES = [*PICTURES, *(path.stem for path in COMMANDS)]
 VERBS = sorted(name.replace('_', '-') for name in NAMES)

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from mmclca.checkpoints import identity
+from mmclca.checkpoints import checksums, identity
 from mmclca.checkpoints.plain_config import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
@@ -196,7 +196,8 @@ def write_threshold(
 ) -> None:
     """Write the threshold of a model as JSON, with ``notes`` for readers."""
     found = Threshold(score, threshold, fingerprint(model))
-    text = json.dumps(asdict(found) | notes, indent=1, ensure_ascii=False)
+    facts = checksums.seal(asdict(found) | notes)
+    text = json.dumps(facts, indent=1, ensure_ascii=False)
     replace_text(Path(path), f'{text}\n')
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints import checksums
 from mmclca.datasets.decoding import UndecodedError, decode, open_image
 from mmclca.utils.files import read_bytes, replace_bytes
 from mmclca.utils.folders import is_below, read_file
@@ -45,12 +45,13 @@ class Pictures:
 
     def __post_init__(self):
         self._copies = {}
-        with suppress(FileNotFoundError, SafetensorError):
-            self._copies = load(read_file(self.file.parent, self.file.name))
+        with suppress(FileNotFoundError, SafetensorError, ValueError):
+            content = read_file(self.file.parent, self.file.name)
+            self._copies, _ = checksums.load_tensors(content)
 
     def save(self) -> None:
         """Write all copies to the file."""
-        replace_bytes(self.file, save(self._copies))
+        replace_bytes(self.file, checksums.save_tensors(self._copies))
 
     def thumbnail(self, path: str, alt: str) -> dict:
         """Embed a small upright copy; see :func:`embedded`.
@@ -80,8 +81,10 @@ class Pictures:
         name = f'{self.digests[path]}.{kind}'
         if path in self.opened or is_below(path, self.file.parent):
             with suppress(OSError, UndecodedError):
-                self._copies[name] = np.frombuffer(make(), np.uint8)
-        return self._copies.get(name, np.empty(0, np.uint8)).tobytes()
+                self._copies[name] = torch.frombuffer(
+                    bytearray(make()), dtype=torch.uint8
+                )
+        return self._copies.get(name, torch.empty(0)).numpy().tobytes()
 
 
 def _upright(path: str) -> Image.Image:

@@ -2,16 +2,17 @@
 """First step of a fit: linear probe on the pretrained backbone."""
 
 import time
+import zlib
 from collections import Counter
 from dataclasses import replace
 from functools import partial
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, forecast, learning_curve
+from mmclca.checkpoints import checksums
 from mmclca.datasets.photographs import Checked, LabeledImages, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.models.heads import (
@@ -35,14 +36,14 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     """Fit the probe, estimate its accuracy, and write it as the model.
 
     If the model was fine-tuned before, its classifier is fitted again, and
-    the fine-tuned backbone stays. Return ``probe``, ``learning_curve``,
-    ``threshold`` and ``held_out`` for the record.
+    the fine-tuned backbone stays. Return ``table``, ``probe``,
+    ``learning_curve``, ``threshold`` and ``held_out`` for the record.
     """
     began = time.perf_counter()
     files, known, probe = plan.files, plan.training, plan.probe
     found = fit_classifier(plan, probe, known, plan.views)
     probe.save(files.draft.probe)
-    _write_evidence(plan, found)
+    table = _write_evidence(plan, found)
     settings = plan.views, CLASSIFIER, known.groups
     more = dict(class_weights=plan.call['class_weights'])
     more['progress'] = partial(track, description='Learning curve')
@@ -56,6 +57,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
         found = fit_classifier(plan, probe, known, views)
     near = nearest_of_others(views[:, 0], found.splits)
     return dict(
+        table=table,
         probe=estimate,
         learning_curve=curve,
         threshold=write_model(plan, probe, views[:, 0], near),
@@ -195,13 +197,17 @@ def _recall(recall: Tensor, n: int) -> dict:
     return dict(n=n, recall=float(recall), low=low, high=high)
 
 
-def _write_evidence(plan: Plan, found: OutOfFold) -> None:
-    """Write evidence.safetensors, and photographs.csv in the same order."""
+def _write_evidence(plan: Plan, found: OutOfFold) -> int:
+    """Write evidence.safetensors, and photographs.csv in the same order.
+
+    Return the checksum of the latter.
+    """
     draft = plan.files.draft
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
-    replace_bytes(draft.evidence, save(tensors))
+    replace_bytes(draft.evidence, checksums.save_tensors(tensors))
     write_rows(draft.table, photo_rows(plan.checked, probabilities))
+    return zlib.crc32(draft.table.read_bytes())
 
 
 def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:

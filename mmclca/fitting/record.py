@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
+from mmclca.checkpoints import checksums
 from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
 from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photographs import Checked
@@ -45,6 +46,7 @@ class FitRecord:
     version: str | None = None
     call: dict | None = None
     photographs: str | None = None
+    table: int | None = None
     source: str | None = None
     classes: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -157,7 +159,9 @@ class ModelFolder:
                 f'run: python -m mmclca fit PHOTOS --out {self.path}'
             ) from None
         with _damage_of(self.file, ValueError, TypeError, RecursionError):
-            record = FitRecord(**json.loads(content))
+            facts = {**json.loads(content)}
+            facts.pop(checksums.KEY, None)
+            record = FitRecord(**facts)
             # earlier versions had no option runtime
             call = record.call and dict(runtime=None) | record.call
             return replace(record, call=call)
@@ -181,7 +185,8 @@ class ModelFolder:
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
-        text = json.dumps(vars(record), indent=1, ensure_ascii=False)
+        facts = checksums.seal(vars(record))
+        text = json.dumps(facts, indent=1, ensure_ascii=False)
         replace_text(self.file, f'{text}\n')
 
     def known(self, record: FitRecord) -> FitRecord | None:

@@ -173,6 +173,7 @@ def test_add_class_changes_nothing_if_features_are_not_finite(
     with safe_open(part, 'pt') as file:
         facts, features = file.metadata(), file.get_tensor('features')
     features[3, 5] = torch.nan
+    del facts['crc32']
     save_file(dict(features=features), part, facts)
     before, new = files_of(copy.folder), place / 'larch'
     assert run('add-class', copy.folder, new, '--name', 'larch') == 2

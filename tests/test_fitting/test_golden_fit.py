@@ -18,8 +18,8 @@ from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 
 # facts about machine, versions and time
 VARIES = {
-    *('machine', 'versions', 'version', 'date', 'seconds'),
-    *('ms', 'ms_full', 'busy'),
+    *('machine', 'table', 'versions', 'version', 'date', 'seconds'),
+    *('ms', 'ms_full', 'busy', 'crc32'),
 }
 
 

@@ -39,6 +39,7 @@ SECTIONS = {
         'mmclca report': 'report',
         'tools/deployment/export.py': 'deployment',
         'tools/deployment/infer_onnx.py': 'deployment',
+        'mmclca verify': 'troubleshooting',
         'tools/probe.py': 'probe',
         'tools/retrieval.py': 'retrieval',
         'tools/open_set.py': 'unknown_classes',

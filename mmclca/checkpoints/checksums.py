@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Checksums (CRC-32) of tensors and facts in files.
+
+``torch.save`` stores one per tensor, as in any zip archive, but ``torch.load``
+does not compare it. Files in safetensors format have theirs in the metadata.
+"""
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+KEY, METADATA = 'crc32', '__metadata__'
+WRONG = 'does not match its checksum'
+
+
+def seal(facts: dict) -> dict:
+    """Add the checksum of plain values."""
+    return {**facts, KEY: _of_facts(facts)}
+
+
+def check_seal(sealed: dict) -> None:
+    """Raise ``ValueError`` if values differ from :func:`seal`, if sealed."""
+    if sealed.get(KEY, _of_facts(sealed)) != _of_facts(sealed):
+        raise ValueError(f'the content {WRONG}')
+
+
+def _of_facts(facts: Mapping) -> int:
+    own = {name: fact for name, fact in facts.items() if name != KEY}
+    return zlib.crc32(json.dumps(own, sort_keys=True).encode())
+
+
+def of_tensor(tensor: Tensor, start: int = 0) -> int:
+    """Return the checksum of the numbers of a tensor."""
+    numbers = tensor.detach().contiguous().flatten()
+    return zlib.crc32(numbers.view(torch.uint8).numpy(), start)
+
+
+def _sums(tensors: Mapping[str, Tensor], metadata: Mapping) -> dict[str, int]:
+    sums = {METADATA: _of_facts(metadata)}
+    for name, tensor in tensors.items():
+        form = f'{tensor.dtype} {tuple(tensor.shape)}'.encode()
+        sums[name] = of_tensor(tensor, zlib.crc32(form))
+    return sums
+
+
+def save_tensors(
+    tensors: dict[str, Tensor], metadata: dict[str, str] = {}
+) -> bytes:
+    """Return a file in safetensors format with checksums."""
+    sums = json.dumps(_sums(tensors, metadata))
+    return safetensors.torch.save(tensors, {**metadata, KEY: sums})
+
+
+def load_tensors(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read tensors and metadata of a file in safetensors format.
+
+    Raises:
+        SafetensorError: If the file has another format.
+        ValueError: If a tensor is damaged, see :func:`check`.
+    """
+    tensors = safetensors.torch.load(content)
+    end = 8 + int.from_bytes(content[:8], 'little')
+    metadata = json.loads(content[8:end]).get(METADATA, {})
+    check(tensors, metadata)
+    return tensors, metadata
+
+
+def check(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Compare tensors and metadata with their checksums, if there are any.
+
+    Raises:
+        ValueError: Names the first damaged tensor.
+    """
+    if KEY in metadata:
+        stored, found = json.loads(metadata[KEY]), _sums(tensors, metadata)
+        for name in {**stored, **found}:
+            if stored.get(name) != found.get(name):
+                raise ValueError(f'{name} {WRONG}')
+
+
+def damaged_entry(path: str) -> str | None:
+    """Return the name of the first damaged file in a zip archive, or None."""
+    with zipfile.ZipFile(path) as archive:
+        # all are zero if torch was told to write none
+        has_sums = any(entry.CRC for entry in archive.infolist())
+        return archive.testzip() if has_sums else None

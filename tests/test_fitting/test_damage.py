@@ -1,0 +1,82 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Damaged files of a model folder are found, never loaded in silence."""
+
+import json
+
+import torch
+from hostile import few_and_many
+
+from mmclca.checkpoints.fitted import WEIGHTS
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.cli.commands.verify import damage, find
+
+
+def flip_bits(random, path):
+    """Flip one to three bits of a file."""
+    content = bytearray(path.read_bytes())
+    for _ in range(random.randint(1, 3)):
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    path.write_bytes(content)
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict):
+        equal = (same(one[x], other[x]) for x in one if x in other)
+        return one.keys() == other.keys() and all(equal)
+    return one == other
+
+
+def content_of(path):
+    """Return what programs read from a file."""
+    if path.suffix in WEIGHTS:
+        return open_checkpoint(str(path))
+    if path.name == 'threshold.json':
+        facts = json.loads(path.read_bytes())
+        return [facts[x] for x in ('score', 'threshold', 'model')]
+    return path.read_bytes()
+
+
+@few_and_many(30, 1500)
+def test_flipped_bits_are_found_or_change_nothing(attack, tries, copy):
+    files, record = find(copy.folder), copy.folder / 'fit.json'
+    table = copy.folder / 'photographs.csv'
+    assert {x.suffix for x in files} == {'.json', '.pth', '.safetensors'}
+
+    def attempt(random):
+        path = random.choice([*files, table])
+        whole, before = path.read_bytes(), content_of(path)
+        flip_bits(random, path)
+        try:
+            found = damage(record if path == table else path)
+            assert found or same(before, content_of(path)), path
+        except KeyError:  # the threshold is refused without a key
+            pass
+        finally:
+            path.write_bytes(whole)
+
+    attack.run('flipped bits in a model folder', tries, attempt)
+
+
+def test_verify_names_damaged_tensor_and_missing_file(
+    copy, place, run, capsys, tmp_path
+):
+    path = copy.folder / 'model.pth'
+    name = 'backbone.layers.1.attn.qkv.weight'
+    tensor = open_checkpoint(str(path))['state_dict'][name]
+    content = path.read_bytes()
+    assert run('verify', copy.folder) == 0
+    begin, numbers, end = content.partition(tensor.numpy().tobytes())
+    path.write_bytes(begin + b'?' + numbers[1:] + end)
+    for words in (['verify', path], ['verify', copy.folder]):
+        capsys.readouterr()
+        assert run(*words) == 1
+        found = capsys.readouterr().out
+        assert str(path) in found and name in found
+    assert run('predict', copy.folder, place / 'larch') == 2
+    error = capsys.readouterr().err
+    assert name in error and error.count('\n') == 1
+    path.unlink()
+    assert run('verify', copy.folder) == 1
+    assert run('verify', tmp_path / 'none') == 2
