@@ -1,18 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
 import shutil
+import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from types import SimpleNamespace
 
 import gradio as gr
 from filelock import FileLock, Timeout
+from gradio import queueing, routes
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery
+from mmclca.utils.messages import warn
 
 from .blocks import MEGABYTES, Callbacks, about_model, build_page
 from .photos import examples_for
@@ -20,7 +26,20 @@ from .photos import examples_for
 HOST = '127.0.0.1'
 FOLDER = 'mmclca-page-'  # prefix of upload folders
 MAX_MEGABYTES, MAX_FILES = 1000, 5000  # of all stored uploads
-QUEUE_SIZE = 20  # further requests are refused
+QUEUE_SIZE = 64  # further requests are refused
+# Gradio needs inline scripts and styles, and shows pictures as blob: or data:
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
+    "font-src 'self' data:; object-src 'none'; base-uri 'self'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = {
+    'Content-Security-Policy': POLICY,
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'Referrer-Policy': 'same-origin',
+}
 
 
 @contextmanager
@@ -31,25 +50,44 @@ def served(
     host: str = HOST,
     name: str = '',
     gallery: Gallery | None = None,
+    auth: tuple[str, str] | None = None,
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model within a context.
 
     Uploads go to ``folder``, see :func:`uploads_folder`. Without a port, the
     first free one from 7860 is used. The default host is reachable from this
     computer only, '0.0.0.0' from the network. ``name`` is the checkpoint name
-    shown on the page. Yield the address and the page; raise an ``OSError`` if
-    the port is in use.
+    shown on the page, ``auth`` a name and a password to ask for. Yield the
+    address and the page; raise an ``OSError`` if the port is in use.
     """
     callbacks = Callbacks(inferencer, folder, gallery)
     classes = inferencer.classes
     about = about_model(name, classes)
     page = build_page(callbacks, examples_for(classes, folder), about)
     page.queue(max_size=QUEUE_SIZE)
-    address = _launch(page, port, host, folder)
+    with _errors_in_one_line():
+        address = _launch(page, port, host, folder, auth)
+        try:
+            yield address, page
+        finally:
+            page.close(verbose=False)
+
+
+@contextmanager
+def _errors_in_one_line() -> Iterator[None]:
+    """Let Gradio print errors of requests without a traceback."""
+    for module in (queueing, routes):
+        module.traceback = SimpleNamespace(print_exc=_warn_of_error)
     try:
-        yield address, page
+        yield
     finally:
-        page.close(verbose=False)
+        for module in (queueing, routes):
+            module.traceback = traceback
+
+
+def _warn_of_error() -> None:
+    error = sys.exc_info()[1]
+    warn(f'a request to the page failed ({type(error).__name__}: {error})')
 
 
 @contextmanager
@@ -86,20 +124,36 @@ def uploads_folder(host: str = HOST) -> Iterator[Path]:
             os.environ.update(before)
 
 
-class RequestLimits:
-    """ASGI middleware that refuses large requests and excess uploads."""
+class Guard:
+    """ASGI middleware that limits requests and uploads, and adds ``HEADERS``.
+
+    An error is answered with status 500 and printed in one line.
+    """
 
     def __init__(self, app: Callable, folder: Path):
         self.app, self.folder = app, folder
 
     async def __call__(self, scope, receive, send) -> None:
         """Refuse a request with status 413, or pass it to the application."""
-        app = self.app
+        app, started = self.app, []
+
+        async def send_guarded(message) -> None:
+            if message['type'] == 'http.response.start':
+                MutableHeaders(scope=message).update(HEADERS)
+                started.append(True)
+            await send(message)
+
         if scope.get('method') == 'POST':
             problem = self._problem(dict(scope['headers']), scope['path'])
             if problem:
                 app = JSONResponse(dict(detail=problem), 413)
-        await app(scope, receive, send)
+        try:
+            await app(scope, receive, send_guarded)
+        except Exception:
+            _warn_of_error()
+            if not started:
+                failed = JSONResponse(dict(detail='The request failed.'), 500)
+                await failed(scope, receive, send_guarded)
 
     def _problem(self, headers: dict[bytes, bytes], path: str) -> str:
         """Return the reason for a refusal, or an empty text."""
@@ -116,16 +170,21 @@ class RequestLimits:
         return ''
 
 
-def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:
+def _launch(
+    page: gr.Blocks,
+    port: int | None,
+    host: str,
+    folder: Path,
+    auth: tuple[str, str] | None,
+) -> str:
     """Start the server in another thread; return the address."""
     try:
         _, address, _ = page.launch(
             server_name=host,
             server_port=port,
+            auth=auth,
             max_file_size=MEGABYTES * 2**20,
-            app_kwargs=dict(
-                middleware=[Middleware(RequestLimits, folder=folder)]
-            ),
+            app_kwargs=dict(middleware=[Middleware(Guard, folder=folder)]),
             footer_links=[],
             show_error=True,
             share=False,

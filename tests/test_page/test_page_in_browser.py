@@ -5,6 +5,9 @@ import json
 import re
 import socket
 import urllib.request
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from urllib.parse import urlparse
 
 import pytest
@@ -173,3 +176,49 @@ def test_page_has_no_endpoints_and_connects_to_no_other_host(
         served(inferencer, uploads, port),
     ):
         pass
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Web server that forwards /leaf/PATH to PATH of the page."""
+
+    def do_GET(self):
+        size = int(self.headers.get('Content-Length') or 0)
+        path = self.path.removeprefix('/leaf')
+        page = HTTPConnection(self.server.page)
+        given = path, self.rfile.read(size), dict(self.headers)
+        page.request(self.command, *given)
+        answer = page.getresponse()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name != 'transfer-encoding':
+                self.send_header(name, value)
+        self.end_headers()
+        while part := answer.read1(2**16):
+            self.wfile.write(part)
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, *_):
+        pass
+
+
+def test_page_works_below_a_path_with_login(
+    chromium, inferencer, uploads, leaf, monkeypatch
+):
+    monkeypatch.setenv('GRADIO_ROOT_PATH', '/leaf')
+    proxy = ThreadingHTTPServer((HERE[0], 0), Proxy)
+    Thread(target=proxy.serve_forever, daemon=True).start()
+    with (
+        served(inferencer, uploads, auth=('ann', 'secret')) as (address, _),
+        watched(chromium) as (page, asked),
+    ):
+        proxy.page = urlparse(address).netloc
+        page.goto(f'http://{HERE[0]}:{proxy.server_port}/leaf/')
+        page.get_by_label('username').fill('ann')
+        page.get_by_label('password').fill('secret')
+        page.get_by_role('button', name='Login').click()
+        drive.drop(page, leaf)
+        drive.wait_for_costs(page, 'EViT, keep rate 0.5')
+    proxy.shutdown()
+    paths = [urlparse(url).path for url in asked if url[:4] == 'http']
+    assert all(path.startswith('/leaf/') for path in paths)

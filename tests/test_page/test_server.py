@@ -25,12 +25,17 @@ async def answer(request):
     return PlainTextResponse(str(len(await request.body())))
 
 
+async def fail(request):
+    raise KeyError('a secret')
+
+
 @pytest.fixture
 def client(tmp_path, monkeypatch):
     """Client of an application with requests of at most 2 MB."""
     monkeypatch.setattr(server, 'MEGABYTES', 1)
-    bounded = Middleware(server.RequestLimits, folder=tmp_path)
+    bounded = Middleware(server.Guard, folder=tmp_path)
     routes = [Route(path, answer, methods=['POST']) for path in (UPLOAD, '/')]
+    routes.append(Route('/fails', fail))
     return TestClient(Starlette(routes=routes, middleware=[bounded]))
 
 
@@ -78,3 +83,15 @@ def test_page_removes_uploads_if_another_page_was_killed(
     assert dict(os.environ) == environment
     assert not [*tmp_path.glob('mmclca-page-[!1]*')]
     assert (others / 'leaf.png').exists()
+
+
+def test_page_answers_an_error_in_one_line_with_security_headers(
+    client, capsys
+):
+    failed = client.get('/fails')
+    assert failed.status_code == 500 and 'secret' not in failed.text
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "KeyError: 'a secret'" in line
+    for answer in (failed, client.get('/gone'), client.post('/')):
+        found = {name: answer.headers.get(name) for name in server.HEADERS}
+        assert found == server.HEADERS

@@ -5,16 +5,21 @@ remaining patches after each stage.
 ``python -m mmclca page MODEL``
 """
 
+import os
 import signal
 import socket
 from argparse import ArgumentTypeError
 from pathlib import Path
 
 from mmclca.utils.extras import require
+from mmclca.utils.messages import print_safe, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import CHECKPOINT, whole_number
 from ..packages import apis, evaluation, model_index, page
+
+LOGIN = 'MMCLCA_PAGE_LOGIN'
+HERE = '127.', 'localhost', '::1'
 
 
 def parse_args():
@@ -23,16 +28,30 @@ def parse_args():
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
     parser.share('--config')
     port = 'port (default: first free port from 7860)'
-    parser.add('--port', port, type=whole_number(0, 65535))
+    parser.add('--port', port, type=whole_number(1, 65535))
     parser.add(
         '--host',
-        'address; 0.0.0.0 opens the page to the network without a password',
+        'address; 0.0.0.0 opens the page to the network, see --auth',
         '127.0.0.1',
         type=local_address,
+    )
+    parser.add(
+        '--auth USER:PASSWORD',
+        f'login to the page (default: environment variable {LOGIN})',
+        os.environ.get(LOGIN),
+        type=login,
     )
     parser.share('--index FILE', '--reject THRESHOLD.json')
     parser.share('--device', '--cfg-options')
     return parser.parse_args()
+
+
+def login(text):
+    """Split a login into name and password."""
+    name, _, password = text.partition(':')
+    if not (name and password):
+        raise ArgumentTypeError('expected USER:PASSWORD')
+    return name, password
 
 
 def local_address(host):
@@ -70,9 +89,14 @@ def main(args):
         with model_files.quiet():
             model, name = load_model(args)
         gallery = args.index and read_gallery(args.index, model)
-        given = args.port, args.host, name, gallery
+        if not args.auth and not args.host.startswith(HERE):
+            warn(
+                f'everyone who can reach {args.host} can use this page; add '
+                '--auth USER:PASSWORD'
+            )
+        given = args.port, args.host, name, gallery, args.auth
         with page.server.uploads_folder(args.host) as folder:
             served = page.server.served(model, folder, *given)
             with served as (address, blocks):
-                print(f'Page       {address} (stop with Ctrl-C)')
+                print_safe(f'Page       {address} (stop with Ctrl-C)')
                 blocks.block_thread()
