@@ -36,14 +36,29 @@ def read_config(name, options={}):
 
     Raises:
         FileNotFoundError: If there is neither; suggests a similar name.
+        ValueError: See :func:`open_config`.
     """
-    if Path(name).is_file():
-        with _byte_order_marks_skipped():
-            cfg = Config.fromfile(name)
-    else:
-        cfg = _named_config(str(name))
+    is_file = Path(name).is_file()
+    cfg = open_config(name) if is_file else _named_config(str(name))
     merge_options(cfg, options)
     return cfg
+
+
+def open_config(path) -> Config:
+    """Parse a config file.
+
+    Raises:
+        OSError: If the file cannot be opened.
+        ValueError: If it is invalid, or its code raises an error.
+    """
+    try:
+        with _byte_order_marks_skipped():
+            return Config.fromfile(path)
+    except OSError:
+        raise
+    except Exception as error:  # configs are code, which may raise anything
+        reason = f'{type(error).__name__}: {error}'
+        raise ValueError(f'{path} cannot be read ({reason})') from error
 
 
 @contextmanager

@@ -8,12 +8,14 @@ class CheckpointError(RuntimeError):
 # errors raised by mmengine, mmpretrain and mmclca for wrong settings or files
 WRONG_INPUT = (
     AssertionError,
+    AttributeError,
     CheckpointError,
     FloatingPointError,
     ImportError,
     IndexError,
     KeyError,
     OSError,
+    RecursionError,
     SyntaxError,
     TypeError,
     ValueError,

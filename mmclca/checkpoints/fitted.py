@@ -2,6 +2,7 @@
 """Recognize checkpoint files and model folders of ``mmclca fit``."""
 
 from os import PathLike
+from os.path import expanduser
 from pathlib import Path
 
 from mmclca.utils.folders import finish_replacing, newest, refuse_links
@@ -33,7 +34,7 @@ def is_fitted(place: str | PathLike) -> bool:
     Raises:
         ValueError: If the model or its folder is a link.
     """
-    return newest(Path(place).expanduser(), MODEL).is_file()
+    return newest(Path(expanduser(place)), MODEL).is_file()
 
 
 def prepare_writing(folder: Path) -> None:
@@ -55,7 +56,7 @@ def model_file(place: str | PathLike) -> str:
         FileNotFoundError: If the folder contains no model, or the path does
             not exist.
     """
-    path = Path(place).expanduser()
+    path = Path(expanduser(place))
     if is_fitted(path):
         return str(newest(path, MODEL))
     fit = f'create a model with: python -m mmclca fit PHOTOS --out {place}'
@@ -76,5 +77,5 @@ def threshold_file(place: str | PathLike) -> Path | None:
     """Return the threshold file in a model folder, None without."""
     if not is_fitted(place):
         return None
-    path = newest(Path(place).expanduser(), THRESHOLD)
+    path = newest(Path(expanduser(place)), THRESHOLD)
     return path if path.is_file() and path.stat().st_size else None

@@ -143,7 +143,8 @@ class StateDict(OrderedDict):
 def attach_source(weights: dict, name: str) -> StateDict:
     """Copy a state dict, with its source as metadata.
 
-    Drop prefixes of wrapped models, and sparse, quantized and nested tensors.
+    Drop prefixes of wrapped models, sparse, quantized and nested tensors, and
+    other values.
     Tensors are shared.
     """
     outer = _numbered_prefix([str(key) for key in weights])
@@ -151,7 +152,7 @@ def attach_source(weights: dict, name: str) -> StateDict:
     pairs = (
         (INSIDE.sub('', str(key)[outer:]).removeprefix('module.'), value)
         for key, value in weights.items()
-        if not _is_odd(value)
+        if isinstance(value, Tensor) and not _is_odd(value)
     )
     named = StateDict(pairs)
     # torch passes module metadata to the load hooks
@@ -174,10 +175,9 @@ def _numbered_prefix(keys: list[str]) -> int:
 
 
 def _is_odd(value) -> bool:
-    """Return whether a value is a sparse, quantized or nested tensor."""
-    return isinstance(value, Tensor) and (
-        value.layout != torch.strided or value.is_quantized or value.is_nested
-    )
+    """Return whether a tensor is sparse, quantized or nested."""
+    is_dense = value.layout == torch.strided
+    return not is_dense or value.is_quantized or value.is_nested
 
 
 def unwrap(checkpoint, name: str) -> dict:

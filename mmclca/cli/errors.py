@@ -18,6 +18,8 @@ USER_MESSAGES = re.compile(
     'shapes cannot be multiplied|must match the size of tensor|multi-target '
     'not supported|Found 0 files in subfolders|failed to load image'
 )
+# Python's own errors, unless our code raises them
+PLAIN = AttributeError, LookupError, RecursionError, TypeError, ValueError
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 # errors of the disk or its permissions, not of the command
 DISK = {
@@ -46,12 +48,6 @@ def usage_errors(source: str | Path | None = None) -> Iterator[None]:
         yield
     except WRONG_INPUT as error:
         raise usage_error(source, error) from error
-    except RuntimeError as error:
-        from mmengine.config.utils import ConfigParsingError
-
-        if isinstance(error, ConfigParsingError):
-            raise usage_error(source, error) from error
-        raise
 
 
 @contextmanager
@@ -118,7 +114,7 @@ def _text(error: Exception) -> str:
     if 'Original Traceback' in text:  # from a data loader process
         text = text.strip().rpartition('\n')[2]
     *_, last = extract_tb(error.__traceback__) or [None]
-    bare = isinstance(error, LookupError | TypeError | ValueError)
+    bare = isinstance(error, PLAIN)
     if bare and last and 'raise' not in last.line:
         # Python's own messages do not name the setting
         text = f'{type(error).__name__} {text} at `{last.line}` ({last.name})'

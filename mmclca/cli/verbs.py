@@ -191,6 +191,7 @@ def prepare_process() -> None:
     message = 'Fail to import ``MultiScaleDeformableAttention``'
     warnings.filterwarnings('ignore', message)
     logging.raiseExceptions = False  # a log file on a full disk
+    warnings.filterwarnings('ignore', module='PIL')  # of damaged photos
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors='backslashreplace')

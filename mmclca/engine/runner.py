@@ -154,7 +154,10 @@ def build_runner(cfg, runner_class=SafeRunner):
     use_atomic_checkpoints(cfg)
     use_class_count(cfg)
     build = RUNNERS.build if 'runner_type' in cfg else runner_class.from_cfg
-    runner = build(cfg)
+    try:
+        runner = build(cfg)
+    except (ArithmeticError, RuntimeError) as error:  # wrong settings
+        raise ValueError(error) from error
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
         # leave the config alone: checkpoints store it as the user wrote it
         setattr(runner, name, match_by_name(vars(runner)[name]))

@@ -284,8 +284,8 @@ class FittedModel:
             ValueError: If it is empty or has photos of another class. The
                 model does not change.
         """
-        files, place = ModelFolder(self.folder), Path(photographs).expanduser()
-        place = Path(os.path.abspath(place))
+        files = ModelFolder(self.folder)
+        place = Path(os.path.abspath(os.path.expanduser(photographs)))
         if name is None:
             _check_one_class(place)
         with find_log() as log, files.locked():

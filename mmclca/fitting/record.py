@@ -170,9 +170,13 @@ class ModelFolder:
         """Report errors from code using the facts as a damaged fit.json."""
         return _damage_of(self.file, *_WRONG)
 
+    def blame_table(self):
+        """Report errors from code using the table as a damaged table."""
+        return _damage_of(self.table, LookupError, TypeError, ValueError)
+
     def used_rows(self) -> list[dict]:
         """Read training photos from photographs.csv, or raise."""
-        with _damage_of(self.table, TypeError, ValueError):
+        with self.blame_table():
             content = read_file(self.path, self.table.name)
             rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']

@@ -5,13 +5,13 @@ import math
 import os
 import shlex
 from collections.abc import Container
-from functools import partial
+from functools import cache, partial
 from io import StringIO
 from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -86,7 +86,8 @@ def write_report(
 def _page_of(
     files: ModelFolder, record: FitRecord, used: list[dict], pictures: Pictures
 ) -> str:
-    tested = tested_rows(used)
+    with files.blame_table():
+        tested = tested_rows(used, record.classes)
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
@@ -133,6 +134,11 @@ def is_table(source: str) -> bool:
 
 def render(**parts) -> str:
     """Fill the template; names of classes and files are escaped."""
+    return _template().render(parts, plural=plural)
+
+
+@cache
+def _template() -> Template:
     environment = Environment(
         loader=PackageLoader('mmclca.fitting', 'templates'),
         autoescape=True,
@@ -143,7 +149,7 @@ def render(**parts) -> str:
     filters = (percent, about, out_of_hundred, digits, duration, is_table)
     environment.filters |= {write.__name__: write for write in filters}
     environment.filters['listed'] = partial(first_of, most=12)
-    return environment.get_template('report.html').render(parts, plural=plural)
+    return environment.get_template('report.html')
 
 
 def percent(share: float) -> str:
@@ -181,12 +187,16 @@ def plural(number: int, word: str, many: str = '') -> str:
     return f'{number} {word if number == 1 else many or f"{word}s"}'
 
 
-def tested_rows(used: list[dict]) -> list[dict]:
-    """Select the rows of tested photos; add ``name``, 'folder/file'."""
+def tested_rows(used: list[dict], classes: list[str]) -> list[dict]:
+    """Select the rows of tested photos, and parse their cells.
+
+    Add ``name``, 'folder/file', and ``labels``, of class and prediction.
+    """
     return [
         dict(
             row,
             name=str(Path(*Path(row['path']).parts[-2:])),
+            labels=[classes.index(row[x]) for x in ('class', 'predicted')],
             p_given=float(row['p_given']),
             p_predicted=float(row['p_predicted']),
         )
@@ -217,10 +227,8 @@ def confused_pairs(
     ``counts`` has ``(class, prediction, errors, photos)`` per direction, and
     ``groups`` has titles and photos.
     """
-    labels, predicted = (
-        np.array([classes.index(row[name]) for row in tested], int)
-        for name in ('class', 'predicted')
-    )
+    found = [row['labels'] for row in tested]
+    labels, predicted = np.array(found, int).reshape(-1, 2).T
     paths = [row['path'] for row in tested]
     found = Predictions(paths, labels, predicted, classes)
     pairs = most_confused(found.matrix(), MAX_PAIRS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from mmclca.configs import require_settings
+from mmclca.configs import open_config, require_settings
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.model_index import home
 from mmclca.models import Variant
@@ -96,12 +96,7 @@ def read(file: Path) -> dict:
 
 @cache
 def _parsed(file: Path, data: str | None) -> Config:
-    try:
-        return Config.fromfile(file)
-    except SyntaxError as error:
-        raise ValueError(
-            f'{file}, line {error.lineno}: {error.msg}'
-        ) from error
+    return open_config(file)
 
 
 @cache

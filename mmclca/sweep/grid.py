@@ -16,6 +16,7 @@ from mmengine.registry import init_default_scope
 
 from mmclca.checkpoints.error import WRONG_INPUT
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.configs import open_config
 from mmclca.datasets import match_by_name
 from mmclca.models import list_methods
 from mmclca.registry import DATASETS, MODELS
@@ -68,7 +69,7 @@ def read_grid(path: str | Path) -> Grid:
     Raises a ValueError with all errors in the file.
     """
     path = Path(path)
-    content = Config.fromfile(path).to_dict()
+    content = open_config(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
     whole = {k: content.pop(k, v) for k, v in FILE_ONLY.items()}
     named = whole['config_dirs']

@@ -2,11 +2,14 @@
 """User errors end a command in one line, before weights are downloaded."""
 
 import re
+import shutil
 import sys
 
 import mmengine
 import pytest
 import torch
+from fuzzing import bounded
+from hostile import few_and_many
 from mmengine.config import Config
 from mmengine.runner import CheckpointLoader
 from mmpretrain import get_model
@@ -15,7 +18,7 @@ from quick_runs import make_quick
 from small_models import PATCH_CONVNET
 from tiny_model import write_tiny
 from tiny_photographs import write_photographs, write_weights
-from tiny_run import CLASSES, CONFIG, exit_code, write_images
+from tiny_run import CLASSES, CONFIG, ROOT, exit_code, load_tool, write_images
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.cli import verbs
@@ -291,8 +294,12 @@ def end(folder, monkeypatch, fetched):
     monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
 
     def end(*words):
+        name, *others = words
         monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
-        return exit_code(verbs.main)
+        main = verbs.main
+        if '/' in name:  # a tool without a command
+            main = load_tool(monkeypatch, ROOT / name, *others)['main']
+        return exit_code(main)
 
     return end
 
@@ -352,3 +359,69 @@ def test_line_is_named_if_python_names_no_setting(code):
 def test_did_you_mean_suggests_close_names_only():
     assert did_you_mean('owl', ['keep_rate', 'num_stages']) == ''
     assert 'keep_rate' in did_you_mean('rate', ['keep_rate'])
+
+
+# valid command lines of all commands and tools
+LINES = (ROOT / 'tests/data/command_lines.txt').read_text().splitlines()
+LINES = [line.split() for line in LINES]
+SHARED = [word for line in LINES for word in line[1:]]
+VALUES = (
+    *('', ' ', '-1', '0', '0.5', '1e999', 'nan', '9' * 30, '[', '[]', '{}'),
+    *('\u202eé', '\udcff', '-', '--', '=', 'a=1', "a=dict(b='c')", '~0'),
+    *('*', 'gone.png', 'tiny.py', 'tiny.pth', 'data', 'nothing', 'x' * 5000),
+)
+# where a command with a correct command line starts to work
+STARTS = (
+    *('mmengine.runner.Runner.train', 'mmengine.runner.Runner.test'),
+    'mmclca.benchmark.compare',
+    'mmclca.checkpoints.downloading.download_checkpoint',
+    'mmclca.checkpoints.downloading.weights_of_timm',
+    'mmclca.cli.commands.demo.make_empty',
+    'mmclca.datasets.synthetic_leaves.data_set._take_over',
+    'mmclca.datasets.ultra_fgvc.importing.download',
+    *('mmclca.deployment.export_onnx', 'mmclca.deployment.export_pt2'),
+    *('mmclca.fitting.fitted_model.choose_plan', 'mmclca.page.server.served'),
+    'mmclca.sweep.jobs.make_executor',
+)
+
+
+def mutated(words, random):
+    """Drop, repeat, move, misspell or replace a word."""
+    i, j = random.randrange(len(words)), random.randrange(len(words))
+    word, at = words[i], random.randrange(len(words[i]) + 1)
+    wrong = word[:at] + random.choice('-x0 =é') + word[at + 1 :]
+    rest = words[:i] + words[i + 1 :]
+    news = wrong, random.choice(VALUES), random.choice(SHARED)
+    replaced = [[*words[:i], new, *words[i + 1 :]] for new in news]
+    moved = [*rest[:j], word, *rest[j:]]
+    return random.choice([rest, [*words, word], moved, *replaced]) or [wrong]
+
+
+@few_and_many(10, 1000)
+def test_mutated_command_line_starts_or_ends_in_one_line(
+    tries, attack, end, folder, tmp_path, capfd, monkeypatch
+):
+    def start(*_, **__):
+        raise KeyboardInterrupt
+
+    for name in STARTS:
+        monkeypatch.setattr(name, start)
+    monkeypatch.chdir(shutil.copytree(folder, tmp_path / 'copy'))
+
+    def attempt(random):
+        name, *words = random.choice(LINES)
+        for _ in range(random.choice((1, 1, 2))):
+            words = mutated(words, random)
+        try:
+            with bounded():
+                code = end(name, *words)
+        except (Exception, KeyboardInterrupt) as error:
+            code = repr(error)
+        lines = re.findall(
+            r'(?m)^(?!usage: |Warning: | ).+', capfd.readouterr().err
+        )
+        # 1: unreadable photos, 130: started
+        assert code in (0, 1, 2, 130), (code, name, words)
+        assert code != 2 or len(lines) == 1, (name, words, lines)
+
+    attack.run('mutated command lines', tries, attempt)

@@ -134,9 +134,9 @@ class Classifier:
             self.session = onnxruntime.InferenceSession(
                 path, options, providers=['CPUExecutionProvider']
             )
+            facts = self.session.get_modelmeta().custom_metadata_map
         except Exception as error:  # base class of onnxruntime's errors
             refuse(f'{path} is not a readable ONNX file: {error}')
-        facts = self.session.get_modelmeta().custom_metadata_map
         missing = [name for name in NEEDED if name not in facts]
         if missing:
             refuse(

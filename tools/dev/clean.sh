@@ -11,7 +11,7 @@ for venv in .venv .venv-oldest .venv-latest; do
     fi
 done
 echo '== removing build output and caches'
-rm -rf build dist docs/_build ./*.egg-info .mypy_cache .pytest_cache \
-    .ruff_cache
+rm -rf build dist docs/_build ./*.egg-info .hypothesis .mypy_cache \
+    .pytest_cache .ruff_cache
 find configs mmclca tests tools -name __pycache__ -type d -prune \
     -exec rm -rf {} +

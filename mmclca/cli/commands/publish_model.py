@@ -38,12 +38,12 @@ def classes_of(checkpoint, dataset_type):
     if dataset_type is None:
         return classes
     mmengine.registry.init_default_scope('mmpretrain')
-    dataset = mmpretrain.registry.DATASETS.get(dataset_type)
-    known = [*mmpretrain.registry.DATASETS.module_dict]
-    if dataset is None:
+    datasets = mmpretrain.registry.DATASETS
+    dataset = dataset_type and datasets.get(dataset_type)
+    if not dataset:
         raise ValueError(
             f'--dataset-type {dataset_type}: not a dataset of mmpretrain or '
-            f'mmclca{did_you_mean(dataset_type, known)}'
+            f'mmclca{did_you_mean(dataset_type, datasets.module_dict)}'
         )
     return classes or dataset.METAINFO.get('classes')
 

@@ -21,7 +21,7 @@ from mmclca.utils.messages import not_one_of, print_safe
 
 from .. import Parser, usage_errors
 from ..arguments import check_file, device, keep_rate, positive, whole
-from ..packages import benchmark, configs, mmengine, mmpretrain, torch
+from ..packages import benchmark, configs, mmpretrain, torch
 
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 TITLE = 'Speed of token reduction against its FLOPs'
@@ -189,7 +189,7 @@ def build_setting(args):
 def read_config(name, train):
     """Return the classifier in a config file as a candidate."""
     with usage_errors(name), redirect_stdout(sys.stderr):
-        config = mmengine.config.Config.fromfile(name)
+        config = configs.open_config(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
             raise ValueError('model.teacher is not supported by --train')
