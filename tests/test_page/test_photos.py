@@ -83,3 +83,23 @@ def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
     model, name = app['load_model'](args)
     assert model.classes == ['ash', 'beech', 'elm', 'oak']
     assert name == 'tiny.pth'
+
+
+@pytest.mark.parametrize(
+    'login, host, warned',
+    [(None, '127.0.0.1', 0), (None, '0.0.0.0', 1), ('ann:x', '0.0.0.0', 0)],
+)
+def test_app_warns_if_network_needs_no_login(
+    login, host, warned, tmp_path, monkeypatch, capfd
+):
+    server = pytest.importorskip('mmclca.page.server', reason='extra demo')
+    write_tiny(tmp_path)
+    given = []
+    monkeypatch.setattr(server, 'served', lambda *given_: given.extend(given_))
+    if login:
+        monkeypatch.setenv('MMCLCA_PAGE_LOGIN', login)
+    words = tmp_path / 'tiny.pth', '--host', host, '--device', 'cpu'
+    with pytest.raises(SystemExit):  # nothing is served
+        load_tool(monkeypatch, APP, *words)['main']()
+    assert given[-1] == (login and ('ann', 'x'))
+    assert capfd.readouterr().err.count('Warning: everyone') == warned
