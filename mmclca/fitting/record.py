@@ -30,7 +30,10 @@ from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
 # raised if facts have a wrong type
-_WRONG = ArithmeticError, AttributeError, LookupError, TemplateError, TypeError
+_WRONG = (
+    *(ArithmeticError, AttributeError, LookupError, TemplateError),
+    *(TypeError, ValueError),
+)
 # SHA-256 in photographs.csv; empty if written by an earlier version
 _DIGEST = re.compile('([0-9a-f]{64})?')
 UNEVEN = 10  # ratio of the largest to the smallest class

@@ -74,8 +74,11 @@ def write_report(
     record, used = files.read(), files.used_rows()
     digests = {row['path']: row['digest'] for row in used}
     pictures = Pictures(files.pictures, digests, opened)
+    with files.blame_table():
+        tested = tested_rows(used, record.classes)
+    kept = draw_kept_patches(files.model, tested, pictures)
     with files.blame_facts():
-        text = _page_of(files, record, used, pictures)
+        text = _page_of(files, record, used, tested, kept, pictures)
     if opened:
         pictures.save()
     # file names need not be UTF-8
@@ -84,10 +87,13 @@ def write_report(
 
 
 def _page_of(
-    files: ModelFolder, record: FitRecord, used: list[dict], pictures: Pictures
+    files: ModelFolder,
+    record: FitRecord,
+    used: list[dict],
+    tested: list[dict],
+    kept: dict | None,
+    pictures: Pictures,
 ) -> str:
-    with files.blame_table():
-        tested = tested_rows(used, record.classes)
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
@@ -107,7 +113,7 @@ def _page_of(
         wrong=len(wrong),
         doubtful=[(x, thumbnail(x['path'], x['name'])) for x in shown],
         curve=describe_curve(record.learning_curve, unit),
-        kept=draw_kept_patches(files.model, tested, pictures),
+        kept=kept,
         folder=shlex.quote(str(files.path)),
     )
 
