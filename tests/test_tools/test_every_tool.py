@@ -124,6 +124,7 @@ ELSEWHERE = {
     'test_engine/test_reconstruction_hook.py': (
         'visualization/vis_reconstruction.py'
     ),
+    'test_package/test_licenses.py': 'dev/write_licenses.py',
     'test_package/test_rooms.py': 'dev/count_lines.py',
     'test_research/test_pages.py': 'research/plot_sweep.py',
     'test_research/test_tables.py': 'research/benchmarks.py',
