@@ -5,6 +5,7 @@ import json
 import os
 import re
 import runpy
+import socket
 import subprocess
 import sys
 from functools import partial
@@ -141,6 +142,13 @@ def environment(*folders, **more):
         PYTHONPATH=os.pathsep.join(path),
         **more,
     )
+
+
+def free_port():
+    """Return a port on which no process listens."""
+    with socket.socket() as sock:
+        sock.bind(('127.0.0.1', 0))
+        return sock.getsockname()[1]
 
 
 def run_python(*arguments, cwd):

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from .error import CheckpointError
-from .opening import load_from_file
+from .opening import dict_in, load_from_file
 
 # checkpoint names in training, not published ones
 NAMES = [re.compile(rf'{kind}_(\d+)\.pth') for kind in ('epoch', 'iter')]
@@ -68,6 +68,18 @@ def resume(cfg: Config, checkpoint: str | None) -> None:
         _check(checkpoint, Path(cfg.work_dir))
     if checkpoint is not None:
         cfg.resume, cfg.load_from = True, checkpoint
+        _set_seed(cfg)
+
+
+def _set_seed(cfg: Config) -> None:
+    """Use the seed of the checkpoint unless the config sets one.
+
+    mmengine would set it after samplers were built with another seed.
+    """
+    given = cfg.get('randomness') or {}
+    if given.get('seed') is None and '://' not in cfg.load_from:
+        meta = dict_in(load_from_file(cfg.load_from, mapped=True), 'meta')
+        cfg.randomness = dict(given, seed=meta.get('seed'))
 
 
 def _check(checkpoint: str, work_dir: Path) -> None:

@@ -16,7 +16,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 from mmclca.utils.files import replace_text
 
-from .hooks import FiniteHook
+from .hooks import ExactResumeHook, FiniteHook
 
 PLAIN_CHECKPOINT_HOOK = (
     CheckpointHook,
@@ -161,5 +161,6 @@ def build_runner(cfg, runner_class=SafeRunner):
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
         # leave the config alone: checkpoints store it as the user wrote it
         setattr(runner, name, match_by_name(vars(runner)[name]))
-    runner.register_hook(FiniteHook())
+    for hook in (FiniteHook(), ExactResumeHook()):
+        runner.register_hook(hook)
     return runner

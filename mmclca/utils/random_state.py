@@ -20,3 +20,14 @@ def preserve_random_state() -> Iterator[None]:
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
+
+
+def seed_random_state(*numbers: int) -> None:
+    """Seed Python, NumPy and PyTorch from several numbers, in 0.1 ms."""
+    (seed,) = np.random.SeedSequence(numbers).generate_state(1).tolist()
+    random.seed(seed)
+    np.random.seed(seed)
+    # torch.manual_seed takes 1 ms if CUDA is not used, as in a worker
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)

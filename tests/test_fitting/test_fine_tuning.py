@@ -145,3 +145,21 @@ def test_fine_tuning_resumes_from_its_checkpoint(fit, monkeypatch, tmp_path):
     assert started == [2, 0]  # hold-out training resumes, then all photos
     facts = json.loads((folder / 'fit.json').read_text())
     assert facts['training']['seconds'] > 0
+
+
+@pytest.mark.hostile
+def test_fits_are_equal_with_and_without_workers(fit, monkeypatch, attack):
+    monkeypatch.setattr(training.os, 'cpu_count', lambda: 4)
+    found = []
+
+    def attempt(_):
+        for workers in (0, 2):
+            monkeypatch.setattr(training, 'WORKERS', workers)
+            folder = fit(overwrite=True).folder
+            files = 'photographs.csv', 'evidence.safetensors'
+            found.append([(folder / name).read_bytes() for name in files])
+            state = open_checkpoint(str(folder / 'model.pth'))['state_dict']
+            found[-1] += [x.numpy().tobytes() for x in state.values()]
+        assert found[0] == found[1], 'the fits differ'
+
+    attack.run('fit, 0 or 2 workers: all bits equal', 1, attempt)

@@ -2,14 +2,13 @@
 """Two processes on the CPU equal one process with the same batches."""
 
 import json
-import socket
 import subprocess
 import sys
 
 import pytest
 import torch
 from mmpretrain import get_model
-from tiny_run import ROOT, environment, run_tool, write_run
+from tiny_run import ROOT, environment, free_port, run_tool, write_run
 
 from mmclca.models import SegmentedMAEViT
 
@@ -107,12 +106,6 @@ TEACHER = """
 _base_ = 'tiny.py'
 model = dict(backbone=dict(reducer=None, cache=None, reduce_at=()))
 """
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(('127.0.0.1', 0))
-        return sock.getsockname()[1]
 
 
 @pytest.fixture

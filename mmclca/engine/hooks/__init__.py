@@ -4,6 +4,7 @@ from .bank_hook import BankHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .drawing_hooks import ReconstructionHook, TokenVisualizationHook
+from .exact_resume_hook import ExactResumeHook
 from .finite_hook import FiniteHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
@@ -17,6 +18,7 @@ __all__ = [
     'ClassCountHook',
     'CompileHook',
     'EpochMaximaHook',
+    'ExactResumeHook',
     'FiniteHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',

@@ -2,12 +2,13 @@
 import pickle
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hashlib import sha256
 from operator import ge, le
 from pathlib import Path
 
-from mmengine.dist import is_main_process, master_only
+import torch
+from mmengine.dist import all_reduce_params, is_main_process, master_only
 from mmengine.fileio import LocalBackend
 from mmengine.fileio.backends import register_backend
 from mmengine.hooks import CheckpointHook
@@ -85,7 +86,7 @@ class AtomicCheckpointHook(CheckpointHook):
         # use only the name: a foreign checkpoint may store any path
         last = folder / Path(hub.get_info('last_ckpt', '')).name
         if last.is_file():
-            _restore_best(hub, last)
+            self.last_ckpt = str(last)  # written again after a best one
         super().before_train(runner)
         if is_main_process():
             remove_partial_files(Path(runner.work_dir))
@@ -95,6 +96,7 @@ class AtomicCheckpointHook(CheckpointHook):
         hub.update_info('superseded', self.superseded)
         self.disk = self.file_backend
         self.file_backend = _DeferredRemoval(self.disk, self.superseded)
+        self._remove_superseded()
 
     @contextmanager
     def _saving(self) -> Iterator[None]:
@@ -107,6 +109,12 @@ class AtomicCheckpointHook(CheckpointHook):
                 'newest checkpoint with --resume'
             ) from error
         self._remove_superseded()
+
+    def _save_checkpoint(self, runner) -> None:
+        # BatchNorm statistics differ between processes until they are stored
+        buffers = filter(torch.is_floating_point, runner.model.buffers())
+        all_reduce_params(buffers, op='mean')
+        super()._save_checkpoint(runner)
 
     def _save_checkpoint_with_step(self, runner, step, meta) -> None:
         with self._saving():
@@ -145,17 +153,3 @@ class AtomicCheckpointHook(CheckpointHook):
                 self.disk.remove(path)
             elif self.disk.isdir(path):
                 self.disk.rmtree(path)  # DeepSpeed writes folders
-
-
-def _restore_best(hub, last) -> None:
-    """Restore records of best checkpoints written after the last one."""
-    found = last.parent.glob(f'best_*_{last.name}')
-    for best in sorted(found, key=lambda file: file.stat().st_mtime_ns):
-        # an older file with this name belongs to another run
-        if best.stat().st_mtime_ns < last.stat().st_mtime_ns:
-            continue
-        # skip files that another hook left incomplete
-        with suppress(CheckpointError, KeyError):
-            info = load_from_file(str(best))['message_hub']['runtime_info']
-            noted = [k for k in info if k.startswith(('best_', 'superseded'))]
-            hub.update_info_dict({key: info[key] for key in noted})

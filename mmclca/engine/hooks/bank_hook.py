@@ -33,8 +33,8 @@ class BankHook(Hook):
         head = inner_model(runner.model).head
         self.own, head.bank = head.bank, self._rows(runner)
 
-    def after_val(self, runner) -> None:
-        """Restore the training rows."""
+    def after_val_epoch(self, runner, metrics=None) -> None:
+        """Restore the training rows before a checkpoint is written."""
         inner_model(runner.model).head.bank = self.own
 
     def before_test(self, runner) -> None:

@@ -5,22 +5,12 @@ import json
 
 import pytest
 import torch
-import toy_backbones  # noqa: F401, registers them
 from mmengine.config import Config
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.selfsup import BEiTPretrainViT, MAEViT
 from mmpretrain.structures import DataSample
-from small_models import (
-    CACHE,
-    PATCH_CONVNET,
-    REDUCERS,
-    RESMLP,
-    arch,
-    build,
-    gradients,
-    images,
-    vit,
-)
+from small_backbones import BACKBONES, model_of
+from small_models import REDUCERS, build, gradients, images
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 
 from mmclca.apis import TokenReductionInferencer
@@ -33,44 +23,6 @@ from mmclca.visualization import rollout
 from mmclca.visualization.cka import gram_matrices
 
 TOOLS = ROOT / 'tools'
-REDUCTION = dict(
-    reducer=dict(type='mmclca.EViT', keep_rate=0.5),
-    reduce_at=(1,),
-    cache=CACHE,
-)
-SMALL = dict(arch=arch(3, 24), img_size=32, patch_size=8)
-VIT = dict(vit(3, **REDUCTION), arch=arch(3, 24))
-REGISTERS = dict(num_registers=2, branches=2)
-BACKBONES = dict(  # with 24 channels, for images with 32 x 32 pixels
-    reducible=dict(REDUCTION, type='mmclca.ToyReducible'),
-    vit=dict(VIT, rel_pos_bias=True),
-    hmlp=dict(VIT, patch_size=16, stem=dict(type='mmclca.HMLPStem')),
-    distilled=dict(VIT, dist_token=True, **REGISTERS),
-    cait=dict(
-        SMALL,
-        type='mmclca.CaiT',
-        num_class_layers=1,
-        reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
-        reduce_at=(1,),
-        cache=dict(CACHE, num_tokens=0),
-    ),
-    resmlp=RESMLP,
-    patchconvnet=dict(PATCH_CONVNET, arch=dict(embed_dims=24, num_layers=2)),
-    transfg=dict(SMALL, type='mmclca.TransFG', stride=6),
-    ffvt=dict(SMALL, type='mmclca.FFVT', num_tokens=3),
-    sim_trans=dict(SMALL, type='mmclca.SIMTrans'),
-    timm=dict(type='mmclca.TimmStages', arch='test_convnext'),
-    plain=dict(type='mmclca.ToyPlain'),
-)
-HEADS = dict(
-    distilled=dict(type='mmclca.DistilledHead'),
-    sim_trans=dict(type='mmclca.SIMTransHead'),
-    timm=dict(
-        type='mmclca.LayerFusionHead',
-        in_channels=[24, 32, 48, 64],
-        num_layers=4,
-    ),
-)
 # tokens entering each layer: prefix, 16 patches and CLR; then prefix, kept,
 # fused; then two restored; empty for other backbones
 TOKENS = dict.fromkeys(BACKBONES, []) | dict(
@@ -83,13 +35,6 @@ TOKENS = dict.fromkeys(BACKBONES, []) | dict(
 
 
 QUICK = ('reducible', 'plain')
-
-
-def model_of(kind):
-    """Classifier config with a backbone."""
-    head = dict(type='LinearClsHead', num_classes=4, in_channels=24)
-    head |= HEADS.get(kind, {})
-    return dict(type='ImageClassifier', backbone=BACKBONES[kind], head=head)
 
 
 @pytest.mark.parametrize('kind', BACKBONES)
