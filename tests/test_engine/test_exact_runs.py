@@ -35,8 +35,8 @@ average = dict(type='EMAHook', momentum=0.1)
 """
 AVERAGE = 'custom_hooks = [average]\n'
 WORKERS = "train_dataloader['num_workers'] = 2\n"
-SAMPLER = "train_dataloader['sampler'] = dict(type={}, _delete_=True)\n"
 NO_SEED = 'randomness = dict(seed=None)\n'
+ENDLESS = "train_dataloader['sampler'] = dict(type='InfiniteSampler')\n"
 INSIDE = """
 default_hooks['checkpoint'].update(interval=3, by_epoch=False)
 """
@@ -69,10 +69,14 @@ model = dict(
     teacher=dict(
         model='tiny.py', checkpoint='teacher.pth',
         loss=dict(type='mmclca.DeiTDistillation', kind='soft', tau=2.0)))
+train_dataloader['sampler'] = dict(
+    type='mmclca.AtLeastSampler', min_samples=24, _delete_=True)
 """
 SCALED = """
 optim_wrapper.update(
     type='AmpOptimWrapper', loss_scale=dict(init_scale=64., growth_interval=3))
+sampler = dict(type='mmclca.RepeatAugSampler', _delete_=True)
+train_dataloader['sampler'] = sampler
 """
 PLATEAU = """
 param_scheduler = dict(
@@ -111,29 +115,22 @@ MODELS = {
     **{k: with_model(x, PRETRAINED) for k, x in PRETRAINING.items()},
     'grafit': GRAFIT,
 }
-# config, options and number of processes
+# config and options; two processes if the name says so
 VARIANTS = dict(
-    average=(AVERAGE, '', 1),
-    inside=(WORKERS + INSIDE + NO_SEED, '', 1),
-    passes=(WORKERS + ITERATIONS, '', 1),
-    endless=(ITERATIONS + SAMPLER.format("'InfiniteSampler'"), '', 1),
-    two=(INSIDE + WORKERS + AVERAGE, '', 2),
-    grafit=(GRAFIT, '', 1),
-    lora=(LORA, '--save-trainable', 1),
-    taught=(
-        TAUGHT + SAMPLER.format("'mmclca.AtLeastSampler', min_samples=24"),
-        '',
-        1,
-    ),
-    bf16=(INSIDE, '--amp bf16', 1),
-    scaled=(SCALED + SAMPLER.format("'mmclca.RepeatAugSampler'"), '', 1),
-    masked=(
-        WORKERS + MODELS['mirl'],
-        '--no-validate --no-persistent-workers',
-        1,
-    ),
-    plateau=(PLATEAU, '', 1),
-    two_passes=(ITERATIONS + GRAFIT, '', 2),
+    average=[AVERAGE],
+    inside=[WORKERS + INSIDE + NO_SEED],
+    passes=[WORKERS + ITERATIONS],
+    endless=[ITERATIONS + ENDLESS],
+    two=[INSIDE + WORKERS + AVERAGE],
+    grafit=[GRAFIT],
+    lora=[LORA, '--save-trainable'],
+    taught=[TAUGHT],
+    bf16=[INSIDE, '--amp=bf16'],
+    scaled=[SCALED],
+    masked=[WORKERS + MODELS['mirl'], '--no-validate'],
+    restarted=[WORKERS, '--no-persistent-workers'],
+    plateau=[PLATEAU],
+    two_passes=[ITERATIONS + GRAFIT],
 )
 STORED = ('state_dict', 'ema_state_dict', 'optimizer', 'param_schedulers')
 
@@ -183,8 +180,9 @@ def check_equal(one, other, title):
 
 def check_resumed(folder, name, kills, start='fork'):
     """Kill and resume a run, and compare it with an uninterrupted one."""
-    text, options, processes = VARIANTS[name]
-    words = [*options.split(), *['--launcher', 'pytorch'] * (processes > 1)]
+    text, *words = VARIANTS[name]
+    processes = 1 + name.startswith('two')
+    words += ['--launcher', 'pytorch'] * (processes > 1)
     place = folder / f'{name}_{kills}' / 'work'
     for kill in [*kills, NEVER]:
         again = command(place, text, *words, '--resume')
@@ -235,5 +233,5 @@ def test_resumed_run_equals_uninterrupted_run_on_a_gpu(folder, monkeypatch):
     monkeypatch.setenv('CUBLAS_WORKSPACE_CONFIG', ':4096:8')
     text = WORKERS + INSIDE + AVERAGE + SCALED
     text += 'randomness = dict(deterministic=True)'
-    monkeypatch.setitem(VARIANTS, 'gpu', (text, '', 1))
+    monkeypatch.setitem(VARIANTS, 'gpu', [text])
     check_resumed(folder, 'gpu', [Kill(call=40)], 'spawn')
