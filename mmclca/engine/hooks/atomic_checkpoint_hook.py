@@ -110,13 +110,10 @@ class AtomicCheckpointHook(CheckpointHook):
             ) from error
         self._remove_superseded()
 
-    def _save_checkpoint(self, runner) -> None:
+    def _save_checkpoint_with_step(self, runner, step, meta) -> None:
         # BatchNorm statistics differ between processes until they are stored
         buffers = filter(torch.is_floating_point, runner.model.buffers())
         all_reduce_params(buffers, op='mean')
-        super()._save_checkpoint(runner)
-
-    def _save_checkpoint_with_step(self, runner, step, meta) -> None:
         with self._saving():
             super()._save_checkpoint_with_step(runner, step, meta)
 
