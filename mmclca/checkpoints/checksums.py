@@ -51,9 +51,22 @@ def _sums(tensors: Mapping[str, Tensor], metadata: Mapping) -> dict[str, int]:
 def save_tensors(
     tensors: dict[str, Tensor], metadata: dict[str, str] = {}
 ) -> bytes:
-    """Return a file in safetensors format with checksums."""
-    sums = json.dumps(_sums(tensors, metadata))
-    return safetensors.torch.save(tensors, {**metadata, KEY: sums})
+    """Return a file in safetensors format with checksums.
+
+    Equal tensors and metadata give equal bytes; the library writes metadata
+    in random order.
+    """
+    content = safetensors.torch.save(tensors)
+    end = _end_of_header(content)
+    sums = json.dumps(_sums(tensors, metadata), sort_keys=True)
+    header = {METADATA: {**metadata, KEY: sums}} | json.loads(content[8:end])
+    text = json.dumps(header).encode()
+    text += b' ' * (-len(text) % 8)  # tensors start at a multiple of 8
+    return len(text).to_bytes(8, 'little') + text + content[end:]
+
+
+def _end_of_header(content: bytes) -> int:
+    return 8 + int.from_bytes(content[:8], 'little')
 
 
 def load_tensors(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -64,8 +77,8 @@ def load_tensors(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
         ValueError: If a tensor is damaged, see :func:`check`.
     """
     tensors = safetensors.torch.load(content)
-    end = 8 + int.from_bytes(content[:8], 'little')
-    metadata = json.loads(content[8:end]).get(METADATA, {})
+    header = json.loads(content[8 : _end_of_header(content)])
+    metadata = header.get(METADATA, {})
     check(tensors, metadata)
     return tensors, metadata
 
