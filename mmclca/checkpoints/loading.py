@@ -10,6 +10,7 @@ from collections.abc import Collection
 from copy import deepcopy
 
 import torch
+from mmengine.logging import MMLogger
 from mmengine.runner import load_state_dict
 from torch import Tensor, nn
 
@@ -31,11 +32,28 @@ from .stored import compare_heads
 MAY_BE_LEFT = ('cls_token', 'mask_token')
 
 
-def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
+def load_into_classifier(model, state_dict: dict, prefix: str, metadata: dict):
     """Load hook for classifiers: rename weights, including the head."""
     left_out = rename_to_classifier(state_dict, prefix)
     if 'source' in metadata:
         metadata['source'].begin().unused += left_out
+    if model is not None and model.with_head:
+        _fit_linear(model.head, state_dict, f'{prefix}head.')
+
+
+def _fit_linear(head: nn.Module, state_dict: dict, prefix: str) -> None:
+    """Rename a linear classifier for ``LinearClsHead``, log if it is new."""
+    own, linear = head.state_dict(), f'{prefix}layers.head.'
+    found = state_dict.get(f'{linear}weight')
+    shapes = [value.shape for value in own.values()]
+    if isinstance(found, Tensor) and found.shape not in shapes:
+        MMLogger.get_current_instance().info(
+            f'the weights have a classifier of shape {tuple(found.shape)}, '
+            f'{type(head).__name__} has none: the classifier is new, train it'
+        )
+    for part in ('weight', 'bias'):
+        if f'fc.{part}' in own and linear + part in state_dict:
+            state_dict[f'{prefix}fc.{part}'] = state_dict.pop(linear + part)
 
 
 def load_into_backbone(

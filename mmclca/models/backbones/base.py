@@ -2,9 +2,12 @@
 """Shared by all backbones: architectures, checkpoint loading, layer depths."""
 
 from collections.abc import Collection
+from inspect import currentframe
+from traceback import walk_stack
 
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
 from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
@@ -146,7 +149,10 @@ class ForeignWeights:
 
         A load hook that mmpretrain's classifiers register on themselves.
         """
-        load_into_classifier(state_dict, prefix, metadata)
+        # torch does not pass the classifier to its hooks
+        stack = [f.f_locals.get('self') for f, _ in walk_stack(currentframe())]
+        owners = (x for x in stack if isinstance(x, ImageClassifier))
+        load_into_classifier(next(owners, None), state_dict, prefix, metadata)
 
 
 def fuse(model: nn.Module) -> nn.Module:
