@@ -1,15 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from importlib import import_module
+
 from mmclca.dependencies import check_dependencies
 from mmclca.version import __version__
 
 check_dependencies()
 
-__all__ = ['__version__', 'fit']
+__all__ = ['__version__', 'fit', 'to_timm']
+
+# lazy, because their imports take seconds
+_MODULES = dict(fit='mmclca.fitting', to_timm='mmclca.models.timm_weights')
 
 
 def __getattr__(name: str):
-    if name == 'fit':  # lazy: its import takes seconds
-        from mmclca.fitting import fit
-
-        return fit
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

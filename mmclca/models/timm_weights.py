@@ -1,0 +1,113 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Convert the weights of plain vision transformers to timm."""
+
+from functools import partial
+
+import torch
+from mmpretrain.models.classifiers import ImageClassifier
+from timm.models.deit import VisionTransformer, VisionTransformerDistilled
+from timm.models.vision_transformer import ParallelThingsBlock
+from torch import Tensor, nn
+
+from mmclca.checkpoints.families import FAMILIES, family
+from mmclca.checkpoints.loading import compare_weights
+from mmclca.utils.messages import first_of
+
+from .backbones import TokenReductionViT
+from .heads import DistilledHead, base
+from .recording import as_reducible
+
+CLS, POS = 'backbone.cls_token', 'backbone.pos_embed'
+TOKENS, AVERAGES = ('cls_token', 'prefix'), ('average', 'avg_featmap')
+
+
+def to_timm(model: nn.Module) -> dict[str, Tensor]:
+    """Convert the weights of a plain ViT classifier to timm.
+
+    Logits are equal in a timm model with the same settings, including the
+    number of heads and the norm epsilon, if ``model`` reduces no tokens. A
+    reducer without parameters and the references of a head are left out.
+    Tensors are shared.
+
+    Args:
+        model (nn.Module): ``ImageClassifier`` with a
+            :class:`TokenReductionViT` or mmpretrain's ``VisionTransformer``
+            and a linear or :class:`DistilledHead`.
+
+    Returns:
+        dict[str, Tensor]: State dict that timm loads strictly.
+
+    Raises:
+        ValueError: If timm has no equal model, for example for a CLA head, a
+            cache, a convolutional stem or a reducer with parameters.
+
+    Example:
+        >>> vit = timm.create_model('deit_tiny_patch16_224', num_classes=40)
+        >>> vit.load_state_dict(mmclca.to_timm(model))
+    """
+    _refuse(_differences(model))
+    vit, weights = as_reducible(model.backbone), model.state_dict()
+    weights.pop('head.references', None)
+    if vit.register_tokens is not None and vit.with_cls_pos:
+        # timm's models with registers have no position for CLS
+        row, weights[POS] = weights[POS].tensor_split([1], dim=1)
+        weights[CLS] = weights[CLS] + row
+    theirs = _timm_model(model.head, vit).state_dict()
+    # a name has one form per family; unused forms do no harm
+    names = {family.renamed(n, one): n for one in FAMILIES for n in theirs}
+    found = {names.get(name, name): x for name, x in weights.items()}
+    unfit, unused = compare_weights(theirs, found)
+    _refuse([*unused, *unfit])
+    return found
+
+
+def _refuse(parts: list[str]) -> None:
+    if parts:
+        raise ValueError(f'timm has no {first_of(parts, 2)}; use a plain ViT')
+
+
+def _differences(model: nn.Module) -> list[str]:
+    """List what timm lacks, except parameters."""
+    if not isinstance(model, ImageClassifier):
+        return [type(model).__name__]
+    head, vit = model.head, as_reducible(model.backbone)
+    if not isinstance(vit, TokenReductionViT):
+        return [type(vit).__name__]
+    averages = vit.register_tokens is None and vit.out_type in AVERAGES
+    heads = DistilledHead if vit.is_distilled else tuple(base.LINEAR_HEADS)
+    differs = {
+        type(model.neck).__name__: model.with_neck,
+        type(vit.cache).__name__: vit.cache is not None,
+        type(head).__name__: not isinstance(head, heads),
+        type(vit.reducer).__name__: [*vit.reducer.parameters()],
+        f'out_type={vit.out_type!r}': not (averages or vit.out_type in TOKENS),
+        'out_indices': max(vit.out_indices) < len(vit.layers) - 1,
+        'fusion': isinstance(head, DistilledHead) and head.fusion != 'logits',
+    }
+    return [name for name in differs if differs[name]]
+
+
+def _timm_model(head: nn.Module, vit: TokenReductionViT) -> nn.Module:
+    """Build timm's model with the same settings on the meta device."""
+    names, registers = ' '.join(vit.state_dict()), vit.register_tokens
+    channels = next(vit.patch_embed.parameters()).size(1)
+    # timm rounds down
+    ratio = (vit.arch_settings['feedforward_channels'] + 0.5) / vit.embed_dims
+    kinds, options = (VisionTransformer, VisionTransformerDistilled), {}
+    if 'branches' in names:
+        number = len(vit.layers[0].branches)
+        options['block_fn'] = partial(ParallelThingsBlock, num_parallel=number)
+    with torch.device('meta'):
+        return kinds[vit.is_distilled](
+            *(vit.img_size, vit.stride, channels, head.num_classes),
+            *('token' if vit.with_cls_token else 'avg', vit.embed_dims),
+            # the number of heads does not affect shapes
+            *(len(vit.layers), 1, ratio, 'qkv.bias' in names),
+            init_values='gamma1' in names,
+            class_token=vit.with_cls_token,
+            no_embed_class=registers is not None or not vit.with_cls_pos,
+            reg_tokens=0 if registers is None else registers.size(1),
+            pre_norm='pre_norm' in names,
+            fc_norm=vit.out_type == 'avg_featmap',
+            **options,
+        )
