@@ -71,7 +71,8 @@ class SafeRunner(Runner):
 
 
 def set_up_run(cfg, config, work_dir, launcher, local_rank):
-    """Set work dir, launcher and ``LOCAL_RANK``; join processes on CPUs."""
+    """Set scope, work dir, launcher and ``LOCAL_RANK``; join CPU processes."""
+    cfg.setdefault('default_scope', 'mmpretrain')
     os.environ.setdefault('LOCAL_RANK', str(local_rank))
     default = cfg.get('work_dir') or f'./work_dirs/{Path(config).stem}'
     cfg.work_dir = work_dir or default
