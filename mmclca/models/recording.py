@@ -53,12 +53,13 @@ def shallow_copy(model: nn.Module) -> nn.Module:
     Raises:
         ValueError: See :func:`as_reducible`.
     """
-    backbone = _copy(as_reducible(model.backbone))
+    copied = _copy(model)
+    if copied.backbone is not copied:  # else backbone and classifier in one
+        copied.backbone = _copy(as_reducible(model.backbone))
+    backbone = copied.backbone
     for compiled in ('forward', 'forward_tokens'):  # bound to the original
         vars(backbone).pop(compiled, None)
     backbone.with_cp = False  # recomputation would record a layer twice
-    copied = _copy(model)
-    copied.backbone = backbone
     return copied
 
 

@@ -21,7 +21,7 @@ from .head_variants import (
 )
 from .heads import CLAHead
 from .reduction.reducers import TokenReducer
-from .reduction.reducers.base import per_stage
+from .reduction.reducers.base import evenly, per_stage
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,9 @@ def with_reduction(
     if not layers and (method or cache or cla):
         layers = _quarters(backbone)
     # assign, as update() of a ConfigDict would merge the dicts
-    backbone['reducer'] = _reducer(backbone, method, keep_rate, len(layers))
+    backbone['reducer'] = reducer_config(
+        backbone, method, keep_rate, len(layers)
+    )
     backbone['reduce_at'] = layers if method or cache else ()
     own = backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
     backbone['cache'] = own if cache else None
@@ -225,12 +227,16 @@ def _as_tuple(layers: Sequence[int] | int) -> tuple[int, ...]:
 
 def _quarters(backbone: dict) -> tuple[int, ...]:
     depth = len(build_on_meta(backbone).layers)
-    return tuple(sorted({depth * quarter // 4 for quarter in (1, 2, 3)}))
+    return tuple(sorted({*evenly(3, depth)}))
 
 
-def _reducer(
+def reducer_config(
     backbone: dict, method: str | None, keep_rate, num_stages: int
 ) -> dict | None:
+    """Return the config of a reducer; see :func:`with_reduction`.
+
+    Settings of the same method in the config of a backbone stay.
+    """
     if method is None:
         if keep_rate is not None:
             raise ValueError(

@@ -62,7 +62,7 @@ def class_activation_maps(
     backbone, layers = copied.backbone, copied.backbone.layers
     integer(-len(layers), len(layers) - 1, layer=layer)
     normalized = _record_normalized(backbone, layers[layer])
-    scores = copied(images, mode='tensor')
+    scores = copied(images)
     chosen = _targets(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized
@@ -104,7 +104,7 @@ def _targets(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 def weights_per_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
     """Compute patch weights (B, N, P) in the input tokens per layer."""
     copied = recording_copy(model)
-    copied(images, mode='tensor')
+    copied(images)
     layers = copied.backbone.recorder.layers
     return [layer.entered.patch_weights for layer in layers]
 

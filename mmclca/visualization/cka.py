@@ -35,7 +35,7 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
     support recording, or lacks the CLS token for 'cls'.
     """
     backbone = as_reducible(model.backbone)
-    if feature == 'cls' and not backbone.num_prefix:
+    if feature == 'cls' and not backbone.ranks_by_cls:
         raise ValueError(
             f"feature='cls': {backbone.why_no_cls}; use 'mean' or 'all'"
         )

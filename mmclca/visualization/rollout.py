@@ -39,7 +39,7 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     backbone = recording.recording_copy(
         model, recording.AttentionRecorder
     ).backbone
-    if not backbone.num_prefix:
+    if not backbone.ranks_by_cls:
         raise ValueError(f'rollout needs CLS: {backbone.why_no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.recorder.layers

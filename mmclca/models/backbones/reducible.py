@@ -18,7 +18,7 @@ from .base import ForeignWeights
 
 
 class Reducible(ForeignWeights):
-    """Mixin over mmpretrain's ``BaseBackbone``: the loop over the layers.
+    """Mixin over a backbone, such as ``BaseBackbone``: the loop over layers.
 
     A backbone implements :meth:`embed`. It has ``layers``, ``embed_dims``,
     ``img_size`` and ``patch_resolution`` (image height and width in pixels and

@@ -44,12 +44,6 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
         """See :class:`MixedHeads`."""
         return AttendedTalking(q, k, v, key_bias, attn=self)
 
-    def read(self, attended: Attended) -> Tensor:
-        """See :class:`MixedHeads`."""
-        chunks = attended.q.split(CHUNK_SIZE, dim=2)
-        parts = [attended.weights(q) @ attended.v for q in chunks]
-        return torch.cat(parts, dim=2)
-
 
 @dataclass
 class AttendedTalking(Attended):
@@ -70,6 +64,13 @@ class AttendedTalking(Attended):
             logits, counts = logits + self.key_bias, self.key_bias.exp()
         weights = logits.softmax(-1) if softmax is None else softmax(logits)
         return _mix(self.attn.mix_weights, weights, counts)
+
+    def values(self, softmax: Callable | None = None, *_) -> Tensor:
+        """See :class:`Attended`; weights have no dropout."""
+        if softmax is not None:
+            return super().values(softmax)
+        chunks = self.q.split(CHUNK_SIZE, dim=2)
+        return torch.cat([self.weights(q) @ self.v for q in chunks], dim=2)
 
 
 def _mix(

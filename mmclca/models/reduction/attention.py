@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -43,6 +44,21 @@ class Attended:
         logits = logits_of(q, self.k, bias)
         return logits.softmax(-1) if softmax is None else softmax(logits)
 
+    def values(
+        self, softmax: Callable | None = None, dropout: float = 0.0
+    ) -> Tensor:
+        """Compute the weighted values of all queries, (B, H, N, D).
+
+        Args:
+            softmax (Callable, optional): See :func:`attend`.
+            dropout (float): Dropout of the weights; 0 with ``softmax``.
+        """
+        if softmax is not None:
+            return self.weights(self.q, softmax) @ self.v
+        return F.scaled_dot_product_attention(
+            self.q, self.k, self.v, self.key_bias, dropout
+        )
+
     def cls_attn(self) -> Tensor:
         """Compute the attention from CLS to all tokens, (B, H, N).
 
@@ -62,6 +78,32 @@ class Attended:
         for q in self.q.split(chunk_size, dim=2):
             total = total + self.weights(q).sum(dim=(1, 2))
         return total
+
+
+@dataclass
+class DiffAttended(Attended):
+    """Queries, keys and values of differential attention.
+
+    `Differential Transformer`: head h has the weights of queries and keys 2h
+    minus ``share`` times those of 2h + 1. ``q`` and ``k`` are (B, 2 H, N, D),
+    ``v`` is (B, H, N, 2 D).
+    """
+
+    share: Tensor | None = None
+
+    def _difference(self, both: Tensor) -> Tensor:
+        first, second = both.unflatten(1, (-1, 2)).unbind(2)
+        return first - self.share * second
+
+    def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
+        """See :class:`Attended`; 0 for negative weights, to score tokens."""
+        return self._difference(super().weights(q, softmax)).clamp(min=0)
+
+    def values(self, *how) -> Tensor:
+        """See :class:`Attended`; of all weights, including negative ones."""
+        v = self.v.repeat_interleave(2, dim=1)
+        both = Attended(self.q, self.k, v, self.key_bias)
+        return self._difference(both.values(*how))
 
 
 class JoinedAttended(Attended):
@@ -86,6 +128,12 @@ class JoinedAttended(Attended):
     def v(self) -> Tensor:
         return torch.cat([part.v for part in self.parts], dim=1)
 
+    def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
+        """See :class:`Attended`."""
+        own = q.split([part.q.size(1) for part in self.parts], dim=1)
+        made = zip(self.parts, own, strict=True)
+        return torch.cat([part.weights(q, softmax) for part, q in made], dim=1)
+
 
 class ParallelAttention:
     """Base for parallel attentions, which :func:`attend` runs sequentially.
@@ -101,8 +149,7 @@ class MixedHeads:
     """Base for attention that mixes heads, which fused kernels do not support.
 
     A subclass defines ``attended(q, k, v, key_bias)``, an :class:`Attended`
-    with the weights of mixed heads, and ``read(attended)``, the weighted
-    values of all queries, (B, H, N, D).
+    with the weights and values of mixed heads.
     """
 
 
@@ -152,16 +199,7 @@ def attend(
             return reduce(torch.add, updates), JoinedAttended(parts)
         attn = attn.joined()
     attended = project_qkv(attn, x, key_bias)
-    if softmax is not None:
-        x = attended.weights(attended.q, softmax) @ attended.v
-    elif isinstance(attn, MixedHeads):
-        x = attn.read(attended)
-    else:
-        dropout = attn.attn_drop if attn.training else 0.0
-        qkv = attended.q, attended.k, attended.v
-        x = attn.scaled_dot_product_attention(
-            *qkv, attn_mask=key_bias, dropout_p=dropout
-        )
+    x = attended.values(softmax, attn.attn_drop if attn.training else 0.0)
     x = attn.proj(x.transpose(1, 2).flatten(2))
     x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))
     return x, attended
