@@ -6,10 +6,14 @@ from mmclca.version import __version__
 
 check_dependencies()
 
-__all__ = ['__version__', 'fit', 'to_timm']
+__all__ = ['__version__', 'fit', 'reduce_tokens', 'to_timm']
 
 # lazy, because their imports take seconds
-_MODULES = dict(fit='mmclca.fitting', to_timm='mmclca.models.timm_weights')
+_MODULES = dict(
+    fit='mmclca.fitting',
+    reduce_tokens='mmclca.models',
+    to_timm='mmclca.models.timm_weights',
+)
 
 
 def __getattr__(name: str):

@@ -8,6 +8,7 @@ from .layers.attention_pool import AttentionPool
 from .losses import ThresholdedBCE
 from .partial_init import PartialInit
 from .recording import as_reducible, shallow_copy
+from .reduced import *  # noqa: F403
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403

@@ -1,0 +1,162 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The loop of a :class:`Reducible` over the layers of another library."""
+
+from collections import namedtuple
+
+from torch import Tensor, nn
+
+from ..backbones import Reducible
+from ..heads import CLAHead
+from ..reduction.attention import Attended
+from ..reduction.tokens import Tokens
+
+# functions that run a class of layers: ``normalize(layer, x)`` returns the
+# input of the attention (B, N, C), ``attend(layer, x, key_bias, softmax)`` its
+# output and Attended, ``scale(layer, y)`` the update of the residual stream,
+# and ``ffn(layer, x)`` the output of the layer
+Kind = namedtuple('Kind', 'normalize attend scale ffn')
+
+
+class ReducedModel(Reducible):
+    """Mixin over a vision transformer of another library.
+
+    The result is backbone and classifier in one; parameters keep their names.
+    The base class after it has timm's ``forward_head``, ``get_classifier``,
+    ``reset_classifier`` and ``set_grad_checkpointing``. A subclass also
+    defines ``cls_token``, ``has_pos`` (whether it has a position), ``kind_of``
+    (the ``Kind`` of a layer) and ``remove_head``.
+
+    Args:
+        model (nn.Module): The model, which must not be used any more.
+    """
+
+    losses: dict[str, Tensor] = {}
+    pool_from = 1  # tokens before those that the head averages
+    why_no_cls = 'the model has no class token'
+    backbone = property(lambda self: self)  # for costs and pictures
+    # whether the classifier is a CLA head
+    has_cla = property(lambda self: self.cache is not None)
+
+    def __init__(self, model: nn.Module):
+        own = vars(model)  # Transformers names the classes num_labels
+        vars(self).update(dict(num_classes=own.get('num_labels', 0)) | own)
+
+    def __getstate__(self) -> dict:
+        # copies, such as an EMA, cannot have the graph of a loss
+        return vars(self) | dict(losses={})
+
+    def rename_on_load(self) -> None:
+        """Load weights with the names of the other library only."""
+
+    def reduce(
+        self, reducer: dict | None, layers: tuple[int, ...], clca: bool
+    ) -> None:
+        """Add a reducer and, for CLCA, a cache and a CLA head, in place.
+
+        Args:
+            reducer (dict, optional): Config of a :class:`TokenReducer`.
+            layers (tuple[int]): Layers, from 0, with a reduction.
+            clca (bool): Whether to add a cache and a CLA head.
+        """
+        cache = dict(type='mmclca.CrossLayerCache') if clca else None
+        self.set_reduction(reducer, layers, cache)
+        self.out_indices = sorted({*layers * clca, len(self.layers) - 1})
+        if clca:
+            self.remove_head()
+            self.reset_classifier(self.num_classes)
+            self.cache.clr.data = self.cls_token.detach().clone()
+            self.cache.clr_pos.data *= self.has_pos
+            self._match(self.cache)
+        self._match(self.reducer)
+
+    def _match(self, part: nn.Module) -> nn.Module:
+        """Move a new part to the device, type and mode of the model."""
+        like = next(self.layers.parameters())
+        return part.to(like).train(self.training)
+
+    def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """See :class:`Reducible`."""
+        return self.kind_of(layer).normalize(layer, x)
+
+    def attention_block(
+        self, layer: nn.Module, tokens: Tokens, key_bias, softmax
+    ) -> tuple[Tensor, Attended]:
+        """See :class:`Reducible`."""
+        kind, x = self.kind_of(layer), self.normalize(layer, tokens.x)
+        y, attended = kind.attend(layer, x, key_bias, softmax)
+        return tokens.x + kind.scale(layer, y), attended
+
+    def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """See :class:`Reducible`."""
+        return self.kind_of(layer).ffn(layer, x)
+
+    def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+        """Return all tokens (B, N, C) for the head, CLS for a CLA head.
+
+        Padding and masked tokens are set to the average of the others, which
+        changes neither the average nor the maximum.
+        """
+        if self.has_cla:
+            return super().format_tokens(tokens, hw)
+        if tokens.weight is None:
+            return tokens.x
+        kept = (tokens.weight > 0).unsqueeze(-1)
+        return tokens.x.where(kept, tokens.average(self.pool_from))
+
+    def _features(self, x: Tensor) -> tuple:
+        """Return the input of the head, and tokens if they have weights."""
+        outs, tokens = self.forward_tokens(x)
+        if self.training:
+            self.losses = self.reducer.loss(tokens)
+        weighted = None if tokens.weight is None else tokens
+        return outs if self.has_cla else outs[0], weighted
+
+    def forward_features(self, x: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Map images (B, 3, H, W) to the input of :meth:`forward_head`.
+
+        These are the remaining tokens (B, N, C), normalized; for a CLA head,
+        the CLS tokens (B, C) of its layers.
+        """
+        return self._features(x)[0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (B, 3, H, W) to the output of the original model."""
+        features, tokens = self._features(x)
+        biased = self.attn_pool is not None and tokens is not None
+        return self.forward_head(tokens if biased else features)
+
+    def forward_head(self, x, pre_logits: bool = False) -> Tensor:
+        """Map the output of :meth:`forward_features` to class scores."""
+        if not self.has_cla:
+            return super().forward_head(x, pre_logits)
+        return self.head.pre_logits(x) if pre_logits else self.head(x)
+
+    def get_classifier(self) -> nn.Module:
+        """See timm."""
+        return self.head if self.has_cla else super().get_classifier()
+
+    def reset_classifier(
+        self, num_classes: int, global_pool: str | None = None
+    ) -> None:
+        """See timm; a CLA head stays one."""
+        if not self.has_cla:
+            return super().reset_classifier(num_classes, global_pool)
+        self.num_classes, inputs = num_classes, len(self.out_indices)
+        head = CLAHead(num_classes, self.embed_dims, inputs)
+        self.head = self._match(head)
+
+    def set_grad_checkpointing(self, enable: bool = True) -> None:
+        """Set whether layers are recomputed in the backward pass."""
+        super().set_grad_checkpointing(enable)
+        self.with_cp = enable
+
+    def auxiliary_loss(self) -> Tensor:
+        """Return the sum of the reducer's losses, to add to the loss.
+
+        Methods such as :class:`DynamicViT`, and :class:`DiffRate` with
+        ``target``, have losses; for others it is 0. The losses belong to the
+        last forward pass in training mode in this process: call it before the
+        next one. Copies of the model start without.
+        """
+        zero = next(self.layers.parameters()).new_zeros(())
+        return sum(self.losses.values(), zero)

@@ -1,0 +1,103 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Small vision transformers of timm and Transformers, of every kind."""
+
+from functools import partial
+
+import pytest
+import torch
+from timm.layers import HybridEmbed, RmsNorm, SwiGLU
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.vision_transformer import (
+    DiffParallelScalingBlock,
+    ParallelScalingBlock,
+    ParallelThingsBlock,
+    ResPostBlock,
+    VisionTransformer,
+)
+from torch import nn
+
+SIZES = dict(img_size=32, patch_size=8, embed_dim=24, depth=4, num_heads=2)
+
+
+def _hybrid(**options):
+    convolutions = nn.Sequential(
+        nn.Conv2d(3, 8, 4, stride=4), nn.BatchNorm2d(8)
+    )
+    return HybridEmbed(convolutions, **options | dict(patch_size=2))
+
+
+NO_CLS = dict(class_token=False, global_pool='avg')
+KINDS = dict(
+    plain={},
+    no_cls=NO_CLS,
+    no_cls_registers=dict(NO_CLS, reg_tokens=2, no_embed_class=True),
+    registers=dict(reg_tokens=3, no_embed_class=True, init_values=0.1),
+    registers_with_position=dict(reg_tokens=1, fc_norm=True),
+    clip=dict(pre_norm=True, qkv_bias=False),
+    average=dict(global_pool='avg', pool_include_prefix=True),
+    largest=dict(global_pool='avgmax', qk_norm=True, scale_attn_norm=True),
+    map=dict(NO_CLS, global_pool='map', fc_norm=False),
+    map_with_cls=dict(global_pool='map'),
+    all_tokens=dict(global_pool='', num_classes=0),
+    no_position=dict(pos_embed='none', final_norm=False),
+    hybrid=dict(embed_layer=_hybrid),
+    post_norm=dict(block_fn=ResPostBlock, init_values=0.1),
+    parallel=dict(block_fn=ParallelThingsBlock, init_values=0.1),
+    scaling=dict(block_fn=ParallelScalingBlock, qk_norm=True),
+    scaling_fused=dict(
+        block_fn=partial(ParallelScalingBlock, fuse_out_proj=True),
+        qkv_bias=False,
+    ),
+    diff=dict(attn_layer='diff'),
+    diff_parallel=dict(attn_layer='diff', block_fn=ParallelThingsBlock),
+    diff_scaling=dict(block_fn=DiffParallelScalingBlock),
+    swiglu=dict(mlp_layer=SwiGLU, norm_layer=RmsNorm, act_layer=nn.SiLU),
+    dynamic=dict(dynamic_img_size=True, dynamic_img_pad=True),
+    wide=dict(img_size=(16, 48), patch_size=(8, 12)),
+    distilled={},
+)
+
+
+def fill(model):
+    """Set random float64 weights, so that no layer is close to zero."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.double().parameters():
+            parameter.normal_(std=0.1, generator=generator)
+        for name, buffer in model.named_buffers():
+            buffer.fill_('var' in name)  # of batch normalization
+    return model.eval()
+
+
+def small_timm(kind='plain', **options):
+    """Build a vision transformer of timm."""
+    distilled = kind == 'distilled'
+    build = VisionTransformerDistilled if distilled else VisionTransformer
+    options = SIZES | dict(num_classes=5) | KINDS[kind] | options
+    return fill(build(**options))
+
+
+def photos(model, batch=3):
+    """Random images of the size of a model."""
+    generator = torch.Generator().manual_seed(1)
+    is_timm = hasattr(model, 'patch_embed')
+    size = model.patch_embed.img_size if is_timm else (32, 32)
+    shape = batch, 3, *size
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def small_transformer(name, **options):
+    """Build one of the four supported models of Transformers."""
+    transformers = pytest.importorskip('transformers')
+    config = name.replace('ForImageClassification', 'Model')
+    config = getattr(transformers, config.replace('Model', 'Config'))(
+        hidden_size=24,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        intermediate_size=48,
+        image_size=32,
+        patch_size=8,
+        num_labels=5,
+        **options,
+    )
+    return fill(getattr(transformers, name)(config))
