@@ -9,7 +9,7 @@ if [ -z "${PYTHON:-}" ]; then
     PYTHON=python
     [ ! -x .venv/bin/python ] || PYTHON=.venv/bin/python
 fi
-CODE='mmclca tools configs demo'
+CODE='mmclca tools configs demo examples'
 TEXTS='Makefile *.cff *.md *.toml *.yml'
 
 run() {
