@@ -184,17 +184,23 @@ def check_resumed(folder, name, kills, start='fork'):
     processes = 1 + name.startswith('two')
     words += ['--launcher', 'pytorch'] * (processes > 1)
     place = folder / f'{name}_{kills}' / 'work'
-    for kill in [*kills, NEVER]:
-        again = command(place, text, *words, '--resume')
-        ended = train(folder, again, processes, kill, start)
-    assert ended, f'{name} cannot be resumed'
+    again = command(place, text, *words, '--resume')
+    for kill in kills:
+        train(folder, again, processes, kill, start)
+    assert ends(folder, again, processes, start), f'{name} cannot be resumed'
     found, seed = stored(place)
     whole = folder / f'{name}_{seed}_whole' / 'work'
     if not whole.exists():
         seeded = '--cfg-options', f'randomness.seed={seed}'
         once = command(whole, text, *words, *seeded)
-        assert train(folder, once, processes, NEVER, start)
+        assert ends(folder, once, processes, start)
     check_equal(found, stored(whole)[0], name)
+
+
+def ends(folder, words, processes=1, start='fork'):
+    """Train to the end; a fork of a process with threads may crash."""
+    tries = range(3)
+    return any(train(folder, words, processes, NEVER, start) for _ in tries)
 
 
 @few_and_many(2, 60)
@@ -218,7 +224,7 @@ def test_runs_are_equal_with_and_without_workers(folder, attack, tries):
             place = folder / f'{name}{len(found)}' / 'work'
             text = MODELS[name] + workers + "train_cfg['max_epochs'] = 1\n"
             words = command(place, text, '--no-validate')
-            assert train(folder, words), f'{name} fails'
+            assert ends(folder, words), f'{name} fails'
             found.append(stored(place)[0])
         check_equal(*found, name)
 

@@ -74,8 +74,11 @@ def kill(random, command, folder):
     """
     process = PROCESSES.Process(target=run, args=(random, command, folder))
     process.start()
+    process.join(60)
+    process.kill()
     process.join()
-    assert process.exitcode in (0, KILLED, -signal.SIGALRM)
+    # a fork of a process with threads may hang or crash: two more kills
+    assert process.exitcode <= 0 or process.exitcode == KILLED
     return process.exitcode != 0
 
 
