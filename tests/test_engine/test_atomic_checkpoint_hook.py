@@ -294,7 +294,7 @@ def test_run_resumes_if_killed_at_any_step(train, killed_at, tmp_path):
         assert check_last(work_dir) == 'epoch_4.pth'
         assert names(work_dir) == ['best_score_epoch_4.pth', 'epoch_4.pth']
         assert not list(work_dir.glob('.*'))
-    assert number == 3 * 3 + 2 * 2  # writes and removals
+    assert number == 1 + 3 * 3 + 2 * 2  # config, writes and removals
 
 
 @pytest.mark.parametrize(

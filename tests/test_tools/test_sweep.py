@@ -78,7 +78,7 @@ def wait_for(root, pattern, number=1):
 
 def kill_a_job(root):
     """Kill the process of the only job."""
-    (submitted,) = root.glob('jobs/*_submitted.pkl')
+    (submitted,) = root.glob('jobs/*/*_submitted.pkl')
     controller = submitted.name.partition('_')[0]
     children = f'/proc/{controller}/task/{controller}/children'
     with open(children) as file:
@@ -116,7 +116,7 @@ def test_jobs_end_if_sweep_is_interrupted(folder):
     root = folder / 'work_dirs' / 'sweeps' / 'grid'
     sweep = start('--jobs', '1')
     wait_for(root, '*/*/work_dir/last_checkpoint')
-    (submitted,) = root.glob('jobs/*_submitted.pkl')
+    (submitted,) = root.glob('jobs/*/*_submitted.pkl')
     sweep.send_signal(signal.SIGINT)
     *_, last = end_of(sweep).splitlines()
     assert sweep.returncode == 130
