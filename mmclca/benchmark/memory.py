@@ -108,7 +108,7 @@ def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
 
 
 def _warm_up(setting: Setting) -> None:
-    """Let libraries allocate what they keep, such as workspaces of cuBLAS."""
+    """Allocate lasting buffers of libraries, such as cuBLAS workspaces."""
     _run_passes(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
 
 

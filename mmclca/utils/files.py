@@ -87,6 +87,18 @@ def replace_text(path: Path, text: str) -> None:
     replace_bytes(path, text.encode())
 
 
+def put(backend, obj: bytes, filepath: str | os.PathLike) -> None:
+    """Replace a file in one step, as a method of a file backend."""
+    replace_bytes(Path(filepath), obj)
+
+
+def put_text(
+    backend, obj: str, filepath: str | os.PathLike, encoding: str = 'utf-8'
+) -> None:
+    """Replace a text in one step, as a method of a file backend."""
+    put(backend, obj.encode(encoding), filepath)
+
+
 @contextmanager
 def atomic_backend() -> Iterator[None]:
     """Make mmengine and mmcv replace local files in one step, in a context.
@@ -95,10 +107,7 @@ def atomic_backend() -> Iterator[None]:
     """
     local = fileio.LocalBackend
     before = local.put, local.put_text
-    local.put = lambda self, content, path: replace_bytes(Path(path), content)
-    local.put_text = lambda self, text, path, encoding='utf-8': self.put(
-        text.encode(encoding), path
-    )
+    local.put, local.put_text = put, put_text
     try:
         yield
     finally:

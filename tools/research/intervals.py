@@ -88,8 +88,8 @@ def pair(name, own, shift, count, number):
     """Return the training photos, a mask of the test photos, and the groups
     that ``fit`` knows.
 
-    Test photos are those of half of the observers, those of the later
-    session, or else all photos that are not training photos.
+    Photos by half of the observers, of the later session, or else all other
+    photos are tested.
     """
     labels, later = labels_of(own)
     known = ~later

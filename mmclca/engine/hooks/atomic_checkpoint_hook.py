@@ -17,7 +17,7 @@ from mmengine.runner import save_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
-from mmclca.utils.files import remove_partial_files, replace_bytes
+from mmclca.utils.files import put, put_text, remove_partial_files
 
 ATOMIC = dict(backend='mmclca_atomic')
 
@@ -26,11 +26,7 @@ ATOMIC = dict(backend='mmclca_atomic')
 class AtomicLocalBackend(LocalBackend):
     """mmengine's ``LocalBackend``, which replaces files in one step."""
 
-    def put(self, obj, filepath):
-        replace_bytes(Path(filepath), obj)
-
-    def put_text(self, obj, filepath, encoding='utf-8'):
-        self.put(obj.encode(encoding), filepath)
+    put, put_text = put, put_text
 
 
 class _DeferredRemoval:
