@@ -93,13 +93,13 @@ def _agreement(inferencer, rows: list[dict], *files) -> str:
     same = sum(map(int.__eq__, int8, float32))
     if rows[0]['used'] == 'True':
         return (
-            f'Agreement  {same} of {len(rows)} training photos get the same '
-            'prediction from int8 and float32 (accuracy unknown: no held-out '
-            'photos)'
+            f'Agreement  {same} of {len(rows)} training photos '
+            f'({same / len(rows):.1%}) get the same prediction from int8 and '
+            'float32 (accuracy unknown: no held-out photos)'
         )
     names = [inferencer.classes.index(row['class']) for row in rows]
     right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
     return (
         f'Accuracy   int8 {right[0]} of {len(rows)} held-out photos correct, '
-        f'float32 {right[1]} (same prediction for {same})'
+        f'float32 {right[1]} (same prediction for {same / len(rows):.1%})'
     )

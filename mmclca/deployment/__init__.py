@@ -6,11 +6,14 @@ from .onnx_file import (
     quantize,
     write_onnx,
 )
+from .photo_input import add_preprocessing, check_photo
 from .preprocessing import Preprocessing, metadata_of, preprocessing_of
 from .program import export_pt2
 
 __all__ = [
     'Preprocessing',
+    'add_preprocessing',
+    'check_photo',
     'export_onnx',
     'export_pt2',
     'metadata_of',

@@ -160,13 +160,15 @@ def onnx_session(path: Path, threads: int = 1):
 def onnx_logits(path: Path, threads: int = 1) -> Callable:
     """Load an ONNX file as a function from images (B, 3, H, W) to logits.
 
-    If the head stores references, the function also returns ``nearest``, the
-    cosine similarity to the nearest reference, (B,).
+    A file with preprocessing expects one photo (H, W, 3) instead. If the head
+    stores references, the function also returns ``nearest``, the cosine
+    similarity to the nearest reference, (B,).
     """
     session = onnx_session(path, threads)
+    (entry,) = session.get_inputs()
 
     def logits(images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        found = session.run(None, {INPUT: images.numpy()})
+        found = session.run(None, {entry.name: images.numpy()})
         logits, *nearest = map(torch.from_numpy, found)
         return (logits, *nearest) if nearest else logits
 

@@ -94,8 +94,9 @@ def test_onnx_file_equals_pytorch_and_stores_facts(exported):
     folder, model = exported
     session = onnxruntime.InferenceSession(folder / 'tiny.onnx')
     check_facts(session.get_modelmeta().custom_metadata_map)
-    x = noise(4, (32, 32))
-    (logits,) = session.run(None, dict(images=x.numpy()))
+    photo = torch.randint(0, 256, (32, 32, 3), dtype=torch.uint8)
+    (logits,) = session.run(None, dict(photo=photo.numpy()))
+    x = (photo.flip(2).permute(2, 0, 1)[None] - 127.5) / 127.5
     torch.testing.assert_close(torch.tensor(logits), model(x))
 
 
@@ -104,11 +105,13 @@ def test_pt2_and_int8_files_have_their_own_names(export, tmp_path, capsys):
     config, checkpoint, _ = write_model(tmp_path)
     export(config, checkpoint, '--format', 'pt2')
     assert torch.export.load(tmp_path / 'tiny.pt2')
-    export(config, checkpoint, '--int8', '--opset', 20)
+    export(config, checkpoint, '--int8', '--opset', 20, '--input', 'batch')
     said = capsys.readouterr().out
     assert 'Latency    int8' in said and 'not measured' in said
     session = onnxruntime.InferenceSession(tmp_path / 'tiny.int8.onnx')
     check_facts(session.get_modelmeta().custom_metadata_map)
+    x = noise(4, (32, 32)).numpy()
+    assert session.run(None, dict(images=x))[0].shape == (4, 4)
 
 
 def test_infer_onnx_equals_inferencer_without_torch(folder, tmp_path):

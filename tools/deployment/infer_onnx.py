@@ -143,7 +143,8 @@ class Classifier:
                 f'{path} lacks the metadata {" and ".join(missing)}: use a '
                 'file written by tools/deployment/export.py'
             )
-        self.input = self.session.get_inputs()[0].name
+        entry = self.session.get_inputs()[0]
+        self.input, self.takes_photo = entry.name, 'uint8' in entry.type
         try:
             self.classes = json.loads(facts['classes'])
             self.preparation = json.loads(facts['preparation'])
@@ -160,10 +161,7 @@ class Classifier:
         names = self.classes
         if not isinstance(names, list) or {*map(type, names)} != {str}:
             raise ValueError('classes is not a list of names')
-        inputs = prepare(image, **self.preparation)[None]
-        if not np.isfinite(inputs).all():
-            raise ValueError('mean or std is not a number')
-        logits, *nearest = self.session.run(None, {self.input: inputs})
+        logits, *nearest = self._run(image)
         if logits.shape != (1, len(names)):
             raise ValueError(
                 f'{len(names)} classes for {logits.shape[-1]} outputs'
@@ -179,9 +177,7 @@ class Classifier:
         ``pred_class``, ``pred_score``, ``known``, ``known_score``, then
         ``label``, ``name`` and ``score`` per class, best first.
         """
-        inputs = prepare(image, **self.preparation)[None]
-        found = self.session.run(None, {self.input: inputs})
-        logits, *nearest = (of_images[0] for of_images in found)
+        logits, *nearest = (of_images[0] for of_images in self._run(image))
         if not np.isfinite(logits).all():
             refuse('scores are not finite: the weights are damaged')
         energy = logits.max() + np.log(np.exp(logits - logits.max()).sum())
@@ -191,6 +187,14 @@ class Classifier:
             cells += [i, self.classes[i], round(float(scores[i]), 6)]
         known = self._known(scores.max(), energy, *nearest)
         return [*cells[1:3], *known, *cells]
+
+    def _run(self, image):
+        """Return the outputs for an image (H, W, 3), 8-bit, BGR."""
+        if self.takes_photo:  # the graph resizes, crops and normalizes
+            inputs = np.ascontiguousarray(image[..., ::-1])
+        else:
+            inputs = prepare(image, **self.preparation)[None]
+        return self.session.run(None, {self.input: inputs})
 
     def _known(self, *scores):
         """Return the cells ``known`` and ``known_score``, empty without a
@@ -210,6 +214,8 @@ def check_preparation(steps, channel_order, mean, std, size):
         raise ValueError('mean and std need 3 numbers, size needs 2')
     if not all(std):
         raise ValueError(f'std={std} has a zero')
+    if not np.isfinite([*mean, *std]).all():
+        raise ValueError('mean or std is not a number')
     for step in steps:
         numbers = [x for x in step.values() if not isinstance(x, str)]
         if any(type(x) is not int or not 0 < x < LARGEST for x in numbers):
@@ -349,10 +355,10 @@ def write(path, rows, number):
 
 
 def classify(classifier, image, top):
-    """Return the CSV cells for an image, or None if it cannot be resized."""
+    """Return the CSV cells for an image, or None if the model refuses it."""
     try:
         return classifier(image, top)
-    except (AssertionError, MemoryError, ValueError, cv2.error):
+    except Exception:  # errors of onnxruntime have no base class of their own
         return None
 
 

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a trained model as one file that runs without mmclca. Input:
-normalized images (B, 3, H, W), float32, any B. Output: logits (B, classes).
-The file also stores preprocessing, class names and config. It is kept only if
-its logits match PyTorch; int8 files are made from a file that passed.
+"""Write a trained model as one file that runs without mmclca. Input of ONNX
+files: one RGB photo (H, W, 3), uint8, any size; output: logits (1, classes).
+The file also stores class names and config. It is kept only if its outputs
+match PyTorch; int8 files are made from a file that passed.
 
 ``python tools/deployment/export.py [CONFIG] CHECKPOINT``
 """
@@ -13,6 +13,7 @@ from functools import partial
 from glob import escape
 from pathlib import Path
 from shlex import quote
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
@@ -34,6 +35,13 @@ def parse_args():
         'ONNX, or pt2 for torch.export.load',
         'onnx',
         choices=['onnx', 'pt2'],
+    )
+    parser.add(
+        '--input',
+        'photo: the file resizes, crops and normalizes one photo; batch: '
+        'normalized images (B, 3, H, W), float32, any B, as for pt2',
+        'photo',
+        choices=['photo', 'batch'],
     )
     parser.add(
         '--out',
@@ -97,15 +105,23 @@ def export(args, out):
     remove_partial_files(out.parent, *map(escape, (out.stem, out.suffix)))
     if args.format == 'pt2':
         return deployment.export_pt2(model, size, out, metadata), []
-    settings = dict(metadata=metadata, opset=args.opset)
-    if not args.int8:
-        return deployment.export_onnx(model, size, out, **settings), []
     with TemporaryDirectory() as folder:
-        whole = Path(folder, 'model.onnx')
-        error = deployment.export_onnx(model, size, whole, **settings)
-        replace_file(out, partial(deployment.quantize, whole))
-        files = whole, out, size, args.checkpoint, args.photos
-        return error, benchmark.compare_quantized(inferencer, *files)
+        whole, small = Path(folder, 'model.onnx'), Path(folder, 'int8.onnx')
+        error = deployment.export_onnx(
+            model, size, whole, metadata, args.opset
+        )
+        files, compared = [whole], []
+        if args.int8:
+            deployment.quantize(whole, small)
+            given = whole, small, size, args.checkpoint, args.photos
+            compared = benchmark.compare_quantized(inferencer, *given)
+            files.append(small)
+        if args.input == 'photo':
+            for file in files:
+                deployment.add_preprocessing(file, preprocessing)
+            deployment.check_photo(model, whole, cfg)
+        replace_file(out, partial(copyfile, files[-1]))
+    return error, compared
 
 
 def main(args):
