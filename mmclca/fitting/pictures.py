@@ -58,7 +58,7 @@ class Pictures:
 
         Without a copy, ``src`` is empty.
         """
-        content = self._copy(path, 'jpg', lambda: _jpeg(_upright(path), SIDE))
+        content = self._copy(path, 'jpg', lambda: _jpeg(upright(path), SIDE))
         with suppress(UndecodedError):
             return _element(content, alt)
         return dict(src='', alt=alt)
@@ -87,8 +87,8 @@ class Pictures:
         return self._copies.get(name, torch.empty(0)).numpy().tobytes()
 
 
-def _upright(path: str) -> Image.Image:
-    """Read an image upright.
+def upright(path: str) -> Image.Image:
+    """Read a photo upright.
 
     JPEG files are decoded at a reduced size, ten times faster.
     """

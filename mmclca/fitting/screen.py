@@ -125,6 +125,11 @@ def result_lines(record: FitRecord) -> Iterator[str]:
     yield row('Unknown', _unknown(record.threshold))
 
 
+def summary(record: FitRecord) -> str:
+    """Describe the accuracy and its validity, in two lines."""
+    return f'Accuracy: {_accuracy(record.best)}\nValid for: {_valid(record)}'
+
+
 def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
     """List written and removed files, and the next commands.
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import mmcv
 import numpy as np
+from PIL import Image
 
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.datasets.synthetic_leaves import drawn_leaves
 
+PREVIEW = 1024  # longer side of shown photos, in pixels
 MIN_SIDE = 16  # pixels
 # some models enlarge the shorter side, and the longer one with it
 MAX_ASPECT = 30
@@ -46,6 +48,13 @@ def read_photo(path: str | Path) -> np.ndarray:
             f'{MIN_SIDE} pixels and at most {MAX_ASPECT} times the other.'
         )
     return image
+
+
+def preview(image: Image.Image) -> Image.Image:
+    """Return an RGB copy, at most ``PREVIEW`` pixels wide or high."""
+    small = image.convert('RGB')
+    small.thumbnail((PREVIEW, PREVIEW))
+    return small
 
 
 def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:

@@ -16,12 +16,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.gallery import Gallery
 from mmclca.utils.messages import warn
 
-from .blocks import MEGABYTES, Callbacks, about_model, build_page
-from .photos import examples_for
+from .blocks import build_page
+from .identify import MEGABYTES, Identification
 
 HOST = '127.0.0.1'
 FOLDER = 'mmclca-page-'  # prefix of upload folders
@@ -44,29 +42,23 @@ HEADERS = {
 
 @contextmanager
 def served(
-    inferencer: TokenReductionInferencer,
-    folder: Path,
+    identification: Identification,
     port: int | None = None,
     host: str = HOST,
-    name: str = '',
-    gallery: Gallery | None = None,
     auth: tuple[str, str] | None = None,
 ) -> Iterator[tuple[str, gr.Blocks]]:
-    """Serve the page of a trained model within a context.
+    """Serve the page of a model within a context.
 
-    Uploads go to ``folder``, see :func:`uploads_folder`. Without a port, the
+    Uploads go to a folder, see :func:`uploads_folder`. Without a port, the
     first free one from 7860 is used. The default host is reachable from this
-    computer only, '0.0.0.0' from the network. ``name`` is the checkpoint name
-    shown on the page, ``auth`` a name and a password to ask for. Yield the
-    address and the page; raise an ``OSError`` if the port is in use.
+    computer only, '0.0.0.0' from the network. ``auth`` is a name and a
+    password to ask for. Yield the address and the page; raise an ``OSError``
+    if the port is in use.
     """
-    callbacks = Callbacks(inferencer, folder, gallery)
-    classes = inferencer.classes
-    about = about_model(name, classes)
-    page = build_page(callbacks, examples_for(classes, folder), about)
+    page = build_page(identification)
     page.queue(max_size=QUEUE_SIZE)
     with _errors_in_one_line():
-        address = _launch(page, port, host, folder, auth)
+        address = _launch(page, port, host, identification.uploads, auth)
         try:
             yield address, page
         finally:

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Variants of a trained model with other reduction methods and keep rates."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,9 +14,9 @@ from mmengine.dataset import default_collate
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 from mmpretrain import get_model
+from torch import nn
 
 from mmclca.apis import TokenReductionInferencer, best_classes
-from mmclca.apis.output import prediction_cells
 from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import inference_step, median_milliseconds
 from mmclca.datasets.batches import view_of_input
@@ -35,13 +36,11 @@ class Prediction:
     """Prediction for a photo.
 
     Args:
-        cells (list): Cells of its row in the table of predictions.
         scores (dict[str, float]): Scores by class name, best first.
         patches (Survivors): Remaining patches after each stage.
         gmacs (float): 1e9 multiply-accumulates.
     """
 
-    cells: list
     scores: dict[str, float]
     patches: Survivors
     gmacs: float
@@ -56,20 +55,11 @@ class Variants:
     Args:
         trained (TokenReductionInferencer): The model.
         most (int): Maximum number of cached variants. Defaults to 8.
-
-    Raises:
-        ValueError: If the backbone does not support token reduction, or has
-            no CLS token.
     """
 
     def __init__(self, trained: TokenReductionInferencer, most: int = 8):
         self.trained = trained
         self.backbone = backbone = as_reducible(trained.model.backbone)
-        if not backbone.has_cls:
-            raise ValueError(
-                'the page needs a model with a CLS token: '
-                f'{backbone.why_no_cls}'
-            )
         self.own, self.rate = _reduction(backbone)
         own, rate = [self.own] if self.own else [], self.rate
         others = [name for name in list_methods() if self._fits(name, rate)]
@@ -169,6 +159,26 @@ class Variants:
         return gmacs, inference_step(model, setting.images(shape), setting)
 
 
+def classify(
+    inferencer: TokenReductionInferencer,
+    packed: dict,
+    return_tokens: bool = False,
+) -> dict:
+    """Return the result for one photo, prepared by ``inferencer.prepare``."""
+    (sample,) = inferencer.forward(default_collate([packed]), return_tokens)
+    sample.set_metainfo(dict(image='leaf'))
+    (result,) = inferencer.postprocess([sample], None)
+    return result
+
+
+def scores_of(
+    result: dict, classes: Sequence[str], topk: int = 5
+) -> dict[str, float]:
+    """Return the highest scores by class name, best first."""
+    best = best_classes(result, classes, topk)
+    return {one['name']: one['score'] for one in best}
+
+
 def predict_photo(
     inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
 ) -> Prediction:
@@ -177,17 +187,22 @@ def predict_photo(
     ``packed`` is the output of ``inferencer.prepare``; ``topk`` limits the
     classes.
     """
-    (sample,) = inferencer.forward(default_collate([packed]), True)
-    sample.set_metainfo(dict(image='leaf'))
-    (result,) = inferencer.postprocess([sample], None)
+    result = classify(inferencer, packed, True)
     view = view_of_input(inferencer.model, 'leaf', packed['inputs'])
     scale = max(1.0, SIDE / max(view.image.shape[:2]))
     cubic = dict(fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
     view = replace(view, image=cv2.resize(view.image, None, **cubic))
     (left,) = survivors(inferencer.model, [view])
-    best = best_classes(result, inferencer.classes, topk)
-    scores = {one['name']: one['score'] for one in best}
-    return Prediction(prediction_cells(result), scores, left, result['gmacs'])
+    scores = scores_of(result, inferencer.classes, topk)
+    return Prediction(scores, left, result['gmacs'])
+
+
+def can_reduce(backbone: nn.Module) -> bool:
+    """Whether token reduction and its pictures support a backbone."""
+    try:
+        return as_reducible(backbone).has_cls
+    except ValueError:
+        return False
 
 
 def _reduction(backbone: Reducible) -> tuple[str | None, float]:

@@ -69,11 +69,12 @@ def local_address(host):
     return host
 
 
-def load_model(args):
-    """Load a model; return it with the name of its checkpoint."""
+def open_model(args):
+    """Load the model of the page."""
     checkpoint = args.checkpoint or page.demo_checkpoint(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
-    return model, Path(checkpoint).name
+    gallery = args.index and read_gallery(args.index, model)
+    return page.open_model(checkpoint, model, gallery)
 
 
 def read_gallery(path, model):
@@ -87,16 +88,15 @@ def main(args):
     with usage_errors():
         require('gradio', extra='demo')
         with model_files.quiet():
-            model, name = load_model(args)
-        gallery = args.index and read_gallery(args.index, model)
+            model = open_model(args)
         if not args.auth and not args.host.startswith(HERE):
             warn(
                 f'everyone who can reach {args.host} can use this page; add '
                 '--auth USER:PASSWORD'
             )
-        given = args.port, args.host, name, gallery, args.auth
         with page.server.uploads_folder(args.host) as folder:
-            served = page.server.served(model, folder, *given)
+            used = page.identify.Identification(folder, model)
+            served = page.server.served(used, args.port, args.host, args.auth)
             with served as (address, blocks):
                 print_safe(f'Page       {address} (stop with Ctrl-C)')
                 blocks.block_thread()

@@ -1,0 +1,145 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""First tab of the page: name a photo, and show similar training photos.
+
+The texts are written for readers without knowledge of networks.
+"""
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import gradio as gr
+from PIL import Image
+
+from mmclca.datasets.decoding import MAX_PIXELS
+from mmclca.evaluation.open_set import NEAREST, Threshold
+
+from .events import bind
+from .opened import OpenedModel, Seen
+from .photos import examples_for, preview, read_photo
+from .variants import classify, scores_of
+
+MEGABYTES = 50  # maximum file size
+DROP_HERE = (
+    '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
+    f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
+)
+
+
+class Identification:
+    """Event handlers of the tab, with a model that may be set later.
+
+    They read photos in ``uploads`` only.
+    """
+
+    def __init__(self, uploads: str | Path, model: OpenedModel | None = None):
+        self.uploads, self.model = Path(uploads).resolve(), model
+
+    def identify(self, upload: dict | None) -> Iterator[list]:
+        """Yield new values for the tab, first without similar photos.
+
+        They are preview, :class:`.Seen`, class scores, verdict and similar
+        photos. Warn if the photo cannot be used, and yield empty values.
+        """
+        model = self.model
+        try:
+            image = read_photo(self._uploaded(upload['path']))
+            packed = model.inferencer.prepare(image)
+            if isinstance(packed, str):
+                raise ValueError(f'The model cannot use this photo: {packed}')
+            result = classify(model.inferencer, packed)
+        except (KeyError, OSError, TypeError, ValueError) as error:
+            gr.Warning(escape(str(error)), duration=30)
+            yield self.clear()
+            return
+        shown = preview(Image.fromarray(image[..., ::-1]))
+        scores = scores_of(result, model.inferencer.classes)
+        verdict = describe_unknown(result, model.inferencer.threshold)
+        yield shown, Seen(model, packed), scores, verdict, gr.skip()
+        similar = model.similar(packed)
+        yield *[gr.skip()] * 4, gr.Gallery(similar, visible=bool(similar))
+
+    def clear(self) -> list:
+        """Return empty values for the tab."""
+        return [*[None] * 4, gr.Gallery(None, visible=False)]
+
+    def _uploaded(self, path: str) -> Path:
+        """Resolve an upload path, or raise if the file is elsewhere."""
+        # a forged request may name any file on this computer: Gradio accepts
+        # such a path if "meta" is missing
+        file = Path(path).resolve()
+        if not file.is_relative_to(self.uploads):
+            raise ValueError(
+                'This file was not uploaded to this page. Please drop it here.'
+            )
+        return file
+
+    def about(self) -> str:
+        """Describe the model, for the page."""
+        return self.model.about if self.model else ''
+
+
+def describe_unknown(result: dict, threshold: Threshold | None) -> str:
+    """Describe a photo of an unknown class, else return an empty text."""
+    if result['known'] in (None, True):
+        return ''
+    name = 'similarity' if threshold.score == NEAREST else 'score'
+    return (
+        f'**Probably none of the known classes:** {name} '
+        f'{result["known_score"]:.3f} is below {threshold.threshold:.3f}'
+    )
+
+
+def build_identify(identification: Identification) -> list:
+    """Create the components in the current tab, and bind their events.
+
+    Return the components that :meth:`Identification.identify` changes.
+    """
+    with gr.Row():
+        with gr.Column(scale=4, min_width=320):
+            leaf, uploads = _drop_zone(identification)
+        with gr.Column(scale=7, min_width=320):
+            verdict = gr.Markdown(elem_id='verdict')
+            classes = gr.Label(show_label=False, elem_id='classes')
+            similar = gr.Gallery(
+                columns=4,
+                label='Similar training photos (1 is the same photo)',
+                format='jpeg',
+                elem_id='similar',
+                visible=False,
+                interactive=False,
+                buttons=[],
+            )
+    seen = gr.State()
+    outputs = [leaf, seen, classes, verdict, similar]
+    for upload in uploads:
+        # no preprocessing: Gradio would decode the file before it is checked
+        bind(upload, identification.identify, [leaf], outputs, False)
+    bind(leaf.clear, identification.clear, [], outputs)
+    return outputs
+
+
+def _drop_zone(identification: Identification):
+    """Create the drop zone, with examples; return it and its upload events."""
+    leaf = gr.Image(
+        sources=['upload', 'clipboard'],
+        placeholder=DROP_HERE,
+        show_label=False,
+        height=300,
+        buttons=[],
+        elem_id='leaf',
+    )
+    model = identification.model
+    classes = model.inferencer.classes if model else []
+    examples = examples_for(classes, identification.uploads)
+    if not examples:
+        return leaf, [leaf.upload]
+    drawn = gr.Examples(
+        [[path] for path in examples],
+        leaf,
+        label='Synthetic leaves to try',
+        examples_per_page=len(examples),
+        elem_id='drawn',
+        api_visibility='private',
+    )
+    return leaf, [leaf.upload, drawn.load_input_event.then]

@@ -1,0 +1,134 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Models of the page, with their accuracy and similar photos."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import digest_of_file
+from mmclca.apis.gallery import Gallery
+from mmclca.apis.neighbours import look_up
+from mmclca.checkpoints.fitted import is_fitted
+from mmclca.datasets.decoding import UndecodedError
+from mmclca.datasets.photographs import LabeledImages
+from mmclca.fitting import screen
+from mmclca.fitting.pictures import upright
+from mmclca.fitting.record import ModelFolder
+from mmclca.models.classifiers import feature_of
+from mmclca.models.heads import NearestHead
+from mmclca.utils.messages import first_of
+
+from .photos import preview
+from .variants import Variants, can_reduce
+
+SHOWN_CLASSES = 6
+NUM_SIMILAR = 8
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """Model that the page uses.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model.
+        about (str): Its name, classes and accuracy, a line each.
+        gallery (Gallery, optional): Photos to search for similar ones.
+            Defaults to None.
+        digests (dict[str, str]): SHA-256 of photos by path; other content is
+            not shown. Defaults to {}.
+    """
+
+    inferencer: TokenReductionInferencer
+    about: str = ''
+    gallery: Gallery | None = None
+    digests: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def can_reduce(self) -> bool:
+        """Whether token reduction can be explored."""
+        return can_reduce(self.inferencer.model.backbone)
+
+    @cached_property
+    def variants(self) -> Variants:
+        """Token-reduction methods that fit the model."""
+        return Variants(self.inferencer)
+
+    @torch.no_grad()
+    def similar(self, packed: dict) -> list[tuple[Image.Image, str]]:
+        """Return similar photos, with class and similarity."""
+        if self.gallery is None:
+            return []
+        model = self.inferencer.model
+        data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
+        feature = feature_of(model, data['inputs'], self.gallery.stage)
+        leaf = LabeledImages.named(['leaf'], [None], 'the page')
+        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
+        return [*self._pictures(entry['neighbours'])]
+
+    def _pictures(self, near: list[dict]) -> Iterator:
+        for one in near:
+            with suppress(OSError, UndecodedError):
+                # a folder from elsewhere may name any file of this computer
+                digest = self.digests.get(one['image'])
+                if digest in (None, digest_of_file(one['image'])):
+                    text = f'{one["name"] or ""} {one["similarity"]:.2f}'
+                    yield preview(upright(one['image'])), text
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Photo on the page: the model and its input, by ``prepare``."""
+
+    model: OpenedModel
+    packed: dict
+
+
+def open_model(
+    place: str | PathLike,
+    inferencer: TokenReductionInferencer | None = None,
+    gallery: Gallery | None = None,
+) -> OpenedModel:
+    """Open a model folder or checkpoint for the page.
+
+    Args:
+        place (str | Path): Model folder of fit, or checkpoint.
+        inferencer (TokenReductionInferencer, optional): The loaded model.
+            Defaults to None: it is loaded.
+        gallery (Gallery, optional): Photos to search for similar ones.
+            Defaults to None: the training photos of a model folder.
+
+    Raises:
+        FileNotFoundError: If there is no model.
+        ValueError: If the model or its record is damaged.
+    """
+    inferencer = inferencer or TokenReductionInferencer(place)
+    about, digests = about_model(Path(place).name, inferencer.classes), {}
+    files = ModelFolder(place)
+    if is_fitted(place) and files.file.is_file():
+        with files.blame_facts():
+            about = f'{about}\n{screen.summary(files.read())}'
+        rows = files.used_rows()
+        if gallery is None and isinstance(inferencer.model.head, NearestHead):
+            gallery = _training_photos(rows, inferencer.model.head)
+            digests = {row['path']: row['digest'] for row in rows}
+    return OpenedModel(inferencer, about, gallery, digests)
+
+
+def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
+    """Return the training photos, whose features the head stores."""
+    paths, names = ([row[x] for row in rows] for x in ('path', 'class'))
+    images = LabeledImages.named(paths, names, 'the model folder')
+    return Gallery(images, head.references.cpu(), '', 'pre_logits')
+
+
+def about_model(name: str, classes: Sequence[str]) -> str:
+    """Describe a model by its file name and its classes, in one line."""
+    listed = first_of(classes, SHOWN_CLASSES)
+    return f'{name or "This model"}, {len(classes)} classes: {listed}'
