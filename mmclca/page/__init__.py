@@ -1,11 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Web page that identifies photos and shows the remaining patches."""
 
-from .opened import OpenedModel, open_model
+from .opened import open_model
 from .photos import demo_checkpoint, read_photo
-from .variants import Prediction, Variants
+from .variants import Variants
 
-__all__ = [
-    *('OpenedModel', 'Prediction', 'Variants', 'open_model'),
-    *('read_photo', 'demo_checkpoint'),
-]
+__all__ = ['Variants', 'demo_checkpoint', 'open_model', 'read_photo']

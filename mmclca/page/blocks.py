@@ -13,6 +13,11 @@ INTRODUCTION = (
     'Drop a photo below, and the model names it. Photos stay on the computer '
     'that runs this page, and are deleted within two hours.'
 )
+# as many columns as fit, also on a phone
+CSS = (
+    '.grid-container { grid-template-columns: '
+    'repeat(auto-fill, minmax(130px, 1fr)) !important }'
+)
 
 
 def build_page(identification: Identification) -> gr.Blocks:
@@ -23,36 +28,26 @@ def build_page(identification: Identification) -> gr.Blocks:
     ) as page:
         gr.Markdown(f'# {TITLE}\n{INTRODUCTION}')
         with gr.Tabs():
-            build_tabs(identification)
+            shown = build_tabs(identification)
+        # also finds a model that was set after the page was built
+        page.load(*shown, queue=False, api_visibility='private')
     return page
 
 
-def build_tabs(identification: Identification) -> tuple[Callable, list]:
+def build_tabs(identification: Identification) -> tuple[Callable, list, list]:
     """Create the tabs of a model in the current ``gr.Tabs``.
 
-    Return an event handler without inputs, and its outputs, that show another
-    model set since.
+    Return callback, inputs and outputs of an event that shows another model.
     """
-    model = identification.model
     with gr.Tab('Identify', id='identify'):
         results = build_identify(identification)
-        about = gr.Textbox(
-            identification.about(),
-            label='Model',
-            interactive=False,
-            elem_id='model',
-        )
-    explored = gr.Tab('Explore token reduction', visible=_can_reduce(model))
-    with explored:
-        build_explore(results[1], explored)
+        about = gr.Textbox(label='Model', interactive=False, elem_id='model')
+    with gr.Tab('Explore token reduction', visible=False) as tab:
+        build_explore(results[1], tab)
 
     def show_model():
-        shown = _can_reduce(identification.model)
-        values = identification.about(), gr.Tab(visible=shown)
-        return [*identification.clear(), *values]
+        model = identification.model
+        shown = gr.Tab(visible=bool(model and model.can_reduce))
+        return [*identification.clear(), model and model.about, shown]
 
-    return show_model, [*results, about, explored]
-
-
-def _can_reduce(model) -> bool:
-    return model is not None and model.can_reduce
+    return show_model, [], [*results, about, tab]

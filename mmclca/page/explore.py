@@ -11,39 +11,43 @@ from mmclca.visualization.painting import KEPT, MERGED
 from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
 from .events import bind
-from .opened import Seen
-from .variants import Variants, predict_photo
+from .variants import classify, remaining_patches
 
 INTRODUCTION = (
-    'The model splits the photo into patches, and merges or drops some of them '
-    'step by step. Here you see which ones, for the photo of the first tab.'
+    'The model splits the photo of the first tab into patches, and merges or '
+    'drops some of them step by step. Drop a photo there first.'
 )
 RATE = (
     'Share of tokens kept at each step: 0.5 keeps half of them. A lower '
     'rate costs less, but the model may make more mistakes.'
 )
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
-COSTS = ['Model', 'GMACs (billion multiply-accumulates)', 'Latency (ms)']
+COSTS = ['Model', 'GMACs', 'Latency (ms)']
 # legend; white and gray stand for swatches without a single color
 COLORS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
 COLORS = {look.text: look.fill for look in SWATCHES.values()} | COLORS
 COLORS[MIXED.text] = '#ffa500'
 
 
-def show_methods(seen: Seen | None, method: str | None, keep_rate: float):
+def show_methods(seen: tuple | None, method: str | None, keep_rate: float):
     """Return method choice and keep rate slider for the model of a photo.
 
     A method that the user chose stays if the model has it.
     """
     if seen is None:
         return gr.skip(), gr.skip()
-    variants = seen.model.variants
+    variants = seen[0].variants
+    start, rate = variants.start, variants.start.keep_rate
     if method not in variants.methods:
-        method = variants.start.method
-        keep_rate = variants.start.keep_rate
+        method, keep_rate = start.method, rate
     choices = [(_label(name, variants.own), name) for name in variants.methods]
-    slider = _slider(variants, method, keep_rate)
-    return gr.Dropdown(choices, value=method), slider
+    fixed = variants.is_fixed(method)
+    return gr.Dropdown(choices, value=method), gr.Slider(
+        min(0.05, rate),
+        value=rate if fixed else keep_rate,
+        interactive=not fixed,
+        info=FIXED.format(rate) if fixed else RATE,
+    )
 
 
 def _label(method: str, own: str | None) -> str:
@@ -54,24 +58,8 @@ def _label(method: str, own: str | None) -> str:
     return f'{method}{summary}{trained}'
 
 
-def _slider(variants: Variants, method: str, keep_rate: float) -> gr.Slider:
-    """Return the keep rate slider for a method."""
-    fixed, rate = variants.is_fixed(method), variants.start.keep_rate
-    return gr.Slider(
-        min(0.05, rate),
-        value=rate if fixed else keep_rate,
-        interactive=not fixed,
-        info=FIXED.format(rate) if fixed else RATE,
-    )
-
-
-def select_method(seen: Seen | None, method: str, keep_rate: float):
-    """Return the keep rate slider for another method."""
-    return seen and _slider(seen.model.variants, method, keep_rate)
-
-
 def explore(
-    seen: Seen | None, method: str, keep_rate: float
+    seen: tuple | None, method: str, keep_rate: float
 ) -> Iterator[list]:
     """Yield new values for the results, first without the cost.
 
@@ -81,11 +69,14 @@ def explore(
     if seen is None:
         yield [None] * 4
         return
-    variants, packed = seen.model.variants, seen.packed
-    found = predict_photo(variants.at(method, keep_rate), packed)
-    looks = [(look.text, look.text) for look in legend([found.patches])]
-    yield found.scores, _pictures(found.patches), looks, None
-    costs = variants.costs(method, keep_rate, packed, found.gmacs)
+    model, packed = seen
+    variant = model.variants.at(method, keep_rate)
+    result = classify(variant, packed, with_tokens=True)
+    left = remaining_patches(variant, packed)
+    looks = [(look.text, look.text) for look in legend([left])]
+    yield result['scores'], _pictures(left), looks, None
+    gmacs = result['gmacs']
+    costs = model.variants.costs(method, keep_rate, packed, gmacs)
     yield *[gr.skip()] * 3, costs
 
 
@@ -102,7 +93,8 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 def build_explore(seen: gr.State, opened: gr.Tab) -> None:
     """Create the components in the current tab, and bind their events.
 
-    ``seen`` is the photo of the first tab. Nothing is computed before the tab
+    ``seen`` is the photo of the first tab: the :class:`.OpenedModel` and its
+    input; None without a photo. Nothing is computed before the tab
     is ``opened``.
     """
     gr.Markdown(INTRODUCTION)
@@ -127,27 +119,18 @@ def build_explore(seen: gr.State, opened: gr.Tab) -> None:
             classes = gr.Label(label='Predictions', elem_id='explored')
         with gr.Column(scale=7, min_width=320):
             results = [classes, *_results()]
-    asked, controls = [seen, method, keep_rate], [method, keep_rate]
-    changes = [
-        bind(opened.select, show_methods, asked, controls).then,
-        bind(method.input, select_method, asked, [keep_rate]).then,
-        keep_rate.input,
-    ]
-    for change in changes:
-        bind(change, explore, asked, results)
+    asked = [seen, method, keep_rate]
+    for event in (opened.select, method.input):
+        shown = bind(event, show_methods, asked, [method, keep_rate])
+        bind(shown.then, explore, asked, results)
+    bind(keep_rate.input, explore, asked, results)
 
 
 def _results() -> list:
     """Create pictures, legend and cost."""
-    plain = dict(interactive=False, buttons=[])
     gr.Markdown('Patches after each step')
     pictures = gr.Gallery(
-        columns=4,
-        height=300,  # fits two stages
-        show_label=False,
-        format='png',
-        elem_id='survivors',
-        **plain,
+        show_label=False, format='png', buttons=[], elem_id='survivors'
     )
     looks = gr.HighlightedText(
         color_map=COLORS,
@@ -155,6 +138,6 @@ def _results() -> list:
         show_label=False,
         elem_id='legend',
     )
-    gr.Markdown('Inference cost of this photo')
-    costs = gr.Dataframe(headers=COSTS, elem_id='costs', **plain)
+    gr.Markdown('Inference cost (GMACs: billion multiply-accumulates)')
+    costs = gr.Dataframe(headers=COSTS, buttons=[], elem_id='costs')
     return [pictures, looks, costs]

@@ -15,9 +15,9 @@ from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.evaluation.open_set import NEAREST, Threshold
 
 from .events import bind
-from .opened import OpenedModel, Seen
+from .opened import OpenedModel
 from .photos import examples_for, preview, read_photo
-from .variants import classify, scores_of
+from .variants import classify
 
 MEGABYTES = 50  # maximum file size
 DROP_HERE = (
@@ -38,8 +38,8 @@ class Identification:
     def identify(self, upload: dict | None) -> Iterator[list]:
         """Yield new values for the tab, first without similar photos.
 
-        They are preview, :class:`.Seen`, class scores, verdict and similar
-        photos. Warn if the photo cannot be used, and yield empty values.
+        They are preview, model with its input, class scores, verdict and
+        similar photos. If the photo cannot be used, warn and clear the tab.
         """
         model = self.model
         try:
@@ -53,9 +53,8 @@ class Identification:
             yield self.clear()
             return
         shown = preview(Image.fromarray(image[..., ::-1]))
-        scores = scores_of(result, model.inferencer.classes)
         verdict = describe_unknown(result, model.inferencer.threshold)
-        yield shown, Seen(model, packed), scores, verdict, gr.skip()
+        yield shown, (model, packed), result['scores'], verdict, gr.skip()
         similar = model.similar(packed)
         yield *[gr.skip()] * 4, gr.Gallery(similar, visible=bool(similar))
 
@@ -74,18 +73,14 @@ class Identification:
             )
         return file
 
-    def about(self) -> str:
-        """Describe the model, for the page."""
-        return self.model.about if self.model else ''
-
 
 def describe_unknown(result: dict, threshold: Threshold | None) -> str:
     """Describe a photo of an unknown class, else return an empty text."""
     if result['known'] in (None, True):
         return ''
-    name = 'similarity' if threshold.score == NEAREST else 'score'
+    name = 'Similarity' if threshold.score == NEAREST else 'Score'
     return (
-        f'**Probably none of the known classes:** {name} '
+        f'### Probably none of the known classes\n{name} '
         f'{result["known_score"]:.3f} is below {threshold.threshold:.3f}'
     )
 
@@ -99,16 +94,14 @@ def build_identify(identification: Identification) -> list:
         with gr.Column(scale=4, min_width=320):
             leaf, uploads = _drop_zone(identification)
         with gr.Column(scale=7, min_width=320):
-            verdict = gr.Markdown(elem_id='verdict')
             classes = gr.Label(show_label=False, elem_id='classes')
+            verdict = gr.Markdown(elem_id='verdict')
             similar = gr.Gallery(
-                columns=4,
-                label='Similar training photos (1 is the same photo)',
+                label='Similar photos (1.00: the same photo)',
                 format='jpeg',
-                elem_id='similar',
                 visible=False,
-                interactive=False,
                 buttons=[],
+                elem_id='similar',
             )
     seen = gr.State()
     outputs = [leaf, seen, classes, verdict, similar]

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Models of the page, with their accuracy and similar photos."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -21,12 +21,13 @@ from mmclca.datasets.photographs import LabeledImages
 from mmclca.fitting import screen
 from mmclca.fitting.pictures import upright
 from mmclca.fitting.record import ModelFolder
+from mmclca.models import as_reducible
 from mmclca.models.classifiers import feature_of
 from mmclca.models.heads import NearestHead
 from mmclca.utils.messages import first_of
 
 from .photos import preview
-from .variants import Variants, can_reduce
+from .variants import Variants
 
 SHOWN_CLASSES = 6
 NUM_SIMILAR = 8
@@ -39,21 +40,23 @@ class OpenedModel:
     Args:
         inferencer (TokenReductionInferencer): The model.
         about (str): Its name, classes and accuracy, a line each.
-        gallery (Gallery, optional): Photos to search for similar ones.
-            Defaults to None.
-        digests (dict[str, str]): SHA-256 of photos by path; other content is
-            not shown. Defaults to {}.
+        gallery (Gallery | None): Photos to search for similar ones.
+        digests (dict[str, str]): SHA-256 of photos by path; files with other
+            content are not shown.
     """
 
     inferencer: TokenReductionInferencer
-    about: str = ''
-    gallery: Gallery | None = None
-    digests: dict[str, str] = field(default_factory=dict)
+    about: str
+    gallery: Gallery | None
+    digests: dict[str, str]
 
     @property
     def can_reduce(self) -> bool:
-        """Whether token reduction can be explored."""
-        return can_reduce(self.inferencer.model.backbone)
+        """Whether token reduction and its pictures support the model."""
+        try:
+            return as_reducible(self.inferencer.model.backbone).has_cls
+        except ValueError:
+            return False
 
     @cached_property
     def variants(self) -> Variants:
@@ -82,14 +85,6 @@ class OpenedModel:
                     yield preview(upright(one['image'])), text
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Photo on the page: the model and its input, by ``prepare``."""
-
-    model: OpenedModel
-    packed: dict
-
-
 def open_model(
     place: str | PathLike,
     inferencer: TokenReductionInferencer | None = None,
@@ -109,7 +104,9 @@ def open_model(
         ValueError: If the model or its record is damaged.
     """
     inferencer = inferencer or TokenReductionInferencer(place)
-    about, digests = about_model(Path(place).name, inferencer.classes), {}
+    classes = inferencer.classes
+    listed = f'{len(classes)} classes: {first_of(classes, SHOWN_CLASSES)}'
+    about, digests = f'{Path(place).resolve().name}, {listed}', {}
     files = ModelFolder(place)
     if is_fitted(place) and files.file.is_file():
         with files.blame_facts():
@@ -126,9 +123,3 @@ def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
     paths, names = ([row[x] for row in rows] for x in ('path', 'class'))
     images = LabeledImages.named(paths, names, 'the model folder')
     return Gallery(images, head.references.cpu(), '', 'pre_logits')
-
-
-def about_model(name: str, classes: Sequence[str]) -> str:
-    """Describe a model by its file name and its classes, in one line."""
-    listed = first_of(classes, SHOWN_CLASSES)
-    return f'{name or "This model"}, {len(classes)} classes: {listed}'

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 
 from mmclca.utils.messages import warn
 
-from .blocks import build_page
+from .blocks import CSS, build_page
 from .identify import MEGABYTES, Identification
 
 HOST = '127.0.0.1'
@@ -177,6 +177,7 @@ def _launch(
             auth=auth,
             max_file_size=MEGABYTES * 2**20,
             app_kwargs=dict(middleware=[Middleware(Guard, folder=folder)]),
+            css=CSS,
             footer_links=[],
             show_error=True,
             share=False,

@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Variants of a trained model with other reduction methods and keep rates."""
 
-from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -14,7 +13,6 @@ from mmengine.dataset import default_collate
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 from mmpretrain import get_model
-from torch import nn
 
 from mmclca.apis import TokenReductionInferencer, best_classes
 from mmclca.benchmark import Setting
@@ -29,21 +27,6 @@ NONE = 'none'  # method of a model without token reduction
 REDUCER = 'backbone.reducer.'
 ROUNDS = 5  # timed passes
 SIDE = 336  # minimum longer side of pictures, in pixels
-
-
-@dataclass
-class Prediction:
-    """Prediction for a photo.
-
-    Args:
-        scores (dict[str, float]): Scores by class name, best first.
-        patches (Survivors): Remaining patches after each stage.
-        gmacs (float): 1e9 multiply-accumulates.
-    """
-
-    scores: dict[str, float]
-    patches: Survivors
-    gmacs: float
 
 
 class Variants:
@@ -160,49 +143,29 @@ class Variants:
 
 
 def classify(
-    inferencer: TokenReductionInferencer,
-    packed: dict,
-    return_tokens: bool = False,
+    inferencer: TokenReductionInferencer, packed: dict, with_tokens=False
 ) -> dict:
-    """Return the result for one photo, prepared by ``inferencer.prepare``."""
-    (sample,) = inferencer.forward(default_collate([packed]), return_tokens)
+    """Return the result for a photo, prepared by ``inferencer.prepare``.
+
+    It has ``scores``, the five best scores by class name, best first.
+    """
+    (sample,) = inferencer.forward(default_collate([packed]), with_tokens)
     sample.set_metainfo(dict(image='leaf'))
     (result,) = inferencer.postprocess([sample], None)
-    return result
+    best = best_classes(result, inferencer.classes)
+    return dict(result, scores={one['name']: one['score'] for one in best})
 
 
-def scores_of(
-    result: dict, classes: Sequence[str], topk: int = 5
-) -> dict[str, float]:
-    """Return the highest scores by class name, best first."""
-    best = best_classes(result, classes, topk)
-    return {one['name']: one['score'] for one in best}
-
-
-def predict_photo(
-    inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
-) -> Prediction:
-    """Classify a photo, and find the remaining patches after each stage.
-
-    ``packed`` is the output of ``inferencer.prepare``; ``topk`` limits the
-    classes.
-    """
-    result = classify(inferencer, packed, True)
+def remaining_patches(
+    inferencer: TokenReductionInferencer, packed: dict
+) -> Survivors:
+    """Find the remaining patches of a photo after each stage."""
     view = view_of_input(inferencer.model, 'leaf', packed['inputs'])
     scale = max(1.0, SIDE / max(view.image.shape[:2]))
     cubic = dict(fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
     view = replace(view, image=cv2.resize(view.image, None, **cubic))
     (left,) = survivors(inferencer.model, [view])
-    scores = scores_of(result, inferencer.classes, topk)
-    return Prediction(scores, left, result['gmacs'])
-
-
-def can_reduce(backbone: nn.Module) -> bool:
-    """Whether token reduction and its pictures support a backbone."""
-    try:
-        return as_reducible(backbone).has_cls
-    except ValueError:
-        return False
+    return left
 
 
 def _reduction(backbone: Reducible) -> tuple[str | None, float]:

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Serve a local web page that classifies photos and shows the cost and the
-remaining patches after each stage.
+"""Serve a local web page that identifies photos and explores token reduction.
 
 ``python -m mmclca page MODEL``
 """
@@ -9,7 +8,6 @@ import os
 import signal
 import socket
 from argparse import ArgumentTypeError
-from pathlib import Path
 
 from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe, warn
@@ -70,7 +68,7 @@ def local_address(host):
 
 
 def open_model(args):
-    """Load the model of the page."""
+    """Load the model of the page, and its gallery."""
     checkpoint = args.checkpoint or page.demo_checkpoint(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
     gallery = args.index and read_gallery(args.index, model)
