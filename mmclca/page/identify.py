@@ -81,7 +81,7 @@ def describe_unknown(result: dict, threshold: Threshold | None) -> str:
     name = 'Similarity' if threshold.score == NEAREST else 'Score'
     return (
         f'### Probably none of the known classes\n{name} '
-        f'{result["known_score"]:.3f} is below {threshold.threshold:.3f}'
+        f'{result["known_score"]:.4f} is below {threshold.threshold:.4f}'
     )
 
 
@@ -97,7 +97,7 @@ def build_identify(identification: Identification) -> list:
             classes = gr.Label(show_label=False, elem_id='classes')
             verdict = gr.Markdown(elem_id='verdict')
             similar = gr.Gallery(
-                label='Similar photos (1.00: the same photo)',
+                label='Similar photos (similarity, at most 1)',
                 format='jpeg',
                 visible=False,
                 buttons=[],

@@ -3,6 +3,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -11,9 +12,11 @@ from tiny_export import INFER
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.output import prediction_cells
 from mmclca.fitting import FittedModel
-from mmclca.page import Variants
-from mmclca.page.variants import predict_photo
+from mmclca.fitting.record import ModelFolder
+from mmclca.page import open_model
+from mmclca.page.variants import classify
 
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
 YES_NO = {True: 'yes', False: 'no'}
@@ -89,16 +92,29 @@ def in_words(found):
 
 
 def on_page(folder, images):
-    """Yield rows shown on the page for the fitted model."""
-    variants = Variants(model_in(folder))
-    start = variants.start
-    model = variants.at(start.method, start.keep_rate)
+    """Yield rows of the results shown on the page for the fitted model."""
+    opened = open_model(folder)
+    start, model = opened.variants.start, opened.inferencer
     if model.threshold:  # scores of another model cannot be compared
-        other = variants.at(start.method, start.keep_rate / 2)
+        other = opened.variants.at(start.method, start.keep_rate / 2)
         assert other.threshold is None
     for image in images:
-        cells = predict_photo(model, model.prepare(image)).cells
+        cells = prediction_cells(classify(model, model.prepare(image)))
         yield [image, *map(str, cells)]
+
+
+def test_page_shows_accuracy_and_unchanged_training_photos(copy, place):
+    table = copy.folder / 'photographs.csv'
+    model = open_model(copy.folder)
+    assert re.search(r'Accuracy: .*%\)\nValid for: new photos', model.about)
+    row, *_ = ModelFolder(copy.folder).used_rows()
+    packed = model.inferencer.prepare(row['path'])
+    (_, text), *more = model.similar(packed)
+    assert text == f'{row["class"]} 1.00' and len(more) == 7
+    # a folder from elsewhere names another file of this computer
+    other = next((place / 'larch').iterdir())
+    table.write_text(table.read_text().replace(row['path'], str(other)))
+    assert len(open_model(copy.folder).similar(packed)) == 7
 
 
 def model_in(folder):

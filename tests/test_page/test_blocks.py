@@ -1,34 +1,46 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Event handlers of the page; test_page_in_browser.py drives the page."""
+"""Event handlers of the tabs; test_page_in_browser.py drives the page."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from small_models import RESMLP
 from tiny_model import write_tiny
 from tiny_run import CLASSES
 
-from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery
 from mmclca.datasets.photographs import LabeledImages
+from mmclca.evaluation.open_set import Threshold
+from mmclca.page import open_model
 
 pytest.importorskip('gradio', reason='extra demo: pip install gradio')
 
-from mmclca.page.blocks import Callbacks, about_model, build_page
+import gradio as gr
+
+from mmclca.page.blocks import build_page, build_tabs
+from mmclca.page.explore import explore, show_methods
+from mmclca.page.identify import Identification
 
 SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
 
 
 @pytest.fixture(scope='module')
-def callbacks(tmp_path_factory):
-    """Callbacks for a SiT model, with an upload folder."""
+def folder(tmp_path_factory):
+    """Folder with uploads, and a SiT model in ``tiny.pth``."""
     folder = tmp_path_factory.mktemp('sit')
     torch.manual_seed(0)
     write_tiny(folder, **SIT)
     (folder / 'uploads').mkdir()
-    model = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    return Callbacks(model, folder / 'uploads')
+    return folder
+
+
+@pytest.fixture(scope='module')
+def page(folder):
+    return Identification(folder / 'uploads', open_model(folder / 'tiny.pth'))
 
 
 def upload(folder, name='leaf.png', size=(32, 32), seed=0):
@@ -37,51 +49,81 @@ def upload(folder, name='leaf.png', size=(32, 32), seed=0):
     return dict(path=folder / name)
 
 
-def test_predict_yields_the_prediction_then_the_cost(callbacks):
-    photo = upload(callbacks.uploads, size=(2000, 1000))
-    shown, packed = callbacks.read_upload(photo)
-    assert shown.size == (1024, 512)
-    first, (*_, costs) = callbacks.predict(packed, 'SiT', 0.5)
-    scores, (row,), pictures, looks, no_costs = first
-    assert set(scores) == set(CLASSES) and row[0] == next(iter(scores))
+def test_identify_names_a_photo_and_explore_shows_its_patches(page):
+    photo = upload(page.uploads, size=(2000, 1000))
+    (shown, seen, scores, verdict, _), (*_, similar) = page.identify(photo)
+    assert shown.size == (1024, 512) and verdict == ''
+    assert {*scores} == {*CLASSES} and not similar.visible
+    first, (*_, costs) = explore(seen, 'SiT', 0.5)
+    same, pictures, looks, no_costs = first
+    assert same == pytest.approx(scores)
     captions = [caption for _, caption in pictures]
     assert captions[0] == '16 patches' and captions[1].endswith(', mixed')
     assert 'brighter patches' in looks[0][0]
     here, plain = costs
     assert no_costs is None and plain[1] > here[1] > 0
     assert here[0] == 'SiT, keep rate 0.5'
-    assert callbacks.find_similar(packed) is None  # without a gallery
-    assert [*callbacks.predict(None, 'SiT', 0.5)] == [[None] * 5]
+    assert [*explore(None, 'SiT', 0.5)] == [[None] * 4]
 
 
-def test_find_similar_returns_gallery_images_by_similarity(
-    callbacks, monkeypatch
+@pytest.mark.parametrize('limit, words', [(2, 'Score 0.'), (-2, '')])
+def test_identify_describes_a_photo_of_an_unknown_class(
+    limit, words, page, monkeypatch
 ):
+    threshold = Threshold('max_softmax', limit, 'tiny')
+    monkeypatch.setattr(page.model.inferencer, 'threshold', threshold)
+    (*_, verdict, _), _ = page.identify(upload(page.uploads))
+    assert words in verdict and bool(words) == ('none of the known' in verdict)
+
+
+def test_identify_returns_gallery_images_by_similarity(page):
     paths = [
-        str(upload(callbacks.uploads, f'{seed}.png', seed=seed)['path'])
+        str(upload(page.uploads, f'{seed}.png', seed=seed)['path'])
         for seed in range(3)
     ]
     images = LabeledImages.named([*paths, 'gone.png'], CLASSES, 'here')
-    model = callbacks.variants.trained
-    features, _ = extract_features(model, paths)
+    features, _ = extract_features(page.model.inferencer, paths)
     features = torch.cat((features, -features[:1]))
     gallery = Gallery(images, features, 'tiny', 'pre_logits')
-    monkeypatch.setattr(callbacks, 'gallery', gallery)
-    packed = callbacks.read_upload(dict(path=paths[1]))[1]
-    found = callbacks.find_similar(packed)
-    assert len(found) == 3 and found[0][0].size == (32, 32)
-    assert found[0][1] == 'beech 1.00'
+    model = replace(page.model, gallery=gallery)
+    *_, (*_, found) = Identification(page.uploads, model).identify(
+        dict(path=paths[1])
+    )
+    assert found.visible and len(found.value) == 3
+    assert found.value[0]['caption'] == 'beech 1.00'
 
 
-def test_slider_is_fixed_if_the_method_has_parameters(callbacks):
-    slider = callbacks.select_method('SiT')
+def test_methods_are_those_of_the_photo_and_fix_the_slider(page):
+    seen = page.model, None
+    method, slider = show_methods(seen, None, 0.9)
+    assert method.value == 'SiT' and ('ToMe' in str(method.choices))
     assert (slider.value, slider.interactive) == (0.5, False)
     assert 'Fixed at 0.5' in slider.info
-    assert callbacks.select_method('TopK').interactive
+    method, slider = show_methods(seen, 'TopK', 0.9)
+    assert (method.value, slider.value, slider.interactive) == (
+        *('TopK', 0.9),
+        True,
+    )
 
 
-def test_read_upload_reads_uploaded_images_only(callbacks):
-    folder = callbacks.uploads
+def test_tabs_follow_a_model_without_tokens_that_is_set_later(page, tmp_path):
+    write_tiny(tmp_path, **RESMLP)
+    later = Identification(page.uploads)
+    with gr.Blocks(), gr.Tabs():
+        show_model, _, outputs = build_tabs(later)
+    assert show_model()[-2] is None
+    later.model = page.model
+    assert show_model()[-1].visible
+    later.model = open_model(tmp_path / 'tiny.pth')
+    *_, about, tab = show_model()
+    assert about == 'tiny.pth, 4 classes: ash, beech, elm, oak'
+    assert len(outputs) == 7 and not tab.visible
+    (_, _, scores, *_), _ = later.identify(upload(page.uploads))
+    assert {*scores} == {*CLASSES}
+
+
+def test_identify_reads_uploaded_images_only(page):
+    folder = page.uploads
     (folder / 'bad.png').write_text('<b>no</b>')
     upload(folder.parent, 'mine.png')
     (folder / 'link.png').symlink_to(folder.parent / 'mine.png')
@@ -89,18 +131,11 @@ def test_read_upload_reads_uploaded_images_only(callbacks):
     refused |= dict.fromkeys(('../mine.png', 'link.png'), 'not uploaded')
     for name, term in refused.items():
         with pytest.warns(UserWarning, match=term):
-            found = callbacks.read_upload(dict(path=folder / name))
-        assert found == (None, None)
-    assert callbacks.read_upload(upload(folder))[0].size == (32, 32)
+            (found,) = page.identify(dict(path=folder / name))
+        assert found[:4] == [None] * 4
 
 
-def test_page_runs_one_event_at_a_time(callbacks):
-    events = build_page(callbacks, [], '').fns.values()
+def test_page_runs_one_event_at_a_time(page):
+    *events, load = build_page(page).fns.values()
     limits = {(x.concurrency_id, x.concurrency_limit) for x in events}
-    assert limits == {('model', 1)}
-
-
-def test_about_model_lists_the_first_classes():
-    text = about_model('a.pth', CLASSES)
-    assert text == 'a.pth, 4 classes: ash, beech, elm, oak'
-    assert about_model('', 80 * ['c']).endswith('and 74 more')
+    assert limits == {('model', 1)} and not load.queue

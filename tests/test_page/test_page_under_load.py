@@ -61,38 +61,37 @@ async def call(client, session, number, data):
                 return
 
 
-async def classify(client, events, leaf, session):
+async def classify(client, event, leaf, session):
     """Upload and classify a photo; return the seconds."""
     start = time.perf_counter()
     sent = await client.post('upload', files=dict(files=('leaf.png', leaf)))
     file = dict(path=sent.json()[0], meta=dict(_type='gradio.FileData'))
-    await call(client, session, events[0], [file])
-    await call(client, session, events[1], [None, 'TopK', 0.5])
+    await call(client, session, event, [file])
     return time.perf_counter() - start
 
 
-async def events_of(client):
-    """Return the numbers of the events that read a photo and predict."""
+async def event_of(client):
+    """Return the number of the event that reads and names a photo."""
     config = (await client.get('../config')).json()
     parts = {
         part['id']: part['props'].get('elem_id')
         for part in config['components']
     }
-    found = {}
-    for event in config['dependencies']:
-        outputs = [parts[i] for i in event['outputs']]
-        found.setdefault(outputs[0] if outputs else '', event['id'])
-    return found['leaf'], found['classes']
+    return next(
+        event['id']
+        for event in config['dependencies']
+        if event['outputs'] and parts[event['outputs'][0]] == 'leaf'
+    )
 
 
 async def measure(client, leaf, memory):
     """Return seconds per photo alone and at once, and memory before that."""
-    events = await events_of(client)
+    event = await event_of(client)
 
     async def work(end):
         times, session = [], uuid4().hex
         while len(times) < ALONE and time.perf_counter() < end:
-            times.append(await classify(client, events, leaf, session))
+            times.append(await classify(client, event, leaf, session))
         return times
 
     alone, before = await work(float('inf')), memory()

@@ -15,8 +15,8 @@ from tiny_run import CLASSES, write_run
 from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_reduction
-from mmclca.page import Variants
-from mmclca.page.variants import predict_photo
+from mmclca.page import Variants, open_model
+from mmclca.page.variants import classify, remaining_patches
 from mmclca.visualization.painting import FUSED, KEPT, kinds
 
 FREE = {
@@ -162,27 +162,26 @@ def test_only_a_selected_method_logs_warnings(evit, caplog):
     assert 'ToMe merges at most half' in caplog.text
 
 
-def test_variants_refuse_a_backbone_without_cls_token(tmp_path):
+def test_model_without_cls_token_cannot_reduce(tmp_path):
     plain = dict(reducer=None, reduce_at=(), cache=None)
     no_cls = dict(with_cls_token=False, out_type='avg_featmap')
-    model = TokenReductionInferencer(write_tiny(tmp_path, **plain, **no_cls))
-    with pytest.raises(ValueError, match='with_cls_token'):
-        Variants(model)
+    write_tiny(tmp_path, **plain, **no_cls)
+    assert not open_model(tmp_path / 'tiny.pth').can_reduce
 
 
-def test_predict_photo_equals_the_inferencer(evit, leaf):
+def test_patches_and_scores_equal_the_inferencer(evit, leaf):
     model = evit.trained
-    found = predict_photo(model, model.prepare(leaf), topk=3)
+    packed = model.prepare(leaf)
+    found = classify(model, packed, with_tokens=True)
     (expected,) = model([leaf], return_tokens=True)
-    (best, score), *others = found.scores.items()
-    assert (best, len(others)) == (expected['pred_class'], 2)
+    (best, score), *others = found['scores'].items()
+    assert (best, len(others)) == (expected['pred_class'], 3)
     assert score == pytest.approx(expected['pred_score'], abs=1e-5)
-    assert found.cells[0] == best
-    assert found.gmacs == expected['gmacs']
-    stages = found.patches.stages
-    assert found.patches.image.shape == (336, 336, 3)
-    assert [len(s.weights) for s in stages] == expected['tokens'][:2]
-    shown = {int(kind) for s in stages for kind in kinds(s.weights)}
+    assert found['gmacs'] == expected['gmacs']
+    left = remaining_patches(model, packed)
+    assert left.image.shape == (336, 336, 3)
+    assert [len(s.weights) for s in left.stages] == expected['tokens'][:2]
+    shown = {int(kind) for s in left.stages for kind in kinds(s.weights)}
     assert shown == {KEPT, FUSED}
 
 

@@ -80,9 +80,8 @@ def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
     app = load_tool(monkeypatch, APP, *words, '--device', 'cpu')
     args = app['parse_args']()
     assert args.host == '127.0.0.1'
-    model, name = app['load_model'](args)
-    assert model.classes == ['ash', 'beech', 'elm', 'oak']
-    assert name == 'tiny.pth'
+    about = app['open_model'](args).about
+    assert about == 'tiny.pth, 4 classes: ash, beech, elm, oak'
 
 
 @pytest.mark.parametrize(

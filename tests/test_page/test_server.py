@@ -13,10 +13,9 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from tiny_model import write_tiny
 
-from mmclca.apis import TokenReductionInferencer
 from mmclca.page import server
+from mmclca.page.identify import Identification
 
 UPLOAD = '/gradio_api/upload'
 
@@ -72,10 +71,12 @@ def test_page_removes_uploads_if_another_page_was_killed(
         for name in ('lock', 'leaf.png'):
             (folder / name).touch()
     (tmp_path / 'mmclca-page-1').symlink_to(others)
-    model = TokenReductionInferencer(write_tiny(tmp_path))
     monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
     environment = dict(os.environ)
-    with server.uploads_folder() as folder, server.served(model, folder):
+    with (
+        server.uploads_folder() as folder,
+        server.served(Identification(folder)),
+    ):
         assert os.environ['GRADIO_TEMP_DIR'] == str(folder)
         assert not killed.exists()
         with server.uploads_folder():

@@ -46,6 +46,19 @@ def drop(page: Page, path: str) -> None:
     page.set_input_files('#leaf input[type=file]', path)
 
 
+def wait_for_scores(page: Page) -> None:
+    """Wait for the scores of a photo."""
+    from playwright.sync_api import expect
+
+    expect(page.locator('#classes')).to_contain_text('%')
+
+
+def explore(page: Page) -> None:
+    """Open the tab with the patches of the named photo."""
+    wait_for_scores(page)
+    page.get_by_role('tab', name='Explore').click()
+
+
 def wait_for_costs(page: Page, name: str) -> None:
     """Wait for the cost line with a method name, the last output."""
     from playwright.sync_api import expect

@@ -16,8 +16,8 @@ from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible
-from mmclca.page import Variants
-from mmclca.page.variants import predict_photo
+from mmclca.page import open_model
+from mmclca.page.variants import classify, remaining_patches
 from mmclca.registry import MODELS
 from mmclca.visualization import rollout
 from mmclca.visualization.cka import gram_matrices
@@ -104,19 +104,21 @@ def test_vis_cam_draws_if_backbone_is_reducible(run, monkeypatch):
     assert (code, out.exists()) == ((0, True) if drawn else (2, False))
 
 
-def test_page_offers_variants_if_backbone_is_reducible(run):
+def test_page_names_photos_and_offers_variants_if_reducible(run):
     kind, folder, config, checkpoint = run
-    inferencer = TokenReductionInferencer(config, checkpoint)
+    model = open_model(
+        checkpoint, TokenReductionInferencer(config, checkpoint)
+    )
+    packed = model.inferencer.prepare(str(folder / 'data/oak/0.png'))
+    assert len(classify(model.inferencer, packed)['scores']) == 4
+    assert model.can_reduce == bool(TOKENS[kind])
     if not TOKENS[kind]:
-        with pytest.raises(ValueError, match='cannot be recorded'):
-            Variants(inferencer)
         return
-    variants = Variants(inferencer)
+    variants = model.variants
     assert ('EViT' in variants.methods) == (kind != 'cait')
     method = 'ToMe' if 'ToMe' in variants.methods else 'TopK'
-    other = variants.at(method, 0.3)
-    shown = predict_photo(other, other.prepare(str(folder / 'data/oak/0.png')))
-    assert len(shown.patches.stages) == 1 and shown.gmacs > 0
+    left = remaining_patches(variants.at(method, 0.3), packed)
+    assert len(left.stages) == 1
 
 
 def test_cls_features_and_rollout_are_refused_if_layers_lack_cls():

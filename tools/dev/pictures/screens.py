@@ -18,8 +18,6 @@ PHOTOS = 7
 COMMAND = ('fit', 'photos', '--weights', 'vit_mini.pth')
 COMMAND += ('--pixels', 'imagenet')
 WIDTH, HEIGHT = 900, 1000  # of the report
-# the latency would mislead: this model is tiny
-HIDE = 'e => { e.hidden = e.previousElementSibling.hidden = true }'
 TERMINAL = """<body style="margin:0; display:inline-block">
 <div style="background:#24292f; padding:10px 14px; height:12px">{buttons}</div>
 <pre style="background:#0d1117; color:#e6edf3; margin:0; padding:14px 18px;
@@ -98,22 +96,22 @@ def page():
     """Draw the web page with the fitted model and a new leaf."""
     import screenshot_page as tool
 
-    from mmclca.apis import TokenReductionInferencer
+    from mmclca.page import open_model
+    from mmclca.page.identify import Identification
     from mmclca.page.server import served, uploads_folder
 
     fitted()
-    model = TokenReductionInferencer(str(WORK / 'model'))
+    model = open_model(WORK / 'model')
     leaf = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
     with (
         uploads_folder() as folder,
-        served(model, folder, name='model') as (address, _),
+        served(Identification(folder, model)) as (address, _),
         tool.browser() as chromium,
     ):
         view = chromium.new_page()
         tool.open_page(view, address)
         tool.drop(view, leaf)
-        tool.wait_for_costs(view, '')
-        view.locator('#costs').evaluate(HIDE)
+        view.locator('#similar img').nth(7).wait_for()
         tool.write_picture(view, WORK / 'page.png')
     return WORK / 'page.png'
 
