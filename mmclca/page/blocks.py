@@ -9,10 +9,7 @@ from .explore import build_explore
 from .identify import Identification, build_identify
 
 TITLE = 'Identify a photo'
-INTRODUCTION = (
-    'Drop a photo below, and the model names it. Photos stay on the computer '
-    'that runs this page, and are deleted within two hours.'
-)
+PRIVACY = 'Photos stay on the computer that runs this page, up to two hours.'
 # as many columns as fit, also on a phone
 CSS = (
     '.grid-container { grid-template-columns: '
@@ -26,7 +23,7 @@ def build_page(identification: Identification) -> gr.Blocks:
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
-        gr.Markdown(f'# {TITLE}\n{INTRODUCTION}')
+        gr.Markdown(f'# {TITLE}\n{PRIVACY}')
         with gr.Tabs():
             shown = build_tabs(identification)
         # also finds a model that was set after the page was built

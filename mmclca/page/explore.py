@@ -75,8 +75,7 @@ def explore(
     left = remaining_patches(variant, packed)
     looks = [(look.text, look.text) for look in legend([left])]
     yield result['scores'], _pictures(left), looks, None
-    gmacs = result['gmacs']
-    costs = model.variants.costs(method, keep_rate, packed, gmacs)
+    costs = model.variants.costs(method, keep_rate, packed, result['gmacs'])
     yield *[gr.skip()] * 3, costs
 
 
@@ -101,10 +100,7 @@ def build_explore(seen: gr.State, opened: gr.Tab) -> None:
     with gr.Row():
         with gr.Column(scale=4, min_width=320):
             method = gr.Dropdown(
-                [],
-                label='Token-reduction method',
-                filterable=False,
-                elem_id='method',
+                [], label='Method', filterable=False, elem_id='method'
             )
             keep_rate = gr.Slider(
                 0.05,
@@ -112,7 +108,6 @@ def build_explore(seen: gr.State, opened: gr.Tab) -> None:
                 0.5,
                 step=0.01,
                 label='Keep rate',
-                info=RATE,
                 buttons=[],
                 elem_id='keep_rate',
             )

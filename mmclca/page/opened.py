@@ -29,7 +29,6 @@ from mmclca.utils.messages import first_of
 from .photos import preview
 from .variants import Variants
 
-SHOWN_CLASSES = 6
 NUM_SIMILAR = 8
 
 
@@ -105,7 +104,7 @@ def open_model(
     """
     inferencer = inferencer or TokenReductionInferencer(place)
     classes = inferencer.classes
-    listed = f'{len(classes)} classes: {first_of(classes, SHOWN_CLASSES)}'
+    listed = f'{len(classes)} classes: {first_of(classes, 6)}'
     about, digests = f'{Path(place).resolve().name}, {listed}', {}
     files = ModelFolder(place)
     if is_fitted(place) and files.file.is_file():
@@ -113,13 +112,18 @@ def open_model(
             about = f'{about}\n{screen.summary(files.read())}'
         rows = files.used_rows()
         if gallery is None and isinstance(inferencer.model.head, NearestHead):
-            gallery = _training_photos(rows, inferencer.model.head)
+            with files.blame_table():
+                gallery = _training_photos(rows, inferencer.model.head)
             digests = {row['path']: row['digest'] for row in rows}
     return OpenedModel(inferencer, about, gallery, digests)
 
 
 def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
-    """Return the training photos, whose features the head stores."""
-    paths, names = ([row[x] for row in rows] for x in ('path', 'class'))
+    """Return the training photos, whose features the head stores.
+
+    Raise a ``ValueError`` if it stores another number of them.
+    """
+    known = [row for row, _ in zip(rows, head.references, strict=True)]
+    paths, names = ([row[x] for row in known] for x in ('path', 'class'))
     images = LabeledImages.named(paths, names, 'the model folder')
     return Gallery(images, head.references.cpu(), '', 'pre_logits')

@@ -115,6 +115,9 @@ def test_page_shows_accuracy_and_unchanged_training_photos(copy, place):
     other = next((place / 'larch').iterdir())
     table.write_text(table.read_text().replace(row['path'], str(other)))
     assert len(open_model(copy.folder).similar(packed)) == 7
+    table.write_text(''.join(table.read_text().splitlines(True)[:-9]))
+    with pytest.raises(ValueError, match='photographs.csv is damaged'):
+        open_model(copy.folder)
 
 
 def model_in(folder):
