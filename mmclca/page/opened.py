@@ -114,7 +114,8 @@ def open_model(
         if gallery is None and isinstance(inferencer.model.head, NearestHead):
             with files.blame_table():
                 gallery = _training_photos(rows, inferencer.model.head)
-            digests = {row['path']: row['digest'] for row in rows}
+            # '' for photos without a digest, which are not shown
+            digests = {row['path']: row['digest'] or '' for row in rows}
     return OpenedModel(inferencer, about, gallery, digests)
 
 
