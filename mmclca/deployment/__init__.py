@@ -9,6 +9,7 @@ from .onnx_file import (
 from .photo_input import add_preprocessing, check_photo
 from .preprocessing import Preprocessing, metadata_of, preprocessing_of
 from .program import export_pt2
+from .small_weights import store_in_8_bits
 
 __all__ = [
     'Preprocessing',
@@ -21,5 +22,6 @@ __all__ = [
     'onnx_session',
     'preprocessing_of',
     'quantize',
+    'store_in_8_bits',
     'write_onnx',
 ]

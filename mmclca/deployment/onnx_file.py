@@ -13,6 +13,7 @@ from mmclca.utils.extras import require
 from mmclca.utils.files import replace_file
 
 from .program import check_logits, classifier_program
+from .small_weights import store_convolutions_in_8_bits
 
 OLDEST_OPSET = 18
 INPUT, OUTPUTS = 'images', ('logits', 'nearest')
@@ -93,47 +94,8 @@ def quantize(path: Path, out: Path) -> None:
         )
     finally:
         root.setLevel(level)
-    _quantize_convolutions(out)
+    store_convolutions_in_8_bits(out)
     onnx_session(out)  # raise if the file cannot be opened
-
-
-def _quantize_convolutions(path: Path) -> None:
-    """Store the weights of convolutions in int8, with two scales.
-
-    One scale per output channel and one per input channel, as channels of
-    MobileOne differ by orders of magnitude. ONNX Runtime restores the weights
-    when it opens the file. With inputs in int8, too, MobileOne-S0 lost at
-    least five points of accuracy and was not faster.
-    """
-    import onnx
-    from onnx.helper import make_node
-
-    file = onnx.load(path)
-    nodes, weights = file.graph.node, file.graph.initializer
-    names = {node.input[1] for node in nodes if node.op_type == 'Conv'}
-    for weight in [x for x in weights if x.name in names]:
-        values, name = onnx.numpy_helper.to_array(weight), weight.name
-        columns = _largest(values, 1)
-        rows = _largest(values / columns, 0) / 127
-        whole = (values / columns / rows).round().astype('int8')
-        weights.remove(weight)
-        own = [f'{name}_{i}' for i in range(5)]
-        for part, tensor in zip(own, (whole, rows, columns), strict=False):
-            weights.append(onnx.numpy_helper.from_array(tensor, part))
-        restored = (
-            make_node('Mul', [own[4], own[2]], [name]),
-            make_node('Mul', [own[3], own[1]], own[4:]),
-            make_node('Cast', own[:1], own[3:4], to=onnx.TensorProto.FLOAT),
-        )
-        for node in restored:  # the last one first
-            nodes.insert(0, node)
-    onnx.save(file, path)
-
-
-def _largest(values, axis: int):
-    """Return the largest absolute value per position on an axis."""
-    others = tuple(i for i in range(values.ndim) if i != axis)
-    return abs(values).max(others, keepdims=True).clip(1e-12)
 
 
 def onnx_session(path: Path, threads: int = 1):

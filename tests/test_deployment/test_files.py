@@ -3,6 +3,7 @@
 
 import sys
 from itertools import product
+from unittest.mock import Mock, call
 
 import pytest
 import torch
@@ -16,10 +17,13 @@ from mmclca.deployment import (
     onnx_logits,
     onnx_session,
     quantize,
+    store_in_8_bits,
 )
 from mmclca.deployment.program import check_logits, classifier_program
 from mmclca.models import fuse
 from mmclca.utils.files import remove_partial_files
+
+onnx = pytest.importorskip('onnx', reason='extra deploy')
 
 SIZE = (48, 48)
 METADATA = dict(classes='["äsh", "oak"]', method='EViT')
@@ -83,14 +87,13 @@ def test_onnx_file_has_metadata_names_and_dynamic_batch(exported):
 
 
 def test_onnx_logits_use_the_given_threads(monkeypatch):
-    opened = []
-    monkeypatch.setattr(
-        'mmclca.deployment.onnx_file.onnx_session',
-        lambda *words: opened.append(words),
-    )
+    opened = Mock()
+    opened.return_value.get_inputs.return_value = [Mock()]
+    place = 'mmclca.deployment.onnx_file.onnx_session'
+    monkeypatch.setattr(place, opened)
     onnx_logits('a.onnx')
     onnx_logits('a.onnx', 2)
-    assert opened == [('a.onnx', 1), ('a.onnx', 2)]
+    assert opened.call_args_list == [call('a.onnx', 1), call('a.onnx', 2)]
 
 
 @pytest.mark.slow
@@ -117,8 +120,6 @@ def test_export_supports_every_reducer(name, clca, tmp_path):
 
 @pytest.mark.slow
 def test_export_supports_opset(tmp_path):
-    import onnx
-
     path = tmp_path / 'model.onnx'
     check_onnx(model_of('DPCKNN', True), path, opset=21)
     versions = {o.domain: o.version for o in onnx.load(path).opset_import}
@@ -137,6 +138,23 @@ def test_int8_file_has_metadata_and_similar_logits(exported, tmp_path):
         expected = model(x)
     error = (onnx_logits(small)(x) - expected).abs().max()
     assert 1e-5 < error < 0.2 * expected.std()
+
+
+def test_file_with_weights_in_8_bits_is_similar(
+    exported, tmp_path, monkeypatch
+):
+    (model, path), small = exported, tmp_path / 'small.onnx'
+    monkeypatch.setattr('mmclca.deployment.small_weights.LEAST', 100)
+    store_in_8_bits(path, small)
+    assert onnx_session(small).get_modelmeta().custom_metadata_map == METADATA
+    weights = onnx.load(small).graph.initializer
+    kinds = {onnx.TensorProto.DataType.Name(x.data_type) for x in weights}
+    assert {'INT8', 'FLOAT16'} < kinds
+    x = images(8, *SIZE)
+    with torch.no_grad():
+        expected = model(x)
+    error = (onnx_logits(small)(x) - expected).abs().max()
+    assert 1e-5 < error < 0.05 * expected.std()
 
 
 @pytest.mark.slow
