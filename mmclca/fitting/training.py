@@ -281,8 +281,7 @@ def train(
     if amp is not None:
         use_amp(config, amp)
     runner = build_runner(config, FitRunner)
-    shown = log.bars, log.print, title, later
-    runner.register_hook(ProgressHook(*shown))
+    runner.register_hook(ProgressHook(log.print, title, later))
     runner.train()
     path, _ = newest_checkpoint(Path(config.work_dir))
     return Path(path)

@@ -3,14 +3,14 @@
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from math import inf
 from numbers import Real
 from typing import TextIO
 
 from rich import get_console
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.progress import Progress
 from rich.spinner import Spinner
@@ -42,23 +42,43 @@ def warn(text: str) -> None:
     print_safe(f'Warning: {text}', file=sys.stderr)
 
 
+class Bar(Progress):
+    """Temporary progress bar in a terminal or notebook.
+
+    It replaces the bars of MMPretrain, which stay at 0% with current versions
+    of rich. A ``watch`` of the class replaces the drawing: it is called with
+    title, share done and remaining seconds, ten times per second.
+    """
+
+    watch: Callable[[str, float, float | None], None] | None = None
+
+    def __init__(self):
+        # the global console may have been created without a terminal
+        quiet, file = self.watch is not None, get_console().file
+        console = Console(file=file, quiet=quiet)
+        self.is_shown = quiet or console.is_terminal or console.is_jupyter
+        super().__init__(console=console, disable=not self.is_shown, **PLAIN)
+
+    def get_renderable(self) -> RenderableType:
+        """Draw the bar, and report the progress; see ``rich``."""
+        for task in self.tasks if self.watch else ():
+            share = task.percentage / 100
+            self.watch(task.description, share, task.time_remaining)
+        return super().get_renderable()
+
+
 def track(
     sequence: Iterable, description: str = '', total: float | None = None
 ) -> Iterable:
-    """Iterate over a sequence with a progress bar in a terminal or notebook.
-
-    It replaces the bars of MMPretrain, which stay at 0% with current versions
-    of rich.
-    """
-    # the global console may have been created without a terminal
-    console = Console(file=get_console().file)
-    if console.is_terminal or console.is_jupyter:
-        return _with_bar(console, sequence, description, total)
+    """Iterate over a sequence with a progress bar, see :class:`Bar`."""
+    bar = Bar()
+    if bar.is_shown:
+        return _with_bar(bar, sequence, description, total)
     return iter(sequence)
 
 
-def _with_bar(console, sequence, description, total) -> Iterator:
-    with Progress(console=console, **PLAIN) as bar:
+def _with_bar(bar: Bar, sequence, description, total) -> Iterator:
+    with bar:
         yield from bar.track(sequence, total, description=description)
 
 

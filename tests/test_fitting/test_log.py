@@ -84,7 +84,7 @@ def test_progress_hook_prints_remaining_time_after_two_epochs(monkeypatch):
     monkeypatch.setattr(
         progress_hook.time, 'perf_counter', lambda: next(clock)
     )
-    hook = ProgressHook(sys.stderr, printed.append, 'Training', 60)
+    hook = ProgressHook(printed.append, 'Training', 60)
     for done in (8, 16, 24):  # steps at the end of each epoch
         hook.after_train_epoch(SimpleNamespace(iter=done, max_iters=28))
     # 10 s for 8 steps, and 12 and 60 are left

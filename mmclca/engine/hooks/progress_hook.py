@@ -3,13 +3,10 @@
 
 import time
 from collections.abc import Callable
-from typing import TextIO
 
 from mmengine.hooks import Hook
-from rich.console import Console
-from rich.progress import Progress
 
-from mmclca.utils.messages import PLAIN
+from mmclca.utils.messages import Bar
 
 
 class ProgressHook(Hook):
@@ -19,7 +16,6 @@ class ProgressHook(Hook):
     epoch also reads the photos.
 
     Args:
-        screen (TextIO): Terminal of the progress bar.
         show (Callable): Prints a line.
         title (str): Title of the progress bar.
         later (int): Steps in a subsequent training.
@@ -27,17 +23,9 @@ class ProgressHook(Hook):
 
     priority = 'LOWEST'
 
-    def __init__(
-        self,
-        screen: TextIO,
-        show: Callable[[str], None],
-        title: str,
-        later: int,
-    ):
-        console = Console(file=screen)
+    def __init__(self, show: Callable[[str], None], title: str, later: int):
         self.show, self.later, self.ends = show, later, []
-        self.title, hidden = title, not console.is_terminal
-        self.bar = Progress(console=console, disable=hidden, **PLAIN)
+        self.title, self.bar = title, Bar()
 
     def before_train(self, runner) -> None:
         """Start at the step of an earlier run."""
