@@ -2,7 +2,7 @@
 """Web page that identifies photos and shows the remaining patches."""
 
 from .opened import open_model
-from .photos import demo_checkpoint, read_photo
+from .photos import read_photo
 from .variants import Variants
 
-__all__ = ['Variants', 'demo_checkpoint', 'open_model', 'read_photo']
+__all__ = ['Variants', 'open_model', 'read_photo']

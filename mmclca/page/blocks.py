@@ -2,10 +2,12 @@
 """Layout of the web page: its tabs, and their update for another model."""
 
 from collections.abc import Callable
+from functools import partial
 
 import gradio as gr
 
 from .explore import build_explore
+from .form import FitForm, build_form
 from .identify import Identification, build_identify
 
 TITLE = 'Identify a photo'
@@ -17,17 +19,27 @@ CSS = (
 )
 
 
-def build_page(identification: Identification) -> gr.Blocks:
-    """Build the page of a model."""
+def build_page(
+    identification: Identification, form: FitForm | None = None
+) -> gr.Blocks:
+    """Build the page of a model, with a form to fit it."""
     # delete uploads older than an hour, every ten minutes
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
-        gr.Markdown(f'# {TITLE}\n{PRIVACY}')
-        with gr.Tabs():
+        gr.Markdown(form.text if form else f'# {TITLE}\n{PRIVACY}')
+        with gr.Tabs() as tabs:
+            if form:
+                with gr.Tab('Fit', id='fit'):
+                    values, opened, attempt = build_form(form)
             shown = build_tabs(identification)
         # also finds a model that was set after the page was built
         page.load(*shown, queue=False, api_visibility='private')
+        if form:
+            opened.change(*shown, api_visibility='private')
+            page.load(form.load, [], values, api_visibility='private')
+            identify = partial(gr.Tabs, selected='identify')
+            attempt.click(identify, [], [tabs], api_visibility='private')
     return page
 
 

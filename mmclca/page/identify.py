@@ -15,11 +15,12 @@ from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.evaluation.open_set import NEAREST, Threshold
 
 from .events import bind
+from .limits import MEGABYTES
 from .opened import OpenedModel
 from .photos import examples_for, preview, read_photo
+from .uploads import uploaded
 from .variants import classify
 
-MEGABYTES = 50  # maximum file size
 DROP_HERE = (
     '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
     f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
@@ -43,7 +44,9 @@ class Identification:
         """
         model = self.model
         try:
-            image = read_photo(self._uploaded(upload['path']))
+            if model is None:
+                raise ValueError('There is no model yet. Please fit one.')
+            image = read_photo(uploaded(upload['path'], self.uploads))
             packed = model.inferencer.prepare(image)
             if isinstance(packed, str):
                 raise ValueError(f'The model cannot use this photo: {packed}')
@@ -61,17 +64,6 @@ class Identification:
     def clear(self) -> list:
         """Return empty values for the tab."""
         return [*[None] * 4, gr.Gallery(None, visible=False)]
-
-    def _uploaded(self, path: str) -> Path:
-        """Resolve an upload path, or raise if the file is elsewhere."""
-        # a forged request may name any file on this computer: Gradio accepts
-        # such a path if "meta" is missing
-        file = Path(path).resolve()
-        if not file.is_relative_to(self.uploads):
-            raise ValueError(
-                'This file was not uploaded to this page. Please drop it here.'
-            )
-        return file
 
 
 def describe_unknown(result: dict, threshold: Threshold | None) -> str:

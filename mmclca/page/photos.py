@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos of the page: uploads, synthetic leaves to try, and the demo."""
+"""Photos of the page: uploads, and synthetic leaves to try."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,22 +70,3 @@ def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
         mmcv.imwrite(image, str(path))
         paths.append(str(path))
     return paths
-
-
-def demo_checkpoint(root: str | Path) -> Path:
-    """Find the newest checkpoint of ``make demo``.
-
-    Args:
-        root (str | Path): Folder of the project.
-
-    Raises:
-        FileNotFoundError: If ``make demo`` was not run.
-    """
-    folder = Path(root, 'work_dirs', 'demo')
-    found = sorted(folder.glob('best_*.pth'), key=lambda p: p.stat().st_mtime)
-    if not found:
-        raise FileNotFoundError(
-            f'no model found in {folder}: run "make demo" (a few minutes), or '
-            'name a model folder or checkpoint'
-        )
-    return found[-1]

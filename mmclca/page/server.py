@@ -19,11 +19,12 @@ from starlette.responses import JSONResponse
 from mmclca.utils.messages import warn
 
 from .blocks import CSS, build_page
-from .identify import MEGABYTES, Identification
+from .form import SCRIPT, FitForm
+from .identify import Identification
+from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
 HOST = '127.0.0.1'
 FOLDER = 'mmclca-page-'  # prefix of upload folders
-MAX_MEGABYTES, MAX_FILES = 1000, 5000  # of all stored uploads
 QUEUE_SIZE = 64  # further requests are refused
 # Gradio needs inline scripts and styles, and shows pictures as blob: or data:
 POLICY = (
@@ -46,8 +47,9 @@ def served(
     port: int | None = None,
     host: str = HOST,
     auth: tuple[str, str] | None = None,
+    form: FitForm | None = None,
 ) -> Iterator[tuple[str, gr.Blocks]]:
-    """Serve the page of a model within a context.
+    """Serve the page of a model within a context, with a form to fit it.
 
     Uploads go to a folder, see :func:`uploads_folder`. Without a port, the
     first free one from 7860 is used. The default host is reachable from this
@@ -55,14 +57,17 @@ def served(
     password to ask for. Yield the address and the page; raise an ``OSError``
     if the port is in use.
     """
-    page = build_page(identification)
+    page = build_page(identification, form)
     page.queue(max_size=QUEUE_SIZE)
     with _errors_in_one_line():
-        address = _launch(page, port, host, identification.uploads, auth)
+        limits = identification.uploads, MAX_MEGABYTES if form else MEGABYTES
+        address = _launch(page, port, host, auth, *limits)
         try:
             yield address, page
         finally:
             page.close(verbose=False)
+            if form:
+                form.job.cancel()
 
 
 @contextmanager
@@ -122,8 +127,8 @@ class Guard:
     An error is answered with status 500 and printed in one line.
     """
 
-    def __init__(self, app: Callable, folder: Path):
-        self.app, self.folder = app, folder
+    def __init__(self, app: Callable, folder: Path, megabytes: int):
+        self.app, self.folder, self.megabytes = app, folder, megabytes
 
     async def __call__(self, scope, receive, send) -> None:
         """Refuse a request with status 413, or pass it to the application."""
@@ -149,35 +154,41 @@ class Guard:
 
     def _problem(self, headers: dict[bytes, bytes], path: str) -> str:
         """Return the reason for a refusal, or an empty text."""
-        size = headers.get(b'content-length', b'')
+        is_upload = path.endswith('/upload')
+        limit = self.megabytes if is_upload else MEGABYTES
+        length = headers.get(b'content-length', b'')
         # a form is slightly larger than its file
-        if not size.isdigit() or int(size) > (MEGABYTES + 1) * 2**20:
-            return f'The file is too large: the limit is {MEGABYTES} MB.'
-        if not path.endswith('/upload'):
-            return ''
+        if not length.isdigit() or int(length) > (limit + 1) * MIB:
+            return f'The file is too large: the limit is {limit} MB.'
+        return self._problem_of_disk(int(length)) if is_upload else ''
+
+    def _problem_of_disk(self, size: int) -> str:
         files = [x.stat() for x in self.folder.rglob('*')]
-        used = sum(file.st_size for file in files) / 2**20
+        used = sum(file.st_size for file in files) / MIB
         if len(files) > MAX_FILES or used > MAX_MEGABYTES:
             return 'Too many photos are stored: try again in an hour.'
-        return ''
+        return why_full(self.folder, size)
 
 
 def _launch(
     page: gr.Blocks,
     port: int | None,
     host: str,
-    folder: Path,
     auth: tuple[str, str] | None,
+    folder: Path,
+    megabytes: int,
 ) -> str:
     """Start the server in another thread; return the address."""
+    guard = Middleware(Guard, folder=folder, megabytes=megabytes)
     try:
         _, address, _ = page.launch(
             server_name=host,
             server_port=port,
             auth=auth,
-            max_file_size=MEGABYTES * 2**20,
-            app_kwargs=dict(middleware=[Middleware(Guard, folder=folder)]),
+            max_file_size=megabytes * MIB,
+            app_kwargs=dict(middleware=[guard]),
             css=CSS,
+            head=f'<script>{SCRIPT.read_text()}</script>',
             footer_links=[],
             show_error=True,
             share=False,

@@ -43,7 +43,7 @@ BUDGET = {
     'mmclca/evaluation': 420,
     'mmclca/fitting': 1814,
     'mmclca/models': 6233,
-    'mmclca/page': 590,
+    'mmclca/page': 1000,
     'mmclca/sweep': 747,
     'mmclca/utils': 442,
     'mmclca/visualization': 1186,

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from mmclca.page import server
+from mmclca.page import limits, server
 from mmclca.page.identify import Identification
 
 UPLOAD = '/gradio_api/upload'
@@ -30,24 +30,25 @@ async def fail(request):
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    """Client of an application with requests of at most 2 MB."""
+    """Client of an application with uploads of at most 3 MB."""
     monkeypatch.setattr(server, 'MEGABYTES', 1)
-    bounded = Middleware(server.Guard, folder=tmp_path)
+    bounded = Middleware(server.Guard, folder=tmp_path, megabytes=2)
     routes = [Route(path, answer, methods=['POST']) for path in (UPLOAD, '/')]
     routes.append(Route('/fails', fail))
     return TestClient(Starlette(routes=routes, middleware=[bounded]))
 
 
 def test_page_refuses_a_request_if_it_is_too_large(client):
-    for path in (UPLOAD, '/'):
-        assert client.post(path, content=bytes(2**21)).text == str(2**21)
-        assert client.post(path, content=bytes(2**21 + 1)).status_code == 413
+    for path, most in ((UPLOAD, 3 * 2**20), ('/', 2**21)):
+        assert client.post(path, content=bytes(most)).text == str(most)
+        assert client.post(path, content=bytes(most + 1)).status_code == 413
     chunks = client.post(UPLOAD, content=iter([b'of unknown length']))
-    assert chunks.status_code == 413 and '1 MB' in chunks.json()['detail']
+    assert chunks.status_code == 413 and '2 MB' in chunks.json()['detail']
 
 
 @pytest.mark.parametrize(
-    'limit', [dict(MAX_MEGABYTES=0.001), dict(MAX_FILES=1)]
+    'limit',
+    [dict(MAX_MEGABYTES=0.001), dict(MAX_FILES=1), dict(FREE_MEGABYTES=1e9)],
 )
 def test_page_refuses_uploads_if_many_are_kept(
     limit, client, tmp_path, monkeypatch
@@ -56,7 +57,8 @@ def test_page_refuses_uploads_if_many_are_kept(
         (tmp_path / name).write_bytes(bytes(1000))
     assert client.post(UPLOAD, content=b'leaf').status_code == 200
     for name, value in limit.items():
-        monkeypatch.setattr(server, name, value)
+        module = limits if name == 'FREE_MEGABYTES' else server
+        monkeypatch.setattr(module, name, value)
     assert client.post(UPLOAD, content=b'leaf').status_code == 413
     assert client.post('/', content=b'leaf').status_code == 200
 

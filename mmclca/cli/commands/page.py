@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Serve a local web page that identifies photos and explores token reduction.
+"""Serve a local web page that identifies photos, or fits a model to photos.
 
 ``python -m mmclca page MODEL``
 """
@@ -8,13 +8,14 @@ import os
 import signal
 import socket
 from argparse import ArgumentTypeError
+from pathlib import Path
 
 from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import CHECKPOINT, whole_number
-from ..packages import apis, evaluation, model_index, page
+from ..packages import apis, evaluation, page
 
 LOGIN = 'MMCLCA_PAGE_LOGIN'
 HERE = '127.', 'localhost', '::1'
@@ -22,8 +23,12 @@ HERE = '127.', 'localhost', '::1'
 
 def parse_args():
     parser = Parser(__doc__)
-    default = ' (default: model of "make demo")'
+    default = ' (default: a form to fit one)'
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
+    out = 'without a model: folder for photos and models'
+    parser.add('--out FOLDER', out, Path('models'), type=Path)
+    weights = 'without a model: pretrained weights, as in fit'
+    parser.add('--weights FILE', weights)
     parser.share('--config')
     port = 'port (default: first free port from 7860)'
     parser.add('--port', port, type=whole_number(1, 65535))
@@ -69,10 +74,17 @@ def local_address(host):
 
 def open_model(args):
     """Load the model of the page, and its gallery."""
-    checkpoint = args.checkpoint or page.demo_checkpoint(model_index.home())
-    model = model_files.load(args, args.config, checkpoint, args.reject)
+    model = model_files.load(args, args.config, args.checkpoint, args.reject)
     gallery = args.index and read_gallery(args.index, model)
-    return page.open_model(checkpoint, model, gallery)
+    return page.open_model(args.checkpoint, model, gallery)
+
+
+def open_form(args, used):
+    """Create the folder of the form, and the form."""
+    given = dict(weights=args.weights, device=args.device)
+    words = [(f'--{name}', value) for name, value in given.items() if value]
+    args.out.mkdir(parents=True, exist_ok=True)
+    return page.form.FitForm(used, args.out.absolute(), sum(words, ()))
 
 
 def read_gallery(path, model):
@@ -80,21 +92,25 @@ def read_gallery(path, model):
     return apis.gallery.read_gallery(path, known, 'pre_logits')
 
 
+def serve(args, model):
+    with page.server.uploads_folder(args.host) as folder:
+        used = page.identify.Identification(folder, model)
+        form = None if model else open_form(args, used)
+        given = args.port, args.host, args.auth, form
+        with page.server.served(used, *given) as (address, blocks):
+            print_safe(f'Page       {address} (stop with Ctrl-C)')
+            blocks.block_thread()
+
+
 def main(args):
     # remove uploads on SIGTERM as on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with usage_errors():
         require('gradio', extra='demo')
-        with model_files.quiet():
-            model = open_model(args)
         if not args.auth and not args.host.startswith(HERE):
             warn(
                 f'everyone who can reach {args.host} can use this page; add '
                 '--auth USER:PASSWORD'
             )
-        with page.server.uploads_folder(args.host) as folder:
-            used = page.identify.Identification(folder, model)
-            served = page.server.served(used, args.port, args.host, args.auth)
-            with served as (address, blocks):
-                print_safe(f'Page       {address} (stop with Ctrl-C)')
-                blocks.block_thread()
+        with model_files.quiet():
+            serve(args, args.checkpoint and open_model(args))

@@ -1,0 +1,49 @@
+// Remember the folders of files, which Gradio drops, in the order of its
+// upload: of a chosen folder, or of folders and files dropped on the form.
+(() => {
+  const isForm = (event) => event.target.closest?.('#folder');
+  const promise = (source, name) =>
+    new Promise((resolve, reject) => source[name](resolve, reject));
+
+  async function walk(entry, found) {
+    if (entry.isFile) {
+      found.push([entry.fullPath.slice(1), await promise(entry, 'file')]);
+      return;
+    }
+    const reader = entry.createReader();
+    let part;
+    do {
+      part = await promise(reader, 'readEntries'); // at most 100 of them
+      for (const inner of part) await walk(inner, found);
+    } while (part.length);
+  }
+
+  function remember(paths) {
+    const box = document.querySelector('#paths textarea');
+    box.value = JSON.stringify(paths);
+    box.dispatchEvent(new Event('input'));
+  }
+
+  document.addEventListener('change', (event) => {
+    const files = [...(event.target.files || [])];
+    if (isForm(event))
+      remember(files.map((file) => file.webkitRelativePath || file.name));
+  }, true);
+
+  document.addEventListener('drop', async (event) => {
+    const zone = isForm(event);
+    if (!zone) return;
+    event.preventDefault();
+    event.stopPropagation();
+    event.target.dispatchEvent(new Event('dragleave', { bubbles: true }));
+    const entries = [...event.dataTransfer.items].map(
+      (item) => item.webkitGetAsEntry());
+    const found = [], data = new DataTransfer();
+    for (const entry of entries.filter(Boolean)) await walk(entry, found);
+    found.forEach(([, file]) => data.items.add(file));
+    const input = zone.querySelector('input[type=file]');
+    input.files = data.files;
+    input.dispatchEvent(new Event('change', { bubbles: true }));
+    remember(found.map(([path]) => path));
+  }, true);
+})();

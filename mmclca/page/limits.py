@@ -1,0 +1,22 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Limits of uploads to the page."""
+
+import shutil
+from pathlib import Path
+
+MIB = 2**20
+MEGABYTES = 50  # of a photo, and of requests other than uploads
+# of the photos of a fit: a folder or an unpacked ZIP; and of all uploads
+MAX_MEGABYTES, MAX_FILES = 4000, 10_000
+FREE_MEGABYTES = 1000  # for the model and its training
+
+
+def why_full(folder: Path, size: int) -> str:
+    """Return why a folder has no space for more bytes, or an empty text."""
+    free, needed = shutil.disk_usage(folder).free, size + FREE_MEGABYTES * MIB
+    if free >= needed:
+        return ''
+    return (
+        f'The disk of this computer is full: {free / MIB:,.0f} MB are free, '
+        f'{needed / MIB:,.0f} MB are needed.'
+    )

@@ -1,0 +1,192 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Uploads to the form, which may be hostile, and the process of a fit."""
+
+import json
+import stat
+import time
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import pytest
+from full_disk import contents, file_size_limit
+from tiny_photographs import write_photographs
+
+pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+
+from mmclca.page import form, job, uploads
+from mmclca.page.identify import Identification
+
+ENDLESS = (
+    'import time; from mmclca.utils.child import attach; attach()\n'
+    'from mmclca.utils.messages import track\n'
+    'print("a line", flush=True)\n'
+    'for step in track(range(1000), "A step"): time.sleep(0.05)'
+)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Folder of photos of four classes, and of a hidden file."""
+    folder = write_photographs(tmp_path, per_class=2)
+    (folder / 'ash/.hidden').touch()
+    return folder
+
+
+@pytest.fixture
+def packed(photos, tmp_path):
+    """ZIP archive of the photos."""
+    path = tmp_path / 'uploads/leaves.zip'
+    path.parent.mkdir()
+    with ZipFile(path, 'w', ZIP_DEFLATED) as archive:
+        for file in photos.rglob('*.*'):
+            archive.write(file, f'leaves/{file.relative_to(photos)}')
+        archive.writestr('__MACOSX/leaves/ash/._0.png', 'hidden')
+    return path
+
+
+@pytest.fixture
+def shown(tmp_path, monkeypatch):
+    """Form with its models in ``models``, and the warnings of its page."""
+    warn = lambda text, **_: texts.append(text)  # noqa: E731
+    monkeypatch.setattr(form.gr, 'Warning', warn)
+    texts, used = [], Identification(tmp_path / 'uploads')
+    (tmp_path / 'models').mkdir()
+    return form.FitForm(used, tmp_path / 'models', []), texts
+
+
+def test_zip_is_stored_without_hidden_files_or_links(
+    packed, photos, shown, tmp_path
+):
+    link = ZipInfo('leaves/elm/link.png')
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with ZipFile(packed, 'a') as archive:
+        archive.writestr(link, '/etc/passwd')
+        for name in ('../../../out.png', '/leaves/out.png'):
+            archive.writestr(name, 'outside')
+    page, texts = shown
+    before = contents(tmp_path, 'models|uploads')
+    page.add([dict(path=str(packed))], '[]', None)
+    assert not texts and not packed.exists()
+    assert contents(tmp_path, 'models|uploads') == before
+    stored = tmp_path / 'models/leaves/photos'
+    expected = contents(photos, '.*hidden')
+    assert expected.items() <= contents(stored).items()
+    names = [x.name for x in stored.rglob('*') if not x.is_symlink()]
+    assert 'link.png' in names and not [x for x in names if x[0] == '.']
+
+
+def damaged(packed, photos):
+    packed.write_bytes(packed.read_bytes()[:-50])
+
+
+def encrypted(packed, photos):
+    content, entry = packed.read_bytes(), b'PK\1\2\24\3\24\0'
+    packed.write_bytes(content.replace(entry + b'\0', entry + b'\1'))
+
+
+def bomb(packed, photos):
+    with ZipFile(packed, 'a', ZIP_DEFLATED) as archive:
+        archive.writestr('leaves/ash/bomb.png', bytes(2**21))
+
+
+def one_class(packed, photos):
+    with ZipFile(packed, 'w') as archive:
+        archive.write(photos / 'ash/0.png', 'ash/0.png')
+
+
+@pytest.mark.parametrize(
+    'change, words',
+    [
+        (damaged, 'cannot be read'),
+        (encrypted, 'encrypted'),
+        (bomb, 'limit is 1 MB'),
+        (one_class, 'two classes'),
+    ],
+)
+def test_refused_zip_leaves_nothing(
+    change, words, packed, photos, shown, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(uploads, 'MEGABYTES', 1)
+    change(packed, photos)
+    page, texts = shown
+    page.add([dict(path=str(packed))], '', 'leaves')
+    (text,) = texts
+    assert words in text and '\n' not in text
+    assert not [*(tmp_path / 'models').iterdir()]
+
+
+def add_folder(page, photos, name, places=None, outer='p'):
+    """Upload a folder as a browser does: each file by its name only."""
+    files = sorted(photos.rglob('*.png'))
+    names = [f'{outer}/{file.relative_to(photos)}' for file in files]
+    folder = page.identification.uploads
+    sent = [folder / f'{number}/x.png' for number in range(len(files))]
+    for file, copy in zip(files, sent, strict=True):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+    upload = [dict(path=str(path)) for path in places or sent]
+    page.add(upload, json.dumps(names), name)
+
+
+def test_folder_is_stored_once_and_kept_if_another_has_its_name(
+    photos, shown, tmp_path
+):
+    page, texts = shown
+    for _ in range(2):
+        add_folder(page, photos, '')
+    kept = contents(tmp_path / 'models')
+    assert len(kept) == 8 and 'p/photos/ash/0.png' in kept and not texts
+    (photos / 'ash/0.png').unlink()
+    add_folder(page, photos, 'p')
+    (text,) = texts
+    assert 'another name' in text and contents(tmp_path / 'models') == kept
+    add_folder(page, photos, 'p', outer='q')
+    assert (tmp_path / 'models/q/photos/ash/1.png').exists()
+
+
+@pytest.mark.parametrize('name', ['../x', '/x', '.x', 'a/b', 'x' * 65, '\0'])
+def test_form_refuses_a_name(name, photos, shown, tmp_path):
+    page, texts = shown
+    add_folder(page, photos, name)
+    page.fit(name)
+    [*page.pack(name)]
+    assert len(texts) > 3 and all('not allowed' in text for text in texts)
+    assert not [*(tmp_path / 'models').iterdir()]
+
+
+def test_form_refuses_forged_paths(photos, shown, tmp_path):
+    page, texts = shown
+    add_folder(page, photos, 'p', [photos / 'ash/0.png'] * 8)
+    assert 'not uploaded' in texts[0] and (photos / 'ash/0.png').exists()
+    add_folder(page, photos, 'p', outer='../..')
+    add_folder(page, photos, 'p', outer=tmp_path)
+    assert all('is not allowed' in text for text in texts[1:])
+    assert not [*(tmp_path / 'models').iterdir()]
+
+
+def test_form_leaves_nothing_if_the_disk_is_full(packed, shown, tmp_path):
+    page, texts = shown
+    with file_size_limit(1000):
+        page.add([dict(path=str(packed))], '', None)
+    assert 'too large' in texts[0] and not [*(tmp_path / 'models').iterdir()]
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """Job with a process that does not end by itself."""
+    monkeypatch.setattr(job, 'PROGRAM', ENDLESS)
+    running = job.Job()
+    yield running
+    running.cancel()
+
+
+def test_job_reports_progress_and_refuses_a_second_one(endless):
+    endless.start('leaves')
+    end = time.monotonic() + 30
+    while 'left' not in endless.describe() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert 'A step: ' in endless.describe()
+    assert endless.lines == ['a line']
+    with pytest.raises(ValueError, match='leaves is being fitted'):
+        endless.start('others')
+    endless.cancel()
+    assert not endless.is_running and 'time left' not in endless.describe()

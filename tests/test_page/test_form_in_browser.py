@@ -1,0 +1,145 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The form of the command ``page`` in a browser, up to a fitted model."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from browser_pages import chromium as chromium_fixture
+from browser_pages import drive, playwright, watched
+from PIL import Image
+from tiny_photographs import write_weights
+from tiny_run import environment
+
+from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+
+pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+
+chromium = chromium_fixture
+pytestmark = pytest.mark.slow
+expect = playwright.expect
+FIT = 120_000  # ms
+PAGE = [sys.executable, '-m', 'mmclca', 'page', '--weights=tiny.safetensors']
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory):
+    """Folder with weights, and with ``leaves`` of three cultivars."""
+    folder, rng = tmp_path_factory.mktemp('form'), np.random.default_rng(0)
+    torch.manual_seed(0)
+    write_weights(folder)
+    for number, cultivar in enumerate(make_cultivars(3)):
+        (folder / f'leaves/cultivar {number}').mkdir(parents=True)
+        for i in range(4):
+            image = Image.fromarray(draw_leaf(cultivar, rng, 64))
+            image.save(folder / f'leaves/cultivar {number}/0{i}.png')
+    return folder
+
+
+@pytest.fixture
+def serve(place):
+    """Start the command; return its process and the address."""
+    started = []
+
+    def serve():
+        options = dict(cwd=place, stdout=subprocess.PIPE, text=True)
+        started.append(subprocess.Popen(PAGE, env=environment(), **options))
+        address = re.search(r'http\S+/', started[-1].stdout.readline())[0]
+        return started[-1], address
+
+    yield serve
+    for process in started:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+
+
+def drop_folder(page, path):
+    """Drop a folder from the file manager on the form."""
+    box = page.locator('#folder').bounding_box()
+    sent = dict(x=box['x'] + 50, y=box['y'] + 50)
+    sent['data'] = dict(items=[], files=[str(path)], dragOperationsMask=1)
+    session = page.context.new_cdp_session(page)
+    for step in ('dragEnter', 'dragOver', 'drop'):
+        session.send('Input.dispatchDragEvent', dict(type=step, **sent))
+
+
+def begin(page):
+    """Press Fit, and wait for the progress bar."""
+    page.locator('#fit').click()
+    expect(page.locator('#state progress')).to_be_visible()
+
+
+def add_folder(chromium, address, place):
+    """Upload the leaves in two tabs; fit in one, which the other finds."""
+    with watched(chromium) as (page, _), watched(chromium) as (other, _):
+        for tab in (page, other):
+            tab.goto(address)
+            expect(tab.locator('#folder')).to_contain_text('Drop')
+        page.set_input_files('#folder input', place / 'leaves')
+        found = page.locator('#found textarea')
+        expect(found).to_have_value(
+            re.compile('12 photos.*cultivar 2: 4', re.S)
+        )
+        drop_folder(other, place / 'leaves')
+        expect(other.locator('#fit')).to_be_visible()
+        begin(page)
+        other.locator('#fit').click()
+        expect(other.get_by_text('leaves is being fitted')).to_be_visible()
+        other.reload()
+        expect(other.locator('#log textarea')).to_have_value(
+            re.compile('Data +12 photos'), timeout=FIT
+        )
+
+
+def test_page_fits_a_model_even_if_killed_and_names_a_leaf(
+    chromium, serve, place
+):
+    killed, address = serve()
+    add_folder(chromium, address, place)
+    (fit,) = psutil.Process(killed.pid).children()
+    killed.kill()
+    fit.wait(30)
+    with watched(chromium, viewport=dict(width=360, height=900)) as (page, _):
+        page.goto(serve()[1])
+        page.locator('#name input').click()
+        page.get_by_role('option', name='leaves').click()
+        begin(page)
+        page.reload()
+        expect(page.locator('#state')).to_contain_text('Done', timeout=FIT)
+        report = page.frame_locator('#state iframe')
+        expect(report.locator('body')).to_contain_text('get the right name')
+        expect(page.locator('#log textarea')).to_have_value(
+            re.compile(r'Result .*accuracy.*Valid for', re.S)
+        )
+        page.locator('#pack').click()
+        with page.expect_download() as download:
+            page.locator('#packed a[download="model.zip"]').click()
+        shutil.unpack_archive(download.value.path(), place / 'copy', 'zip')
+        assert (place / 'copy/model.pth').is_file()
+        page.locator('#try').click()
+        drive.drop(page, place / 'leaves/cultivar 1/00.png')
+        expect(page.locator('#classes h2')).to_have_text('cultivar 1')
+        about = page.locator('#model textarea')
+        expect(about).to_have_value(re.compile('leaves: .*Accuracy', re.S))
+        assert page.evaluate('document.body.scrollWidth') <= 360
+
+
+def test_cancelled_fit_leaves_the_page_ready(chromium, serve, place):
+    archive = shutil.make_archive(place / 'zipped', 'zip', place, 'leaves')
+    _, address = serve()
+    with watched(chromium) as (page, _):
+        page.goto(address)
+        with page.expect_file_chooser() as chooser:
+            page.locator('#zip').click()
+        chooser.value.set_files(archive)
+        begin(page)
+        page.locator('#cancel').click()
+        expect(page.locator('#state')).to_contain_text('Press Fit to resume')
+        expect(page.locator('#name input')).to_have_value('zipped')
+        expect(page.locator('#fit')).to_be_visible()
