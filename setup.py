@@ -1,7 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The wheel's second half: what ``mim`` runs. All else: pyproject.toml."""
+"""The wheel's second half: what ``mim`` and browsers run.
+
+All else: pyproject.toml.
+"""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -15,6 +20,7 @@ INDEXES = ('dataset-index.yml', 'model-index.yml')
 # path in the installed (sorted) RECORD for PACKAGE: that would be
 # ../../../bin, of the command mmclca, were there no +mmclca.
 MIM_HOMES = ('mmclca/.mim', '+mmclca/.mim')
+WEB_RUNTIME = 'mmclca/deployment/web/runtime'
 
 
 def fill(home):
@@ -28,13 +34,17 @@ def fill(home):
 
 
 class BuildPy(build_py):
-    """Adds the homes of mim to a wheel; an editable install needs none."""
+    """Adds the homes of mim and the runtime of web apps to a wheel."""
 
     def run(self):
         super().run()
         if not self.editable_mode:
             for home in MIM_HOMES:
                 fill(Path(self.build_lib, home))
+            # without npm or a network, the wheel is built without it
+            fetch = ROOT / 'tools/dev/fetch_web_runtime.py'
+            folder = Path(self.build_lib, WEB_RUNTIME)
+            subprocess.run([sys.executable, fetch, folder])
 
 
 setup(cmdclass=dict(build_py=BuildPy))

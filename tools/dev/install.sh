@@ -16,6 +16,7 @@ VENV=${VENV:-.venv}
 READY=$VENV/mmclca-ready      # holds the key of the finished installation
 STARTED=$VENV/mmclca-started  # there while an installation is under way
 CHOSEN=$VENV/mmclca-versions  # which VERSIONS it was made with
+FETCH=tools/dev/fetch_web_runtime.py
 DISK_GB=${DISK_GB:-10}
 [ -n "${VERSIONS:-}" ] || VERSIONS=$(cat "$CHOSEN" 2>/dev/null || echo tested)
 
@@ -24,8 +25,8 @@ die() { printf '%s\n' "install: $*" >&2; exit 1; }
 
 # Changes with the place and with whatever decides what gets installed.
 key() {
-    { pwd; echo "$VERSIONS"; cat setup.py pyproject.toml "$0" requirements/*; } |
-        cksum
+    { pwd; echo "$VERSIONS"; cat setup.py pyproject.toml "$0" "$FETCH" \
+        requirements/*; } | cksum
 }
 
 # What limits pip to the versions asked for, as its options.
@@ -148,6 +149,7 @@ install_packages() {
     locked) install_locked ;;
     *) install_limited ;;
     esac
+    "$VENV/bin/python" "$FETCH" || say "all but export --web will work"
     rm -rf "$VENV/tmp"
     echo "$VERSIONS" >"$CHOSEN"
     if made_here; then
