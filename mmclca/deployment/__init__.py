@@ -10,11 +10,13 @@ from .photo_input import add_preprocessing, check_photo
 from .preprocessing import Preprocessing, metadata_of, preprocessing_of
 from .program import export_pt2
 from .small_weights import store_in_8_bits
+from .web_app import check_web_runtime, write_web_app
 
 __all__ = [
     'Preprocessing',
     'add_preprocessing',
     'check_photo',
+    'check_web_runtime',
     'export_onnx',
     'export_pt2',
     'metadata_of',
@@ -24,4 +26,5 @@ __all__ = [
     'quantize',
     'store_in_8_bits',
     'write_onnx',
+    'write_web_app',
 ]

@@ -38,7 +38,7 @@ BUDGET = {
     'mmclca/checkpoints': 2006,
     'mmclca/cli': 2857,
     'mmclca/datasets': 3193,
-    'mmclca/deployment': 570,
+    'mmclca/deployment': 645,
     'mmclca/engine': 990,
     'mmclca/evaluation': 420,
     'mmclca/fitting': 1814,

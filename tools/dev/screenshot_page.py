@@ -1,12 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Drive the web page in a headless browser, and take screenshots."""
+"""Drive web pages in a headless browser, and take screenshots."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +33,35 @@ def browser() -> Iterator[Browser]:
             yield chromium
         finally:
             chromium.close()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Handler without a log."""
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def served(folder: str | Path) -> Iterator[str]:
+    """Serve a folder as a web host does; yield its address."""
+    handler = partial(QuietHandler, directory=folder)
+    with ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f'http://127.0.0.1:{server.server_port}/'
+        finally:
+            server.shutdown()
+
+
+def identify(page: Page, *paths: str | Path, entry: str = '#files') -> None:
+    """Choose photos in an exported web app and wait for the results."""
+    from playwright.sync_api import expect
+
+    page.set_input_files(entry, [str(path) for path in paths])
+    done = re.compile(f'Identified .* of {len(paths)}')
+    # the first photo waits for the model
+    expect(page.locator('#status')).to_have_text(done, timeout=60_000)
 
 
 def open_page(page: Page, address: str) -> None:

@@ -1,0 +1,169 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""An exported web app in a headless browser, served as from a web host."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from browser_pages import chromium, drive, playwright
+from small_web_app import write_small_app
+from tiny_export import EXPORT
+from tiny_photographs import write_photographs, write_weights
+from tiny_run import run_tool
+
+from mmclca import fit
+from mmclca.deployment import web_app
+from mmclca.utils.files import read_rows
+
+__all__ = ['chromium']
+expect = playwright.expect
+no_runtime = 'no runtime: python tools/dev/fetch_web_runtime.py'
+missing = not web_app._RUNTIME.is_file()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing, reason=no_runtime)]
+OLD = 'WebAssembly.validate = () => false'
+HTTP = "navigator.__proto__.__defineGetter__('serviceWorker', () => 0)"
+FULL = "Storage.prototype.setItem = () => { throw Error('full') }"
+
+
+@pytest.fixture
+def app(tmp_path):
+    """Folder with an app and a photo, and the address of the app."""
+    cv2.imwrite(str(tmp_path / 'a.png'), np.full((300, 500, 3), 99, 'u1'))
+    with drive.served(write_small_app(tmp_path)) as address:
+        yield tmp_path, address
+
+
+@contextmanager
+def opened(chromium, address, script='', **options):
+    """Yield a page in a new context, and its requested addresses."""
+    asked, phone = [], dict(width=360, height=740)
+    with chromium.new_context(viewport=phone, **options) as context:
+        context.add_init_script(script)
+        context.on('request', lambda request: asked.append(request.url))
+        page = context.new_page()
+        page.goto(address)
+        yield page, asked
+
+
+def wait_until_stored(page):
+    expect(page.locator('#files')).to_be_enabled()
+    expect(page.locator('#offline')).to_have_text('This app works offline.')
+
+
+def table(page, tmp_path):
+    with page.expect_download() as download:
+        page.get_by_role('button', name='Export CSV').click()
+    download.value.save_as(tmp_path / 'list.csv')
+    return read_rows(tmp_path / 'list.csv')
+
+
+def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
+    photos, weights = write_photographs(tmp_path), write_weights(tmp_path)
+    model = fit(photos, tmp_path / 'model', weights=weights, probe_only=True)
+    with pytest.MonkeyPatch.context() as patch:
+        run_tool(patch, EXPORT, tmp_path / 'model', '--web', '--float')
+    paths = sorted(photos.rglob('*.png'))[::3]
+    paths.append(tmp_path / '=red.png')
+    cv2.imwrite(str(paths[-1]), np.full((90, 50, 3), (0, 0, 255), 'u1'))
+    with (
+        drive.served(tmp_path / 'model/web') as address,
+        opened(chromium, address) as (page, asked),
+    ):
+        wait_until_stored(page)
+        assert all(url.startswith(address) for url in asked)
+        page.context.set_offline(True)
+        page.reload()
+        wait_until_stored(page)
+        asked.clear()
+        drive.identify(page, *paths)
+        assert all(url.startswith('blob:') for url in asked)
+        rows = table(page, tmp_path)
+        flagged = page.locator('article em').count()
+    for row, found in zip(rows, model.predict(paths), strict=True):
+        assert row['image'] == Path(found['image']).name
+        assert row['pred_class'] == row['name_1'] == found['pred_class']
+        assert row['known'] == ('yes' if found['known'] else 'no')
+        for name in ('pred_score', 'known_score'):
+            assert abs(float(row[name]) - found[name]) < 1e-3
+    assert flagged == sum(row['known'] == 'no' for row in rows) > 0
+
+
+def test_app_is_used_on_a_phone_and_by_keyboard(app, chromium):
+    folder, address = app
+    with opened(chromium, address) as (page, _):
+        drive.identify(page, folder / 'a.png')
+        assert page.evaluate('document.documentElement.scrollWidth') == 360
+        for name in ('camera', 'files', 'position', 'export', 'clear'):
+            page.keyboard.press('Tab')
+            assert page.evaluate('document.activeElement.id') == name
+        page.on('dialog', lambda dialog: dialog.accept())
+        page.keyboard.press('Enter')
+        expect(page.locator('#count')).to_contain_text('0 in the list')
+
+
+def test_new_export_replaces_the_app_after_a_click(app, chromium):
+    folder, address = app
+    with opened(chromium, address) as (page, _):
+        wait_until_stored(page)
+        drive.identify(page, folder / 'a.png')
+        write_small_app(folder, seed=1)
+        page.reload()
+        page.get_by_role('button', name='Reload').click()
+        expect(page.locator('#update')).to_be_hidden()
+        wait_until_stored(page)
+        page.context.set_offline(True)
+        drive.identify(page, folder / 'a.png')
+        before, after = table(page, folder)
+        assert before['model'] != after['model']
+        assert before['pred_score'] != after['pred_score']
+        assert page.evaluate('caches.keys().then((x) => x.length)') == 1
+
+
+def test_position_is_recorded_for_taken_photos(app, chromium):
+    folder, address = app
+    place = dict(latitude=-12.5, longitude=30.25, accuracy=8)
+    with opened(chromium, address, geolocation=place) as (page, _):
+        page.get_by_label('Record the position').check()
+        expect(page.locator('#errors')).to_contain_text('position')
+        page.context.grant_permissions(['geolocation'])
+        drive.identify(page, folder / 'a.png', entry='#camera')
+        drive.identify(page, folder / 'a.png')
+        taken, chosen = table(page, folder)
+    assert (taken['latitude'], taken['longitude']) == ('-12.5', '30.25')
+    assert chosen['latitude'] == ''
+
+
+def test_bad_photos_and_full_storage_are_named(app, chromium):
+    folder, address = app
+    cv2.imwrite(str(folder / 'large.jpg'), np.zeros((10_000, 10_000), 'u1'))
+    (folder / 'cut.png').write_bytes((folder / 'a.png').read_bytes()[:99])
+    (folder / 'text.jpg').write_text('text')
+    names = 'large.jpg', 'cut.png', 'text.jpg', 'a.png'
+    with opened(chromium, address, FULL) as (page, _):
+        drive.identify(page, *(folder / name for name in names))
+        large, *others, last = page.locator('#errors li').all_inner_texts()
+        assert large.startswith('large.jpg: 100 megapixels')
+        assert [x.partition(' photo')[0] for x in others] == [
+            'cut.png: not a',
+            'text.jpg: not a',
+        ]
+        assert 'storage is full' in last and len(table(page, folder)) == 1
+
+
+@pytest.mark.parametrize(
+    'script, place, said',
+    [
+        (OLD, '#errors', 'WebAssembly SIMD'),
+        (HTTP, '#offline', 'over https'),
+        ('', '#errors', 'model.onnx is missing or damaged'),
+        ('', '#offline', 'only while online'),
+    ],
+)
+def test_broken_app_is_named(script, place, said, app, chromium):
+    folder, address = app
+    if not script:
+        (folder / 'web/model.onnx').write_bytes(b'damaged')
+    with opened(chromium, address, script) as (page, _):
+        expect(page.locator(place)).to_contain_text(said)
