@@ -8,15 +8,16 @@ from pathlib import Path
 from mmclca.utils.folders import finish_replacing, newest, refuse_links
 
 MODEL, THRESHOLD = 'model.pth', 'threshold.json'
+WEB = 'web'  # folder of the exported web app
 # model files, replaced together
 FILES = (
     *(MODEL, THRESHOLD, 'probe.pth', 'fit.json', 'photographs.csv'),
     *('evidence.safetensors', 'report.html'),
 )
-# other entries that fit writes
+# other entries that fit and export write
 OTHERS = (
     *('.draft', '.lock', 'features', 'log.txt', 'training'),
-    'pictures.safetensors',
+    *('pictures.safetensors', WEB),
 )
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 
@@ -43,7 +44,7 @@ def prepare_writing(folder: Path) -> None:
     An interrupted file replacement is completed.
 
     Raises:
-        ValueError: If an entry written by fit is a link.
+        ValueError: If an entry written by fit or export is a link.
     """
     refuse_links(folder, (*FILES, *OTHERS))
     finish_replacing(folder, FILES)

@@ -15,7 +15,13 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from mmclca.checkpoints import checksums
-from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
+from mmclca.checkpoints.fitted import (
+    FILES,
+    MODEL,
+    THRESHOLD,
+    WEB,
+    prepare_writing,
+)
 from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photographs import Checked
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
@@ -241,7 +247,8 @@ class ModelFolder:
 
     def exports(self) -> list[Path]:
         """List the exported models in the folder."""
-        found = (self.path.glob(f'model*{x}') for x in ('.onnx', '.pt2'))
+        names = 'model*.onnx', 'model*.pt2', f'{WEB}/model.onnx'
+        found = (self.path.glob(name) for name in names)
         return sorted(file for files in found for file in files)
 
     def begin(self, record: FitRecord) -> None:

@@ -112,15 +112,19 @@ def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
     yield row('Accuracy', f'{after} (before {before})')
 
 
+def describe_accuracy(record: FitRecord) -> str:
+    """Return the accuracy of a model with its interval."""
+    best = record.best
+    interval = _interval(best) if best['accuracy'] is not None else ''
+    return f'{_share(best["accuracy"])} accuracy{interval}'
+
+
 def result_lines(record: FitRecord) -> Iterator[str]:
     """Describe accuracy, measurement and threshold of the final model."""
-    best = record.best
-    accuracy = _share(best['accuracy'])
-    interval = _interval(best) if best['accuracy'] is not None else ''
-    yield row('Result', f'{accuracy} accuracy{interval}')
+    yield row('Result', describe_accuracy(record))
     yield row('Measured', _measured(record))
     yield row('Valid for', _valid(record))
-    if record.final == 'trained' and best is record.probe:
+    if record.final == 'trained' and record.best is record.probe:
         yield row('', 'with the linear probe, before fine-tuning')
     yield row('Unknown', _unknown(record.threshold))
 
@@ -137,8 +141,10 @@ def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
     """
     place = shlex.quote(str(folder))
     program = f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
-    for name in (file.name for file in exports if not file.exists()):
-        again = f'{program} export {place}{" --int8" * (".int8." in name)}'
+    for file in (file for file in exports if not file.exists()):
+        name = file.relative_to(folder).as_posix()
+        kind = '--web' if '/' in name else '--int8' * ('.int8.' in name)
+        again = f'{program} export {place} {kind}'.rstrip()
         yield row('Removed', f'outdated {name}; run: {again}')
     yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
     yield row('Next', f'open {place}/report.html in a browser')

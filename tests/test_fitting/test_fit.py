@@ -192,13 +192,16 @@ def test_commands_take_the_model_folder(copy, place, tmp_path, run, capsys):
     assert run('report', copy.folder) == 0
     assert (copy.folder / 'report.html').exists()
     new = place / 'larch'
-    export = copy.folder / 'model.int8.onnx'
+    (copy.folder / 'web').mkdir()
+    exports = [copy.folder / x for x in ('model.int8.onnx', 'web/model.onnx')]
     for is_new in (True, False):
-        export.touch()
+        for export in exports:
+            export.touch()
         capsys.readouterr()
         assert run('add-class', copy.folder, new, '--name', 'larch') == 0
-        assert (export.name in capsys.readouterr().out) is is_new
-        assert export.exists() is not is_new
+        printed = capsys.readouterr().out
+        assert ('--int8' in printed) is ('--web' in printed) is is_new
+        assert [export.exists() is not is_new for export in exports] == [1, 1]
     model = FittedModel(copy.folder)
     assert model.classes == [*copy.classes, 'larch']
     assert model.facts['counts']['larch'] == 4

@@ -11,7 +11,7 @@ from PIL import Image
 
 from mmclca.fitting.record import ModelFolder
 
-LINKS = ('.whole', '.draft', 'training', 'features', '.lock', 'log.txt')
+LINKS = '.whole', '.draft', 'training', 'features', 'web', '.lock', 'log.txt'
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from mmclca.utils.messages import print_safe, spinner
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import CHECKPOINT, check_file, whole_number
-from ..packages import benchmark, deployment
+from ..packages import benchmark, deployment, fitting
 
 
 def parse_args():
@@ -56,6 +56,8 @@ def parse_args():
         type=whole_number(18, 22),
     )
     parser.flag('--int8', '8-bit products and convolution weights, ONNX only')
+    parser.flag('--web', 'folder with a web app for phones, in 8 bits')
+    parser.flag('--float', 'web app in 32 bits')
     parser.add(
         '--photos FOLDER',
         'folder from which --int8 may open the photos of a model folder',
@@ -67,23 +69,31 @@ def parse_args():
 
 
 def check(args):
-    if args.format == 'pt2' and args.int8:
-        raise ValueError('--int8 needs --format onnx')
-    if args.out and args.out.suffix != f'.{args.format}':
+    if args.format == 'pt2' and (args.int8 or args.web):
+        raise ValueError('--int8 and --web need --format onnx')
+    if args.web and args.input == 'batch':
+        raise ValueError('--web needs --input photo')
+    if args.float and not args.web:
+        raise ValueError('--float needs --web; other files have 32 bits')
+    if args.out and not args.web and args.out.suffix != f'.{args.format}':
         raise ValueError(
             f'--out {args.out}: expected a file name ending in .{args.format}'
         )
     if args.out:
-        check_file(args.out)
+        check_file(args.out / 'index.html' if args.web else args.out)
 
 
-def default_out(checkpoint, format, int8):
-    """Return the checkpoint path with the suffix of the format."""
+def default_out(checkpoint, format, int8, web):
+    """Return the checkpoint path with the suffix of the format, or the folder
+    of the web app next to it.
+    """
     if fitted.is_fitted(checkpoint):
         fitted.prepare_writing(Path(checkpoint))
     file = fitted.model_file(checkpoint)
     if '://' in file:
         file = file.rpartition('/')[2]
+    if web:
+        return Path(file).with_name(fitted.WEB)
     return Path(file).with_suffix(f'.int8.{format}' if int8 else f'.{format}')
 
 
@@ -112,7 +122,9 @@ def export(args, out):
         )
         files, compared = [whole], []
         if args.int8:
-            deployment.quantize(whole, small)
+            # 8-bit products would change more predictions
+            store = deployment.store_in_8_bits
+            (store if args.web else deployment.quantize)(whole, small)
             given = whole, small, size, args.checkpoint, args.photos
             compared = benchmark.compare_quantized(inferencer, *given)
             files.append(small)
@@ -124,19 +136,40 @@ def export(args, out):
     return error, compared
 
 
+def export_web(args, out):
+    """Write the folder of a web app; return the same as :func:`export`."""
+    deployment.check_web_runtime()
+    args.int8, accuracy = not args.float, ''
+    path = Path(args.checkpoint).resolve()
+    if fitted.is_fitted(path):
+        record = fitting.record.ModelFolder(path).read()
+        accuracy = fitting.screen.describe_accuracy(record)
+    with TemporaryDirectory() as folder:
+        model = Path(folder, 'model.onnx')
+        found = export(args, model)
+        name = path.name if path.is_dir() else path.stem
+        deployment.write_web_app(out, model, name, accuracy)
+    return found
+
+
 def main(args):
     with usage_errors():
         check(args)
     names = ', '.join(filter(None, (args.config, args.checkpoint)))
     with usage_errors(names), model_files.quiet():
-        out = args.out or default_out(args.checkpoint, args.format, args.int8)
+        kind = args.format, args.int8, args.web
+        out = args.out or default_out(args.checkpoint, *kind)
         with spinner('Exporting, about 10 s', sys.stderr):
-            error, compared = export(args, out)
+            write = export_web if args.web else export
+            error, compared = write(args, out)
     when = 'before quantization' if args.int8 else 'float32'
     print_safe(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
-    print_safe(
-        *compared, f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)'
-    )
-    if args.format == 'onnx':
+    files = [x for x in (out, *out.rglob('*')) if x.is_file()]
+    size = sum(x.stat().st_size for x in files) / 1e6
+    print_safe(*compared, f'Saved      {out} ({size:.1f} MB)')
+    if args.web:
+        serve = f'python -m http.server --directory {quote(str(out))}'
+        print_safe(f'Next       {serve}')
+    elif args.format == 'onnx':
         tool = 'python tools/deployment/infer_onnx.py'
         print_safe(f'Next       {tool} {quote(str(out))} PHOTOS')
