@@ -1,13 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Screenshots: fit in a terminal, its report and the web page, with synthetic
-leaves and the ``make demo`` model.
+"""Screenshots: fit in a terminal, its report, the web page and the web app,
+with synthetic leaves and the ``make demo`` model.
 """
 
 import html
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 
 from leaves import WORK, demo, run
 
@@ -116,4 +116,32 @@ def page():
     return WORK / 'page.png'
 
 
-PICTURES = dict(terminal=terminal, report=report, page=page)
+def web_app(width, height):
+    """Draw the exported web app with a new leaf and one of another class."""
+    import cv2
+    import screenshot_page as tool
+
+    from mmclca.datasets.synthetic_leaves import drawn_leaves
+
+    fitted()
+    app = WORK / 'leaf_cultivars' / 'web'
+    shutil.copytree(WORK / 'model', app.parent, dirs_exist_ok=True)
+    run('export', app.parent, '--web')
+    leaves = [WORK / 'other_class.png', WORK / 'new_leaf.jpg']
+    cv2.imwrite(str(leaves[0]), next(drawn_leaves(24, seed=3))[1])
+    known = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
+    shutil.copy(known, leaves[1])
+    with tool.served(app) as address, tool.browser() as chromium:
+        view = chromium.new_page(viewport=dict(width=width, height=height))
+        view.goto(address)
+        tool.identify(view, *leaves)
+        return screenshot(view, WORK / f'web_app_{width}.png')
+
+
+PICTURES = dict(
+    terminal=terminal,
+    report=report,
+    page=page,
+    web_app=partial(web_app, 1200, 800),
+    web_app_phone=partial(web_app, 360, 740),
+)
