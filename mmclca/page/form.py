@@ -159,7 +159,7 @@ class FitForm:
             files = [str(shutil.copy(place / 'report.html', packed))]
             files += [shutil.make_archive(f'{packed}/model', 'zip', place)]
             yield gr.File(files, visible=True)
-            export(place)
+            export(place, name)
             web = place / 'web'
             files += [shutil.make_archive(f'{packed}/web', 'zip', web)]
             yield gr.File(files, visible=True)

@@ -95,9 +95,10 @@ def _bar(title: str, share: str, seconds: str) -> str:
     )
 
 
-def export(model: Path) -> None:
+def export(model: Path, name: str) -> None:
     """Write the web app of a model, or raise ``ValueError``."""
-    ended = subprocess.run([*EXPORT, str(model)], capture_output=True)
+    words = [*EXPORT, str(model), '--name', name]
+    ended = subprocess.run(words, capture_output=True)
     if ended.returncode:
         *_, why = ended.stderr.decode(errors='replace').split('error: ')
         raise ValueError(f'There is no web app: {why}')

@@ -103,6 +103,7 @@ def test_app_is_used_on_a_phone_and_by_keyboard(app, chromium):
         expect(page.locator('#count')).to_contain_text('0 in the list')
 
 
+@pytest.mark.first
 def test_new_export_replaces_the_app_after_a_click(app, chromium):
     folder, address = app
     with opened(chromium, address) as (page, _):

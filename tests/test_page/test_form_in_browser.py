@@ -18,6 +18,7 @@ from tiny_photographs import write_weights
 from tiny_run import environment
 
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+from mmclca.fitting import FittedModel
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
@@ -122,12 +123,36 @@ def test_page_fits_a_model_even_if_killed_and_names_a_leaf(
             page.locator('#packed a[download="model.zip"]').click()
         shutil.unpack_archive(download.value.path(), place / 'copy', 'zip')
         assert (place / 'copy/model.pth').is_file()
+        with page.expect_download(timeout=FIT) as download:
+            page.locator('#packed a[download="web.zip"]').click(timeout=FIT)
+        shutil.unpack_archive(download.value.path(), place / 'web', 'zip')
         page.locator('#try').click()
         drive.drop(page, place / 'leaves/cultivar 1/00.png')
         expect(page.locator('#classes h2')).to_have_text('cultivar 1')
         about = page.locator('#model textarea')
         expect(about).to_have_value(re.compile('leaves: .*Accuracy', re.S))
         assert page.evaluate('document.body.scrollWidth') <= 360
+    check_web_app(chromium, place)
+
+
+def check_web_app(chromium, place):
+    """Identify a leaf offline in the downloaded app, as Python does."""
+    leaf = place / 'leaves/cultivar 2/00.png'
+    (found,) = FittedModel(place / 'copy').predict([leaf])
+    with (
+        drive.served(place / 'web') as address,
+        chromium.new_context() as context,
+    ):
+        page = context.new_page()
+        page.goto(address)
+        expect(page.locator('#name')).to_have_text('leaves')
+        expect(page.locator('#offline')).to_contain_text('works offline')
+        context.set_offline(True)
+        page.reload()
+        drive.identify(page, leaf)
+        (row,) = page.evaluate('JSON.parse(Object.values(localStorage)[0])')
+    assert row['pred_class'] == found['pred_class']
+    assert abs(row['pred_score'] - found['pred_score']) < 0.05  # 8 bits
 
 
 def test_cancelled_fit_leaves_the_page_ready(chromium, serve, place):

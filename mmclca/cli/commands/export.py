@@ -58,6 +58,7 @@ def parse_args():
     parser.flag('--int8', '8-bit products and convolution weights, ONNX only')
     parser.flag('--web', 'folder with a web app for phones, in 8 bits')
     parser.flag('--float', 'web app in 32 bits')
+    parser.add('--name', 'name of the web app (default: that of the model)')
     parser.add(
         '--photos FOLDER',
         'folder from which --int8 may open the photos of a model folder',
@@ -73,8 +74,8 @@ def check(args):
         raise ValueError('--int8 and --web need --format onnx')
     if args.web and args.input == 'batch':
         raise ValueError('--web needs --input photo')
-    if args.float and not args.web:
-        raise ValueError('--float needs --web; other files have 32 bits')
+    if (args.float or args.name) and not args.web:
+        raise ValueError('--float and --name need --web')
     if args.out and not args.web and args.out.suffix != f'.{args.format}':
         raise ValueError(
             f'--out {args.out}: expected a file name ending in .{args.format}'
@@ -147,7 +148,7 @@ def export_web(args, out):
     with TemporaryDirectory() as folder:
         model = Path(folder, 'model.onnx')
         found = export(args, model)
-        name = path.name if path.is_dir() else path.stem
+        name = args.name or (path.name if path.is_dir() else path.stem)
         deployment.write_web_app(out, model, name, accuracy)
     return found
 
