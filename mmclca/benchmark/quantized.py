@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Comparison of an int8 ONNX file with its float32 original."""
+"""Comparison of an 8-bit ONNX file with its 32-bit original."""
 
 from functools import partial
 from pathlib import Path
@@ -28,12 +28,12 @@ def compare_quantized(
     place: str,
     photos: str | Path | None = None,
 ) -> list[str]:
-    """Compare latency and predictions of an int8 and a float32 file.
+    """Compare latency and predictions of an 8-bit and a 32-bit file.
 
     Args:
         inferencer (TokenReductionInferencer): The model, on the CPU.
-        whole (Path): ONNX file in float32.
-        small (Path): ONNX file in int8.
+        whole (Path): ONNX file in 32 bits.
+        small (Path): ONNX file in 8 bits.
         size (tuple[int, int]): Image height and width.
         place (str): Path of the checkpoint. A folder written by ``fit``
             lists the photos to compare on.
@@ -45,25 +45,25 @@ def compare_quantized(
     """
     threads = torch.get_num_threads()
     setting = Setting(threads=threads, batch=1)
-    files = dict(int8=onnx_logits(small, threads))
-    files['float32'] = onnx_logits(whole, threads)
+    files = {'8': onnx_logits(small, threads)}
+    files['32'] = onnx_logits(whole, threads)
     images = setting.images(size)
     steps = {name: partial(run, images) for name, run in files.items()}
     seconds = interleaved_seconds(steps, setting, ROUNDS)
     times = [
-        f'{name} {1e3 * min(one):.3g} ms' for name, one in seconds.items()
+        f'{name}-bit {1e3 * min(one):.3g} ms' for name, one in seconds.items()
     ]
     words = f'{threads} thread{"s" * (threads > 1)}'
     time = f'Latency    {", ".join(times)} per photo ({words})'
     if not is_fitted(place):
-        return [time, 'Accuracy   int8 not measured: not a model folder']
+        return [time, 'Accuracy   8-bit not measured: not a model folder']
     rows = [
         row
         for row in photographs_of(place)
         if any(is_below(row['path'], Path(x)) for x in (place, photos) if x)
     ]
     if not rows:
-        return [time, 'Accuracy   int8 not measured: add --photos FOLDER']
+        return [time, 'Accuracy   8-bit not measured: add --photos FOLDER']
     return [time, _agreement(inferencer, rows, *files.values())]
 
 
@@ -88,18 +88,18 @@ def _agreement(inferencer, rows: list[dict], *files) -> str:
     scores, unread = outputs_of(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
-        return 'Accuracy   int8 not measured: the photos cannot be read'
+        return 'Accuracy   8-bit not measured: the photos cannot be read'
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
     if rows[0]['used'] == 'True':
         return (
             f'Agreement  {same} of {len(rows)} training photos '
-            f'({same / len(rows):.1%}) get the same prediction from int8 and '
-            'float32 (accuracy unknown: no held-out photos)'
+            f'({same / len(rows):.1%}) get the same prediction in 8 and 32 '
+            'bits (accuracy unknown: no held-out photos)'
         )
     names = [inferencer.classes.index(row['class']) for row in rows]
     right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
     return (
-        f'Accuracy   int8 {right[0]} of {len(rows)} held-out photos correct, '
-        f'float32 {right[1]} (same prediction for {same / len(rows):.1%})'
+        f'Accuracy   8-bit {right[0]} of {len(rows)} held-out photos correct, '
+        f'32-bit {right[1]} (same prediction for {same / len(rows):.1%})'
     )

@@ -19,8 +19,9 @@ from mmclca.utils.extras import require
 from .onnx_file import onnx_logits
 from .preprocessing import Preprocessing
 
-SIZES = (301, 402), (90, 70)  # of checked photos
-TOLERANCE = 0.01  # of scores, as OpenCV rounds coefficients to 11 bits
+SIZES = (301, 402), (90, 70)  # height and width of the checked photos
+# for scores: OpenCV rounds its coefficients to 11 bits, which changes them
+TOLERANCE = 0.01
 
 PHOTO = 'photo'  # name of the input
 # the cubic filters of both libraries differ

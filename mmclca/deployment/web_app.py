@@ -4,21 +4,15 @@
 import json
 from base64 import b64encode
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-
-from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.utils.files import replace_bytes
 
 from .onnx_file import onnx_session
 
-MODEL = 'model.onnx'
+MODEL, MANIFEST = 'model.onnx', 'manifest.webmanifest'
 _SOURCES = Path(__file__).parent / 'web'
 _RUNTIME = _SOURCES / 'runtime/version.txt'  # written last
-_ICONS = 512, 192  # px
 
 
 def check_web_runtime() -> None:
@@ -33,7 +27,7 @@ def check_web_runtime() -> None:
 
 def write_web_app(
     folder: Path, model: Path, name: str, accuracy: str = ''
-) -> None:
+) -> list[Path]:
     """Write the files of a web app, and replace those of an earlier one.
 
     The service worker stores the digests of all files, so browsers keep an
@@ -45,17 +39,18 @@ def write_web_app(
         name (str): Name of the app.
         accuracy (str): Accuracy of the model in words. Defaults to ''.
 
+    Returns:
+        list[Path]: The written files.
+
     Raises:
         FileNotFoundError: See :func:`check_web_runtime`.
     """
     check_web_runtime()
     paths = [path for path in _SOURCES.rglob('*') if path.is_file()]
-    files = {
-        MODEL: model.read_bytes(),
-        'manifest.webmanifest': _to_json(_manifest(name)),
-        **{_icon(side): _draw_icon(side) for side in _ICONS},
-        **{str(x.relative_to(_SOURCES)): x.read_bytes() for x in paths},
-    }
+    files = {str(x.relative_to(_SOURCES)): x.read_bytes() for x in paths}
+    files[MODEL] = model.read_bytes()
+    named = dict(json.loads(files[MANIFEST]), name=name, short_name=name)
+    files[MANIFEST] = _to_json(named)
     facts = dict(name=name, file=MODEL, **_facts_of(model, files[MODEL]))
     accuracy = accuracy and f' with {accuracy}'
     facts['about'] = f'Identifies {len(facts["classes"])} classes{accuracy}.'
@@ -63,6 +58,7 @@ def write_web_app(
     files['sw.js'] = _service_worker(files)
     for file in sorted(files, key='sw.js'.__eq__):  # the service worker last
         replace_bytes(folder / file, files[file])
+    return [folder / file for file in files]
 
 
 def _to_json(facts: dict) -> bytes:
@@ -82,27 +78,6 @@ def _facts_of(path: Path, content: bytes) -> dict:
         classes=json.loads(metadata['classes']),
         threshold=json.loads(metadata['threshold']),
     )
-
-
-def _icon(side: int) -> str:
-    return f'icon-{side}.png'
-
-
-def _draw_icon(side: int) -> bytes:
-    (cultivar,) = make_cultivars(1)
-    leaf = draw_leaf(cultivar, np.random.default_rng(0), side)
-    file = BytesIO()
-    Image.fromarray(leaf).quantize(64).save(file, 'PNG')
-    return file.getvalue()
-
-
-def _manifest(name: str) -> dict:
-    icons = [
-        dict(src=_icon(side), sizes=f'{side}x{side}', type='image/png')
-        for side in _ICONS
-    ]
-    own = dict(id='./', start_url='./', scope='./', display='standalone')
-    return dict(name=name, short_name=name, icons=icons, **own)
 
 
 def _service_worker(files: dict[str, bytes]) -> bytes:

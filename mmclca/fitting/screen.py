@@ -119,6 +119,12 @@ def describe_accuracy(record: FitRecord) -> str:
     return f'{_share(best["accuracy"])} accuracy{interval}'
 
 
+def describe_claim(record: FitRecord) -> str:
+    """Return the accuracy of a model, and for which photos it holds."""
+    valid, *_ = _valid(record).split(';')
+    return f'{describe_accuracy(record)} on {valid}'
+
+
 def result_lines(record: FitRecord) -> Iterator[str]:
     """Describe accuracy, measurement and threshold of the final model."""
     yield row('Result', describe_accuracy(record))

@@ -105,9 +105,9 @@ def said(tmp_path, monkeypatch):
 
 def test_accuracy_is_reported_on_hold_out_photos(said):
     text = said(TRAINED + OUT + LEFT)
-    assert 'int8 2 of 3' in text and 'float32 3 (' in text
+    assert '8-bit 2 of 3' in text and '32-bit 3 (' in text
     text = said(TRAINED + OUT, 1)
-    assert 'int8 2 of 2' in text and 'float32 2' in text
+    assert '8-bit 2 of 2' in text and '32-bit 2' in text
 
 
 def test_agreement_is_reported_if_only_training_photos_exist(said):

@@ -126,7 +126,7 @@ def test_position_is_recorded_for_taken_photos(app, chromium):
     folder, address = app
     place = dict(latitude=-12.5, longitude=30.25, accuracy=8)
     with opened(chromium, address, geolocation=place) as (page, _):
-        page.get_by_label('Record the position').check()
+        page.get_by_label('Save my position').check()
         expect(page.locator('#errors')).to_contain_text('position')
         page.context.grant_permissions(['geolocation'])
         drive.identify(page, folder / 'a.png', entry='#camera')
@@ -158,7 +158,7 @@ def test_bad_photos_and_full_storage_are_named(app, chromium):
     [
         (OLD, '#errors', 'WebAssembly SIMD'),
         (HTTP, '#offline', 'over https'),
-        ('', '#errors', 'model.onnx is missing or damaged'),
+        ('', '#errors', 'missing or damaged'),
         ('', '#offline', 'only while online'),
     ],
 )

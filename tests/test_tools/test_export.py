@@ -107,7 +107,7 @@ def test_pt2_and_int8_files_have_their_own_names(export, tmp_path, capsys):
     assert torch.export.load(tmp_path / 'tiny.pt2')
     export(config, checkpoint, '--int8', '--opset', 20, '--input', 'batch')
     said = capsys.readouterr().out
-    assert 'Latency    int8' in said and 'not measured' in said
+    assert 'Latency    8-bit' in said and 'not measured' in said
     session = onnxruntime.InferenceSession(tmp_path / 'tiny.int8.onnx')
     check_facts(session.get_modelmeta().custom_metadata_map)
     x = noise(4, (32, 32)).numpy()

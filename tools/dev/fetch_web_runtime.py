@@ -75,8 +75,8 @@ def main() -> None:
         store(fetch(), folder)
     except OSError as error:
         sys.exit(
-            f'{NAME} {VERSION} not fetched: {error}; export --web needs it, '
-            f'then run: python {Path(__file__).relative_to(ROOT)}'
+            f'{NAME} {VERSION} was not fetched: {error}. Only export --web '
+            'needs it: python tools/dev/fetch_web_runtime.py'
         )
     print(f'Saved {NAME} {VERSION} in {folder}')
 

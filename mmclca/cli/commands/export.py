@@ -38,14 +38,13 @@ def parse_args():
     )
     parser.add(
         '--input',
-        'photo: the file resizes, crops and normalizes one photo; batch: '
-        'normalized images (B, 3, H, W), float32, any B, as for pt2',
+        'one RGB photo of any size, or a batch of normalized images',
         'photo',
         choices=['photo', 'batch'],
     )
     parser.add(
         '--out',
-        'output file (default: name of the checkpoint, new ending)',
+        'output file (default: name of the checkpoint, new ending) or folder',
         type=Path,
     )
     parser.add(
@@ -56,12 +55,12 @@ def parse_args():
         type=whole_number(18, 22),
     )
     parser.flag('--int8', '8-bit products and convolution weights, ONNX only')
-    parser.flag('--web', 'folder with a web app for phones, in 8 bits')
-    parser.flag('--float', 'web app in 32 bits')
+    parser.flag('--web', 'web app for phones (a folder), 8-bit weights')
+    parser.flag('--float', 'web app with 32-bit weights')
     parser.add('--name', 'name of the web app (default: that of the model)')
     parser.add(
         '--photos FOLDER',
-        'folder from which --int8 may open the photos of a model folder',
+        'folder from which --int8 and --web may open photos',
         type=Path,
     )
     parser.share('--reject THRESHOLD.json', '--cfg-options')
@@ -76,10 +75,14 @@ def check(args):
         raise ValueError('--web needs --input photo')
     if (args.float or args.name) and not args.web:
         raise ValueError('--float and --name need --web')
+    if args.web and args.int8:
+        raise ValueError('--int8 is not for --web, whose weights have 8 bits')
     if args.out and not args.web and args.out.suffix != f'.{args.format}':
         raise ValueError(
             f'--out {args.out}: expected a file name ending in .{args.format}'
         )
+    if args.photos and not args.photos.is_dir():
+        raise ValueError(f'--photos {args.photos} is not a folder')
     if args.out:
         check_file(args.out / 'index.html' if args.web else args.out)
 
@@ -100,7 +103,7 @@ def default_out(checkpoint, format, int8, web):
 
 def export(args, out):
     """Write the file; return the largest float32 difference from PyTorch
-    logits, and lines about quantization.
+    logits, lines about 8 bits, and the written files.
     """
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject
@@ -115,7 +118,8 @@ def export(args, out):
     size = preprocessing.size
     remove_partial_files(out.parent, *map(escape, (out.stem, out.suffix)))
     if args.format == 'pt2':
-        return deployment.export_pt2(model, size, out, metadata), []
+        error = deployment.export_pt2(model, size, out, metadata)
+        return error, [], [out]
     with TemporaryDirectory() as folder:
         whole, small = Path(folder, 'model.onnx'), Path(folder, 'int8.onnx')
         error = deployment.export_onnx(
@@ -134,7 +138,7 @@ def export(args, out):
                 deployment.add_preprocessing(file, preprocessing)
             deployment.check_photo(model, whole, cfg)
         replace_file(out, partial(copyfile, files[-1]))
-    return error, compared
+    return error, compared, [out]
 
 
 def export_web(args, out):
@@ -143,14 +147,14 @@ def export_web(args, out):
     args.int8, accuracy = not args.float, ''
     path = Path(args.checkpoint).resolve()
     if fitted.is_fitted(path):
-        record = fitting.record.ModelFolder(path).read()
-        accuracy = fitting.screen.describe_accuracy(record)
+        files = fitting.record.ModelFolder(path)
+        with files.blame_facts():
+            accuracy = fitting.screen.describe_claim(files.read())
     with TemporaryDirectory() as folder:
         model = Path(folder, 'model.onnx')
-        found = export(args, model)
+        *found, _ = export(args, model)
         name = args.name or (path.name if path.is_dir() else path.stem)
-        deployment.write_web_app(out, model, name, accuracy)
-    return found
+        return *found, deployment.write_web_app(out, model, name, accuracy)
 
 
 def main(args):
@@ -160,17 +164,18 @@ def main(args):
     with usage_errors(names), model_files.quiet():
         kind = args.format, args.int8, args.web
         out = args.out or default_out(args.checkpoint, *kind)
-        with spinner('Exporting, about 10 s', sys.stderr):
+        with spinner('Exporting', sys.stderr):
             write = export_web if args.web else export
-            error, compared = write(args, out)
-    when = 'before quantization' if args.int8 else 'float32'
+            error, compared, files = write(args, out)
+    when = 'before 8 bits' if args.int8 else 'float32'
     print_safe(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
-    files = [x for x in (out, *out.rglob('*')) if x.is_file()]
     size = sum(x.stat().st_size for x in files) / 1e6
     print_safe(*compared, f'Saved      {out} ({size:.1f} MB)')
     if args.web:
         serve = f'python -m http.server --directory {quote(str(out))}'
-        print_safe(f'Next       {serve}')
+        print_safe(
+            f'Next       {serve}', f'{"":<11}open http://localhost:8000'
+        )
     elif args.format == 'onnx':
         tool = 'python tools/deployment/infer_onnx.py'
         print_safe(f'Next       {tool} {quote(str(out))} PHOTOS')

@@ -2,8 +2,10 @@
 // Identify photos with the exported model, without sending anything. Scores
 // and columns are named as in tools/deployment/infer_onnx.py.
 
-const MOST = 60; // megapixels
+const MAX = 60; // megapixels
 const TOP = [1, 2, 3, 4, 5]; // classes per photo
+const DAMAGED = 'A file of the app is missing or damaged: reload the page ' +
+  'while online, or export the app again.';
 const SHOWN = 50; // photos on the screen; the CSV file has all
 const ROWS = 256; // read at a time: browsers limit the area of a canvas
 const SCORES = ['max_softmax', 'energy', 'nearest'];
@@ -25,24 +27,22 @@ function make(tag, ...children) {
 const unknown = (row, text) => row.known === 'no' ? [make('em', text)] : [];
 const report = (text) => $('errors').append(make('li', text));
 const fail = (text) => { throw Error(text); };
-const percent = (score) => `${(100 * score).toFixed(1)} %`;
+const percent = (score) => `${(100 * score).toFixed(1)}%`;
 const rounded = (score) => Math.round(score * 1e6) / 1e6;
 
-async function get(name, integrity) {
-  const found = await fetch(name, { integrity, cache: 'no-cache' })
-    .catch(() => ({ ok: false })); // no network, or another digest
-  return found.ok ? found : fail(`${name} is missing or damaged: reload the ` +
-    'page while online, or export the app again.');
+async function get(name, integrity) { // fails with another digest
+  const options = { integrity, cache: 'no-cache' };
+  const found = await fetch(name, options).catch(() => ({ ok: false }));
+  return found.ok ? found : fail(`${name}: ${DAMAGED}`);
 }
 
 async function load() {
-  facts = await (await get('model.json')).json();
+  facts = await (await get('model.json')).json().catch(() => fail(DAMAGED));
   document.title = $('name').textContent = facts.name;
-  WebAssembly.validate(WITH_SIMD) || fail('This browser is too old (it has ' +
-    'no WebAssembly SIMD): update it, or use another one.');
+  globalThis.WebAssembly?.validate(WITH_SIMD) || fail('This browser has no ' +
+    'WebAssembly SIMD: update it, or use another one.');
   const model = await (await get(facts.file, facts.integrity)).arrayBuffer();
-  session = await start(new Uint8Array(model)).catch((error) => fail('The ' +
-    `model cannot be started: export the app again (${error.message}).`));
+  session = await start(new Uint8Array(model)).catch(() => fail(DAMAGED));
   $('facts').textContent = facts.about;
   $('camera').disabled = $('files').disabled = false;
 }
@@ -66,7 +66,7 @@ async function decode(file) {
   const unreadable = () =>
     fail('not a photo that this browser can read; use JPEG or PNG.');
   const size = await megapixels(file).catch(unreadable);
-  if (size > MOST) fail(`${Math.ceil(size)} megapixels, at most ${MOST} fit.`);
+  if (size > MAX) fail(`${Math.ceil(size)} megapixels; the limit is ${MAX}.`);
   // EXIF orientation is followed without an option
   const options = { premultiplyAlpha: 'none', colorSpaceConversion: 'none' };
   return createImageBitmap(file, options).catch(unreadable);
@@ -85,8 +85,8 @@ function pixelsOf(bitmap) {
   for (let top = 0, to = 0; top < height; top += ROWS) {
     context.fillRect(0, 0, width, ROWS);
     context.drawImage(bitmap, 0, -top);
-    const rows = Math.min(ROWS, height - top);
-    const { data } = context.getImageData(0, 0, width, rows);
+    const { data } = context.getImageData(0, 0, width,
+      Math.min(ROWS, height - top));
     for (let from = 0; from < data.length; from++) {
       if (from % 4 < 3) pixels[to++] = data[from]; // RGBA to RGB
     }
@@ -98,8 +98,7 @@ async function run(image) {
   const feeds = { [session.inputNames[0]]: image };
   const { logits, nearest } = await session.run(feeds).catch(() =>
     fail('the model failed: close other apps, or choose a smaller photo.'));
-  logits.data.every(Number.isFinite) ||
-    fail('the scores are not finite; export the app again.');
+  logits.data.every(Number.isFinite) || fail(DAMAGED);
   return answer(logits.data, nearest?.data[0]);
 }
 
@@ -133,13 +132,14 @@ async function identify(file, position) {
     ...await run(image), model: facts.digest };
   $('results').prepend(card(photo, row));
   $('results').children[SHOWN]?.remove();
-  const place = await position;
-  write([...read(), { ...row, ...place }]);
+  write([...read(), row]);
+  position?.then((place) => // found later
+    write(read().map((x) => x.time === row.time ? { ...x, ...place } : x)));
 }
 
 async function identifyAll(files, taken) {
   $('errors').replaceChildren();
-  const position = taken && $('position').checked ? locate() : {};
+  const position = taken && $('position').checked ? locate() : undefined;
   let done = 0;
   for (const [i, file] of files.entries()) {
     $('status').textContent = `Identifying ${i + 1} of ${files.length}`;
@@ -171,17 +171,17 @@ function card(photo, row) {
   const names = TOP.filter((i) => `name_${i}` in row).map((i) => {
     const meter = Object.assign(make('meter'), { value: row[`score_${i}`],
       ariaHidden: 'true' });
-    return make('li', make('span', row[`name_${i}`]), percent(meter.value),
-      meter);
+    const name = row[`name_${i}`].replaceAll('_', ' ');
+    return make('li', make('span', name), percent(meter.value), meter);
   });
   return make('article', photo, make('div', make('h3', row.image),
-    ...unknown(row, 'Unknown? It may show none of the classes (score ' +
-      `${row.known_score?.toFixed(3)}).`), make('ol', ...names)));
+    ...unknown(row, 'Unknown? This photo may show none of the known classes ' +
+      `(score ${row.known_score?.toFixed(3)}).`), make('ol', ...names)));
 }
 
 function read() {
   try {
-    return unsaved ?? JSON.parse(localStorage.getItem(KEY)) ?? [];
+    return [...unsaved ?? JSON.parse(localStorage.getItem(KEY)) ?? []];
   } catch { // blocked or damaged
     return [];
   }
@@ -193,8 +193,7 @@ function write(list) {
     unsaved = undefined;
   } catch {
     unsaved = list;
-    report('The storage is full, and closing this page loses the list: ' +
-      'export it, then clear it.');
+    report('The storage is full: export the list now, then clear it.');
   }
   showList();
 }
@@ -210,7 +209,7 @@ function showList() {
   $('export').disabled = $('clear').disabled = !list.length;
 }
 
-function cell(value = '') {
+function cell(value = '') { // spreadsheets would run a text as a formula
   const formula = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value);
   const text = formula ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -220,9 +219,9 @@ function exportTable() {
   const rows = read().map((row) => COLUMNS.map((name) => cell(row[name])));
   const text = [COLUMNS, ...rows].map((row) => `${row.join()}\n`).join('');
   const file = new Blob(['\ufeff', text], { type: 'text/csv' }); // for Excel
-  const link = make('a');
+  const link = make('a'), today = new Date().toISOString().slice(0, 10);
   link.href = URL.createObjectURL(file);
-  link.download = `identified-${new Date().toISOString().slice(0, 10)}.csv`;
+  link.download = `identified-${today}.csv`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 6e4);
 }
@@ -235,8 +234,8 @@ async function keepOffline() {
     installing?.addEventListener('statechange', show);
     $('update').hidden = !(active && waiting);
     $('offline').textContent = active ? 'This app works offline.' :
-      installing ?? waiting ? 'The app is being saved for offline use.' :
-      'This app works only while online: free some storage, then reload.';
+      installing ?? waiting ? 'Saving the app for offline use.' :
+      'This app works only while online: a file or free storage is missing.';
   };
   registration.addEventListener('updatefound', show);
   show();
@@ -269,7 +268,8 @@ document.ondrop = (event) => {
 $('position').onchange = ({ target }) => target.checked && locate();
 $('export').onclick = exportTable;
 $('clear').onclick = () =>
-  confirm(`Remove ${read().length} photos from the list?`) && write([]);
+  confirm(`Delete all ${read().length} results? This cannot be undone.`) &&
+    $('results').replaceChildren(write([]) ?? '');
 keepOffline().catch(({ message }) => {
   $('offline').textContent = `This app works only while online: ${message}.`;
 });
