@@ -73,6 +73,20 @@ def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    'words, named',
+    [
+        (('--index', 'a'), '--index needs a model'),
+        (('--cfg-options', 'a=1'), '--cfg-options needs a model'),
+        (('none.pth', '--out', 'models'), '--out needs no model'),
+    ],
+)
+def test_app_refuses_options_of_the_other_page(words, named, monkeypatch):
+    app = load_tool(monkeypatch, APP, *words)
+    with pytest.raises(SystemExit, match=named):
+        app['main']()
+
+
+@pytest.mark.parametrize(
     'login, host, warned',
     [(None, '127.0.0.1', 0), (None, '0.0.0.0', 1), ('ann:x', '0.0.0.0', 0)],
 )

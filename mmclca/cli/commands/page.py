@@ -25,8 +25,8 @@ def parse_args():
     parser = Parser(__doc__)
     default = ' (default: a form to fit one)'
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
-    out = 'without a model: folder for photos and models'
-    parser.add('--out FOLDER', out, Path('models'), type=Path)
+    out = 'without a model: folder for photos and models (default: models)'
+    parser.add('--out FOLDER', out, type=Path)
     weights = 'without a model: pretrained weights, as in fit'
     parser.add('--weights FILE', weights)
     parser.share('--config')
@@ -72,6 +72,16 @@ def local_address(host):
     return host
 
 
+def check(args):
+    """Refuse options for the other kind of page."""
+    needs, names = 'a model', ('config', 'index', 'reject', 'cfg_options')
+    if args.checkpoint:
+        needs, names = 'no model', ('out', 'weights')
+    for name in names:
+        if vars(args)[name]:
+            raise ValueError(f'--{name.replace("_", "-")} needs {needs}')
+
+
 def open_model(args):
     """Load the model of the page, and its gallery."""
     model = model_files.load(args, args.config, args.checkpoint, args.reject)
@@ -83,8 +93,9 @@ def open_form(args, used):
     """Create the folder of the form, and the form."""
     given = dict(weights=args.weights, device=args.device)
     words = [(f'--{name}', value) for name, value in given.items() if value]
-    args.out.mkdir(parents=True, exist_ok=True)
-    return page.form.FitForm(used, args.out.absolute(), sum(words, ()))
+    out = (args.out or Path('models')).absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    return page.form.FitForm(used, out, sum(words, ()))
 
 
 def read_gallery(path, model):
@@ -106,6 +117,7 @@ def main(args):
     # remove uploads on SIGTERM as on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with usage_errors():
+        check(args)
         require('gradio', extra='demo')
         if not args.auth and not args.host.startswith(HERE):
             warn(
