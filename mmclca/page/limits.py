@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 MIB = 2**20
-MEGABYTES = 50  # of a photo, and of requests other than uploads
+MEGABYTES = 50  # per photo, and per request other than uploads
 # of the photos of a fit: a folder or an unpacked ZIP; and of all uploads
 MAX_MEGABYTES, MAX_FILES = 4000, 10_000
 FREE_MEGABYTES = 1000  # for the model and its training

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import gradio as gr
 from filelock import FileLock, Timeout
 from gradio import queueing, routes
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
@@ -141,7 +142,8 @@ class Guard:
             await send(message)
 
         if scope.get('method') == 'POST':
-            problem = self._problem(dict(scope['headers']), scope['path'])
+            given = dict(scope['headers']), scope['path']
+            problem = await run_in_threadpool(self._problem, *given)
             if problem:
                 app = JSONResponse(dict(detail=problem), 413)
         try:
@@ -163,11 +165,18 @@ class Guard:
         return self._problem_of_disk(int(length)) if is_upload else ''
 
     def _problem_of_disk(self, size: int) -> str:
-        files = [x.stat() for x in self.folder.rglob('*')]
-        used = sum(file.st_size for file in files) / MIB
-        if len(files) > MAX_FILES or used > MAX_MEGABYTES:
+        sizes = [*_sizes(self.folder)]
+        if len(sizes) > MAX_FILES or sum(sizes) > MAX_MEGABYTES * MIB:
             return 'Too many photos are stored: try again in an hour.'
         return why_full(self.folder, size)
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Yield the sizes of all files, which other threads may delete."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                yield os.lstat(f'{place}/{name}').st_size
 
 
 def _launch(

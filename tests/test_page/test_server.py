@@ -55,6 +55,9 @@ def test_page_refuses_uploads_if_many_are_kept(
 ):
     for name in ('a', 'b'):
         (tmp_path / name).write_bytes(bytes(1000))
+    for number in range(50):  # left by deleted uploads
+        (tmp_path / f'empty/{number}').mkdir(parents=True)
+    monkeypatch.setattr(server, 'MAX_FILES', 2)
     assert client.post(UPLOAD, content=b'leaf').status_code == 200
     for name, value in limit.items():
         module = limits if name == 'FREE_MEGABYTES' else server
