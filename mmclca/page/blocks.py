@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Layout of the web page: its tabs, and their update for another model."""
+"""Web page layout: its tabs, and their update for another model."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,13 +27,13 @@ def build_page(
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
+        opened = gr.State()  # the visitor's model, chosen in the form
         gr.Markdown(form.text if form else f'# {TITLE}\n{PRIVACY}')
         with gr.Tabs() as tabs:
             if form:
                 with gr.Tab('Fit', id='fit'):
-                    values, opened, attempt = build_form(form)
-            shown = build_tabs(identification)
-        # also finds a model that was set after the page was built
+                    values, attempt = build_form(form, opened)
+            shown = build_tabs(identification, opened)
         page.load(*shown, queue=False, api_visibility='private')
         if form:
             opened.change(*shown, api_visibility='private')
@@ -43,20 +43,22 @@ def build_page(
     return page
 
 
-def build_tabs(identification: Identification) -> tuple[Callable, list, list]:
+def build_tabs(
+    identification: Identification, opened: gr.State
+) -> tuple[Callable, list, list]:
     """Create the tabs of a model in the current ``gr.Tabs``.
 
-    Return callback, inputs and outputs of an event that shows another model.
+    Return callback, inputs and outputs to show another model.
     """
     with gr.Tab('Identify', id='identify'):
-        results = build_identify(identification)
+        results = build_identify(identification, opened)
         about = gr.Textbox(label='Model', interactive=False, elem_id='model')
     with gr.Tab('Explore token reduction', visible=False) as tab:
         build_explore(results[1], tab)
 
-    def show_model():
-        model = identification.model
+    def show_model(key):
+        model = identification.chosen(key)
         shown = gr.Tab(visible=bool(model and model.can_reduce))
         return [*identification.clear(), model and model.about, shown]
 
-    return show_model, [], [*results, about, tab]
+    return show_model, [opened], [*results, about, tab]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Binding of events of the page, with one queue for all of them."""
+"""Event binding, with one queue for all events."""
 
 QUEUE = 'model'  # parallel requests would slow each other
 

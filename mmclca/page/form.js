@@ -39,7 +39,12 @@
     const entries = [...event.dataTransfer.items].map(
       (item) => item.webkitGetAsEntry());
     const found = [], data = new DataTransfer();
-    for (const entry of entries.filter(Boolean)) await walk(entry, found);
+    try {
+      for (const entry of entries.filter(Boolean)) await walk(entry, found);
+    } catch (error) {
+      alert(`The folder cannot be read (${error.message}).`);
+      return;
+    }
     found.forEach(([, file]) => data.items.add(file));
     const input = zone.querySelector('input[type=file]');
     input.files = data.files;

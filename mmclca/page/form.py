@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""First tab of a page without a model: fit one to uploaded photos.
+"""Form on a page without a model: fit one to uploaded photos.
 
 Photos and models are kept below a folder. The state is on the server, so that
 each reload finds it again.
@@ -10,40 +10,41 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from html import escape
 from pathlib import Path
+from zipfile import ZipFile
 
 import gradio as gr
 
+from mmclca.checkpoints.fitted import FILES, MODEL, WEB
 from mmclca.datasets.photographs import check_photographs, read_photographs
 from mmclca.fitting import screen
 from mmclca.fitting.record import ModelFolder
-from mmclca.utils.folders import is_below
+from mmclca.utils.folders import is_below, remove_folder
 
 from .identify import Identification
 from .job import Job, export
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
-from .opened import open_model
+from .opened import open_version
 from .uploads import store, uploaded
 
 NAME = re.compile(r'\w[\w .()+-]{0,63}')
 CUSTOM = dict(allow_custom_value=True)
 SCRIPT = Path(__file__).with_suffix('.js')
 TEXT = (
-    '# Fit a model to your photos\nPut the photos of each class into one '
-    'folder, such as `rose` and `tulip`, and these folders into one folder or '
-    f'ZIP: up to {MAX_FILES:,} photos of {MEGABYTES} MB, {MAX_MEGABYTES:,} MB '
-    'in all. Photos and models stay on the computer that runs this page, in '
+    '# Fit a model to your photos\nMake one folder per class, such as `rose` '
+    'and `tulip`, and put these folders into one folder or ZIP. Limits: '
+    f'{MAX_FILES:,} photos, {MEGABYTES} MB per photo, {MAX_MEGABYTES:,} MB in '
+    'total. Photos and models stay on the computer that runs this page, in '
 )
 
 
 class FitForm:
-    """Event handlers of the form.
+    """Event handlers for the form.
 
     Args:
         identification (Identification): Tab that uses a finished model.
-        out (Path): Folder of photos and models.
+        out (Path): Folder for photos and models.
         options (Sequence[str]): Options of the command ``fit``.
     """
 
@@ -54,13 +55,13 @@ class FitForm:
         self.options, self.job = options, Job()
         self.text = f'{TEXT}`{out}`.'
         self._checked: dict[Path, str] = {}
-        self._opened = ''  # model on the other tabs, and its time
 
     def _folder(self, name: str) -> Path:
         if not NAME.fullmatch(name) or not is_below(self.out / name, self.out):
             raise ValueError(
-                f'The name {name!r:.80} is not allowed. Please type 1 to 64 '
-                'letters, digits, spaces, or any of _ - + . ( )'
+                f'The name {name!r:.80} is not allowed. Please use 1 to 64 '
+                'letters, digits, spaces or _ - + . ( ), starting with a '
+                'letter, digit or _'
             )
         return self.out / name
 
@@ -70,7 +71,7 @@ class FitForm:
         ``names`` are the paths in the browser, as JSON.
         """
         files = []
-        with _warnings():
+        with self._warnings():
             given = self.identification.uploads, MAX_MEGABYTES
             files += [uploaded(one['path'], *given) for one in upload]
             names = json.loads(names or '[]')
@@ -85,40 +86,40 @@ class FitForm:
 
     def fit(self, name: str) -> list:
         """Start a fit, or warn; return new values."""
-        with _warnings():
+        with self._warnings():
             folder = self._folder(name)
             words = folder / 'photos', '--out', folder / 'model'
             self.job.start(name, *words, *self.options)
         return self.show(name)
 
     def cancel(self, name: str) -> list:
-        """Stop the fit; return new values."""
-        self.job.cancel()
+        """Stop fitting a model; return new values."""
+        if name == self.job.name:
+            self.job.cancel()
         return self.show(name)
 
     def load(self) -> list:
-        """Return the values of a new tab: those of the last fit."""
+        """Return the values for a new tab: the last fit."""
         return self.show(self.job.name)
 
     def poll(self, name: str) -> list:
-        """Return new values during a fit, and all values at its end."""
-        if not self.job.is_running:
+        """Return new values during a fit, and all values otherwise."""
+        if name != self.job.name or not self.job.is_running:
             return self.show(name)
         log = _filled('\n'.join(self.job.lines))
-        return [gr.skip()] * 5 + [self.job.describe(), log] + [gr.skip()] * 3
+        return [gr.skip()] * 5 + [self.job.describe(), log] + [gr.skip()] * 4
 
     def show(self, name: str | None) -> list:
-        """Return the values of the form for a model, which may not exist."""
-        is_own, found, report, result = name == self.job.name, '', '', ''
-        running = is_own and self.job.is_running
-        with _warnings():
-            folder = self._folder(name) if name else self.out
-            if (folder / 'photos').is_dir():
+        """Return form values for a model, which may not exist."""
+        job = self.job if name == self.job.name else Job()
+        running, found, result = job.is_running, '', ('', '', gr.skip())
+        with self._warnings():
+            folder = self._folder(name) if name else None
+            if folder and (folder / 'photos').is_dir():
                 found = self._summary(folder)
-            if (folder / 'model/model.pth').is_file() and not running:
-                result, report = self._open(folder)
-        state = self.job.describe() if is_own else ''
-        lines = self.job.lines if is_own else []
+            if folder and (folder / 'model' / MODEL).is_file() and not running:
+                result = self._open(folder)
+        (text, report, opened), lines = result, '\n'.join(job.lines)
         names = sorted(x.parent.name for x in self.out.glob('*/photos'))
         return [
             None,  # the drop zone is ready for the next folder
@@ -126,11 +127,12 @@ class FitForm:
             _filled(found),
             gr.Button(visible=bool(found) and not running),
             gr.Button(visible=running),
-            f'{state}\n\n{report}',
-            _filled(result or '\n'.join(lines)),
+            f'{job.describe()}\n\n{report}',
+            _filled(lines if job.has_failed else text or lines),
             gr.Timer(active=running),
-            gr.Row(visible=bool(result)),
-            self._opened,
+            gr.Row(visible=bool(text)),
+            gr.File(visible=False),
+            opened,
         ]
 
     def _summary(self, folder: Path) -> str:
@@ -138,41 +140,53 @@ class FitForm:
             self._checked[folder] = _summarize(folder / 'photos')
         return self._checked[folder]
 
-    def _open(self, folder: Path) -> tuple[str, str]:
-        """Let visitors try a model; return its result and its report."""
+    def _open(self, folder: Path) -> tuple[str, str, tuple[Path, int]]:
+        """Open a model; return result, report and key."""
         files = ModelFolder(folder / 'model')
-        opened = f'{folder} {files.model.stat().st_mtime_ns}'
-        if self._opened != opened:
-            model = open_model(files.path)
-            about = f'{folder.name}: {model.about}'
-            self.identification.model = replace(model, about=about)
-            self._opened = opened
-        result = '\n'.join(screen.result_lines(files.read()))
-        return result, ''.join(map(_framed, files.path.glob('report.html')))
+        opened = folder, files.model.stat().st_mtime_ns
+        open_version(*opened)
+        report = ''.join(map(_framed, files.path.glob('report.html')))
+        return _result(files), report, opened
 
-    def pack(self, name: str) -> Iterator[gr.File]:
+    def pack(self, name: str) -> Iterator[tuple]:
         """Copy model and report to the uploads, and then the web app."""
-        with _warnings():
-            place = self._folder(name) / 'model'
+        with self._warnings():
+            folder = self._folder(name)
+            files = ModelFolder(folder / 'model')
             packed = self.identification.uploads / 'packed' / name
-            packed.mkdir(parents=True, exist_ok=True)
-            files = [str(shutil.copy(place / 'report.html', packed))]
-            files += [shutil.make_archive(f'{packed}/model', 'zip', place)]
-            yield gr.File(files, visible=True)
-            export(place, name)
-            web = place / 'web'
-            files += [shutil.make_archive(f'{packed}/web', 'zip', web)]
-            yield gr.File(files, visible=True)
+            remove_folder(packed)
+            packed.mkdir(parents=True)
+            paths = [str(shutil.copy(files.report, packed))]
+            paths += [_zip_model(files.path, f'{packed}/model.zip')]
+            yield gr.File(paths, visible=True), gr.skip()
+            lines = export(files.path, folder / 'photos', name)
+            web = files.path / WEB
+            paths += [shutil.make_archive(f'{packed}/web', 'zip', web)]
+            text = f'{_result(files)}\nWeb app    {name}\n{lines}'
+            yield gr.File(paths, visible=True), text
+
+    @contextmanager
+    def _warnings(self) -> Iterator[None]:
+        """Show an error as a warning on the page."""
+        try:
+            yield
+        except (LookupError, OSError, TypeError, ValueError) as error:
+            text = str(error)
+            if isinstance(error, OSError) and error.strerror:
+                text = f'{error.filename or self.out}: {error.strerror}'
+            gr.Warning(escape(text), duration=30)
 
 
-@contextmanager
-def _warnings() -> Iterator[None]:
-    """Show an error as a warning on the page."""
-    try:
-        yield
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        text = error.strerror if isinstance(error, OSError) else None
-        gr.Warning(escape(text or str(error)), duration=30)
+def _zip_model(folder: Path, out: str) -> str:
+    """Write the model files, without logs, features and exports."""
+    with ZipFile(out, 'w') as archive:
+        for file in filter(Path.is_file, map(folder.joinpath, FILES)):
+            archive.write(file, file.name)
+    return out
+
+
+def _result(files: ModelFolder) -> str:
+    return '\n'.join(screen.result_lines(files.read()))
 
 
 def _summarize(photos: Path) -> str:
@@ -196,17 +210,17 @@ def _filled(text: str) -> gr.Textbox:
     return gr.Textbox(text, visible=bool(text))
 
 
-def build_form(form: FitForm) -> tuple[list, gr.State, gr.Button]:
+def build_form(form: FitForm, opened: gr.State) -> tuple[list, gr.Button]:
     """Create the components in the current tab, and bind their events.
 
-    Return the components that :meth:`FitForm.show` changes, the state that
-    changes with the opened model, and the button to try it.
+    ``opened`` is the key for the chosen model. Return the outputs for
+    :meth:`FitForm.show`, and the button to try the model.
     """
     label = 'Drop a folder with one folder per class, or click to choose it'
     folder = gr.File(file_count='directory', label=label, elem_id='folder')
     zips = dict(file_count='multiple', file_types=['.zip'], elem_id='zip')
     archive = gr.UploadButton('Or choose a ZIP', **zips)
-    label = 'Name of the model (default: name of the folder), or earlier model'
+    label = 'Model name (default: folder name), or an earlier model'
     name = gr.Dropdown(label=label, elem_id='name', **CUSTOM)
     hidden = dict(visible=False)
     found = gr.Textbox(label='Photos', max_lines=12, elem_id='found', **hidden)
@@ -219,19 +233,19 @@ def build_form(form: FitForm) -> tuple[list, gr.State, gr.Button]:
     packed = gr.File(label='Downloads', elem_id='packed', **hidden)
     # gr.HTML needs eval, which the policy of the server forbids
     state = gr.Markdown(sanitize_html=False, elem_id='state')
-    timer, opened = gr.Timer(1, active=False), gr.State('')
+    timer = gr.Timer(1, active=False)
     # Gradio drops the folders of files; the script writes them here
     paths = gr.Textbox(visible='hidden', elem_id='paths')
     values = [folder, name, found, start, cancel, state, log]
-    values += [timer, after, opened]
+    values += [timer, after, packed, opened]
     _bind(folder.upload, form.add, [folder, paths, name], values)
     _bind(archive.upload, form.add, [archive, paths, name], values)
     _bind(name.input, form.show, [name], values)
     _bind(start.click, form.fit, [name], values)
     _bind(cancel.click, form.cancel, [name], values)
-    _bind(packs.click, form.pack, [name], [packed])
+    _bind(packs.click, form.pack, [name], [packed, log])
     _bind(timer.tick, form.poll, [name], values, show_progress='hidden')
-    return values, opened, attempt
+    return values, attempt
 
 
 def _bind(event, handler, inputs: list, outputs: list, **more) -> None:

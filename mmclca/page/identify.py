@@ -16,7 +16,7 @@ from mmclca.evaluation.open_set import NEAREST, Threshold
 
 from .events import bind
 from .limits import MEGABYTES
-from .opened import OpenedModel
+from .opened import OpenedModel, open_version
 from .photos import examples_for, preview, read_photo
 from .uploads import uploaded
 from .variants import classify
@@ -28,7 +28,7 @@ DROP_HERE = (
 
 
 class Identification:
-    """Event handlers of the tab, with a model that may be set later.
+    """Event handlers for the tab, with a model unless each visitor chooses it.
 
     They read photos in ``uploads`` only.
     """
@@ -36,14 +36,20 @@ class Identification:
     def __init__(self, uploads: str | Path, model: OpenedModel | None = None):
         self.uploads, self.model = Path(uploads).resolve(), model
 
-    def identify(self, upload: dict | None) -> Iterator[list]:
+    def chosen(self, opened: tuple[Path, int] | None) -> OpenedModel | None:
+        """Return the page's model, or the one chosen in the form."""
+        return self.model or (open_version(*opened) if opened else None)
+
+    def identify(
+        self, upload: dict | None, opened: tuple[Path, int] | None = None
+    ) -> Iterator[list]:
         """Yield new values for the tab, first without similar photos.
 
         They are preview, model with its input, class scores, verdict and
         similar photos. If the photo cannot be used, warn and clear the tab.
         """
-        model = self.model
         try:
+            model = self.chosen(opened)
             if model is None:
                 raise ValueError('There is no model yet. Please fit one.')
             image = read_photo(uploaded(upload['path'], self.uploads))
@@ -57,7 +63,8 @@ class Identification:
             return
         shown = preview(Image.fromarray(image[..., ::-1]))
         verdict = describe_unknown(result, model.inferencer.threshold)
-        yield shown, (model, packed), result['scores'], verdict, gr.skip()
+        hidden = gr.Gallery(visible=False)  # shows the previous photo
+        yield shown, (model, packed), result['scores'], verdict, hidden
         similar = model.similar(packed)
         yield *[gr.skip()] * 4, gr.Gallery(similar, visible=bool(similar))
 
@@ -77,10 +84,11 @@ def describe_unknown(result: dict, threshold: Threshold | None) -> str:
     )
 
 
-def build_identify(identification: Identification) -> list:
+def build_identify(identification: Identification, opened: gr.State) -> list:
     """Create the components in the current tab, and bind their events.
 
-    Return the components that :meth:`Identification.identify` changes.
+    ``opened`` is the key for the chosen model. Return the outputs for
+    :meth:`Identification.identify`.
     """
     with gr.Row():
         with gr.Column(scale=4, min_width=320):
@@ -99,7 +107,7 @@ def build_identify(identification: Identification) -> list:
     outputs = [leaf, seen, classes, verdict, similar]
     for upload in uploads:
         # no preprocessing: Gradio would decode the file before it is checked
-        bind(upload, identification.identify, [leaf], outputs, False)
+        bind(upload, identification.identify, [leaf, opened], outputs, False)
     bind(leaf.clear, identification.clear, [], outputs)
     return outputs
 

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Fit in its own process, which reports to the page and ends with it."""
 
+import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -18,7 +20,7 @@ PROGRAM = (
 )
 EXPORT = sys.executable, '-m', 'mmclca', 'export', '--web'
 PIPES = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-# Ctrl-C in the terminal ends the page first, and the page the fit
+# Ctrl-C reaches only the page, which then stops the fit
 PIPES |= dict(stderr=subprocess.STDOUT, start_new_session=True)
 STOPPED = 'Stopped. Press Fit to resume.'
 ENDS = {0: 'Done.', INTERRUPTED: STOPPED, -SIGINT: STOPPED}
@@ -35,11 +37,18 @@ class Job:
     def __init__(self):
         self.name, self.lines, self._step = '', [], None
         self._process, self._lock = None, Lock()
+        self._reader = Thread()
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process is not None and self._process.poll() is None
+        """Whether the process may print more lines."""
+        return self._reader.is_alive()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the process has ended with an error."""
+        code = self._process and self._process.returncode
+        return code not in (None, *ENDS)
 
     def start(self, name: str, *words: str | Path) -> None:
         """Start ``fit`` with arguments; raise ``ValueError`` if it runs."""
@@ -53,52 +62,65 @@ class Job:
             self.name, self.lines, self._step = name, [], None
             self._process = subprocess.Popen(call, **PIPES)
             given = dict(args=(self._process,), daemon=True)
-            Thread(target=self._read, **given).start()
+            self._reader = Thread(target=self._read, **given)
+            self._reader.start()
 
     def _read(self, process: subprocess.Popen) -> None:
         for content in process.stdout:
             line = content.decode(errors='replace').rstrip()
-            if line.startswith('\t'):
-                self._step = line.split('\t')[1:]
-            elif line:
-                self.lines, self._step = [*self.lines, line], None
+            self._step = _step(line)
+            if line and self._step is None:
+                self.lines = [*self.lines, line]
+        process.wait()
 
     def cancel(self) -> None:
         """End the process; a later fit resumes."""
         if self.is_running:
             self._process.stdin.close()
-            try:
-                self._process.wait(2 * GRACE)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+            self._reader.join(2 * GRACE)
+            if self.is_running:
+                os.killpg(self._process.pid, SIGKILL)
+                self._reader.join()
 
     def describe(self) -> str:
         """Describe the state in HTML, with a bar and the remaining time."""
         if self._process is None:
             return ''
         if self.is_running:
-            return _bar(*self._step or ('Working', '0', '0'))
+            return _bar(*self._step or ('Working', 0, timedelta()))
         code = self._process.returncode
         why = ''.join(self.lines[-1:]).rpartition('error: ')[2]
         if code == -SIGKILL:
-            why = 'it was killed, maybe for lack of memory'
+            why = 'the process was killed, probably because memory ran out'
         # the content of a tag is not read as Markdown, such as a link
         return ENDS.get(code) or f'<div>The fit failed: {escape(why)}</div>'
 
 
-def _bar(title: str, share: str, seconds: str) -> str:
-    left = timedelta(seconds=float(seconds))
-    text = f': {float(share):.0%}, time left {left}' if left else ' ...'
+def _step(line: str) -> tuple[str, float, timedelta] | None:
+    """Parse a progress line; return None for other lines."""
+    try:
+        start, title, share, seconds = line.split('\t')
+        step = title, float(share), timedelta(seconds=float(seconds))
+    except (OverflowError, ValueError):
+        return None
+    return None if start else step
+
+
+def _bar(title: str, share: float, left: timedelta) -> str:
+    text = f': {share:.0%}, time left {left}' if left else ' ...'
     return (
         f'<progress value="{share}" style="width: 100%" '
         f'aria-label="Progress"></progress><br>{escape(title)}{text}'
     )
 
 
-def export(model: Path, name: str) -> None:
-    """Write the web app of a model, or raise ``ValueError``."""
-    words = [*EXPORT, str(model), '--name', name]
-    ended = subprocess.run(words, capture_output=True)
+def export(model: Path, photos: Path, name: str) -> str:
+    """Write the web app of a model; return its accuracy, or raise."""
+    words = [*EXPORT, model, '--photos', photos, '--name', name]
+    text = dict(text=True, errors='replace')
+    ended = subprocess.run(words, capture_output=True, **text)
     if ended.returncode:
-        *_, why = ended.stderr.decode(errors='replace').split('error: ')
-        raise ValueError(f'There is no web app: {why}')
+        *_, why = ended.stderr.split('error: ')
+        raise ValueError(f'The web app could not be exported: {why}')
+    # accuracy, and agreement with the model
+    return '\n'.join(re.findall('^A.+', ended.stdout, re.M))

@@ -3,8 +3,8 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class OpenedModel:
 
     @cached_property
     def variants(self) -> Variants:
-        """Token-reduction methods that fit the model."""
+        """Token-reduction methods for the model."""
         return Variants(self.inferencer)
 
     @torch.no_grad()
@@ -99,7 +99,7 @@ def open_model(
             Defaults to None: the training photos of a model folder.
 
     Raises:
-        FileNotFoundError: If there is no model.
+        FileNotFoundError: If the model is missing.
         ValueError: If the model or its record is damaged.
     """
     inferencer = inferencer or TokenReductionInferencer(place)
@@ -119,10 +119,17 @@ def open_model(
     return OpenedModel(inferencer, about, gallery, digests)
 
 
+@lru_cache(maxsize=4)
+def open_version(folder: Path, time: int) -> OpenedModel:
+    """Open ``model`` in a folder, written at a time in nanoseconds."""
+    model = open_model(folder / 'model')
+    return replace(model, about=f'{folder.name}: {model.about}')
+
+
 def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
     """Return the training photos, whose features the head stores.
 
-    Raise a ``ValueError`` if it stores another number of them.
+    Raise a ``ValueError`` if their numbers differ.
     """
     known = [row for row, _ in zip(rows, head.references, strict=True)]
     paths, names = ([row[x] for row in known] for x in ('path', 'class'))

@@ -4,6 +4,8 @@
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
+from io import FileIO
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
@@ -13,7 +15,9 @@ from mmclca.utils.folders import is_below, locked, remove_folder
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
 # errors of zipfile for damaged, encrypted and unknown content
-DAMAGED = BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error
+DAMAGED = BadZipFile, EOFError, LZMAError, NotImplementedError, RuntimeError
+DAMAGED += (zlib.error,)
+DIRECTORY_BYTES = 500  # listed entries, per allowed photo
 
 
 def uploaded(path: str, uploads: Path, megabytes: int = MEGABYTES) -> Path:
@@ -21,9 +25,10 @@ def uploaded(path: str, uploads: Path, megabytes: int = MEGABYTES) -> Path:
     # a forged request may name any file on this computer: Gradio accepts
     # such a path if "meta" is missing
     file = Path(path).resolve()
-    if not file.is_relative_to(uploads):
+    if not (file.is_relative_to(uploads) and file.is_file()):
         raise ValueError(
-            'This file was not uploaded to this page. Please drop it here.'
+            'This file was not uploaded to this page, or is already deleted. '
+            'Please drop it here.'
         )
     _check_sizes([file.stat().st_size], megabytes)
     return file
@@ -56,7 +61,7 @@ def store(
     """
     with locked(folder, 'page'):
         draft, photos = folder / '.photos', folder / 'photos'
-        remove_folder(draft)  # of a killed page
+        remove_folder(draft)  # left by a killed page
         try:
             draft.mkdir()
             top = _innermost(_write(files, names, draft))
@@ -71,14 +76,29 @@ def store(
             return found
         except DAMAGED as error:
             raise ValueError(f'This ZIP cannot be read: {error}.') from error
+        except ValueError as error:  # the draft is not known to users
+            text = str(error).replace(str(draft), folder.name)
+            raise ValueError(text) from error
         finally:
             remove_folder(draft)
+
+
+class _Archive(FileIO):
+    """ZIP file with a limit for the length of its entry list."""
+
+    def read(self, size: int = -1) -> bytes:
+        if size > DIRECTORY_BYTES * MAX_FILES:
+            raise ValueError(
+                f'This ZIP has too many entries: the limit is {MAX_FILES:,} '
+                'photos.'
+            )
+        return super().read(size)
 
 
 def _write(files: Sequence[Path], names: Sequence[str], draft: Path) -> Path:
     """Write the visible files to a folder, which is returned."""
     if len(files) == 1 and files[0].suffix.lower() == '.zip':
-        with ZipFile(files[0]) as opened:
+        with _Archive(files[0]) as file, ZipFile(file) as opened:
             infos = [x for x in opened.infolist() if _is_visible(x.filename)]
             _check_sizes([x.file_size for x in infos], MEGABYTES, draft)
             # no file is written outside, and no link is made
@@ -86,8 +106,8 @@ def _write(files: Sequence[Path], names: Sequence[str], draft: Path) -> Path:
         return draft
     if len(files) != len(names):
         raise ValueError(
-            'The browser did not send the folders of the photos. Please '
-            'choose the folder again, or a ZIP of it.'
+            'The folder names are missing. Please choose one folder, or one '
+            'ZIP.'
         )
     _check_sizes([file.stat().st_size for file in files], MEGABYTES, draft)
     for file, name in zip(files, names, strict=True):
@@ -115,8 +135,8 @@ def _check_sizes(
     total = sum(sizes)
     if len(sizes) > MAX_FILES or total > MAX_MEGABYTES * MIB:
         raise ValueError(
-            f'{len(sizes):,} files with {total / MIB:,.0f} MB are too many: '
-            f'the limits are {MAX_FILES:,} files and {MAX_MEGABYTES:,} MB.'
+            f'{len(sizes):,} files with {total / MIB:,.0f} MB exceed the '
+            f'limits of {MAX_FILES:,} files and {MAX_MEGABYTES:,} MB.'
         )
     if folder and (problem := why_full(folder, total)):
         raise OSError(problem)

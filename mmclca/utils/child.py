@@ -19,7 +19,8 @@ def attach() -> None:
 
 
 def _report(title: str, share: float, seconds: float | None) -> None:
-    # one call, since the main thread prints lines; these have no tabs
+    # a single write does not mix with lines of the main thread, which have
+    # no tabs
     os.write(1, f'\t{title}\t{share}\t{seconds or 0}\n'.encode())
 
 

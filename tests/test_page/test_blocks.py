@@ -106,20 +106,26 @@ def test_methods_are_those_of_the_photo_and_fix_the_slider(page):
     )
 
 
-def test_tabs_follow_a_model_without_tokens_that_is_set_later(page, tmp_path):
-    write_tiny(tmp_path, **RESMLP)
+def test_tabs_use_the_model_that_their_visitor_chose(page, tmp_path):
+    keys = [(tmp_path / 'sit', 0), (tmp_path / 'resmlp', 0)]
+    for (folder, _), options in zip(keys, (SIT, RESMLP), strict=True):
+        (folder / 'model').mkdir(parents=True)
+        write_tiny(folder / 'model', **options)
+        (folder / 'model/tiny.pth').rename(folder / 'model/model.pth')
     later = Identification(page.uploads)
     with gr.Blocks(), gr.Tabs():
-        show_model, _, outputs = build_tabs(later)
-    assert show_model()[-2] is None
-    later.model = page.model
-    assert show_model()[-1].visible
-    later.model = open_model(tmp_path / 'tiny.pth')
-    *_, about, tab = show_model()
-    assert about == 'tiny.pth, 4 classes: ash, beech, elm, oak'
-    assert len(outputs) == 7 and not tab.visible
-    (_, _, scores, *_), _ = later.identify(upload(page.uploads))
-    assert {*scores} == {*CLASSES}
+        show_model, (opened,), outputs = build_tabs(later, gr.State())
+    assert show_model(opened.value)[-2] is None
+    found = {}
+    for key, has_tokens in zip((*keys, keys[0]), (1, 0, 1), strict=True):
+        *_, about, tab = show_model(key)
+        assert about.startswith(f'{key[0].name}: model, 4 classes: ash')
+        assert len(outputs) == 7 and tab.visible == has_tokens
+        (_, (model, _), scores, *_), _ = later.identify(
+            upload(page.uploads), key
+        )
+        assert model.about == about and {*scores} == {*CLASSES}
+        assert found.setdefault(key, scores) == scores
 
 
 def test_identify_reads_uploaded_images_only(page):

@@ -4,7 +4,7 @@
 import json
 import stat
 import time
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile, ZipInfo
 
 import pytest
 from full_disk import contents, file_size_limit
@@ -88,6 +88,19 @@ def bomb(packed, photos):
         archive.writestr('leaves/ash/bomb.png', bytes(2**21))
 
 
+def many_entries(packed, photos):
+    with ZipFile(packed, 'a') as archive:
+        for number in range(100):
+            archive.writestr(f'leaves/.{number}', '')
+
+
+def damaged_lzma(packed, photos):
+    with ZipFile(packed, 'a', ZIP_LZMA) as archive:
+        archive.writestr('leaves/ash/2.png', 'a' * 99)
+    content = packed.read_bytes()
+    packed.write_bytes(content.replace(b'\t\x04\x05\0]', b'\t\x04\x05\0\xff'))
+
+
 def one_class(packed, photos):
     with ZipFile(packed, 'w') as archive:
         archive.write(photos / 'ash/0.png', 'ash/0.png')
@@ -99,6 +112,8 @@ def one_class(packed, photos):
         (damaged, 'cannot be read'),
         (encrypted, 'encrypted'),
         (bomb, 'limit is 1 MB'),
+        (many_entries, 'too many entries'),
+        (damaged_lzma, 'cannot be read'),
         (one_class, 'two classes'),
     ],
 )
@@ -106,11 +121,12 @@ def test_refused_zip_leaves_nothing(
     change, words, packed, photos, shown, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(uploads, 'MEGABYTES', 1)
+    monkeypatch.setattr(uploads, 'MAX_FILES', 10)
     change(packed, photos)
     page, texts = shown
     page.add([dict(path=str(packed))], '', 'leaves')
     (text,) = texts
-    assert words in text and '\n' not in text
+    assert words in text and '\n' not in text and '.photos' not in text
     assert not [*(tmp_path / 'models').iterdir()]
 
 
@@ -167,7 +183,10 @@ def test_form_leaves_nothing_if_the_disk_is_full(packed, shown, tmp_path):
     page, texts = shown
     with file_size_limit(1000):
         page.add([dict(path=str(packed))], '', None)
-    assert 'too large' in texts[0] and not [*(tmp_path / 'models').iterdir()]
+    assert f'{tmp_path}/models: File too large' in texts
+    assert not [*(tmp_path / 'models').iterdir()]
+    page.add([dict(path=str(packed))], '', None)
+    assert 'already deleted' in texts[-1]
 
 
 @pytest.fixture
@@ -190,3 +209,32 @@ def test_job_reports_progress_and_refuses_a_second_one(endless):
         endless.start('others')
     endless.cancel()
     assert not endless.is_running and 'time left' not in endless.describe()
+    assert not endless.has_failed
+
+
+def test_job_prints_lines_like_progress_and_the_last_line(
+    endless, monkeypatch
+):
+    lines = ['\tbeech', '\ta\tb\t3', '\ta\t0.5\tinf', 'x\ta\t0.5\t3', 'last']
+    script = f'import sys; print({chr(10).join(lines)!r}); sys.exit(3)'
+    monkeypatch.setattr(job, 'PROGRAM', script)
+    endless.start('leaves')
+    endless._reader.join(30)
+    assert endless.lines == lines and endless.has_failed
+    assert 'failed: last' in endless.describe()
+
+
+def test_form_keeps_a_fit_if_another_model_is_shown(
+    endless, photos, shown, tmp_path
+):
+    page, texts = shown
+    add_folder(page, photos, 'photos')
+    new = page.load()
+    assert not new[2].visible and not new[5].strip()
+    page.job = endless
+    page.fit('photos')
+    for values in (page.cancel('others'), page.poll('others')):
+        assert values[1].value == 'others' and not values[4].visible
+    assert endless.is_running and page.load()[4].visible
+    values = page.cancel('photos')
+    assert not endless.is_running and 'Stopped' in values[5] and not texts

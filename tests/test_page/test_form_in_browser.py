@@ -123,8 +123,12 @@ def test_page_fits_a_model_even_if_killed_and_names_a_leaf(
             page.locator('#packed a[download="model.zip"]').click()
         shutil.unpack_archive(download.value.path(), place / 'copy', 'zip')
         assert (place / 'copy/model.pth').is_file()
+        assert not (place / 'copy/features').exists()
         with page.expect_download(timeout=FIT) as download:
             page.locator('#packed a[download="web.zip"]').click(timeout=FIT)
+        expect(page.locator('#log textarea')).to_have_value(
+            re.compile('Result.*Web app +leaves.*(Accuracy|Agreement)', re.S)
+        )
         shutil.unpack_archive(download.value.path(), place / 'web', 'zip')
         page.locator('#try').click()
         drive.drop(page, place / 'leaves/cultivar 1/00.png')
