@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 import gradio as gr
 
-from mmclca.checkpoints.fitted import FILES, MODEL, WEB
+from mmclca.checkpoints.fitted import FILES, WEB
 from mmclca.datasets.photographs import check_photographs, read_photographs
 from mmclca.fitting import screen
 from mmclca.fitting.record import ModelFolder
@@ -70,19 +70,21 @@ class FitForm:
 
         ``names`` are the paths in the browser, as JSON.
         """
-        files = []
+        files, shown = [], name
         with self._warnings():
             given = self.identification.uploads, MAX_MEGABYTES
             files += [uploaded(one['path'], *given) for one in upload]
             names = json.loads(names or '[]')
-            outer = names[0] if len(files) > 1 else files[0].stem
+            several = names and len(files) > 1
+            outer = names[0] if several else files[0].stem
             if not name or (self._folder(name) / 'photos').is_dir():
                 name = Path(outer).parts[0]  # no model is shown, or another
             folder = self._folder(name)
             self._checked[folder] = store(files, names, folder, _summarize)
+            shown = name
         for file in files:
             file.unlink(missing_ok=True)
-        return self.show(name)
+        return self.show(shown)
 
     def fit(self, name: str) -> list:
         """Start a fit, or warn; return new values."""
@@ -107,7 +109,7 @@ class FitForm:
         if name != self.job.name or not self.job.is_running:
             return self.show(name)
         log = _filled('\n'.join(self.job.lines))
-        return [gr.skip()] * 5 + [self.job.describe(), log] + [gr.skip()] * 4
+        return [gr.skip()] * 5 + [self.job.describe(), log] + [gr.skip()] * 5
 
     def show(self, name: str | None) -> list:
         """Return form values for a model, which may not exist."""
@@ -117,7 +119,7 @@ class FitForm:
             folder = self._folder(name) if name else None
             if folder and (folder / 'photos').is_dir():
                 found = self._summary(folder)
-            if folder and (folder / 'model' / MODEL).is_file() and not running:
+            if folder and _is_complete(folder) and not running:
                 result = self._open(folder)
         (text, report, opened), lines = result, '\n'.join(job.lines)
         names = sorted(x.parent.name for x in self.out.glob('*/photos'))
@@ -127,12 +129,13 @@ class FitForm:
             _filled(found),
             gr.Button(visible=bool(found) and not running),
             gr.Button(visible=running),
-            f'{job.describe()}\n\n{report}',
+            job.describe(),
             _filled(lines if job.has_failed else text or lines),
             gr.Timer(active=running),
             gr.Row(visible=bool(text)),
             gr.File(visible=False),
             opened,
+            report,
         ]
 
     def _summary(self, folder: Path) -> str:
@@ -145,8 +148,7 @@ class FitForm:
         files = ModelFolder(folder / 'model')
         opened = folder, files.model.stat().st_mtime_ns
         open_version(*opened)
-        report = ''.join(map(_framed, files.path.glob('report.html')))
-        return _result(files), report, opened
+        return _result(files), _framed(files.report), opened
 
     def pack(self, name: str) -> Iterator[tuple]:
         """Copy model and report to the uploads, and then the web app."""
@@ -198,9 +200,18 @@ def _summarize(photos: Path) -> str:
     return '\n'.join([*checked.lines(), *lines])
 
 
+def _is_complete(folder: Path) -> bool:
+    """Return whether a model has a report, which is empty during a fit."""
+    report = ModelFolder(folder / 'model').report
+    return report.is_file() and report.stat().st_size > 0
+
+
 def _framed(file: Path) -> str:
     """Show a web page without its scripts, as one line of Markdown."""
-    content = escape(file.read_text('utf-8')).replace('\n', '&#10;')
+    text = file.read_text('utf-8')
+    # links within the page would lead to the form
+    text = text.replace('<head>', '<head><base href="about:srcdoc">', 1)
+    content = escape(text).replace('\n', '&#10;')
     look = 'style="width: 100%; height: 80vh" title="Report"'
     return f'<iframe sandbox {look} srcdoc="{content}"></iframe>'
 
@@ -217,27 +228,30 @@ def build_form(form: FitForm, opened: gr.State) -> tuple[list, gr.Button]:
     :meth:`FitForm.show`, and the button to try the model.
     """
     label = 'Drop a folder with one folder per class, or click to choose it'
-    folder = gr.File(file_count='directory', label=label, elem_id='folder')
+    folder = gr.File(
+        file_count='directory', label=label, height=160, elem_id='folder'
+    )
     zips = dict(file_count='multiple', file_types=['.zip'], elem_id='zip')
     archive = gr.UploadButton('Or choose a ZIP', **zips)
     label = 'Model name (default: folder name), or an earlier model'
     name = gr.Dropdown(label=label, elem_id='name', **CUSTOM)
     hidden = dict(visible=False)
-    found = gr.Textbox(label='Photos', max_lines=12, elem_id='found', **hidden)
+    found = gr.Textbox(label='Photos', max_lines=8, elem_id='found', **hidden)
     start = gr.Button('Fit', variant='primary', elem_id='fit', **hidden)
     cancel = gr.Button('Cancel', variant='stop', elem_id='cancel', **hidden)
+    # gr.HTML needs eval, which the policy of the server forbids
+    state = gr.Markdown(sanitize_html=False, elem_id='state')
     log = gr.Textbox(label='Result', max_lines=15, elem_id='log', **hidden)
     with gr.Row(**hidden) as after:
         attempt = gr.Button('Try photos', variant='primary', elem_id='try')
         packs = gr.Button('Prepare downloads', elem_id='pack')
     packed = gr.File(label='Downloads', elem_id='packed', **hidden)
-    # gr.HTML needs eval, which the policy of the server forbids
-    state = gr.Markdown(sanitize_html=False, elem_id='state')
+    report = gr.Markdown(sanitize_html=False, elem_id='report')
     timer = gr.Timer(1, active=False)
     # Gradio drops the folders of files; the script writes them here
     paths = gr.Textbox(visible='hidden', elem_id='paths')
     values = [folder, name, found, start, cancel, state, log]
-    values += [timer, after, packed, opened]
+    values += [timer, after, packed, opened, report]
     _bind(folder.upload, form.add, [folder, paths, name], values)
     _bind(archive.upload, form.add, [archive, paths, name], values)
     _bind(name.input, form.show, [name], values)

@@ -79,7 +79,7 @@ def describe_unknown(result: dict, threshold: Threshold | None) -> str:
         return ''
     name = 'Similarity' if threshold.score == NEAREST else 'Score'
     return (
-        f'### Probably none of the known classes\n{name} '
+        f'### Unknown? This photo may show none of the known classes\n{name} '
         f'{result["known_score"]:.4f} is below {threshold.threshold:.4f}'
     )
 

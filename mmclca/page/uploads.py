@@ -100,6 +100,10 @@ def _write(files: Sequence[Path], names: Sequence[str], draft: Path) -> Path:
     if len(files) == 1 and files[0].suffix.lower() == '.zip':
         with _Archive(files[0]) as file, ZipFile(file) as opened:
             infos = [x for x in opened.infolist() if _is_visible(x.filename)]
+            if any(info.flag_bits & 1 for info in infos):
+                raise ValueError(
+                    'This ZIP is encrypted: make one without a password.'
+                )
             _check_sizes([x.file_size for x in infos], MEGABYTES, draft)
             # no file is written outside, and no link is made
             opened.extractall(draft, infos)

@@ -126,6 +126,7 @@ ELSEWHERE = {
     ),
     'test_package/test_licenses.py': 'dev/write_licenses.py',
     'test_package/test_rooms.py': 'dev/count_lines.py',
+    'test_package/test_web_runtime.py': 'dev/fetch_web_runtime.py',
     'test_research/test_pages.py': 'research/plot_sweep.py',
     'test_research/test_tables.py': 'research/benchmarks.py',
     'test_tools/test_export.py': 'deployment/infer_onnx.py',
