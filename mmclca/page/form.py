@@ -209,8 +209,8 @@ def _is_complete(folder: Path) -> bool:
 def _framed(file: Path) -> str:
     """Show a web page without its scripts, as one line of Markdown."""
     text = file.read_text('utf-8')
-    # links within the page would lead to the form
-    text = text.replace('<head>', '<head><base href="about:srcdoc">', 1)
+    # links in a frame are relative to the page around it
+    text = text.replace('href="#', 'href="about:srcdoc#')
     content = escape(text).replace('\n', '&#10;')
     look = 'style="width: 100%; height: 80vh" title="Report"'
     return f'<iframe sandbox {look} srcdoc="{content}"></iframe>'

@@ -114,6 +114,7 @@ def test_page_fits_a_model_even_if_killed_and_names_a_leaf(
         page.reload()
         expect(page.locator('#state')).to_contain_text('Done', timeout=FIT)
         report = page.frame_locator('#report iframe')
+        report.locator('a[href*="#"]').first.click()
         expect(report.locator('body')).to_contain_text('get the right name')
         expect(page.locator('#log textarea')).to_have_value(
             re.compile(r'Result .*accuracy.*Valid for', re.S)
