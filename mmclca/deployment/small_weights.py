@@ -19,8 +19,8 @@ def store_in_8_bits(path: Path, out: Path) -> None:
     """Store weights of products in 8 bits, and all others in 16 bits.
 
     The first half of the products has 16 bits: token reduction amplifies
-    errors before it. With 8 bits everywhere, 2 to 4 % of the predictions
-    changed on four datasets (DeiT-Tiny with ATC), as here at most 1 %.
+    errors before it. On four datasets (DeiT-Tiny with ATC), at most 1 % of
+    the predictions changed; with 8 bits everywhere, 2 to 4 %.
 
     Args:
         path (Path): ONNX file.
@@ -45,8 +45,8 @@ def store_in_8_bits(path: Path, out: Path) -> None:
 def store_convolutions_in_8_bits(path: Path) -> None:
     """Store the weights of convolutions in 8 bits, in place.
 
-    Products stay in float32: with 8-bit inputs, MobileOne-S0 lost at least
-    five points of accuracy and was no faster.
+    Convolutions are computed in float32: with 8-bit inputs, MobileOne-S0 lost
+    at least five points of accuracy and was not faster.
     """
     import onnx
 

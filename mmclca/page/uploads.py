@@ -14,7 +14,7 @@ from mmclca.utils.folders import is_below, locked, remove_folder
 
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
-# errors of zipfile for damaged, encrypted and unknown content
+# errors of zipfile for damaged and unknown content
 DAMAGED = BadZipFile, EOFError, LZMAError, NotImplementedError, RuntimeError
 DAMAGED += (zlib.error,)
 DIRECTORY_BYTES = 500  # listed entries, per allowed photo

@@ -127,7 +127,7 @@ def export(args, out):
         )
         files, compared = [whole], []
         if args.int8:
-            # 8-bit products would change more predictions
+            # in the web app, 8-bit products change too many predictions
             store = deployment.store_in_8_bits
             (store if args.web else deployment.quantize)(whole, small)
             given = whole, small, size, args.checkpoint, args.photos
@@ -167,7 +167,7 @@ def main(args):
         with spinner('Exporting', sys.stderr):
             write = export_web if args.web else export
             error, compared, files = write(args, out)
-    when = 'before 8 bits' if args.int8 else 'float32'
+    when = 'before quantization' if args.int8 else 'float32'
     print_safe(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
     size = sum(x.stat().st_size for x in files) / 1e6
     print_safe(*compared, f'Saved      {out} ({size:.1f} MB)')
