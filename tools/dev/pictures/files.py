@@ -5,8 +5,7 @@ from pathlib import Path
 
 FOLDER = Path('docs/pictures')
 # models and data are not in the repository; the pages show the commands
-KEPT = ('pretraining/mae', 'representations/deit-tiny_attention')
-KEPT += ('representations/mae_attention',)
+KEPT = ('pretraining/mae',)
 COLORS = 256  # palette size: looks equal at a third of the file size
 
 

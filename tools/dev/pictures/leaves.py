@@ -17,22 +17,6 @@ SHOWN = 'cultivar_02', 'cultivar_05'  # classes, a test leaf of each
 METHODS = ('ATC', 'ATS', 'DiffRate', 'DPCKNN', 'EViT', 'KMedoids')
 METHODS += ('MCTF', 'PiToMe', 'PPT', 'ToMe', 'TopK')
 REDUCER, CACHE = 'model.backbone.reducer.', 'model.backbone.cache=None'
-# a ResMLP as small as the demo model
-RESMLP = dict(
-    type='ImageClassifier',
-    backbone=dict(
-        type='mmclca.ResMLP',
-        arch=dict(embed_dims=128, num_layers=6),
-        img_size=112,
-        patch_size=14,
-    ),
-    head=dict(
-        type='LinearClsHead',
-        in_channels=128,
-        num_classes=8,
-        loss=dict(type='CrossEntropyLoss'),
-    ),
-)
 
 
 def run(command, *words):
@@ -63,15 +47,10 @@ def test_leaf(name):
     return shutil.copy(DATA / first, copy)
 
 
-def draw(command, *words, out='--out', cut=1.0):
-    """Draw a picture with the demo model; keep the upper part ``cut``."""
+def draw(command, *words, out='--out'):
+    """Draw a picture with the demo model."""
     file = WORK / f'{command}.png'
     run(command, *words, out, file)
-    if cut < 1:
-        from PIL import Image
-
-        with Image.open(file) as image:
-            image.crop((0, 0, image.width, int(cut * image.height))).save(file)
     return file
 
 
@@ -112,38 +91,12 @@ def tsne():
     return WORK / 'tsne_pre_logits.png'
 
 
-def cka():
-    """Draw the similarity between layers."""
-    return draw('vis_cka', CONFIG, demo())
-
-
-def resmlp():
-    """Return a ResMLP checkpoint; train it if it is not complete."""
-    from mmengine.config import Config
-
-    demo()  # draws the images
-    config = Config.fromfile(CONFIG)
-    last = f'epoch_{config.train_cfg.max_epochs}.pth'
-    if not (WORK / 'resmlp' / last).exists():
-        config.model = RESMLP
-        config.dump(WORK / 'resmlp.py')
-        run('train', WORK / 'resmlp.py', '--work-dir', WORK / 'resmlp')
-    return next(WORK.glob('resmlp/best_*.pth'))
-
-
-def cross_patch():
-    """Draw rows from cross-patch matrices, without the sparsity below."""
-    return draw('vis_cross_patch', resmlp(), cut=1.75 / (1.75 + 2.6))
-
-
 PICTURES = dict(
     stages=partial(stages, 'ATC', SHOWN),
     rollout=rollout,
     cam=cam,
     confusions=confusions,
     tsne=tsne,
-    cka=cka,
-    cross_patch=cross_patch,
 )
 PICTURES |= {
     f'methods/{method.lower()}': partial(stages, method) for method in METHODS
