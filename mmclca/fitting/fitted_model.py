@@ -70,7 +70,7 @@ def fit(
             PyTorch on a GPU.
         weights (str | Path | Sequence, optional): File or ``timm://NAME``;
             of several, the most accurate on the photos within the budget is
-            selected. Defaults to None: DeiT-Tiny from timm.
+            selected. Defaults to None: ViT-Tiny from timm.
         labels (str | Path, optional): Table of files and classes. Defaults
             to None: the folders name the classes.
         groups (str, optional): Photos to keep together, such as photos of

@@ -29,7 +29,8 @@ from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import first_of
 from mmclca.visualization import legend, survivors
 from mmclca.visualization.confusions import Predictions, most_confused
-from mmclca.visualization.survivors import Survivors
+from mmclca.visualization.painting import DROPPED, MERGED
+from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors
 
 from .pictures import Pictures, embedded
 from .record import FitRecord, ModelFolder
@@ -286,9 +287,10 @@ def draw_kept_patches(
 ) -> dict | None:
     """Draw the remaining patches of correctly classified photos.
 
-    Return ``rows``, captions and pictures per photo after each stage, and
-    ``legend``, the swatches in use. Return None without a checkpoint, token
-    reduction or photo.
+    Return ``rows``, captions and pictures per photo after each stage,
+    ``legend``, the swatches in use, and whether patches are merged
+    (``merges``) or dropped (``drops``). Return None without a checkpoint,
+    token reduction or photo.
     """
     if not model.is_file():
         return None
@@ -303,7 +305,13 @@ def draw_kept_patches(
     found = survivors(inferencer.model, views)
     if not found:
         return None
-    return dict(rows=[_row(one) for one in found], legend=legend(found))
+    swatches = legend(found)
+    return dict(
+        rows=[_row(one) for one in found],
+        legend=swatches,
+        merges=SWATCHES[MERGED] in swatches or MIXED in swatches,
+        drops=SWATCHES[DROPPED] in swatches,
+    )
 
 
 def _chosen(tested: list[dict]) -> list[dict]:

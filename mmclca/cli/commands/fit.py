@@ -37,14 +37,13 @@ def parse_args():
     )
     parser.add(
         '--weights FILE',
-        'pretrained weights (.pth, .safetensors, .npz) or timm://NAME; if '
-        'repeated, the most accurate within the budget (default: DeiT-Tiny)',
+        'pretrained weights (.pth, .safetensors, .npz) or timm://NAME; repeat '
+        'to compare several and keep the most accurate (default: ViT-Tiny)',
         action='append',
     )
     parser.add(
         '--arch NAME',
-        'network in timm, e.g. mobileone_s0, once per --weights in the same '
-        'order (default: by the names of parameters and file)',
+        'timm model name, one per --weights (default: inferred from the file)',
         action='append',
     )
     parser.add(
