@@ -8,40 +8,18 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
-from unicodedata import normalize
 
 from mmclca.utils.extras import require
 from mmclca.utils.files import from_cell, read_bytes
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
+from .encodings import WINDOWS, guess_encoding
 from .spellings import clean
 
 # file extensions, and the packages required to read them
 TABLES = {'.csv': (), '.tsv': ()}
 TABLES |= {'.xlsx': ('pandas', 'openpyxl'), '.ods': ('pandas', 'odf')}
 _SEPARATORS = ',;\t|'
-_HIGH = '[^\\W\\d_\x00-\x7f²³¹¼-¾]'
-_LATIN = f'(?<=[A-Za-z]){_HIGH}|{_HIGH}(?=[A-Za-z])'
-# Hangul without rare vowels, doubled letters and rare final letters
-_HANGUL = ''.join(
-    chr(0xAC00 + (first * 21 + vowel) * 28 + last)
-    for first in (0, 2, 3, 5, 6, 7, 9, 11, 12, 14, 15, 16, 17, 18)
-    for vowel in (0, 1, 4, 5, 6, 8, 9, 13, 17, 18, 20)
-    for last in (0, 1, 4, 8, 16, 17, 21)
-)
-# Patterns of the frequent characters in each encoding, as text or as bytes;
-# the second pattern counts less (_FAIR). Chinese and Japanese standards list
-# frequent characters first.
-_FREQUENT = {
-    'cp1252': _LATIN,
-    'cp1250': _LATIN,
-    'cp1251': '[а-яёіїє]',
-    'gb18030': (rb'[\xc9-\xd7][\xa1-\xfe]', rb'[\xb0-\xc8][\xa1-\xfe]'),
-    'big5': (rb'[\xa4-\xc6][\x40-\x7e]', rb'[\xa4-\xc6][\xa1-\xfe]'),
-    'cp949': f'[{_HANGUL}]',
-    'cp932': (rb'[\x82\x83\x88-\x97].', rb'[\x98-\x9f\xe0-\xea].'),
-}
-_FAIR = 0.6
 
 
 def read_cells(
@@ -100,33 +78,11 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
     with suppress(UnicodeDecodeError):
         text = content.decode(encoding).lstrip('\ufeff')
         return text.rstrip('\0\x1a'), []
-    encoding = _encoding(content, [normalize('NFC', name) for name in known])
+    encoding = guess_encoding(content, known, WINDOWS)
     return content.decode(encoding), [
         f'{table.name} is not in UTF-8, read as {encoding}; save it as UTF-8 '
         'if names are wrong'
     ]
-
-
-def _encoding(content: bytes, known: Collection[str]) -> str:
-    """Select the encoding by known file names, then by character frequency."""
-    rated = {}
-    for encoding in _FREQUENT:
-        with suppress(UnicodeDecodeError):
-            text = content.decode(encoding)
-            hits = sum(name in text for name in known if not name.isascii())
-            rated[encoding] = hits, _frequency(text[:100_000], encoding)
-    return max(rated, key=rated.get, default='latin-1')
-
-
-def _frequency(text: str, encoding: str) -> float:
-    """Return the share of frequent characters among the non-ASCII ones."""
-    letters, patterns = re.findall(r'[^\x00-\x7f]', text), _FREQUENT[encoding]
-    if isinstance(patterns, str):
-        return len(re.findall(patterns, text)) / max(len(letters), 1)
-    often, fair = (re.compile(x, re.DOTALL).fullmatch for x in patterns)
-    codes = (letter.encode(encoding) for letter in letters)
-    rated = (1 if often(x) else _FAIR * bool(fair(x)) for x in codes)
-    return sum(rated) / max(len(letters), 1)
 
 
 def _rows_of_text(

@@ -29,6 +29,8 @@ def read(tmp_path):
         ('euc_kr', '사과 배 복숭아'),
         ('cp1252', 'Möhre Größe café'),
         ('cp1250', 'jabłoń dąb'),
+        ('cp1250', 'tölgy fűz kőris'),
+        ('cp1254', 'ağaç Nazlı'),
         ('cp1251', 'Клён дуб'),
     ],
 )
