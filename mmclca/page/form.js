@@ -26,7 +26,7 @@
 
   document.addEventListener('change', (event) => {
     const files = [...(event.target.files || [])];
-    if (isForm(event))
+    if (isForm(event) || event.target.accept === '.zip')
       remember(files.map((file) => file.webkitRelativePath || file.name));
   }, true);
 

@@ -6,7 +6,6 @@ each reload finds it again.
 """
 
 import json
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import gradio as gr
 
 from mmclca.checkpoints.fitted import FILES, WEB
 from mmclca.datasets.photographs import check_photographs, read_photographs
+from mmclca.datasets.photographs.spellings import clean
 from mmclca.fitting import screen
 from mmclca.fitting.record import ModelFolder
 from mmclca.utils.folders import is_below, remove_folder
@@ -25,10 +25,10 @@ from mmclca.utils.folders import is_below, remove_folder
 from .identify import Identification
 from .job import Job, export
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
+from .names import MAX_LETTERS, name_of, safe_name
 from .opened import open_version
 from .uploads import store, uploaded
 
-NAME = re.compile(r'\w[\w .()+-]{0,63}')
 CUSTOM = dict(allow_custom_value=True)
 SCRIPT = Path(__file__).with_suffix('.js')
 TEXT = (
@@ -56,14 +56,22 @@ class FitForm:
         self.text = f'{TEXT}`{out}`.'
         self._checked: dict[Path, str] = {}
 
+    def _names(self) -> list[str]:
+        """List the models of the page."""
+        return sorted(path.parent.name for path in self.out.glob('*/photos'))
+
     def _folder(self, name: str) -> Path:
-        if not NAME.fullmatch(name) or not is_below(self.out / name, self.out):
+        """Return the folder of a model, which may not exist."""
+        if name in self._names():
+            return self.out / name
+        safe = safe_name(name)
+        if safe != clean(name) or not is_below(self.out / safe, self.out):
             raise ValueError(
-                f'The name {name!r:.80} is not allowed. Please use 1 to 64 '
-                'letters, digits, spaces or _ - + . ( ), starting with a '
-                'letter, digit or _'
+                f'The name {name!r:.80} is not allowed. Please use 1 to '
+                f'{MAX_LETTERS} letters, digits or spaces, without '
+                '/ \\ < > : " | ? * and without a dot or hyphen at the start.'
             )
-        return self.out / name
+        return self.out / safe
 
     def add(self, upload: list[dict], names: str, name: str | None) -> list:
         """Store an uploaded folder or ZIP archive; return new values.
@@ -75,13 +83,11 @@ class FitForm:
             given = self.identification.uploads, MAX_MEGABYTES
             files += [uploaded(one['path'], *given) for one in upload]
             names = json.loads(names or '[]')
-            several = names and len(files) > 1
-            outer = names[0] if several else files[0].stem
             if not name or (self._folder(name) / 'photos').is_dir():
-                name = Path(outer).parts[0]  # no model is shown, or another
+                name = name_of(names, files)  # no model is shown, or another
             folder = self._folder(name)
             self._checked[folder] = store(files, names, folder, _summarize)
-            shown = name
+            shown = folder.name
         for file in files:
             file.unlink(missing_ok=True)
         return self.show(shown)
@@ -90,6 +96,7 @@ class FitForm:
         """Start a fit, or warn; return new values."""
         with self._warnings():
             folder = self._folder(name)
+            name = folder.name
             words = folder / 'photos', '--out', folder / 'model'
             self.job.start(name, *words, *self.options)
         return self.show(name)
@@ -122,10 +129,9 @@ class FitForm:
             if folder and _is_complete(folder) and not running:
                 result = self._open(folder)
         (text, report, opened), lines = result, '\n'.join(job.lines)
-        names = sorted(x.parent.name for x in self.out.glob('*/photos'))
         return [
             None,  # the drop zone is ready for the next folder
-            gr.Dropdown(names, value=name or None, **CUSTOM),
+            gr.Dropdown(self._names(), value=name or None, **CUSTOM),
             _filled(found),
             gr.Button(visible=bool(found) and not running),
             gr.Button(visible=running),

@@ -11,12 +11,16 @@ from zipfile import BadZipFile, ZipFile
 
 from mmclca.apis.features import digest_of_file
 from mmclca.utils.folders import is_below, locked, remove_folder
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.messages import first_of
 
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
+from .names import distinct, parts_of, read_names
 
 # errors of zipfile for damaged and unknown content
 DAMAGED = BadZipFile, EOFError, LZMAError, NotImplementedError, RuntimeError
-DAMAGED += (zlib.error,)
+DAMAGED += UnicodeDecodeError, zlib.error
+ARCHIVES = '.7z', '.gz', '.rar', '.tar', '.zip'
 DIRECTORY_BYTES = 500  # listed entries, per allowed photo
 
 
@@ -43,6 +47,7 @@ def store(
     """Write uploaded files to ``photos`` in a folder, which is created.
 
     Hidden files are skipped, and outer folders with a single folder omitted.
+    Names are normalized, see :mod:`mmclca.page.names`.
     A refused or unfinished upload leaves nothing.
 
     Args:
@@ -52,20 +57,21 @@ def store(
         check (Callable): Checks the written photos, and may raise.
 
     Returns:
-        str: Result of ``check``.
+        str: Notes, and the result of ``check``.
 
     Raises:
-        OSError: If the disk is full.
-        ValueError: If a limit is exceeded, the content is damaged or refused,
-            or the folder has other photos.
+        OSError: If the folder cannot be written.
+        ValueError: If a limit is exceeded, the disk is full, the content is
+            damaged or refused, or the folder has other photos.
     """
     with locked(folder, 'page'):
         draft, photos = folder / '.photos', folder / 'photos'
         remove_folder(draft)  # left by a killed page
         try:
             draft.mkdir()
-            top = _innermost(_write(files, names, draft))
-            found = check(top)
+            notes = _write(files, names, draft)
+            top = _innermost(draft, notes)
+            found = '\n'.join([*notes, check(top)])
             if not photos.exists():
                 top.rename(photos)
             elif _contents(top) != _contents(photos):
@@ -76,6 +82,11 @@ def store(
             return found
         except DAMAGED as error:
             raise ValueError(f'This ZIP cannot be read: {error}.') from error
+        except OSError as error:  # without the path of the draft
+            name = Path(error.filename or folder).name
+            raise ValueError(
+                f'{name} cannot be stored: {error.strerror or error}'
+            ) from error
         except ValueError as error:  # the draft is not known to users
             text = str(error).replace(str(draft), folder.name)
             raise ValueError(text) from error
@@ -95,39 +106,71 @@ class _Archive(FileIO):
         return super().read(size)
 
 
-def _write(files: Sequence[Path], names: Sequence[str], draft: Path) -> Path:
-    """Write the visible files to a folder, which is returned."""
+def _write(
+    files: Sequence[Path], names: Sequence[str], draft: Path
+) -> list[str]:
+    """Write the visible files to a folder; return notes for the user."""
     if len(files) == 1 and files[0].suffix.lower() == '.zip':
         with _Archive(files[0]) as file, ZipFile(file) as opened:
-            infos = [x for x in opened.infolist() if _is_visible(x.filename)]
-            if any(info.flag_bits & 1 for info in infos):
-                raise ValueError(
-                    'This ZIP is encrypted: make one without a password.'
-                )
-            _check_sizes([x.file_size for x in infos], MEGABYTES, draft)
-            # no file is written outside, and no link is made
-            opened.extractall(draft, infos)
-        return draft
+            return _unpack(opened, draft)
     if len(files) != len(names):
         raise ValueError(
-            'The folder names are missing. Please choose one folder, or one '
-            'ZIP.'
+            'The browser did not send the folders of the photos. Please '
+            'choose one folder, or one ZIP.'
         )
     _check_sizes([file.stat().st_size for file in files], MEGABYTES, draft)
-    for file, name in zip(files, names, strict=True):
-        target = draft / name
-        if not is_below(target, draft):
+    for name in names:
+        if not is_below(draft / name, draft):
             raise ValueError(f'The path {name!r:.80} is not allowed.')
-        if _is_visible(name):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
-    return draft
+    for index, target in _targets(names, draft).items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(files[index], target)
+    return []
 
 
-def _is_visible(name: str) -> bool:
+def _unpack(archive: ZipFile, draft: Path) -> list[str]:
+    """Write the visible files of an archive; return notes for the user."""
+    names, notes = read_names(archive.infolist())
+    targets = _targets(names, draft)
+    infos = {archive.infolist()[i]: path for i, path in targets.items()}
+    if any(info.flag_bits & 1 for info in infos):
+        raise ValueError('This ZIP is encrypted: make one without a password.')
+    _check_sizes([info.file_size for info in infos], MEGABYTES, draft)
+    # no file is written outside, and no link is made
+    for info, target in infos.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(info) as source, target.open('wb') as file:
+            shutil.copyfileobj(source, file)
+    return notes
+
+
+def _targets(names: Sequence[str], draft: Path) -> dict[int, Path]:
+    """Return the path of each visible file, by its position in ``names``.
+
+    Names of folders end with ``/``.
+    """
+    parts = {i: parts_of(x) for i, x in enumerate(names) if x[-1:] != '/'}
+    parts = {i: x for i, x in parts.items() if x and _is_visible(x)}
+    _check_archives([x[-1] for x in parts.values()])
+    paths = distinct([PurePosixPath(*x) for x in parts.values()])
+    return {i: draft / x for i, x in zip(parts, paths, strict=True)}
+
+
+def _is_visible(parts: Sequence[str]) -> bool:
     """Return whether a path is not hidden, or an addition of macOS."""
-    parts = PurePosixPath(name).parts
     return not any(x.startswith('.') or x == '__MACOSX' for x in parts)
+
+
+def _check_archives(names: Sequence[str]) -> None:
+    """Refuse archives in an upload without photos."""
+    inner = [x for x in names if x.lower().endswith(ARCHIVES)]
+    if inner and not any(
+        x.lower().endswith(PHOTOGRAPH_SUFFIXES) for x in names
+    ):
+        raise ValueError(
+            f'There are archives instead of photos ({first_of(inner, 3)}). '
+            'Please unpack them into one folder, and choose it or its ZIP.'
+        )
 
 
 def _check_sizes(
@@ -146,12 +189,21 @@ def _check_sizes(
         raise OSError(problem)
 
 
-def _innermost(folder: Path) -> Path:
-    """Return the first folder below with several entries or with files."""
+def _innermost(folder: Path, notes: list[str]) -> Path:
+    """Return the first folder below with several folders, or with files.
+
+    Add a note on the files outside of it, if any.
+    """
     inner = [*folder.iterdir()]
-    if len(inner) == 1 and any(map(Path.is_dir, inner[0].glob('*'))):
-        return _innermost(inner[0])
-    return folder
+    folders = [path for path in inner if path.is_dir()]
+    if len(folders) != 1 or not any(map(Path.is_dir, folders[0].glob('*'))):
+        return folder
+    if others := sorted(path.name for path in inner if path != folders[0]):
+        notes.append(
+            f'Skipped: {len(others)} outside the folder {folders[0].name} '
+            f'({first_of(others, 3)})'
+        )
+    return _innermost(folders[0], notes)
 
 
 def _contents(folder: Path) -> dict:

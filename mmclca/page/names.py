@@ -1,0 +1,156 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Names of uploaded files and models: their encoding, and safe spellings."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from struct import error as StructError
+from struct import unpack_from
+from unicodedata import normalize
+from zipfile import ZipInfo
+from zlib import crc32
+
+from mmclca.datasets.photographs.encodings import guess_encoding
+from mmclca.datasets.photographs.spellings import clean
+from mmclca.utils.messages import first_of
+
+UTF8 = 0x800  # flag of a ZIP entry
+UNICODE_PATH = 0x7075  # extra field of a ZIP entry
+MAX_LETTERS, MAX_BYTES = 64, 200  # of the name of a model
+MAX_PART = 255  # bytes of a file or folder name, on all file systems
+# control characters, halves of characters, and what other systems refuse
+_REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff/\\<>:"|?*]')
+_DRIVE = re.compile(r'\A[A-Za-z]:(?=/)')
+# encodings with two bytes per letter
+_WIDE = 'big5', 'cp932', 'cp949', 'gb18030'
+
+
+def safe_name(text: str) -> str:
+    """Return a name for a model and its folder: letters of any script.
+
+    Characters that file systems refuse become ``_``; dots and hyphens at the
+    start are dropped, and long names are cut.
+    """
+    name = clean(_REFUSED.sub('_', normalize('NFC', text)))
+    name = name.lstrip('.- ')[:MAX_LETTERS]
+    while len(name.encode()) > MAX_BYTES:
+        name = name[:-1]
+    return name.rstrip('. ') or '_'
+
+
+def name_of(names: Sequence[str], files: Sequence[Path]) -> str:
+    """Derive the name of a model from an upload.
+
+    It is the name of the uploaded folder or ZIP archive, or the first names
+    of several class folders. ``names`` are the paths in the browser, if it
+    sent them.
+    """
+    names = names if len(names) == len(files) else [x.name for x in files]
+    folders = {x.partition('/')[0] for x in names if '/' in x}
+    if not folders:
+        return safe_name(PurePosixPath(names[0]).stem)
+    return safe_name(first_of(sorted(folders), 2))
+
+
+def read_names(infos: Sequence[ZipInfo]) -> tuple[list[str], list[str]]:
+    """Decode the names of the entries of a ZIP archive.
+
+    Names that are marked as Unicode are used as they are. All others are in
+    UTF-8 if they can be, else in one encoding, guessed from them together.
+
+    Returns:
+        tuple: Names, with ``/`` between folders; and a note if the encoding
+        was guessed.
+    """
+    raw = {info: _raw_name(info) for info in infos}
+    marked = {info: _unicode_name(info, raw[info]) for info in infos}
+    others = {raw[info] for info in infos if not marked[info]}
+    broken = sorted(x for x in others if not _is_utf8(x))
+    encoding = guess_encoding(b'\n'.join(broken)) if broken else 'utf-8'
+    names = (marked[x] or _decode(raw[x], encoding) for x in infos)
+    note = (
+        f'Warning: the names in this ZIP are not in UTF-8, read as {encoding}'
+        '. If names below are wrong, choose the folder instead of the ZIP.'
+    )
+    # Windows programs write backslashes
+    return [name.replace('\\', '/') for name in names], [note] * bool(broken)
+
+
+def _raw_name(info: ZipInfo) -> bytes:
+    """Return the bytes of a name; ``zipfile`` decoded them."""
+    encoding = 'utf-8' if info.flag_bits & UTF8 else 'cp437'
+    return info.orig_filename.encode(encoding).partition(b'\0')[0]
+
+
+def _unicode_name(info: ZipInfo, raw: bytes) -> str:
+    """Return a name that is marked as Unicode, else an empty text."""
+    if info.flag_bits & UTF8:
+        return raw.decode()
+    with suppress(StructError, UnicodeDecodeError):  # damaged
+        for kind, content in _extra_fields(info.extra):
+            # the field of a renamed file has the checksum of its old name
+            if (
+                kind == UNICODE_PATH
+                and crc32(raw) == unpack_from('<xL', content)[0]
+            ):
+                return content[5:].decode()
+    return ''
+
+
+def _extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield kinds and contents of the extra fields of a ZIP entry."""
+    while len(extra) >= 4:
+        kind, size = unpack_from('<HH', extra)
+        yield kind, extra[4 : 4 + size]
+        extra = extra[4 + size :]
+
+
+def _is_utf8(raw: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        return bool(raw.decode() or True)
+    return False
+
+
+def _decode(raw: bytes, encoding: str) -> str:
+    """Decode a name, which may be in UTF-8 although others are not.
+
+    Two bytes of a Chinese, Japanese or Korean encoding may look like UTF-8;
+    three bytes do not.
+    """
+    if _is_utf8(raw):
+        text = raw.decode()
+        if encoding not in _WIDE or max(text) >= '\u0800':
+            return text
+    return raw.decode(encoding, 'replace')
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Split the path of an uploaded file into safe names of its folders.
+
+    Drives and roots are dropped, and ``..`` is resolved below the root. Raise
+    a ``ValueError`` for a name that no file system can hold.
+    """
+    path = normpath('/' + _DRIVE.sub('', normalize('NFC', name)))
+    parts = PurePosixPath(path).parts[1:]
+    for part in parts:
+        if len(part.encode(errors='replace')) > MAX_PART:
+            raise ValueError(
+                f'The name {part!r:.40} has {len(part)} letters '
+                f'({len(part.encode())} bytes): the limit is {MAX_PART} '
+                'bytes. Please shorten it.'
+            )
+    return parts
+
+
+def distinct(paths: Sequence[PurePosixPath]) -> list[PurePosixPath]:
+    """Number equal paths, such as of names that differed in their bytes."""
+    unique = {}  # in the order of the paths
+    for path in paths:
+        new, number = path, 1
+        while new in unique:
+            number += 1
+            new = path.with_name(f'{path.stem} ({number}){path.suffix}')
+        unique[new] = path
+    return [*unique]
