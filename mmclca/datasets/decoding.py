@@ -7,7 +7,7 @@ whole process.
 
 import logging
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from ctypes import CDLL
 from functools import lru_cache
@@ -27,7 +27,7 @@ from mmclca.registry import TRANSFORMS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import printable
 
-from .image_kinds import RAW, is_raw, kind_of
+from .image_kinds import RAW, TIFF_ADVICE, is_raw, kind_of
 
 Image.init()  # registers Pillow's plugins
 # accepted formats; for some others Pillow runs programs
@@ -146,8 +146,8 @@ def open_image(file: BinaryIO) -> Image.Image:
         if image is None:
             raise UndecodedError(kind_of(start))
         _check_size(image)
-        if image.format == 'TIFF' and is_raw(start, image.tag_v2):
-            raise UndecodedError(RAW)
+        if image.format == 'TIFF':
+            _check_tiff(start, image.tag_v2)
         return image
     except UndecodedError:
         raise
@@ -168,6 +168,23 @@ def _open(file: BinaryIO, start: bytes) -> Image.Image | None:
                 file.seek(0)
                 return kind(file, '')
     return None
+
+
+def _check_tiff(start: bytes, tags: Mapping) -> None:
+    """Refuse TIFF variants that decoders read differently or not."""
+    if is_raw(start, tags):
+        raise UndecodedError(RAW)
+    # 258: bits per sample, 259: compression, 262: color space, 284: planes,
+    # 339: sample format
+    if 2 in tags.get(339, ()):
+        kind = 'signed pixel values'
+    elif tags.get(284) == 2 and max(tags.get(258, (1,))) > 8:
+        kind = 'separate planes of 16 bits'
+    elif tags[262] == 6 and tags.get(259, 1) == 1:
+        kind = 'uncompressed YCbCr'
+    else:
+        return
+    raise UndecodedError(f'TIFF with {kind}: {TIFF_ADVICE}')
 
 
 def _check_size(image: Image.Image) -> None:
@@ -263,8 +280,15 @@ def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
     try:
         _check_size(image)
         with reserved(image):
+            # Pillow inverts 8 bits only
+            is_negative = (
+                image.format == 'TIFF'
+                and image.mode in _DEEP
+                and image.tag_v2[262] == 0
+            )
             turned = ImageOps.exif_transpose(image, in_place=in_place)
-            return _to_bgr(image if in_place else turned)
+            upright = _to_bgr(image if in_place else turned)
+            return 255 - upright if is_negative else upright
     except UndecodedError:
         raise
     except Exception as error:  # decoders raise many types
@@ -278,7 +302,7 @@ def _to_bgr(upright: Image.Image) -> np.ndarray:
             gray = to_8_bits(gray.astype(np.uint16))
             return cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR)
     if upright.mode in ('F', 'I'):
-        raise ValueError(f'pixel mode {upright.mode} is not supported')
+        raise UndecodedError(f'32-bit pixel values: {TIFF_ADVICE}')
     width, height = upright.size
     image = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _ROWS):

@@ -9,10 +9,12 @@ from mmclca.utils.file_kinds import match_kind
 _ADVICE = 'not supported; save it as JPEG, PNG or TIFF'
 _RAW = 'camera RAW'
 RAW = f'{_RAW}: {_ADVICE}'
+TIFF_ADVICE = 'not supported; save it as gray or RGB with 8 or 16 bits'
 _OTHER_ADVICE = dict(
     HEIC='pip install "mmclca[heic]" adds support',
     AVIF='needs Pillow 11.3 or newer',
     archive='not an image; unpack it',
+    TIFF=TIFF_ADVICE,
 )
 # pattern of the first bytes per format; the first match counts
 _KINDS = {
@@ -32,6 +34,7 @@ _KINDS = {
     'PostScript (EPS)': rb'%!PS|\xc5\xd0\xd3\xc6',
     'SVG or XML': rb'\s*<(svg|\?xml|!--|!doctype svg)',
     'a zip archive': rb'PK\x03\x04',
+    'a variant of TIFF': rb'II[*+]\0|MM\0[*+]',
 }
 
 

@@ -143,6 +143,25 @@ def test_decode_scales_16_bit_images_by_range_of_values(
     assert all(f'{bits}-bit' in text for text in said)
 
 
+@pytest.mark.parametrize('compression', [None, 'tiff_lzw', 'tiff_deflate'])
+@pytest.mark.parametrize('bits', [1, 8, 12, 16])
+def test_decode_inverts_gray_if_white_is_zero(bits, compression):
+    gray = np.arange(24 * 40).reshape(24, 40) % 256
+    deep = gray.astype(np.uint16) * 257 >> 16 - max(bits, 12)
+    images = {
+        1: Image.fromarray(gray > 127),
+        8: Image.fromarray(gray.astype(np.uint8)),
+    }
+    image = images.get(bits) or Image.fromarray(deep)
+    content = content_of(image, 'TIFF', compression=compression)
+    # tag 262, one number: 1 is black-is-zero
+    tag = struct.pack('<HHI', 262, 3, 1)
+    assert tag + b'\1' in content
+    negative = decode(content.replace(tag + b'\1', tag + b'\0'))
+    assert (negative == 255 - decode(content)).all()
+    assert np.ptp(negative) > 250
+
+
 def test_pillow_decodes_if_opencv_fails(monkeypatch):
     turned = leaf().rotate(90, expand=True).convert('RGB')
     content = content_of(turned, 'TIFF', exif=ROTATED)
@@ -175,7 +194,7 @@ def test_decode_reads_heic():
     check((ROOT / 'tests/data/leaf.heic').read_bytes(), RED, GREEN)
 
 
-def tiff(width, height, samples, bits=8, tile=None, more=b''):
+def tiff(width, height, samples, bits=8, tile=None, more=b'', other={}):
     """Make a TIFF header without pixels."""
     tags = {256: width, 257: height, 259: 1, 262: 2, 277: samples}
     if tile:
@@ -183,7 +202,7 @@ def tiff(width, height, samples, bits=8, tile=None, more=b''):
     else:
         tags |= {273: 8, 278: height, 279: 8}
     ifd = TiffImagePlugin.ImageFileDirectory_v2()
-    for tag, value in (tags | {258: (bits,) * samples}).items():
+    for tag, value in (tags | {258: (bits,) * samples} | other).items():
         ifd[tag] = value
     if samples == 4:
         ifd[338] = 2
@@ -200,7 +219,11 @@ def raw(tags):
     [
         (b'', 'not an image'),
         (content_of(leaf(), 'PNG')[:60], 'can'),
-        (content_of(Image.new('F', (9, 9)), 'TIFF'), 'mode F'),
+        (content_of(Image.new('F', (9, 9)), 'TIFF'), '32-bit'),
+        (tiff(9, 9, 3, other={262: 6}), 'YCbCr'),
+        (tiff(9, 9, 1, other={262: 1, 339: 2}), 'signed'),
+        (tiff(9, 9, 3, bits=16, other={284: 2}), 'planes'),
+        (b'II*\0' + bytes(200), 'TIFF'),
         (b'8BPS\0\1', 'PSD'),
         (b'\0\0\1\0\1\0', 'ICO'),
         (b'\0\0\0\x0cjP  \r\n', 'JPEG 2000'),
