@@ -80,8 +80,10 @@ class GroupedSplits:
     def _split(self, held_out: np.ndarray) -> Split:
         """Split the images by a mask of held-out groups.
 
-        Images of classes without training images are moved to training.
+        Images of classes without training images are moved to training, with
+        all images of their groups.
         """
         test = held_out[self._of_image]
-        test &= np.isin(self.labels, self.labels[~test])
+        moved = test & ~np.isin(self.labels, self.labels[~test])
+        test &= ~np.isin(self._of_image, self._of_image[moved])
         return np.where(~test)[0], np.where(test)[0]

@@ -14,7 +14,7 @@ from .model import (
     make_plan,
     parse_budget,
 )
-from .probing import fit_classifier
+from .probing import fit_classifier, join_near_duplicates
 from .record import FitRecord, ModelFolder
 
 
@@ -41,8 +41,8 @@ def choose_plan(
     """Plan with the most accurate backbone, and note the others.
 
     Each backbone has the first of its candidates within the budget; its
-    accuracy is cross-validated on the training photos. A resumed fit keeps
-    the recorded backbone.
+    accuracy is cross-validated on the training photos, after near-duplicates
+    were joined. A resumed fit keeps the recorded backbone.
     """
     calls = calls_of(record.call)
     if record.considered:
@@ -59,6 +59,7 @@ def choose_plan(
             costly[one[1].call['weights']] = error
     if not plans:
         raise next(iter(costly.values()))
+    record = join_near_duplicates(plans[0], record)  # for all plans
     rows = [_measured(plan) for plan in plans]
     # the cheapest of equally accurate ones
     order = [(x['accuracy'] or 0, -(x['ms'] or x['gmacs'])) for x in rows]

@@ -49,7 +49,6 @@ def fit(
     device: str | None = None,
     coarse: str | PathLike | None = None,
     arch: str | Sequence[str] | None = None,
-    name: str | None = None,
 ) -> 'FittedModel':
     """Fit an image classifier to photos and estimate its accuracy.
 
@@ -94,8 +93,6 @@ def fit(
         arch (str | Sequence[str], optional): Name in timm of the network
             that ``weights`` belong to, or one name per weights. Defaults to
             None: recognized by the names of the parameters and of the file.
-        name (str, optional): Title of the report. Defaults to None: the name
-            of the folder or table.
 
     Returns:
         FittedModel: The model, ready to predict.
@@ -135,7 +132,6 @@ def fit(
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
             exports = files.exports()
-            record = replace(record, name=name or record.name)
             plan, record = choose_plan(files, record, checked, device)
             record = do_steps(plan, record, log, overwrite, probe_only)
         if coarse:
@@ -180,8 +176,10 @@ def do_steps(
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
     log.print(screen.cost_line(plan, record.model, record.cost))
-    series = join_near_duplicates(plan, record.series)
-    record = files.add(record, series=series)
+    problems = record.problems
+    record = files.add(join_near_duplicates(plan, record))
+    new = [line for line in record.problems if line not in problems]
+    log.print(*screen.problem_lines(new))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))

@@ -3,7 +3,7 @@
 
 import time
 import zlib
-from collections import Counter
+from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,12 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, forecast, learning_curve
 from mmclca.checkpoints import checksums
-from mmclca.datasets.photographs import Checked, LabeledImages, find_series
+from mmclca.datasets.photographs import (
+    Checked,
+    LabeledImages,
+    find_near_duplicates,
+    join_groups,
+)
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.models.heads import (
     drop_references,
@@ -24,11 +29,12 @@ from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.messages import track
 
 from .model import Plan, candidates_of, classifier_config
+from .record import FitRecord
 
 CLASSIFIER = 'ridge'
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
-    *('predicted', 'p_given', 'p_predicted', 'digest'),
+    *('predicted', 'p_given', 'p_predicted', 'digest', 'near_duplicates'),
 )
 
 
@@ -65,24 +71,29 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     )
 
 
-def join_near_duplicates(
-    plan: Plan, known: dict[str, int] | None
-) -> dict[str, int]:
-    """Keep near-duplicate photos in one group, and count them per class.
+def join_near_duplicates(plan: Plan, record: FitRecord) -> FitRecord:
+    """Keep near-duplicate photos in one group, and note them in a record.
 
-    ``known`` are earlier counts, which include all photos not opened now.
+    Groups are those of all pairs in the record. Pairs are searched once, in
+    photos that may be opened.
     """
-    photographs, unopened = plan.training, plan.checked.unopened
-    new = [i for i, x in enumerate(photographs.paths) if x not in unopened]
-    if not new:
-        return known
-    found, groups = find_series(photographs.select(new), plan.views[new, 0])
-    if found:
-        whole = plan.checked.photographs
-        had = zip(whole.paths, whole.groups or whole.paths, strict=True)
-        groups = [*(dict(had) | groups).values()]
-        plan.checked.photographs = replace(whole, groups=groups)
-    return dict(Counter(known if unopened else None) + Counter(found))
+    checked, pairs = plan.checked, record.near_duplicates
+    training, unopened = plan.training, checked.unopened
+    new = [i for i, x in enumerate(training.paths) if x not in unopened]
+    if new and (pairs is None or unopened):
+        some, features = training.select(new), plan.views[new, 0]
+        pairs = [*(pairs or ()), *find_near_duplicates(some, features)]
+    checked.near_duplicates = [(a, b) for a, b in pairs or ()]
+    if pairs:
+        found = checked.photographs
+        groups = join_groups(found, checked.near_duplicates)
+        checked.photographs = replace(found, groups=groups)
+    return replace(
+        record,
+        near_duplicates=checked.near_duplicates,
+        series=checked.near_duplicate_counts,
+        problems=checked.lines(),
+    )
 
 
 def fit_classifier(
@@ -219,6 +230,11 @@ def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
     names, groups = found.names, found.groups or [''] * len(found)
     facts = [*zip(found.paths, names, groups, found.splits, strict=True)]
     digests = [checked.digests.get(path, '') for path in found.paths]
+    similar = defaultdict(list)
+    for one, other in checked.near_duplicates:
+        similar[one].append(other)
+        similar[other].append(one)
+    similar = [' | '.join(similar[path]) for path in found.paths]
     learned = dict(zip(found.to_train(), probabilities, strict=True))
     rows = [
         [
@@ -227,12 +243,13 @@ def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
             '',
             *_prediction_cells(found, i, learned[i]),
             digests[i],
+            similar[i],
         ]
         for i in learned
     ]
     empty = [''] * 3
     rows += [
-        [*fact, False, f'held out in {fact[-1]}', *empty, digests[i]]
+        [*fact, False, f'held out in {fact[-1]}', *empty, digests[i], '']
         for i, fact in enumerate(facts)
         if i not in learned
     ]
@@ -241,7 +258,9 @@ def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
         reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'same photo in several classes')
-    rows += [[x, *empty, False, why, *empty, ''] for x, why in reasons.items()]
+    rows += [
+        [x, *empty, False, why, *empty, '', ''] for x, why in reasons.items()
+    ]
     return [COLUMNS, *rows]
 
 

@@ -53,7 +53,6 @@ class FitRecord:
     """
 
     version: str | None = None
-    name: str | None = None
     call: dict | None = None
     photographs: str | None = None
     table: int | None = None
@@ -67,6 +66,7 @@ class FitRecord:
     cost: dict | None = None
     probe: dict | None = None
     series: dict[str, int] | None = None
+    near_duplicates: list[tuple[str, str]] | None = None
     threshold: dict | None = None
     learning_curve: list[dict] = field(default_factory=list)
     training: dict | None = None
@@ -80,7 +80,7 @@ class FitRecord:
     def of_call(cls, call: dict, checked: Checked) -> 'FitRecord':
         """Create the record of a call, before the first step."""
         date = datetime.now(timezone.utc).isoformat(timespec='seconds')
-        new = cls(__version__, call=call, versions=versions(), date=date)
+        new = cls(__version__, call, versions=versions(), date=date)
         return new.of_photographs(checked)
 
     def of_photographs(self, checked: Checked) -> 'FitRecord':

@@ -31,9 +31,7 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     classes = f'{len(counts)} classes ({each} per class)'
     yield row('Data', f'{sum(counts)} photos, {classes}')
     yield row('  Classes', ', '.join(shown))
-    for line in record.problems:
-        label, _, text = line.partition(': ')
-        yield row('  ' * (label != 'Warning') + label, text)
+    yield from problem_lines(record.problems)
     yield row('Weights', plan.pretrained.describe())
     for note in plan.pretrained.notes:
         yield row('Warning', note)
@@ -42,6 +40,13 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
         found = [one['model'], *costs, f'{_share(one["accuracy"])} accuracy']
         text = ', '.join(found) if costs else 'over the budget'
         yield row('  Compared', f'{one["source"]}: {text}')
+
+
+def problem_lines(problems: Sequence[str]) -> Iterator[str]:
+    """Align problems of photos, such as 'Warning: text', as rows."""
+    for line in problems:
+        label, _, text = line.partition(': ')
+        yield row('  ' * (label != 'Warning') + label, text)
 
 
 def cost_line(plan: Plan, model: dict, cost: dict) -> str:

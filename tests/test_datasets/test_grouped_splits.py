@@ -37,6 +37,13 @@ def test_folds_never_test_all_groups_of_a_class():
     assert sorted(sorted({*test}) for test in tested) == [[0, 1], [2, 3]]
 
 
+def test_folds_keep_groups_of_two_classes_together():
+    """The only group of class 1 has a photo of class 0: neither is tested."""
+    labels, plants = [0, 0, 0, 0, 1], list('abcdd')
+    tested = [test for _, test in GroupedSplits(labels, plants).folds(4, 0)]
+    assert sorted(np.concatenate(tested)) == [0, 1, 2]
+
+
 def test_folds_are_fewer_if_classes_are_small():
     assert len(list(GroupedSplits([0, 0, 0, 1, 1]).folds(5, 0))) == 3
     assert not list(GroupedSplits([0, 1, 2]).folds(5, 0))

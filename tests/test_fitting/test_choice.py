@@ -22,16 +22,25 @@ ROWS = dict(weak=(0.5, 0.1, None), good=(0.9, 0.3, 9), same=(0.9, 0.4, 8))
     [(['weak', 'good', 'dear'], 'good'), (['good', 'same', 'weak'], 'same')],
 )
 def test_choose_plan_prefers_accuracy_then_cost(weights, chosen, monkeypatch):
+    """Near-duplicates are joined before all measurements."""
+    joined = []
+
+    def join(plan, record):
+        joined.append(plan)
+        return record
+
     def make_plan(_, record, *__):
         if record.call['weights'] == 'dear':
             raise BudgetError
         return record.call['weights']
 
     def measured(source):
+        assert len(joined) == 1
         return dict(zip(NAMES, ROWS[source], strict=True), source=source)
 
     monkeypatch.setattr(choice, 'make_plan', make_plan)
     monkeypatch.setattr(choice, '_measured', measured)
+    monkeypatch.setattr(choice, 'join_near_duplicates', join)
     record = FitRecord(call=dict(weights=weights))
     plan, record = choice.choose_plan(None, record, None, None)
     assert plan == chosen

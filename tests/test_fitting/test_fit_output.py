@@ -88,33 +88,42 @@ CHECKED = Checked(
 )
 
 
-def test_near_duplicates_join_a_group(monkeypatch):
-    known = PHOTOS.select([0, 1, 2])
-    plan = SimpleNamespace(
-        training=known, views=torch.zeros(3, 1, 2), checked=replace(CHECKED)
-    )
-    found = dict(ash=2), dict.fromkeys(known.paths, 'p1')
-    monkeypatch.setattr(probing, 'find_series', lambda *_: found)
-    assert probing.join_near_duplicates(plan, dict(ash=2)) == dict(ash=2)
-    assert plan.checked.photographs.groups == ['p1', 'p1', 'p1', 'p3']
+def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
+    pairs = [('/a/0.jpg', '/a/1.jpg'), ('/a/1.jpg', '/b/0.jpg')]
+    monkeypatch.setattr(probing, 'find_near_duplicates', lambda *_: pairs)
+    record = FitRecord()
+    for _ in range(2):  # the second one resumes
+        plan = SimpleNamespace(
+            training=PHOTOS.select([0, 1, 2]),
+            views=torch.zeros(3, 1, 2),
+            checked=replace(CHECKED),
+        )
+        record = probing.join_near_duplicates(plan, record)
+        assert plan.checked.photographs.groups == ['p1', 'p1', 'p1', 'p3']
+        assert record.series == dict(ash=2)
+        (line,) = (x for x in record.problems if 'near-duplicates' in x)
+        assert line.startswith('Warning') and 'a/1.jpg = b/0.jpg' in line
+        monkeypatch.delattr(probing, 'find_near_duplicates', raising=False)
 
 
 TABLE = """path,class,group,split,used,why_not,predicted,p_given,p_predicted,\
-digest
-/a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000,d0
-/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000,
-/b/0.jpg,"elm, the",p2,train,True,,,,,
-/b/1.jpg,"elm, the",p3,test,False,held out in test,,,,
-/a/note.doc,,,,False,no image,,,,
-/a/2.jpg,,,,False,cut short,,,,
-/a/3.jpg,,,,False,same as /a/0.jpg,,,,
-/b/5.jpg,,,,False,same as /b/1.jpg,,,,
-/a/4.jpg,,,,False,same photo in several classes,,,,
-/b/4.jpg,,,,False,same photo in several classes,,,,
+digest,near_duplicates
+/a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000,d0,/a/1.jpg
+/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000,,/a/0.jpg | /b/0.jpg
+/b/0.jpg,"elm, the",p2,train,True,,,,,,/a/1.jpg
+/b/1.jpg,"elm, the",p3,test,False,held out in test,,,,,
+/a/note.doc,,,,False,no image,,,,,
+/a/2.jpg,,,,False,cut short,,,,,
+/a/3.jpg,,,,False,same as /a/0.jpg,,,,,
+/b/5.jpg,,,,False,same as /b/1.jpg,,,,,
+/a/4.jpg,,,,False,same photo in several classes,,,,,
+/b/4.jpg,,,,False,same photo in several classes,,,,,
 """
 
 
 def test_table_has_a_row_per_photo(tmp_path):
     probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [torch.nan] * 2])
-    write_rows(tmp_path / 'rows.csv', photo_rows(CHECKED, probabilities))
+    pairs = [('/a/0.jpg', '/a/1.jpg'), ('/a/1.jpg', '/b/0.jpg')]
+    checked = replace(CHECKED, near_duplicates=pairs)
+    write_rows(tmp_path / 'rows.csv', photo_rows(checked, probabilities))
     assert (tmp_path / 'rows.csv').read_text() == TABLE

@@ -41,10 +41,6 @@ def features(monkeypatch):
     unknown_classes.read.cache_clear()
 
 
-def groups_of(some):
-    return dict(zip(some.paths, some.groups or some.paths, strict=True))
-
-
 @pytest.fixture
 def probe(monkeypatch):
     """A probe on easy features, for photos without near-duplicates."""
@@ -59,9 +55,7 @@ def probe(monkeypatch):
 
     probe = SimpleNamespace(fit=fit, features=lambda paths: (read, {}))
     monkeypatch.setattr(intervals.frontier, 'probe_of', lambda *_: probe)
-    monkeypatch.setattr(
-        intervals, 'find_series', lambda some, _: ({}, groups_of(some))
-    )
+    monkeypatch.setattr(intervals, 'find_near_duplicates', lambda *_: [])
     return probe
 
 

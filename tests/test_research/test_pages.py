@@ -9,7 +9,6 @@ TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
 PAGES = [
     'frontier',
-    'fresh_datasets',
     'reducers',
     'baselines',
     'from_scratch',

@@ -16,7 +16,11 @@ from tables import kept, machine_of
 
 from mmclca.apis.probe import learning_curve
 from mmclca.datasets.grouped_splits import GroupedSplits
-from mmclca.datasets.photographs import LabeledImages, find_series
+from mmclca.datasets.photographs import (
+    LabeledImages,
+    find_near_duplicates,
+    join_groups,
+)
 from mmclca.fitting.probing import interval_of
 
 STUDY = 'intervals'
@@ -121,8 +125,7 @@ def reported(probe, read, own, drawn, tested, groups):
     classes = [*map(str, range(1 + int(labels.max())))]
     paths, known = [*own.path.iloc[drawn]], labels[drawn]
     some = LabeledImages(paths, known.tolist(), classes, groups, [], '')
-    _, joined = find_series(some, read[drawn])
-    groups = [*joined.values()]
+    groups = join_groups(some, find_near_duplicates(some, read[drawn]))
     found = probe.fit(read[drawn], known, classes, groups=groups)
     curve = learning_curve(found, read[drawn], groups=groups)
     low, high = interval_of(found, curve)

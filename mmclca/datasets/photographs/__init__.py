@@ -3,15 +3,16 @@
 
 from .check import Checked, check_photographs
 from .labeled_images import LabeledImages
+from .near_duplicates import find_near_duplicates, join_groups
 from .read import images_at, images_of_split, read_photographs
-from .series import find_series
 
 __all__ = [
     'Checked',
     'LabeledImages',
     'check_photographs',
-    'find_series',
+    'find_near_duplicates',
     'images_at',
     'images_of_split',
+    'join_groups',
     'read_photographs',
 ]

@@ -2,7 +2,7 @@
 """Check photos: unreadable files, duplicates and label conflicts."""
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -53,6 +53,8 @@ class Checked:
             with their number of photos.
         digests (dict[str, str]): SHA-256 of readable files, by path.
         unopened (dict[str, str]): SHA-256 of unopened files, by path.
+        near_duplicates (list[tuple[str, str]]): Result from
+            :func:`find_near_duplicates`.
     """
 
     photographs: LabeledImages
@@ -63,6 +65,32 @@ class Checked:
     untrained: dict[str, int]
     digests: dict[str, str] = field(default_factory=dict)
     unopened: dict[str, str] = field(default_factory=dict)
+    near_duplicates: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def near_duplicate_counts(self) -> dict[str, int]:
+        """Near-duplicates within each class that has some."""
+        found = self.photographs
+        pairs = self._near_duplicates(is_same=True)
+        paths = {path for pair in pairs for path in pair}
+        names = zip(found.paths, found.names, strict=True)
+        return dict(Counter(name for path, name in names if path in paths))
+
+    @property
+    def near_conflicts(self) -> list[tuple[str, str]]:
+        """Near-duplicates in two classes."""
+        return self._near_duplicates(is_same=False)
+
+    def _near_duplicates(self, is_same: bool) -> list[tuple[str, str]]:
+        """Select usable pairs with equal or unequal classes."""
+        found = self.photographs
+        class_of = dict(zip(found.paths, found.labels, strict=True))
+        pairs = [x for x in self.near_duplicates if class_of.keys() >= {*x}]
+        return [
+            pair
+            for pair in pairs
+            if (class_of[pair[0]] == class_of[pair[1]]) == is_same
+        ]
 
     @property
     def single(self) -> list[str]:
@@ -185,6 +213,8 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         'Skipped: {} unreadable': unread,
         'Skipped: {} duplicate{s}, used once': copies(checked.doubled),
         'Skipped: {} photo{s} in several classes': copies(checked.conflicts),
+        'Warning: {} pair{s} of near-duplicates in two classes, so one label '
+        'of each pair is probably wrong': copies(checked.near_conflicts),
         'Skipped: {} also in val or test, so not used for training': copies(
             checked.leaks
         ),
