@@ -49,6 +49,7 @@ def fit(
     device: str | None = None,
     coarse: str | PathLike | None = None,
     arch: str | Sequence[str] | None = None,
+    name: str | None = None,
 ) -> 'FittedModel':
     """Fit an image classifier to photos and estimate its accuracy.
 
@@ -93,6 +94,8 @@ def fit(
         arch (str | Sequence[str], optional): Name in timm of the network
             that ``weights`` belong to, or one name per weights. Defaults to
             None: recognized by the names of the parameters and of the file.
+        name (str, optional): Title of the report. Defaults to None: the name
+            of the folder or table.
 
     Returns:
         FittedModel: The model, ready to predict.
@@ -132,6 +135,7 @@ def fit(
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
             exports = files.exports()
+            record = replace(record, name=name or record.name)
             plan, record = choose_plan(files, record, checked, device)
             record = do_steps(plan, record, log, overwrite, probe_only)
         if coarse:

@@ -53,6 +53,7 @@ class FitRecord:
     """
 
     version: str | None = None
+    name: str | None = None
     call: dict | None = None
     photographs: str | None = None
     table: int | None = None
@@ -80,7 +81,7 @@ class FitRecord:
     def of_call(cls, call: dict, checked: Checked) -> 'FitRecord':
         """Create the record of a call, before the first step."""
         date = datetime.now(timezone.utc).isoformat(timespec='seconds')
-        new = cls(__version__, call, versions=versions(), date=date)
+        new = cls(__version__, call=call, versions=versions(), date=date)
         return new.of_photographs(checked)
 
     def of_photographs(self, checked: Checked) -> 'FitRecord':

@@ -103,7 +103,7 @@ def _page_of(
     shown = wrong[:MAX_WRONG]
     return render(
         record=record,
-        name=Path(record.source or files.path.resolve()).name,
+        name=record.name or Path(record.source or files.path.resolve()).name,
         counts=counts,
         added=added_classes(used, record.source, place),
         tested=len(tested),

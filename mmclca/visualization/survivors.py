@@ -32,6 +32,7 @@ from .painting import (
 
 GREY = np.full((1, 1, 3), 128.0)
 NONE = '#00000000'
+LEAF, SHADE = '#7fb069', '#4a7a37'  # examples of photo colors in the legend
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,24 @@ class Swatch:
     """Legend entry: a text with its colors.
 
     ``fill`` and ``edge`` are CSS colors, and matplotlib colors except for the
-    gradient of mixed patches.
+    gradient of mixed patches. ``hatch`` is a pattern of matplotlib, for
+    patches with the texture of the photo.
     """
 
     text: str
     fill: str = NONE
     edge: str = NONE
+    hatch: str = ''
+
+    @property
+    def background(self) -> str:
+        """CSS value of the background property."""
+        if not self.hatch:
+            return self.fill
+        return (
+            f'repeating-linear-gradient(45deg, {self.fill} 0 2px, '
+            f'{SHADE} 2px 4px)'
+        )
 
 
 def _hex(color: np.ndarray) -> str:
@@ -52,8 +65,8 @@ def _hex(color: np.ndarray) -> str:
 
 
 SWATCHES = {
-    KEPT: Swatch('kept, not merged: as photographed', edge=_hex(GREY)),
-    MERGED: Swatch('merged: mean color of a group', edge=_hex(INK)),
+    KEPT: Swatch('kept, not merged: as photographed', LEAF, SHADE, '/////'),
+    MERGED: Swatch('merged: mean color of a group', LEAF, _hex(INK)),
     FUSED: Swatch('fused with small weights', _hex(blend(GREY))),
     DROPPED: Swatch('dropped', _hex(fade(GREY))),
 }
@@ -246,7 +259,12 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
         label = 'largest token weight per patch'
         add_heat_bar(figure, axes, label, ('least', 'most'))
     patches = [
-        Patch(facecolor=swatch.fill, edgecolor=swatch.edge, label=swatch.text)
+        Patch(
+            facecolor=swatch.fill,
+            edgecolor=swatch.edge,
+            hatch=swatch.hatch,
+            label=swatch.text,
+        )
         for swatch in swatches
         if swatch is not MIXED
     ]

@@ -9,6 +9,7 @@ from tiny_photographs import write_photographs, write_weights
 import mmclca
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.fitting.weights import find_weights
+from mmclca.registry import MODELS
 
 FAMILIES = (
     *('mobilenetv3_small_050', 'mobileone_s0', 'fastvit_t8', 'test_byobnet'),
@@ -39,6 +40,17 @@ def test_network_is_recognized_by_the_name_of_the_file(name, tmp_path):
 def test_merged_branches_are_recognized(tmp_path):
     path = write(tmp_path, 'fastvit_t8', inference_mode=True)
     assert find_weights(str(path)).backbone['fused']
+
+
+def test_find_weights_accepts_a_file_without_counters_of_batch_norms(tmp_path):
+    path = write(tmp_path, 'test_resnet')
+    weights = torch.load(path)
+    torch.save(
+        {x: y for x, y in weights.items() if 'num_batches' not in x}, path
+    )
+    pretrained = find_weights(str(path))
+    network = MODELS.build(pretrained.backbone)
+    network.load_state_dict(network.renamed(torch.load(path)))
 
 
 def test_unknown_network_is_refused_with_similar_names(tmp_path):

@@ -9,6 +9,7 @@ TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
 PAGES = [
     'frontier',
+    'fresh_datasets',
     'reducers',
     'baselines',
     'from_scratch',

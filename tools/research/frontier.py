@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 from few_photographs import draws, labels_of
-from frozen import DEPTH, FILES, WEIGHTS, photographs
+from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photographs
 from mmengine.config import Config
 from tables import kept, machine_of, select
 
@@ -95,17 +95,18 @@ def probe_of(file, variant):
     return Probe(config, source, 'cpu', FEATURES, zooms=ZOOMS)
 
 
-def measure(file, variant):
+def measure(file, variant, names=DATASETS):
     """Yield one row per way to classify: cost, and accuracy per dataset."""
     probe = probe_of(file, variant)
     gmacs = count_config(probe.model._config.model).flops / 1e9
     read = columns_of(file, variant, probe.model.head)
-    found = [ways(probe, own, read) for own in photographs().values()]
+    tables = photographs(names)
+    found = [ways(probe, own, read) for own in tables.values()]
     commit = provenance()['commit']
     for way in found[0]:
         means = {
             name: round(one[way], 2)
-            for name, one in zip(photographs(), found, strict=True)
+            for name, one in zip(tables, found, strict=True)
         }
         yield dict(way=way, gmacs=gmacs, commit=commit, **means)
 

@@ -34,6 +34,11 @@ FILES = {
     'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
     'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
 }
+# datasets on which the defaults of fit were chosen
+DATASETS = (
+    *('coffee5', 'cotton5', 'flower17', 'grape5', 'leaf40', 'leaf40_white'),
+    *('leafsnap27', 'mangodis8', 'mushroom10', 'seedlings12', 'strawberry5'),
+)
 DEPTH = 12
 # features of a layer
 FEATURES = ('cls', 'average', 'weighted', 'last', 'std')
@@ -179,20 +184,23 @@ class PatchCounter:
 
 
 @cache
-def photographs():
-    """Return path, label and split per photo, by dataset."""
-    rows = [
-        (name, str(DATA / name / path), label, split)
-        for name in ('leaf40', 'leaf40_white')
-        for split in ('train', 'test')
-        for path, label in read_list(DATA / name / f'{split}.txt').items()
-    ]
-    for folder in sorted(DATA.glob('sets/*/')):
-        found = read_photographs(folder)
-        parts = found.paths, found.labels, found.splits
-        rows += [(folder.name, *x) for x in zip(*parts, strict=True)]
-    table = pd.DataFrame(rows, columns=['set', 'path', 'label', 'split'])
-    return {x: own.reset_index() for x, own in table.groupby('set')}
+def photographs(names=DATASETS):
+    """Return tables with path, label and split per photo, by dataset."""
+    return {name: read_dataset(name) for name in names}
+
+
+def read_dataset(name):
+    """Return a table with path, label and split per photo of a dataset."""
+    if (DATA / name / 'train.txt').exists():
+        rows = [
+            (str(DATA / name / path), label, split)
+            for split in ('train', 'test')
+            for path, label in read_list(DATA / name / f'{split}.txt').items()
+        ]
+    else:
+        photos = read_photographs(DATA / 'sets' / name)
+        rows = zip(photos.paths, photos.labels, photos.splits, strict=True)
+    return pd.DataFrame(rows, columns=['path', 'label', 'split'])
 
 
 def read_list(file):

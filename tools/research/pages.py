@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import few_photographs
+import fresh_datasets
 import frontier
 import intervals
 import jinja2
@@ -100,6 +101,7 @@ def write(page, out):
     """Write a page to ``out/results``; return its path."""
     own = dict(few_photographs=of_few_photographs, frontier=frontier.values)
     own.update(intervals=intervals.values, reducers=reducers.values)
+    own.update(fresh_datasets=fresh_datasets.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
     values = own[page]() if page in own else of_sweeps

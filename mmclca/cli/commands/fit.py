@@ -21,6 +21,7 @@ def parse_args():
     )
     out = 'model folder to write'
     parser.add('--out MODEL', out, Path('model'), type=Path)
+    parser.add('--name', 'title of the report (default: name of the folder)')
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument(
         '--budget',

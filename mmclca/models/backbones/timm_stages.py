@@ -88,9 +88,18 @@ class TimmStages(ForeignWeights, BaseBackbone):
         return self
 
     def renamed(self, weights: dict) -> dict:
-        """Rename weights of timm, except for the classifier."""
+        """Rename weights of timm, except for the classifier.
+
+        Converted files often lack the step counters of batch norms. No
+        output depends on them, so the network keeps its own.
+        """
+        counters = {
+            name: value
+            for name, value in self.state_dict().items()
+            if name.endswith('.num_batches_tracked')
+        }
         items, unused = weights.items(), self.unused
-        return {f'net.{x}': y for x, y in items if x not in unused}
+        return counters | {f'net.{x}': y for x, y in items if x not in unused}
 
     def mismatches(self, weights: dict, prefix: str = '') -> list[str]:
         """List the parameters that differ from weights, with the reason."""

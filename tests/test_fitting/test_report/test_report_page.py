@@ -107,7 +107,8 @@ def test_pictures_are_small_upright_and_described(page):
 
 
 def test_report_has_no_accuracy_if_classes_have_one_photo(tmp_path):
-    page = page_of(write_folder(tmp_path, tested=False))
+    page = page_of(write_folder(tmp_path, tested=False, name='Roses'))
+    assert 'Roses' in page.text.split(':')[0]
     assert page.sections == ['folder', 'classes', 'cost', *LAST]
     assert 'None' not in page.text
 

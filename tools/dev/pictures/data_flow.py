@@ -149,16 +149,16 @@ def data_flow():
 
 FIT = (
     ('photos', 'one folder\nper class', SKY),
-    ('pretrained ViT', 'merges tokens\nin two layers', BLUE),
-    ('features', 'CLS, mean and std of\ntokens after each layer', PURPLE),
-    ('ridge regression', 'one linear layer,\nseconds to train', ORANGE),
+    ('pretrained ViT', 'halves its tokens\nin three of 12 layers', BLUE),
+    ('features', 'CLS of 12 layers; mean\nand std of the first nine', PURPLE),
+    ('classifier', 'weighted average of\ntwo ridge regressions', ORANGE),
 )
 OUTPUTS = (
-    'accuracy with 95% interval,\nby cross-validation',
+    'accuracy, 95% interval,\nby cross-validation',
     'report: confused classes,\npossible label errors',
     'model folder for predict,\npage, add-class, export',
 )
-WIDE, APART = 2.3, 0.5  # box width and gap in the fit drawing
+WIDE, APART = 2.55, 0.45  # box width and gap in the fit drawing
 
 
 def draw_step(axes, number, title, text, color):

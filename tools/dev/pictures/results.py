@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Plots from the tables in docs/results."""
 
-from diagram import BLUE, INK, ORANGE, PURPLE, SKY, YELLOW
+from diagram import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
 
 # points in the hero: label, columns in the table, color, side for the label
 DEIT = dict(network='deit_tiny', img_size=224, way='fit')
@@ -57,7 +57,12 @@ LINES = {
     ('vit_tiny', 'none', RIDGE_ALL): ('full ViT-Tiny, ridge', ORANGE),
 }
 MARKERS = dict(EViT='s', ToMe='D', ATS='o', SiT='^', ATC='P', MCTF='X')
-KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
+# label, color and face for each part of CLCA
+KINDS = dict(
+    base=('base', ORANGE, 'white'),
+    cla=('+CLA', GREEN, GREEN),
+    clca=('CLCA', BLUE, BLUE),
+)
 
 
 def hero_points():
@@ -146,7 +151,7 @@ def read_sweep(study):
 
 
 def leaf40():
-    """Plot accuracy against GMACs on leaf40, without and with CLCA."""
+    """Plot accuracy against GMACs on leaf40: base, CLA and CLCA."""
     from matplotlib.lines import Line2D
     from plot_sweep import gmacs_axis
 
@@ -162,25 +167,23 @@ def leaf40():
                 own.gmacs,
                 own.accuracy,
                 own.accuracy_std,
-                fmt=MARKERS[method] + ('-' if kind == 'clca' else '--'),
+                fmt=MARKERS[method] + ('-' if method == 'EViT' else ''),
                 color=color,
                 mfc=face,
-                lw=1,
-                alpha=1 if method == 'EViT' else 0.6,
+                lw=1.4 if method == 'EViT' else 0.8,
+                alpha=1 if method == 'EViT' else 0.5,
             )
-    evit = table[(table.method == 'EViT') & (table.clca == 'clca')]
+    evit = table[(table.method == 'EViT') & (table.clca == 'cla')]
     for one in evit.itertuples():
         above = one.gmacs, one.accuracy + one.accuracy_std
         style = dict(textcoords='offset points', ha='center', color=INK)
         axis.annotate(f'{one.keep_rate:g}', above, (0, 5), **style)
     gmacs_axis(axis)
     axis.set(xlabel='GMACs', ylabel='accuracy (%)')
-    axis.set_title('leaf40, DeiT-Tiny; numbers: keep rate of EViT')
+    axis.set_title('leaf40_white, DeiT-Tiny; line and keep rates: EViT')
     handles = [
-        Line2D([], [], color=color, mfc=face, marker='s', ls=line, label=name)
-        for (name, color, face), line in zip(
-            KINDS.values(), ('--', '-'), strict=True
-        )
+        Line2D([], [], color=color, mfc=face, marker='s', label=name)
+        for name, color, face in KINDS.values()
     ]
     handles += [
         Line2D([], [], color=INK, marker=marker, ls='', label=method)

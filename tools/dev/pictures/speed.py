@@ -27,35 +27,55 @@ def read(study, run):
     return table[table.run == run]
 
 
-def speed_up(study, run, title):
-    """Plot the measured speed-up against the GMACs ratio."""
-    from matplotlib.lines import Line2D
-
+def efficiency(study, run, title):
+    """Plot the share of the GMACs ratio that each method reaches in speed."""
     table = read(study, run)
     table = table[~table.method.isin(MODELS)]
-    figure, axis = plot(7, 5)
-    axis.axline((1, 1), slope=1, color=INK, ls='--', lw=1)
-    handles = []
-    for number, (method, own) in enumerate(table.groupby('method')):
-        style = dict(color=COLORS[number % 7], marker=MARKERS[number], ls='')
-        handles.append(Line2D([], [], label=method, **style))
-        for with_clca, rows in own.groupby(own.clca != 'no'):
-            face = style['color'] if with_clca else 'white'
-            points = rows.gmacs_ratio, rows.speed_up
-            axis.plot(*points, mfc=face, ms=6, **style)
-    for mark, label in (('white', 'without CLCA'), (INK, 'with CLCA')):
-        style = dict(marker='o', ls='', color=INK, mfc=mark)
-        handles.append(Line2D([], [], label=label, **style))
-    dashed = Line2D([], [], ls='--', lw=1, color=INK, label='ideal')
-    axis.set(
-        title=title,
-        xlabel="GMACs of timm's plain ViT / GMACs",
-        ylabel="speed / speed of timm's plain ViT",
-    )
-    figure.legend(
-        handles=[*handles, dashed], loc='outside right center', frameon=False
-    )
+    order = table.groupby('method').efficiency.median().sort_values().index
+    rates = sorted(table.keep_rate.unique(), reverse=True)
+    figure, axis = plot(6.4, 4.2)
+    axis.axvline(1, color=INK, ls='--', lw=1)
+    for number, rate in enumerate(rates):
+        own = table[table.keep_rate == rate]
+        # side by side: points of several keep rates would cover each other
+        rows = own.method.map(order.get_loc) + 0.12 * (number - len(rates) / 2)
+        style = dict(color=COLORS[number], marker=MARKERS[number], ls='')
+        with_clca = own.clca != 'no'
+        axis.plot(own.efficiency, rows, mfc='white', ms=5, **style)
+        axis.plot(own.efficiency[with_clca], rows[with_clca], ms=5, **style)
+    axis.set_yticks(range(len(order)), order)
+    axis.set(title=title, xlabel='speed-up / GMACs ratio')
+    handles = [*rate_handles(rates), *clca_handles(table)]
+    figure.legend(handles=handles, loc='outside right center', frameon=False)
     return figure
+
+
+def rate_handles(rates):
+    """Return one legend entry per keep rate."""
+    from matplotlib.lines import Line2D
+
+    styles = zip(rates, COLORS, MARKERS, strict=False)
+    return [
+        Line2D(
+            [], [], color=color, marker=marker, ls='', label=f'keep {rate:g}'
+        )
+        for rate, color, marker in styles
+    ]
+
+
+def clca_handles(table):
+    """Return the legend entries of rows without and with CLCA, if both are
+    there."""
+    from matplotlib.lines import Line2D
+
+    if table.clca.nunique() == 1:
+        return []
+    faces = {'without CLCA': 'white', 'with CLCA': INK}
+    style = dict(marker='o', ls='', color=INK)
+    return [
+        Line2D([], [], mfc=face, label=label, **style)
+        for label, face in faces.items()
+    ]
 
 
 def growth():
@@ -80,13 +100,13 @@ def growth():
 
 PICTURES = {
     'benchmarks/reducers_cpu': partial(
-        speed_up,
+        efficiency,
         'reducers',
         'reducers_cpu',
-        'inference, ViT-S/16, 224 px, keep rates 1 to 0.1',
+        'inference, ViT-S/16, 224 px, batch size 8',
     ),
     'benchmarks/train_cpu_vit-s_224px': partial(
-        speed_up,
+        efficiency,
         'training',
         'train_cpu_vit-s_224px',
         'training step, ViT-S/16, 224 px, with CLCA',

@@ -1,0 +1,68 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Accuracy of fit on four datasets on which nothing was chosen."""
+
+import frontier
+import numpy as np
+from frozen import DEPTH, FILES
+from mmengine.config import Config
+from scipy.stats import t
+from tables import kept, machine_of, select
+
+from mmclca.fitting.model import ALL
+from mmclca.models import Variant
+
+GRID = Config.fromfile('configs/sweeps/fresh_datasets.py').to_dict()
+STUDY = 'fresh_datasets'
+NAMES = tuple(GRID['datasets'])
+RIVALS = GRID['rivals']
+
+
+def values():
+    """Return the values for the template."""
+    wanted = [(frontier.facts_of(*one), one) for one in networks()]
+    table = kept(STUDY, measure, wanted)
+    return dict(
+        facts=machine_of(STUDY),
+        names=NAMES,
+        rivals=RIVALS,
+        zip=zip,
+        row=lambda **facts: with_mean(select(table, facts).iloc[0]),
+        gain=lambda network, rival: gain(table, network, rival),
+    )
+
+
+def networks():
+    """List pairs of weights and variant: the full ViT and the default."""
+    layers = (*range(DEPTH),)
+    for file in FILES.values():
+        yield file, Variant(**ALL, img_size=224, layers=layers)
+        name = frontier.facts_of(file, Variant(None, 1.0, 224))['network']
+        method = frontier.GRID['defaults'][name]
+        reduced = dict(ALL, method=method, keep_rate=0.5)
+        yield file, Variant(**reduced, img_size=224, layers=layers)
+
+
+def measure(file, variant):
+    """Yield rows for ``fit`` and, with the full ViT, for its rivals."""
+    rows = frontier.measure(file, variant, NAMES)
+    return [x for x in rows if x['way'] in (frontier.FIT, *RIVALS)]
+
+
+def with_mean(row):
+    """Return a row as a dict, with its mean over the datasets."""
+    return dict(row, mean=row[[*NAMES]].mean())
+
+
+def gain(table, network, rival):
+    """Return the mean gain of ``fit`` over a rival on the full ViT, and its
+    95% t interval over datasets, in points."""
+    method = frontier.GRID['defaults'][network]
+    facts = dict(network=network, way=frontier.FIT, method=method)
+    full = dict(network=network, way=rival, method='none')
+    pair = [select(table, x).iloc[0] for x in (facts, full)]
+    ours, other = (x[[*NAMES]].to_numpy(float) for x in pair)
+    paired = ours - other
+    error = paired.std(ddof=1) / np.sqrt(len(paired))
+    reach = t.ppf(0.975, len(paired) - 1) * error
+    mean = paired.mean()
+    return mean, mean - reach, mean + reach
