@@ -3,7 +3,7 @@
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -22,14 +22,13 @@ from mmclca.datasets.photographs import (
 )
 from mmclca.utils.messages import first_of, integer, one_of
 
-from . import screen
+from . import screen, training
 from .choice import calls_of, choose_plan
 from .log import Log, find_log
 from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
 from .probing import describe_coarse, join_near_duplicates, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
-from .training import fine_tune
 
 
 def fit(
@@ -50,12 +49,13 @@ def fit(
     coarse: str | PathLike | None = None,
     arch: str | Sequence[str] | None = None,
     name: str | None = None,
+    fine_tune: bool = False,
 ) -> 'FittedModel':
     """Fit an image classifier to photos and estimate its accuracy.
 
     First fit a linear probe on the pretrained backbone, in seconds. Then
-    fine-tune the backbone if that tends to help. The same call resumes an
-    interrupted one.
+    fine-tune the backbone if there are enough photos to decide whether this
+    helps. The same call resumes an interrupted one.
 
     Args:
         photographs (str | Path): Folder with one folder per class, or with
@@ -95,7 +95,10 @@ def fit(
             that ``weights`` belong to, or one name per weights. Defaults to
             None: recognized by the names of the parameters and of the file.
         name (str, optional): Title of the report. Defaults to None: the name
-            of the folder or table.
+            of the model or photo folder.
+        fine_tune (bool): Whether to fine-tune with any number of photos.
+            Defaults to False: with at least 200 photos, and 8 in the median
+            class.
 
     Returns:
         FittedModel: The model, ready to predict.
@@ -106,6 +109,8 @@ def fit(
             another model, or no model is within the budget.
     """
     integer(2, folds=folds)
+    if fine_tune and probe_only:
+        raise ValueError('fine_tune and probe_only exclude each other')
     if runtime is not None:
         one_of(RUNTIMES, runtime=runtime)
         find_runtime(runtime, 'cpu')
@@ -137,12 +142,16 @@ def fit(
             exports = files.exports()
             record = replace(record, name=name or record.name)
             plan, record = choose_plan(files, record, checked, device)
-            record = do_steps(plan, record, log, overwrite, probe_only)
-        if coarse:
-            log.print(describe_coarse(plan, coarse_of))
+            tune = False if probe_only else fine_tune or None
+            record = do_steps(plan, record, log, overwrite, tune)
+            if coarse:
+                log.print(describe_coarse(plan, coarse_of))
+            log.print(*screen.saved_lines(files.path, exports, log.is_console))
+            record = describe_model(plan, record, log)
+            if not (probe_only or record.training):
+                log.print(*_skipped_lines(plan, log))
         if explain:
             log.print(*screen.explain_lines(plan, record))
-        log.print(*screen.saved_lines(files.path, exports))
     return FittedModel(out, device)
 
 
@@ -159,13 +168,14 @@ def do_steps(
     record: FitRecord,
     log: Log,
     overwrite: bool = False,
-    probe_only: bool = True,
+    tune: bool | None = False,
     opened: Collection[str] = (),
 ) -> FitRecord:
-    """Run all steps missing from the record.
+    """Run all steps missing from the record, except the latency.
 
     Each step returns some facts, which are written immediately.
-    Nothing is written before the model is selected. ``opened`` are known
+    Nothing is written before the model is selected. ``tune`` requests a
+    fine-tuning, None leaves it to the number of photos; ``opened`` are known
     photos that the report may open.
     """
     files, checked = plan.files, plan.checked
@@ -179,35 +189,64 @@ def do_steps(
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
-    log.print(screen.cost_line(plan, record.model, record.cost))
     problems = record.problems
     record = files.add(join_near_duplicates(plan, record))
     new = [line for line in record.problems if line not in problems]
     log.print(*screen.problem_lines(new))
+    log.print(*screen.series_lines(record))
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
-    log.print(*screen.probe_lines(record))
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
-    log.print(*screen.series_lines(record))
-    if 'runtime' not in record.cost:
-        cost = record.cost | measure_latency(plan)
-        record = files.publish(record, cost=cost)
-    if not checked.unopened:  # else the latency is that of the earlier fit
-        log.print(*screen.time_lines(plan, record.cost))
     if record.training:
         log.print(screen.tuning_line(record))
-    elif not probe_only:
-        record = files.publish(record, **fine_tune(plan, record, log))
+    elif tune is not False and not _why_skipped(plan, tune):
+        log.print(screen.probe_line(record))
+        record = files.publish(record, **training.fine_tune(plan, record, log))
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
-    with log.status('Writing the report'):
-        unopened = checked.unopened.keys() - opened
-        write_report(files.path, checked.digests.keys() - unopened)
+    _report(plan, log, opened)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    log.print(*screen.result_lines(record))
+    log.print(*screen.result_lines(record, log.is_console))
+    return record
+
+
+def _why_skipped(plan: Plan, tune: bool | None) -> str:
+    why_not = training.why_impossible(plan)
+    return why_not or ('' if tune else training.why_skipped(plan.training))
+
+
+def _skipped_lines(plan: Plan, log: Log) -> Iterator[str]:
+    """Describe why fine-tuning was skipped, and how to request it."""
+    yield screen.row(training.LABEL, f'skipped: {_why_skipped(plan, None)}')
+    if log.is_console and not training.why_impossible(plan):
+        yield screen.row('', 'to fine-tune anyway, in minutes: --fine-tune')
+
+
+def _report(plan: Plan, log: Log, opened: Collection[str] = ()) -> None:
+    """Write the report; ``opened`` are known photos that it may open."""
+    checked = plan.checked
+    with log.status('Writing the report'):
+        unopened = checked.unopened.keys() - opened
+        write_report(plan.files.path, checked.digests.keys() - unopened)
+
+
+def describe_model(
+    plan: Plan, record: FitRecord, log: Log, opened: Collection[str] = ()
+) -> FitRecord:
+    """Describe the model, and measure its latency unless it is known.
+
+    This is the last step, since it takes long and changes no prediction:
+    after an interruption, model and report are complete.
+    """
+    log.print(*screen.model_lines(plan, record))
+    if 'runtime' not in record.cost:
+        cost = record.cost | measure_latency(plan)
+        record = plan.files.publish(record, keep_report=True, cost=cost)
+        _report(plan, log, opened)
+    log.print(*screen.time_lines(plan, record.cost))
     return record
 
 
@@ -321,7 +360,9 @@ class FittedModel:
             plan = make_plan(files, record, checked, self._device)
             record = do_steps(plan, record, log, opened=again)
             log.print(*screen.class_lines(had, record, name))
-            log.print(*screen.saved_lines(files.path, exports))
+            log.print(*screen.saved_lines(files.path, exports, log.is_console))
+            if 'runtime' not in record.cost:  # the fit was interrupted
+                describe_model(plan, record, log, again)
         self._read()
 
 

@@ -18,7 +18,7 @@ from rich.live import Live
 from torch import multiprocessing
 
 from mmclca.engine.runner import SafeRunner
-from mmclca.utils.messages import print_safe, printable, spinner
+from mmclca.utils.messages import Bar, print_safe, printable, spinner
 
 # mmengine keeps named global instances and uses the newest one
 MANAGED = DefaultScope, MessageHub, MMLogger, UniversalVisualizer
@@ -63,6 +63,15 @@ class Log(TextIOBase):
     def status(self, title: str) -> Live:
         """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
         return spinner(title, self.bars)
+
+    @property
+    def is_console(self) -> bool:
+        """Whether a person reads the lines at a command line.
+
+        False if the process reports to a web page, where command-line
+        options do not exist.
+        """
+        return Bar.watch is None
 
     def print(self, *lines: str) -> None:
         """Print lines on the screen and to the file."""

@@ -43,6 +43,8 @@ _WRONG = (
 # SHA-256 in photographs.csv; empty if written by an earlier version
 _DIGEST = re.compile('([0-9a-f]{64})?')
 UNEVEN = 10  # ratio of the largest to the smallest class
+# folder names that say nothing about the photos
+GENERIC = {'model', 'photos', 'images', 'data', ''}
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,15 @@ class FitRecord:
         return self.held_out or trained or self.probe
 
     @property
+    def is_measured(self) -> bool:
+        """Whether ``best`` is a measurement of the saved model.
+
+        False for a fine-tuned model with too few photos to measure it: its
+        accuracy is that of the linear probe.
+        """
+        return self.final != 'trained' or self.best is not self.probe
+
+    @property
     def is_grouped(self) -> bool:
         """Whether the user named groups, so that new ones are tested."""
         return bool(self.call and self.call['groups'])
@@ -143,6 +154,21 @@ class ModelFolder:
         self.hold_out = self.training / 'hold_out'
         self.final_training = self.training / 'all'
         self.file = self.path / 'fit.json'
+
+    def name_model(self, record: FitRecord) -> str:
+        """Return the given name of a model, or derive one.
+
+        It is the first name that is not generic, such as 'model', among its
+        folder, its photos and the folder around it. The home folder does not
+        count: its name may be that of a person.
+        """
+        if record.name:
+            return record.name
+        folder = self.path.resolve()
+        names = [folder.name, Path(record.source or '').stem]
+        if folder.parent != Path.home():
+            names.append(folder.parent.name)
+        return next((x for x in names if x not in GENERIC), folder.name)
 
     @cached_property
     def draft(self) -> 'ModelFolder':
@@ -270,15 +296,19 @@ class ModelFolder:
         self.draft.write(record)
         return record
 
-    def publish(self, record: FitRecord, **parts) -> FitRecord:
+    def publish(
+        self, record: FitRecord, keep_report: bool = False, **parts
+    ) -> FitRecord:
         """Add facts as :meth:`add`, and replace the model by the draft.
 
-        If the draft has a new model, outdated exports are removed.
+        If the draft has a new model, outdated exports are removed. The
+        report is removed until a new one is written, unless ``keep_report``.
         """
         record = self.add(record, **parts)
         for file in self.exports() if self.draft.model.is_file() else ():
             file.unlink()
-        self.draft.report.touch()  # empty, until a report is written
+        if not keep_report:
+            self.draft.report.touch()
         replace_files(self.path, self.draft.path, FILES)
         return record
 

@@ -34,16 +34,17 @@ from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors
 
 from .pictures import Pictures, embedded
 from .record import FitRecord, ModelFolder
+from .screen import why_unmeasured
 
 __all__ = ['write_report']
 
-UNIT = '\N{NO-BREAK SPACE}%'
 PATCH_PHOTOS = 3
 PATCH_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
 # colors of the style sheet, which a dark screen replaces
 COLORS = {BAR: 'bar', SOFT: 'soft', LINE: 'line', PAGE: 'page'}
 MAX_WRONG = 24
+SURE = 0.9  # probability of a prediction that questions the label
 MAX_PAIRS = 6
 PER_GROUP = 3
 FACTOR = 2  # extrapolate the learning curve to twice the photos
@@ -97,13 +98,15 @@ def _page_of(
 ) -> str:
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
+    doubtful = [row for row in wrong if row['p_predicted'] >= SURE]
+    errors = [row for row in wrong if row['p_predicted'] < SURE]
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
-    unit, thumbnail = curve_unit(counts, grouped), pictures.thumbnail
+    unit = curve_unit(counts, grouped)
     place = (record.call or {}).get('photographs')
-    shown = wrong[:MAX_WRONG]
     return render(
         record=record,
-        name=record.name or Path(record.source or files.path.resolve()).name,
+        name=files.name_model(record),
+        why_unmeasured=why_unmeasured(record),
         counts=counts,
         added=added_classes(used, record.source, place),
         tested=len(tested),
@@ -111,12 +114,22 @@ def _page_of(
         crop=CROP,
         classes=class_rows(record.probe['per_class']),
         pairs=confused_pairs(tested, record.classes, pictures),
-        wrong=len(wrong),
-        doubtful=[(x, thumbnail(x['path'], x['name'])) for x in shown],
-        curve=describe_curve(record.learning_curve, unit),
+        wrong=len(errors),
+        sure=SURE,
+        doubtful=_with_thumbnails(doubtful, pictures),
+        errors=_with_thumbnails(errors, pictures),
+        curve=describe_curve(record.learning_curve, unit, record.probe),
         kept=kept,
-        folder=shlex.quote(str(files.path)),
+        folder=shlex.quote(files.path.resolve().name),
     )
+
+
+def _with_thumbnails(rows: list[dict], pictures: Pictures) -> list[tuple]:
+    """Pair the first rows with small copies of their photos."""
+    return [
+        (row, pictures.thumbnail(row['path'], row['name']))
+        for row in rows[:MAX_WRONG]
+    ]
 
 
 def added_classes(used: list[dict], *sources: str | None) -> list[str]:
@@ -153,22 +166,31 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, about, out_of_hundred, digits, duration, is_table)
+    filters = percent, about, out_of_hundred, digits, duration
+    filters += is_table, file_name
     environment.filters |= {write.__name__: write for write in filters}
     environment.filters['listed'] = partial(first_of, most=12)
     return environment.get_template('report.html')
 
 
+def file_name(source: str) -> str:
+    """Return the name of a file or folder without its path; keep addresses.
+
+    A report may be sent to others: paths name folders and users.
+    """
+    return source if '://' in source else Path(source).name
+
+
 def percent(share: float) -> str:
-    """Write a share, 0 to 1, with one decimal: '93.4 %'."""
-    return f'{100 * share:.1f}{UNIT}'
+    """Write a share, 0 to 1, with one decimal: '93.4%'."""
+    return f'{share:.1%}'
 
 
 def about(share: float) -> str:
-    """Write a share, 0 to 1, in whole per cent: '93 %', 'under 1 %'."""
+    """Write a share, 0 to 1, in whole per cent: '93%', 'under 1%'."""
     if 0 < share < 0.01:
-        return f'under 1{UNIT}'
-    return f'over 99{UNIT}' if 0.99 < share < 1 else f'{100 * share:.0f}{UNIT}'
+        return 'under 1%'
+    return 'over 99%' if 0.99 < share < 1 else f'{share:.0%}'
 
 
 def out_of_hundred(share: float) -> int:
@@ -271,13 +293,17 @@ def curve_unit(counts: list[int], grouped: bool) -> str:
     return unit if is_even else f'{unit} (median)'
 
 
-def describe_curve(points: list[dict], unit: str) -> dict:
+def describe_curve(points: list[dict], unit: str, probe: dict) -> dict:
     """Extrapolate and draw a learning curve.
 
-    Return ``points`` and ``unit`` as given, ``estimate``, the extrapolated
-    point, and ``chart``, SVG. Fewer than two points give None for both.
+    The last point is the accuracy of the probe and has its interval. Return
+    ``points``, ``unit`` as given, ``estimate``, the extrapolated point, and
+    ``chart``, SVG. Fewer than two points give None for the last two.
     """
     ahead = forecast(points, FACTOR)
+    if points and points[-1]['accuracy'] == probe['accuracy']:
+        bounds = {name: probe[name] for name in ('low', 'high')}
+        points = [*points[:-1], points[-1] | bounds]
     drawn = ahead and chart(points, ahead, unit)
     return dict(points=points, estimate=ahead, chart=drawn, unit=unit)
 
@@ -370,7 +396,7 @@ def _tidy(axes: Axes) -> None:
     """Remove chart clutter; keep grid, ticks, labels and legend."""
     numbers, shares = LogLocator(subs=(1, 2, 5)), MultipleLocator(0.1)
     axes.xaxis.set(major_locator=numbers, major_formatter='{x:g}')
-    percents = PercentFormatter(1, 0, UNIT)
+    percents = PercentFormatter(1, 0)
     axes.yaxis.set(major_locator=shares, major_formatter=percents)
     axes.minorticks_off()
     axes.grid(axis='y', color=LINE)

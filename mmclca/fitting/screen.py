@@ -4,7 +4,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mmclca.evaluation.cost import count_config
@@ -32,14 +32,19 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     yield row('Data', f'{sum(counts)} photos, {classes}')
     yield row('  Classes', ', '.join(shown))
     yield from problem_lines(record.problems)
-    yield row('Weights', plan.pretrained.describe())
     for note in plan.pretrained.notes:
         yield row('Warning', note)
+
+
+def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
+    """Describe backbone, compared backbones, and the model with its cost."""
+    yield row('Weights', plan.pretrained.describe())
     for one in record.considered:
         costs = [f'{one[x]:.3g} {UNITS[x]}' for x in UNITS if one[x]]
         found = [one['model'], *costs, f'{_share(one["accuracy"])} accuracy']
         text = ', '.join(found) if costs else 'over the budget'
-        yield row('  Compared', f'{one["source"]}: {text}')
+        yield row('Backbone', f'{one["source"]}: {text}')
+    yield cost_line(plan, record.model, record.cost)
 
 
 def problem_lines(problems: Sequence[str]) -> Iterator[str]:
@@ -72,27 +77,19 @@ def _full(plan: Plan, cost: str) -> str:
     return f' (full ViT: {cost})' if plan.variant.out_type else ''
 
 
-def probe_lines(record: FitRecord) -> Iterator[str]:
-    """Describe the accuracy of the linear probe."""
+def probe_line(record: FitRecord) -> str:
+    """Describe the accuracy before a fine-tuning, which takes minutes."""
     probe = record.probe
-    text = f'{_accuracy(probe)}, linear probe (took {probe["seconds"]:.0f} s)'
-    yield row('Accuracy', text)
-    if record.is_uneven and probe['accuracy'] is not None:
-        text = f'macro recall {probe["macro_recall"]:.1%}'
-        if record.call['class_weights'] is None:
-            text += '; consider --class-weights balanced'
-        yield row('', text)
+    text = f'{_accuracy(probe)} before fine-tuning'
+    return row('Accuracy', f'{text} (took {probe["seconds"]:.0f} s)')
 
 
 def series_lines(record: FitRecord) -> Iterator[str]:
     """List classes with near-duplicates."""
     if record.series:
         number = sum(record.series.values())
-        yield row(
-            '  Copies',
-            f'{number} near-duplicate photos of {first_of(record.series, 3)}: '
-            'each series stays in one fold, and counts once in the interval',
-        )
+        text = f'{number} photos of {first_of(record.series, 3)}'
+        yield row('Near-dupl.', f'{text}; kept in one fold, counted once')
 
 
 def tuning_line(record: FitRecord) -> str:
@@ -108,13 +105,13 @@ def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
     if new['recall'] is not None:
         recall += _interval(new)
     before, after = (
-        f'{_share(x.probe["accuracy"])} on {len(x.classes)} classes'
+        f'{_share(x.probe["accuracy"])} ({len(x.classes)} classes)'
         for x in (had, record)
     )
-    added = f'{new["n"]} photos (before {number})'
+    added = f'{new["n"]} photos (previously {number})'
     yield row('Classes', f'{len(had.classes)} -> {len(record.classes)}')
     yield row('Added', f'{name}: {added}, recall {recall}')
-    yield row('Accuracy', f'{after} (before {before})')
+    yield row('Accuracy', f'{after}, previously {before}')
 
 
 def describe_accuracy(record: FitRecord) -> str:
@@ -126,40 +123,93 @@ def describe_accuracy(record: FitRecord) -> str:
 
 def describe_claim(record: FitRecord) -> str:
     """Return the accuracy of a model, and for which photos it holds."""
-    valid, *_ = _valid(record).split(';')
-    return f'{describe_accuracy(record)} on {valid}'
+    return f'{describe_accuracy(record)} on {describe_validity(record)}'
 
 
-def result_lines(record: FitRecord) -> Iterator[str]:
-    """Describe accuracy, measurement and threshold of the final model."""
-    yield row('Result', describe_accuracy(record))
-    yield row('Measured', _measured(record))
-    yield row('Valid for', _valid(record))
-    if record.final == 'trained' and record.best is record.probe:
-        yield row('', 'with the linear probe, before fine-tuning')
-    yield row('Unknown', _unknown(record.threshold))
+def describe_validity(record: FitRecord) -> str:
+    """Describe the photos for which accuracy and interval hold."""
+    if record.held_out:
+        return 'new photos like those in val and test'
+    if record.is_grouped:
+        return 'new photos of new groups'
+    return (
+        'new photos taken on the same days, in the same places and with the '
+        'same cameras'
+    )
+
+
+def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
+    """Describe accuracy, measurement and threshold of the final model.
+
+    Options of the command line are named only if ``is_console``.
+    """
+    yield row('Result', describe_accuracy(record) + _unmeasured(record))
+    yield from (row('', text) for text in _further_accuracies(record))
+    if is_console and record.is_uneven and not record.call['class_weights']:
+        yield row('', 'to weight classes equally: --class-weights balanced')
+    yield from _rows('Measured', _measured(record))
+    yield row('Valid for', describe_validity(record))
+    if is_console and not (record.held_out or record.is_grouped):
+        yield row('', 'elsewhere: group photos by day or place (--groups)')
+    yield from _rows('Unknown', _unknown(record.threshold))
+
+
+def _rows(label: str, texts: Iterable[str]) -> Iterator[str]:
+    """Align several texts below one label."""
+    for text in texts:
+        yield row(label, text)
+        label = ''
+
+
+def _unmeasured(record: FitRecord) -> str:
+    if record.is_measured:
+        return ''
+    return ' (linear probe; the fine-tuned model was not measured)'
+
+
+def _further_accuracies(record: FitRecord) -> Iterator[str]:
+    """Describe the linear probe if it is not the result, and the recall."""
+    probe, found = record.probe, record.best
+    if probe['accuracy'] is None:
+        return
+    if found is not probe:
+        what = 'linear probe, cross-validation'
+        if record.final == 'trained':
+            what = 'before fine-tuning (linear probe, cross-validation)'
+        yield f'{what}: {_accuracy(probe)}'
+    if record.is_uneven:
+        yield f'macro recall {probe["macro_recall"]:.1%}'
 
 
 def summary(record: FitRecord) -> str:
     """Describe the accuracy and its validity, in two lines."""
-    return f'Accuracy: {_accuracy(record.best)}\nValid for: {_valid(record)}'
+    return (
+        f'Accuracy: {_accuracy(record.best)}\n'
+        f'Valid for: {describe_validity(record)}'
+    )
 
 
-def saved_lines(folder: Path, exports: Sequence[Path]) -> Iterator[str]:
+def saved_lines(
+    folder: Path, exports: Sequence[Path], is_console: bool = True
+) -> Iterator[str]:
     """List written and removed files, and the next commands.
 
-    ``exports`` are the exported files of the previous model.
+    ``exports`` are the exported files of the previous model. Commands are
+    listed only if ``is_console``.
     """
     place = shlex.quote(str(folder))
     program = f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
     for file in (file for file in exports if not file.exists()):
         name = file.relative_to(folder).as_posix()
         kind = '--web' if '/' in name else '--int8' * ('.int8.' in name)
-        again = f'{program} export {place} {kind}'.rstrip()
-        yield row('Removed', f'outdated {name}; run: {again}')
+        again = f'; run: {program} export {place} {kind}'.rstrip()
+        yield row('Removed', f'outdated {name}{again * is_console}')
     yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
-    yield row('Next', f'open {place}/report.html in a browser')
-    yield row('', f'{program} predict {place} NEW_PHOTOS --out results.csv')
+    if is_console:
+        yield row('Next', f'open {place}/report.html in a browser')
+        table = 'NEW_PHOTOS --out results.csv'
+        yield row('', f'{program} predict {place} {table}')
+        yield row('', f'{program} export {place} --web (app for phones)')
 
 
 def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
@@ -174,11 +224,11 @@ def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
         mark = '*' if describe(variant) == describe(plan.variant) else ' '
         gmacs = _gmacs(plan, variant)
         yield f' {mark} {accuracy:7.1f}%  {gmacs:5.3f}  {describe(variant)}'
-    yield '   (mean accuracy on nine datasets with 3 photos per class)'
+    yield '   (mean accuracy on eleven datasets with 3 photos per class)'
     best, found = best_probe(plan)
     share = float(found.accuracy.mean()) if found.independent else None
     yield row(
-        'Compared',
+        'Full ViT',
         f'on your photos: {describe(best.variant)} {_share(share)} at '
         f'{_gmacs(plan, best.variant):.3g} GMACs, this model '
         f'{_share(record.probe["accuracy"])} at {record.cost["gmacs"]:.3g}; '
@@ -202,47 +252,48 @@ def _interval(found: dict) -> str:
 
 def _accuracy(found: dict) -> str:
     if found['accuracy'] is None:
-        return 'unknown: no class has two photos'
+        return 'unknown'
     return f'{found["accuracy"]:.1%}{_interval(found)}'
 
 
-def _unknown(found: dict) -> str:
+def _unknown(found: dict) -> list[str]:
     """Describe the unknown-class threshold and its false-alarm rate."""
     if found['score'] != NEAREST:
-        return 'not flagged: too few photos tested, or an older model'
-    return (
-        f'photos with similarity < {found["threshold"]:.3f} to every training '
-        f'photo are flagged; expect {found["false_alarms"]:.1%} of photos of '
-        f'known classes to be flagged by mistake{_interval(found)}; similar '
-        'new classes are often not flagged'
-    )
+        return ['detection is off: too few photos to set a threshold']
+    return [
+        f'flagged if similarity < {found["threshold"]:.3f}',
+        f'false alarms {found["false_alarms"]:.1%}{_interval(found)}',
+        'similar new classes are often not flagged',
+    ]
 
 
-def _valid(record: FitRecord) -> str:
-    """Describe the photos for which accuracy and interval hold."""
-    if record.held_out:
-        return 'new photos like those in val and test'
-    if record.is_grouped:
-        return 'photos of new groups, as named with --groups'
-    return (
-        'new photos of the same sessions only; to include other days, '
-        'observers or places, name them with --groups'
-    )
-
-
-def _measured(record: FitRecord) -> str:
+def _measured(record: FitRecord) -> list[str]:
+    """Describe the photos and the method behind the accuracy."""
     found, probe = record.best, record.probe
     if found is not probe:
         kind = (
             'photos in val and test' if record.held_out else 'held-out photos'
         )
-        return f'on {found["n"]} {kind}'
+        return [f'on {found["n"]} {kind}']
     if probe['accuracy'] is None:
-        return 'not yet: add a second photo to each class'
+        return [f'not yet: {why_unmeasured(record)}']
     classes = probe['per_class'].values()
-    number = sum(one['n'] for one in classes if one['recall'] is not None)
-    return (
-        f'on {number} photos, {probe["folds"]}-fold cross-validation '
-        f'repeated {probe["repeats"]} times (each model of a fold trains on '
-        f'{1 - 1 / probe["folds"]:.0%}, the saved model on all)'
-    )
+    tested = [one['n'] for one in classes if one['recall'] is not None]
+    text = f'on {sum(tested)} photos'
+    if len(tested) < len(classes):
+        text += f' of {len(tested)} of {len(classes)} classes'
+    return [
+        f'{text}, {probe["folds"]}-fold cross-validation repeated '
+        f'{probe["repeats"]} times',
+        f'(each fold trains on {1 - 1 / probe["folds"]:.0%} of the photos, '
+        'the saved model on all)',
+    ]
+
+
+def why_unmeasured(record: FitRecord) -> str:
+    """Return what is missing to test any class: photos, or groups."""
+    if record.is_grouped:
+        return 'each class has one group; add or name a second one'
+    if max(record.counts.values()) > 1:
+        return 'all photos of a class are near-duplicates; add others'
+    return 'add a second photo to each class'

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Second step of a fit: fine-tune the backbone if this tends to help.
+"""Second step of a fit: fine-tune the backbone if there are enough photos.
 
-Fine-tuning starts from the linear probe, as in ``configs/few_shot``. Some
-photos are held out to decide whether the fine-tuned model is kept. An
+Fine-tuning starts from the linear probe, as in ``configs/few_shot``. A fifth
+of the photos is held out to decide whether the fine-tuned model is kept. An
 interrupted training is resumed.
 """
 
@@ -41,10 +41,10 @@ from .screen import row
 
 LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
-# minimum photos to fine-tune (median class) and to report an accuracy (all)
+# minimum photos to fine-tune unasked: in the median class, and in all, so
+# that 40 are held out. If fine-tuning changes a fifth of the predictions and
+# loses 8 points, 10 held-out photos keep it in 42 % of cases, 40 in 16 %
 MIN_PER_CLASS, MIN_PHOTOS = 8, 200
-# above this accuracy fine-tuning gained nothing on nine datasets
-MAX_ACCURACY = 0.85
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # parts of the recipe for validation, and for steps done by fit itself
 VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
@@ -56,24 +56,16 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     """Fine-tune, and keep the result unless it is less accurate.
 
     Return ``training`` of the record and, if the fine-tuned model is kept,
-    ``final``, ``held_out`` and ``threshold``. Return an empty dict if
-    fine-tuning is skipped.
+    ``final``, ``held_out`` and ``threshold``.
     """
-    why_not = f'its benefit with {plan.pretrained.kind} has not been measured'
-    if plan.variant.out_type is not None or plan.pretrained.is_of_timm:
-        counts = photos_per_class(plan.training)
-        why_not = why_skipped(counts, record.probe['accuracy'])
-    if why_not:
-        log.print(row(LABEL, f'skipped: {why_not}'))
-        return {}
     began, files = time.perf_counter(), plan.files
     path, known = files.final_training, plan.training
     config = training_config(plan, known, files.probe, path)
     split = hold_out(known)
     epochs, share = config.train_cfg.max_epochs, len(split[1]) / len(known)
-    text = f'{epochs} epochs, {share:.0%} of photos held out; '
-    text += 'Ctrl-C keeps the current model'
-    log.print(row(LABEL, text))
+    log.print(row(LABEL, f'{epochs} epochs, {share:.0%} of photos held out'))
+    if log.is_console:
+        log.print(row('', 'Ctrl-C keeps the current model'))
     init_default_scope(config.default_scope)
     batch = config.train_dataloader.batch_size
     with log.status('Measuring the training speed'):
@@ -99,7 +91,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     training = dict(
         epochs=epochs,
         seconds=time.perf_counter() - began,
-        # fewer photos suffice to choose, but not to report an accuracy
+        # with fewer photos, the accuracy is too imprecise to be reported
         holdout=found if sum(photos_per_class(known)) >= MIN_PHOTOS else None,
     )
     return dict(training=training, **better)
@@ -114,20 +106,32 @@ def _compared(found: dict, is_kept: bool) -> str:
     )
 
 
-def why_skipped(counts: list[int], accuracy: float) -> str:
-    """Return the reason for skipping fine-tuning, or an empty text.
+def why_impossible(plan: Plan) -> str:
+    """Return why a model is never fine-tuned, or an empty text."""
+    if plan.variant.out_type is None and not plan.pretrained.is_of_timm:
+        kind = plan.pretrained.kind
+        return f'its benefit with {kind} has not been measured'
+    if max(photos_per_class(plan.training)) < 2:
+        return 'no class has two photos'
+    return ''
 
-    ``counts`` are photos per class, ``accuracy`` belongs to the probe.
+
+def why_skipped(photographs: LabeledImages) -> str:
+    """Return why fine-tuning is skipped unless requested, or an empty text.
+
+    The number of photos decides; a group counts once.
     """
+    counts = photos_per_class(photographs)
+    unit = 'groups' if photographs.groups else 'photos'
     if median(counts) < MIN_PER_CLASS:
         return (
-            f'the median class has {median(counts):g} photos, fewer than '
-            f'{MIN_PER_CLASS}'
+            f'{median(counts):g} {unit} in the median class, '
+            f'{MIN_PER_CLASS} needed'
         )
-    if sum(counts) < MIN_PHOTOS and accuracy >= MAX_ACCURACY:
+    if sum(counts) < MIN_PHOTOS:
         return (
-            f'no gain expected above {MAX_ACCURACY:.0%} accuracy with fewer '
-            f'than {MIN_PHOTOS} photos'
+            f'{sum(counts)} {unit}, {MIN_PHOTOS} needed to decide whether it '
+            'helps'
         )
     return ''
 
@@ -168,7 +172,7 @@ def _train_without_held_out(
     config = training_config(plan, rest, start, work_dir)
     before, _ = measure(probe, held_out)
     later = num_steps(config, len(plan.training))
-    path = train(config, amp, log, 'Fine-tuning without held-out', later)
+    path = train(config, amp, log, 'Fine-tuning for the test', later)
     probe = refit_classifier(plan, path, rest, setting)
     trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)

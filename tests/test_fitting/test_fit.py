@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tiny_run import CLASSES
 
 from mmclca.apis import Probe, find_images
-from mmclca.fitting import FittedModel
+from mmclca.fitting import FittedModel, fitted_model
 from mmclca.fitting.model import parse_budget
 
 
@@ -26,19 +26,45 @@ def test_fit_prints_and_writes_the_same_facts(noted, place):
     printed = noted.printed.splitlines()
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert '16 photos, 4 classes' in printed[0]
-    accuracy, measured, valid, unknown, saved, _, following = printed[-7:]
+    start = next(i for i, x in enumerate(printed) if 'Result' in x)
+    accuracy, _, measured, _, unknown, alarms, _, saved = printed[start:][:8]
+    following = printed[start + 9]
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
     assert f' {facts["held_out"]["accuracy"]:.1%} ' in accuracy
     assert ' 8 photos' in measured and 'model.pth' in saved
     threshold = facts['threshold']
-    assert f' {threshold["threshold"]:.3f} ' in unknown
-    assert f' {threshold["false_alarms"]:.1%} ' in unknown
+    assert f'{threshold["threshold"]:.3f}' in unknown
+    assert f' {threshold["false_alarms"]:.1%} ' in alarms
+    # measured when the model is complete
+    assert any('Latency' in line for line in printed[start + 9 :])
     assert f'predict {place}/model ' in following
     model = FittedModel(place / 'model')
     assert model.accuracy == facts['held_out']['accuracy']
     results = model.predict(place / 'photographs' / 'train')
     right = [r['pred_class'] in r['image'] for r in results if r['known']]
     assert sum(right) > 10
+
+
+@pytest.mark.slow
+def test_model_is_complete_if_latency_is_interrupted(
+    fit, place, tmp_path, monkeypatch, capsys
+):
+    def press(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitted_model, 'measure_latency', press)
+        with pytest.raises(KeyboardInterrupt):
+            fit(place, tmp_path)
+    assert 'Saved' in capsys.readouterr().out
+    model = FittedModel(tmp_path)
+    assert model.predict(place / 'photographs/test')
+    report = tmp_path / 'report.html'
+    assert 'latency was not measured' in report.read_text()
+    before = files_of(tmp_path).keys()
+    assert 'ms' in fit(place, tmp_path).facts['cost']
+    assert 'latency was not measured' not in report.read_text()
+    assert files_of(tmp_path).keys() == before
 
 
 def test_fit_builds_one_network_and_hashes_no_photo_again(noted):
@@ -94,7 +120,7 @@ def test_same_call_reuses_the_probe_and_another_is_refused(
     before = path.stat().st_mtime_ns
     fit(place, copy.folder, probe_only=False)
     assert path.stat().st_mtime_ns == before
-    assert 'skipped: the median class' in capsys.readouterr().out
+    assert 'Fine-tune  skipped' in capsys.readouterr().out
     with pytest.raises(ValueError, match='budget'):
         fit(place, copy.folder, budget='9GMACs')
 
@@ -200,7 +226,7 @@ def test_commands_take_the_model_folder(copy, place, tmp_path, run, capsys):
         capsys.readouterr()
         assert run('add-class', copy.folder, new, '--name', 'larch') == 0
         printed = capsys.readouterr().out
-        assert ('--int8' in printed) is ('--web' in printed) is is_new
+        assert printed.count('Removed') == 2 * is_new
         assert [export.exists() is not is_new for export in exports] == [1, 1]
     model = FittedModel(copy.folder)
     assert model.classes == [*copy.classes, 'larch']

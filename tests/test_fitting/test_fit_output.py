@@ -11,7 +11,7 @@ from mmclca.datasets.photographs import Checked, LabeledImages
 from mmclca.fitting import probing
 from mmclca.fitting.probing import photo_rows
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.screen import probe_lines, result_lines, series_lines
+from mmclca.fitting.screen import result_lines, series_lines
 from mmclca.utils.files import write_rows
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
@@ -20,6 +20,7 @@ HOLDOUT, HELD_OUT = dict(KNOWN, n=50), dict(KNOWN, n=70)
 THRESHOLD = dict(
     score='nearest', threshold=0.9, false_alarms=0.06, low=0.01, high=0.2
 )
+ONE = dict(ash=(1, None), elm=(1, None))
 FEW = dict(ash=(3, 1.0), elm=(2, 0.5), oak=(1, None))
 UNEVEN = dict(ash=(300, 1.0), elm=(3, 0.2))
 
@@ -45,18 +46,29 @@ def trained(holdout):
     [
         (record_of(UNEVEN), '--class-weights'),
         (trained(HOLDOUT), '50 held-out'),
-        (trained(None), 'before fine-tuning'),
-        (record_of(FEW, series=dict(ash=2, elm=3)), '5 near-duplicate'),
+        (trained(HOLDOUT), 'before fine-tuning'),
+        (trained(None), 'not measured'),
+        (record_of(FEW, series=dict(ash=2, elm=3)), 'Near-dupl.'),
         (record_of(FEW, groups='plant'), 'new groups'),
         (record_of(FEW, held_out=HELD_OUT), 'like those in val and test'),
-        (record_of(FEW, NOTHING), 'second photo'),
-        (record_of(FEW, threshold=dict(score=None)), 'older model'),
+        (record_of(ONE, NOTHING), 'second photo'),
+        (record_of(FEW, NOTHING), 'near-duplicates'),
+        (record_of(FEW, NOTHING, groups='plant'), 'one group'),
+        (record_of(FEW, threshold=dict(score=None)), 'off'),
     ],
 )
 def test_lines_have_a_note_only_if_it_applies(record, term):
     for one, is_printed in ((record, True), (record_of(FEW), False)):
-        lines = [*probe_lines(one), *series_lines(one), *result_lines(one)]
+        lines = [*series_lines(one), *result_lines(one, is_console=True)]
         assert (term in '\n'.join(lines)) is is_printed
+
+
+@pytest.mark.parametrize(
+    'record', [record_of(UNEVEN), record_of(FEW, NOTHING), trained(None)]
+)
+def test_result_names_no_options_if_it_is_shown_on_a_page(record):
+    assert '--' not in '\n'.join(result_lines(record))
+    assert '--' in '\n'.join(result_lines(record, is_console=True))
 
 
 def test_best_measurement_prefers_test_photos_to_holdout_to_folds():

@@ -105,8 +105,8 @@ def fitted(count):
         link(DATA / 'drawn_cultivars', place, train=count, test=None)
         options = dict(weights=WEIGHTS / FILES['deit-tiny-p16'])
         options.update(out=Path(folder, 'model'), budget='0.3GMACs')
-        for name, probe_only in (('probe', True), ('fit', False)):
-            facts = mmclca.fit(place, probe_only=probe_only, **options).facts
+        for name, flag in (('probe', 'probe_only'), ('fit', 'fine_tune')):
+            facts = mmclca.fit(place, **options, **{flag: True}).facts
             found[name] = round(100 * facts['held_out']['accuracy'], 2)
     folds = round(100 * facts['probe']['accuracy'], 2)
     return [dict(found, folds=folds, final=facts['final'])]

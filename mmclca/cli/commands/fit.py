@@ -10,7 +10,7 @@ from ..packages import fitting
 def parse_args():
     parser = Parser(
         description='Train a classifier on photos: estimate its accuracy in '
-        'seconds, fine-tune where that tends to help, write a model folder. '
+        'seconds, fine-tune with enough photos, write a model folder. '
         'Run the same command again to resume.',
         advice='Run the same command to resume.',
     )
@@ -21,7 +21,10 @@ def parse_args():
     )
     out = 'model folder to write'
     parser.add('--out MODEL', out, Path('model'), type=Path)
-    parser.add('--name', 'title of the report (default: name of the folder)')
+    parser.add(
+        '--name',
+        'title of the report (default: name of the model or photo folder)',
+    )
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument(
         '--budget',
@@ -73,7 +76,16 @@ def parse_args():
         '--explain',
         'table of candidate models, compared with the full ViT on your photos',
     )
-    parser.flag('--probe-only', 'linear probe without fine-tuning')
+    tuning = parser.add_mutually_exclusive_group()
+    yes = dict(action='store_true')
+    tuning.add_argument(
+        '--fine-tune',
+        help='fine-tune the backbone with any number of photos (default: '
+        'with at least 200)',
+        **yes,
+    )
+    only = 'linear probe without fine-tuning'
+    tuning.add_argument('--probe-only', help=only, **yes)
     parser.flag('--overwrite', 'replace an existing model')
     parser.share('--device')
     return parser.parse_args()

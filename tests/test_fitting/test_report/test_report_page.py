@@ -12,8 +12,8 @@ from report_folder import CLASSES, TAG, facts, write_folder
 
 from mmclca.fitting.report import write_report
 
-SECTIONS = ['folder', 'classes', 'confused', 'doubtful', 'curve', 'cost']
-LAST = ['made', 'next']
+SECTIONS = ['folder', 'classes', 'confused', 'doubtful', 'errors', 'curve']
+LAST = ['cost', 'made', 'next']
 BLOCKS = ('h1', 'h2', 'p', 'tr', 'li', 'figure', 'section')
 
 
@@ -67,7 +67,7 @@ def page(folder):
 
 def test_text_equals_the_stored_one(page, folder):
     lines = [' '.join(line.split()) for line in page.text.splitlines()]
-    text = '\n'.join(filter(None, lines)).replace(str(folder), 'FOLDER')
+    text = '\n'.join(filter(None, lines)).replace(folder.name, 'MODEL')
     assert text == golden('report.txt', text)
 
 
@@ -109,7 +109,7 @@ def test_pictures_are_small_upright_and_described(page):
 def test_report_has_no_accuracy_if_classes_have_one_photo(tmp_path):
     page = page_of(write_folder(tmp_path, tested=False, name='Roses'))
     assert 'Roses' in page.text.split(':')[0]
-    assert page.sections == ['folder', 'classes', 'cost', *LAST]
+    assert page.sections == ['folder', 'classes', *LAST]
     assert 'None' not in page.text
 
 
@@ -117,6 +117,7 @@ HOLDOUT = dict(n=50, accuracy=0.8, low=0.67, high=0.89, probe_accuracy=0.7)
 TRAINING = dict(epochs=20, seconds=131.0, holdout=HOLDOUT)
 HELD_OUT = dict(n=60, accuracy=0.85, low=0.74, high=0.92)
 COST = facts()['cost']
+WEIGHTS = dict(name='tiny', source='/home/ada/tiny.pth')
 CONDITIONAL = [
     (
         dict(
@@ -125,16 +126,21 @@ CONDITIONAL = [
             series=dict(ash=2, elm=2),
             counts=dict(zip(CLASSES, (300, 4, 3, 3), strict=True)),
         ),
-        ('120 %', 'one group', 'near-duplicates', '300 photos', '71.3')
+        ('120%', 'one group', 'near-duplicates', '300 photos', '71.3')
         + ('--class-weights',),
     ),
     (
         dict(training=TRAINING, final='trained'),
-        ('Of the 50 photos', '80.0 %', '70.0 %', '20 epochs, 2 min 11 s'),
+        (
+            '50 photos held out',
+            '80.0%',
+            'Before fine-tuning',
+            '20 epochs, 2 min',
+        ),
     ),
     (
         dict(training=TRAINING, held_out=HELD_OUT),
-        ('discarded', 'Of the 60 photos in your val and test', '85.0 %'),
+        ('discarded', '60 photos in your val and test', '85.0%', '70.0%'),
     ),
     (
         dict(training=dict(TRAINING, holdout=None), final='trained'),
@@ -148,6 +154,33 @@ def test_report_has_a_fact_only_if_it_applies(changes, texts, page, tmp_path):
     folder = write_folder(tmp_path, learning_curve=[], **changes)
     words = page_of(folder).words
     assert [x for x in texts if x not in words or x in page.words] == []
+
+
+def test_headline_is_the_accuracy_of_the_saved_model(tmp_path):
+    page = page_of(write_folder(tmp_path, training=TRAINING, final='trained'))
+    start = page.words.index('80.0%')
+    assert start < page.words.index('Before fine-tuning') < start + 900
+    assert page.words.index('72.7%') > start
+
+
+def test_report_has_no_latency_if_fit_was_interrupted(tmp_path):
+    names = 'gmacs', 'gmacs_full', 'params'
+    cost = {name: COST[name] for name in names}
+    words = page_of(write_folder(tmp_path, cost=cost)).words
+    assert '0.482 GMACs' in words and ' ms' not in words
+
+
+def test_report_names_no_folder_of_the_user(tmp_path):
+    folder = write_folder(tmp_path, weights=WEIGHTS)
+    text = write_report(folder).read_text()
+    assert str(tmp_path) not in text and '/home/' not in text
+
+
+def test_label_errors_are_confident_contradictions(page):
+    doubtful = page.text.index('Possible label errors\n')
+    errors = page.text.index('Misclassified photos\n', doubtful)
+    assert '(95%)' in page.text[doubtful:errors]
+    assert '(70%)' in page.text[errors:]
 
 
 def test_report_has_no_pictures_if_photos_are_gone(tmp_path):

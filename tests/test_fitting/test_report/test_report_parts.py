@@ -29,7 +29,7 @@ def test_chart_has_ticks_labels_and_style_sheet_colors():
     curve = points((1, 0.6, 0.5, 0.7), (20, 0.8, 0.7, 0.9))
     drawn = chart(curve, forecast(curve, 2), 'photos per class')
     texts = re.findall(r'<text[^>]*>([^<]*)<', drawn)
-    assert {'1', '2', '5', '10', '20', '80\N{NO-BREAK SPACE}%'} <= {*texts}
+    assert {'1', '2', '5', '10', '20', '80%'} <= {*texts}
     assert {'photos per class', 'accuracy', 'estimate'} <= {*texts}
     assert 'var(--bar)' in drawn and '#0072b2' not in drawn
 
@@ -46,7 +46,7 @@ def test_curve_unit_is_a_median_if_classes_differ(counts, grouped, unit):
     assert curve_unit(counts, grouped) == unit
 
 
-SHARES = '0_% under_1_% 50_% over_99_% 100_%'
+SHARES = '0% under_1% 50% over_99% 100%'
 FIGURES = [
     (report.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
     (report.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
@@ -97,7 +97,7 @@ def test_kept_patches_are_drawn_for_reduced_models(tmp_path, tested):
     for row in found['rows']:
         texts = [text.split(':')[0] for text, _ in row]
         assert texts[1:] == ['after layer 0', 'after layer 1']
-        assert row[1][0].endswith('50\N{NO-BREAK SPACE}% of patches kept')
+        assert row[1][0].endswith('50% of patches kept')
         assert all((p['width'], p['height']) == (32, 32) for _, p in row)
     assert [look.text[:5] for look in found['legend']] == ['kept,', 'fused']
     assert not found['merges'] and not found['drops']
