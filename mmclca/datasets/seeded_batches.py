@@ -35,11 +35,17 @@ class SeededBatches:
         loader (DataLoader): Its batch sampler is replaced.
         seed (int): Seed of the run.
         rank (int): Rank of this process.
+
+    Attributes:
+        iter (int): Iteration of the next batch.
+        skipped (int): Batches to skip in the next pass over the data.
+        passes (int): Passes before the present one.
+        start (int): Iteration of the first batch in this pass.
     """
 
     def __init__(self, loader: DataLoader, seed: int, rank: int):
         self.batches, self.seed, self.rank = loader.batch_sampler, seed, rank
-        self.iter = self.skipped = 0
+        self.iter = self.skipped = self.passes = self.start = 0
         vars(loader)['batch_sampler'] = self  # read-only as an attribute
 
     def __getattr__(self, name: str):
@@ -50,7 +56,9 @@ class SeededBatches:
 
     def __iter__(self) -> Iterator[SeededBatch]:
         skipped, self.skipped = self.skipped, 0
-        seed_random_state(self.seed, self.iter - skipped)  # for the order
+        if not skipped and self.iter > self.start:  # the next pass
+            self.passes, self.start = self.passes + 1, self.iter
+        seed_random_state(self.seed, self.start)  # for the order
         for positions in islice(self.batches, skipped, None):
             yield SeededBatch(positions, self.seed, self.iter, 1 + self.rank)
             self.iter += 1

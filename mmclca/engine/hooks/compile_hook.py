@@ -7,6 +7,7 @@ from mmpretrain.models import BaseClassifier
 from packaging.version import Version
 from torch import nn
 
+from mmclca.engine.training_data import count_epochs
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 from mmclca.utils.compile_modes import MODES, WITH_CUDA_GRAPHS
@@ -54,7 +55,7 @@ class CompileHook(Hook):
         self.options = dict(
             mode=mode, fullgraph=fullgraph, dynamic=dynamic, backend=backend
         )
-        self.first_iter = 0
+        self.warm_up = 0
         self.compiled = []
 
     def before_run(self, runner) -> None:
@@ -67,7 +68,7 @@ class CompileHook(Hook):
             )
 
     def before_train(self, runner) -> None:
-        """Find the first iteration with constant keep rates."""
+        """Find the first epoch with constant keep rates."""
         counts = runner.optim_wrapper._accumulative_counts
         mode = self.options['mode']
         if counts > 1 and mode in WITH_CUDA_GRAPHS:
@@ -78,19 +79,20 @@ class CompileHook(Hook):
                 "'max-autotune-no-cudagraphs'"
             )
         hooks = (x for x in runner.hooks if isinstance(x, KeepRateWarmUpHook))
-        epochs = max((hook.start + hook.epochs for hook in hooks), default=0)
-        self.first_iter = epochs * len(runner.train_dataloader)
-        if runner.iter < self.first_iter:
+        lengths = (hook.start + hook.epochs for hook in hooks)
+        self.warm_up = max(lengths, default=0)
+        if self.warm_up and count_epochs(runner) < self.warm_up:
             runner.logger.warning(
-                'CompileHook starts after KeepRateWarmUpHook, at iteration '
-                f'{self.first_iter}'
+                'CompileHook starts after KeepRateWarmUpHook, in epoch '
+                f'{self.warm_up + 1}'
             )
 
     def _before_iter(
         self, runner, batch_idx, data_batch=None, mode='train'
     ) -> None:
         """Compile before the first batch of training, validation or test."""
-        if not self.compiled and runner.iter >= self.first_iter:
+        warm = not self.warm_up or count_epochs(runner) >= self.warm_up
+        if not self.compiled and warm:
             self._compile(inner_model(runner.model))
             runner.logger.info(
                 f'Compiling backbone and head ({self.options}); the first '

@@ -1,10 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmengine.dataset import InfiniteSampler
 from mmengine.dist import get_rank
 from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop
 
 from mmclca.datasets.seeded_batches import SeededBatches
+from mmclca.engine.training_data import (
+    KEY,
+    describe_data,
+    find_start,
+    images_per_step,
+    list_changes,
+    stored_facts,
+)
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import seed_random_state
 
@@ -15,19 +22,74 @@ class ExactResumeHook(Hook):
 
     All random numbers of an iteration follow from the seed and the number of
     the iteration, both for its images and for the model. The number of
-    workers does not matter, and checkpoints store only the seed. Inside an
-    epoch, a resumed run skips the images already used. If it was stopped
-    between a checkpoint and its validation, it validates first.
+    workers does not matter. Inside an epoch, a resumed run skips the images
+    already used. If it was stopped between a checkpoint and its validation,
+    it validates first.
+
+    Checkpoints store the seed and facts about the data, see
+    :func:`mmclca.engine.training_data.describe_data`. If one of them has
+    changed, the images already used are not known. The run then starts at
+    the beginning of the epoch, or of the pass over the data if training is
+    counted in iterations, and logs what has changed. For a checkpoint
+    without these facts, only the number of batches per epoch is compared.
     """
 
     priority = 'LOWEST'  # after other hooks have used random numbers
+    checkpoint = {}
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Keep the checkpoint until the data are built."""
+        self.checkpoint = checkpoint
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Store the facts, and the beginning of the pass over the data."""
+        meta, batches = checkpoint['meta'], self.batches
+        passes, start = batches.passes, batches.start
+        if self.facts['unit'] == 'epochs' and meta['epoch'] > passes:
+            passes, start = meta['epoch'], meta['iter']
+        meta[KEY] = dict(self.facts, passes=passes, start=start)
 
     def before_train(self, runner) -> None:
-        """Replace the batch sampler, and run a missing validation."""
+        """Replace the batch sampler, and run a missing validation.
+
+        Raises:
+            ValueError: If the data give no batch.
+        """
+        self.facts = describe_data(runner)
+        if not self.facts['batches']:
+            raise ValueError(
+                'train_dataloader has no batches: with drop_last, batch_size '
+                'must not exceed the number of images'
+            )
         loader = runner.train_dataloader
         self.batches = SeededBatches(loader, runner.seed, get_rank())
-        if runner.iter and _validation_is_due(runner):
+        checkpoint, self.checkpoint = self.checkpoint, {}  # frees memory
+        if not runner.iter:
+            return
+        steps = runner.epoch, runner.iter
+        stored = stored_facts(checkpoint, self.facts, *steps)
+        self._resume(runner, stored)
+        if _validation_is_due(runner, stored['start'] == runner.iter):
             runner.val_loop.run()
+
+    def _resume(self, runner, stored: dict) -> None:
+        """Set the position in the data; report changes in one line."""
+        facts, batches = self.facts, self.batches
+        passes, start = find_start(stored, facts, runner.iter)
+        is_epoch = facts['unit'] == 'epochs'
+        if is_epoch:
+            loop = runner.train_loop
+            passes, left = loop.epoch, loop.max_epochs - loop.epoch
+            loop._max_iters = start + left * len(batches)
+            runner.message_hub.update_info('max_iters', loop.max_iters)
+        batches.passes, batches.start = passes, start
+        if changes := list_changes(stored, facts):
+            number = passes + 1 + (start < runner.iter)
+            unit = 'epoch' if is_epoch else 'pass over the data'
+            runner.logger.warning(
+                f'Changed since the checkpoint: {"; ".join(changes)}; '
+                f'training starts at the beginning of {unit} {number}'
+            )
 
     def before_val(self, runner) -> None:
         """Note the validation for the checkpoints after it."""
@@ -35,39 +97,42 @@ class ExactResumeHook(Hook):
 
     def before_train_epoch(self, runner) -> None:
         """Start at the first unused batch."""
-        loop, passes = runner.train_loop, runner.epoch
+        batches, loop = self.batches, runner.train_loop
+        batches.iter = runner.iter
         if isinstance(loop, IterBasedTrainLoop):
-            passes = _skip_passes(loop, self.batches.sampler)
-        self.batches.iter = runner.iter
-        self.batches.skipped = runner.iter - passes * len(self.batches)
+            _skip_passes(loop, batches)
+        elif runner.epoch > batches.passes:
+            batches.passes, batches.start = runner.epoch, runner.iter
+        batches.skipped = runner.iter - batches.start
+        if self.facts['endless']:
+            skipped = batches.passes * self.facts['images']
+            batches.skipped += skipped // images_per_step(self.facts)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Seed the model."""
         seed_random_state(runner.seed, runner.iter)
 
 
-def _skip_passes(loop: IterBasedTrainLoop, sampler) -> int:
-    """Skip completed passes over the images; return their number.
-
-    mmengine would read and discard all their images.
-    """
-    endless = isinstance(sampler, InfiniteSampler)
+def _skip_passes(loop: IterBasedTrainLoop, batches: SeededBatches) -> None:
+    """Skip completed passes; mmengine would read and discard all images."""
     iterator = loop.dataloader_iterator
     iterator.skip_iter = lambda iters: None
-    iterator._epoch = 0 if endless else loop.iter // len(loop.dataloader)
-    sampler.set_epoch(iterator._epoch)
-    return iterator._epoch
+    iterator._epoch = batches.passes
+    batches.sampler.set_epoch(batches.passes)
 
 
-def _validation_is_due(runner) -> bool:
-    """Return whether a validation follows the last iteration."""
+def _validation_is_due(runner, between: bool) -> bool:
+    """Return whether a validation follows the last iteration.
+
+    ``between`` tells whether the checkpoint was written between two epochs.
+    """
     loop = runner.train_loop
     if runner.message_hub.get_info('validated') == loop.iter:
         return False
     done, last = loop.iter, loop.max_iters
     if not isinstance(loop, IterBasedTrainLoop):
         done, last = loop.epoch, loop.max_epochs
-        if loop.iter != loop.epoch * len(loop.dataloader):  # inside an epoch
+        if not between:
             return False
     loop._decide_current_val_interval()
     on_time = done % loop.val_interval == 0 or done == last

@@ -3,6 +3,7 @@ from math import cos, pi
 
 from mmengine.hooks import Hook
 
+from mmclca.engine.training_data import count_epochs
 from mmclca.models import TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
@@ -51,7 +52,7 @@ class KeepRateWarmUpHook(Hook):
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Set the keep rates for this iteration."""
-        epoch = runner.iter / len(runner.train_dataloader)
+        epoch = count_epochs(runner)
         self.reducer.keep_rates = tuple(
             warm_up(rate, epoch - self.start, self.epochs)
             for rate in self.final
