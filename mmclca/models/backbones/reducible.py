@@ -31,9 +31,10 @@ class Reducible(ForeignWeights):
     other layers, override :meth:`normalize`, :meth:`attention_block` and
     :meth:`ffn_block`. Optional overrides are :meth:`before_layer`,
     :meth:`apply_final_norm`, :meth:`format_tokens`, :meth:`fuse` and the
-    checks. Do not override the loop: :meth:`forward_tokens` and
-    :meth:`run_layer`. Pictures, costs, recordings, exports and teachers use
-    only this interface, so they work with any such backbone.
+    checks. Do not override the loop: :meth:`forward_tokens`,
+    :meth:`run_layers` and :meth:`run_layer`. Pictures, costs, recordings,
+    exports and teachers use only this interface, so they work with any such
+    backbone.
     """
 
     with_cp = False
@@ -266,17 +267,30 @@ class Reducible(ForeignWeights):
     def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
         """Run ``forward``; also return the final tokens with their trace."""
         tokens, hw = self.embed(x)
-        outs, cached, last = [], [], len(self.layers) - 1
+        outs, last = [], len(self.layers) - 1
+
+        def collect(i: int, tokens: Tokens) -> None:
+            if i in self.out_indices and i != last:
+                outs.append(self.format_tokens(tokens, hw))
+
+        tokens = self.run_layers(tokens, collect)
+        tokens = tokens.with_x(self.apply_final_norm(tokens.x))
+        if last in self.out_indices:
+            outs.append(self.format_tokens(tokens, hw))
+        return tuple(outs), tokens
+
+    def run_layers(
+        self, tokens: Tokens, observe: Callable[[int, Tokens], None]
+    ) -> Tokens:
+        """Run all layers; ``observe`` gets index and output of each."""
+        cached = []
         for i, layer in enumerate(self.layers):
             tokens = self.before_layer(i, tokens)
             tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
             if self.cache is not None:
                 tokens = self.cache(i, tokens, cached)
-            if i == last:
-                tokens = tokens.with_x(self.apply_final_norm(tokens.x))
-            if i in self.out_indices:
-                outs.append(self.format_tokens(tokens, hw))
-        return tuple(outs), tokens
+            observe(i, tokens)
+        return tokens
 
     def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """Run one layer; ``stage`` is None without a reduction."""
@@ -314,14 +328,15 @@ class Reducible(ForeignWeights):
         """Reduce before a layer, by the queries and keys of its attention."""
         with torch.no_grad():
             key_bias = self.key_bias(layer, tokens)
-            if type(self).attention_block is not Reducible.attention_block:
-                ahead = self.attention_block(
-                    layer, tokens, key_bias, softmax=None
-                )[1]
-            else:  # skip the attention output
-                x = self.normalize(layer, tokens.x)
-                ahead = project_qkv(layer.attn, x, key_bias)
+            ahead = self.project(layer, tokens, key_bias)
         return self.reducer.ahead(tokens, ahead, stage)
+
+    def project(self, layer, tokens: Tokens, key_bias) -> Attended:
+        """Return queries, keys and values of a layer, without its output."""
+        if type(self).attention_block is not Reducible.attention_block:
+            return self.attention_block(layer, tokens, key_bias, None)[1]
+        x = self.normalize(layer, tokens.x)
+        return project_qkv(layer.attn, x, key_bias)
 
     def get_layer_depth(
         self, param_name: str, prefix: str = ''

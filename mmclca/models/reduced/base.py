@@ -9,12 +9,14 @@ from ..backbones import Reducible
 from ..heads import CLAHead
 from ..reduction.attention import Attended
 from ..reduction.tokens import Tokens
+from .calls import call, delegate, same_shape
 
 # functions that run a class of layers: ``normalize(layer, x)`` returns the
-# input of the attention (B, N, C), ``attend(layer, x, key_bias, softmax)`` its
-# output and Attended, ``scale(layer, y)`` the update of the residual stream,
-# and ``ffn(layer, x)`` the output of the layer
-Kind = namedtuple('Kind', 'normalize attend scale ffn')
+# input of the attention (B, N, C), ``project(layer, x, key_bias)`` its
+# Attended, ``attend(layer, x, key_bias, softmax)`` its output and Attended,
+# ``scale(layer, y)`` the update of the residual stream, and ``ffn(layer, x)``
+# the output of the layer
+Kind = namedtuple('Kind', 'normalize project attend scale ffn')
 
 
 class ReducedModel(Reducible):
@@ -40,10 +42,19 @@ class ReducedModel(Reducible):
     def __init__(self, model: nn.Module):
         own = vars(model)  # Transformers names the classes num_labels
         vars(self).update(dict(num_classes=own.get('num_labels', 0)) | own)
+        for module in self.delegates():
+            delegate(module)
+
+    def delegates(self) -> list[nn.Module]:
+        """Return the modules that compute something else than the original.
+
+        They are called as modules, see :class:`.calls.Delegating`.
+        """
+        return [*self.layers]
 
     def __getstate__(self) -> dict:
         # copies, such as an EMA, cannot have the graph of a loss
-        return vars(self) | dict(losses={})
+        return super().__getstate__() | dict(losses={})
 
     def rename_on_load(self) -> None:
         """Load weights with the names of the other library only."""
@@ -89,6 +100,23 @@ class ReducedModel(Reducible):
     def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
         return self.kind_of(layer).ffn(layer, x)
+
+    def project(self, layer: nn.Module, tokens: Tokens, key_bias) -> Attended:
+        """See :class:`Reducible`."""
+        x = self.normalize(layer, tokens.x)
+        return self.kind_of(layer).project(layer, x, key_bias)
+
+    def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
+        """Call a layer as a module, so that its hooks run."""
+        reduce_and_run = super()._run_layer
+
+        def function(layer, x):
+            entered = tokens.with_x(same_shape(tokens.x, x, layer))
+            left = reduce_and_run(layer, entered, stage)
+            return left.x, left
+
+        x, left = call(layer, tokens.x, function)
+        return left.with_x(same_shape(left.x, x, layer))
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """Return all tokens (B, N, C) for the head, CLS for a CLA head.

@@ -1,12 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Token reduction for models of timm and Transformers."""
 
-import re
 from collections.abc import Sequence
 from copy import deepcopy
 
-from timm.models.deit import VisionTransformerDistilled
-from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
 from mmclca.utils.messages import ascending, warn
@@ -14,19 +11,8 @@ from mmclca.utils.messages import ascending, warn
 from ..reduction.reducers.base import evenly
 from ..variants import reducer_config
 from .base import ReducedModel
-from .timm_vit import PARTS, ReducedDistilledViT, ReducedViT
-from .transformers_vit import ReducedTransformer
-
-TIMM = {VisionTransformer: ReducedViT}
-TIMM[VisionTransformerDistilled] = ReducedDistilledViT
-TRANSFORMERS = ['Dinov2ForImageClassification', 'Dinov2Model']
-TRANSFORMERS += ['ViTForImageClassification', 'ViTModel']
-REASONS = {  # by pattern of the class name
-    'Beit|RelPos': 'its attention has a bias per pair of patch positions',
-    'Eva': 'its layers may rotate queries and keys by patch position',
-    'Reduced': 'its tokens are already reduced; pass the original model',
-    'SAM|Swin': 'its attention is limited to windows of the patch grid',
-}
+from .calls import kept_hooks
+from .support import reduced_class
 
 
 def reduce_tokens(
@@ -70,9 +56,10 @@ def reduce_tokens(
             depth, the method or the keep rate does not exist, or the method
             or ``clca`` needs a class token that the model lacks.
     """
-    kind = _reduced_class(model)
+    kind = reduced_class(model)
     shared = [] if copy else [*model.parameters(), *model.buffers()]
-    new = kind(deepcopy(model, {id(tensor): tensor for tensor in shared}))
+    memo = {id(tensor): tensor for tensor in shared} | kept_hooks(model)
+    new = kind(deepcopy(model, memo))
     depth = len(new.layers)
     layers = sorted({*evenly(3, depth)}) if layers is None else layers
     layers = ascending('layers', layers, depth) if method or clca else ()
@@ -88,20 +75,3 @@ def reduce_tokens(
     if clca:
         warn('the cache and the CLA head are new; train them before use')
     return new
-
-
-def _reduced_class(model: nn.Module) -> type[ReducedModel]:
-    """Return the class for a model, or raise if it is not supported."""
-    name = type(model).__name__
-    if name in TRANSFORMERS and hasattr(model, 'config'):
-        return ReducedTransformer
-    if type(model) in TIMM:
-        attns = [x for x in model.blocks.modules() if hasattr(x, 'qkv')]
-        parts = {*map(type, [*model.blocks, *attns, model.attn_pool])} - PARTS
-        if not parts:
-            return TIMM[type(model)]
-        name = f'{name} with {parts.pop().__name__}'
-    found = [why for names, why in REASONS.items() if re.search(names, name)]
-    expected = f'expected timm VisionTransformer, {", ".join(TRANSFORMERS)}'
-    why = (*found, expected)[0]
-    raise ValueError(f'the tokens of {name} cannot be reduced: {why}')

@@ -1,10 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """timm's vision transformers with token reduction."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
-from timm.layers import Attention, AttentionPoolLatent, DiffAttention
+from timm.layers import AttentionPoolLatent, DiffAttention
 from timm.models import vision_transformer as vit
 from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from ..reduction.attention import Attended, DiffAttended, JoinedAttended
 from ..reduction.tokens import Tokens
 from .base import Kind, ReducedModel
+from .calls import call, call_attention, same_shape
 
 DIFFERENTIAL = DiffAttention, vit.DiffParallelScalingBlock
 
@@ -31,18 +33,43 @@ def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
 
 
 def weighted(attn: nn.Module, attended: Attended, softmax) -> Tensor:
-    """Return the weighted values of all heads, (B, N, C)."""
-    x = attended.values(softmax, attn.attn_drop.p if attn.training else 0.0)
+    """Return the weighted values of all heads, (B, N, C).
+
+    As in timm, ``attn_drop`` gets the attention maps (B, H, N, N) only if the
+    attention is not fused; here, also if it has hooks.
+    """
+    drop = attn.attn_drop
+    if not attn.fused_attn or drop._forward_hooks or drop._forward_pre_hooks:
+        softmax = partial(_weigh_and_drop, drop, softmax)
+    x = attended.values(softmax, drop.p if attn.training else 0.0)
     if isinstance(attn, DIFFERENTIAL):
         x = attn.sub_norm(x) * (1 - attn.lambda_init)
     return x.transpose(1, 2).flatten(2)
+
+
+def _weigh_and_drop(
+    drop: nn.Module, softmax: Callable | None, logits: Tensor
+) -> Tensor:
+    weights = softmax(logits) if softmax else logits.softmax(dim=-1)
+    return drop(weights)
+
+
+def _project(attn: nn.Module, x: Tensor, key_bias: Tensor | None) -> Attended:
+    """Return queries, keys and values of an attention or its wrapper."""
+    attn = next(part for part in attn.modules() if hasattr(part, 'qkv'))
+    return split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
+
+
+def _call(attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax):
+    """Call timm's ``Attention`` or ``DiffAttention``."""
+    return call_attention(attn, x, _attend, key_bias, softmax, 'attn_mask')
 
 
 def _attend(
     attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax
 ) -> tuple[Tensor, Attended]:
     """Run timm's ``Attention`` or ``DiffAttention``."""
-    attended = split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
+    attended = _project(attn, x, key_bias)
     y = attn.norm(weighted(attn, attended, softmax))
     gate = attn._modules.get('gate')  # missing in timm 1.0.24
     if gate is not None:
@@ -50,14 +77,30 @@ def _attend(
     return attn.proj_drop(attn.proj(y)), attended
 
 
+def project_branches(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of a ``ParallelThingsBlock``."""
+    parts = layer.attns
+    return JoinedAttended(
+        [_project(one.attn, one.norm(x), key_bias) for one in parts]
+    )
+
+
 def attend_branches(layer: nn.Module, x: Tensor, *how):
     """Run the attentions of a ``ParallelThingsBlock`` with their norms."""
-    total, parts = 0, []
-    for one in layer.attns:
-        y, attended = _attend(one.attn, one.norm(x), *how)
-        total = total + one.drop_path(one.ls(y))
-        parts.append(attended)
-    return total, JoinedAttended(parts)
+
+    def attend(branch, x):
+        y, attended = _call(branch.attn, branch.norm(x), *how)
+        return branch.drop_path(branch.ls(y)), attended
+
+    branches = [call(branch, x, attend) for branch in layer.attns]
+    updates, parts = zip(*branches, strict=True)
+    return sum(updates), JoinedAttended(parts)
+
+
+def project_fused(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of a ``ParallelScalingBlock``."""
+    _, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
+    return split_heads(layer, qkv, key_bias)
 
 
 def attend_and_feed(layer: nn.Module, x: Tensor, key_bias, softmax):
@@ -83,6 +126,7 @@ def same(layer: nn.Module, x: Tensor) -> Tensor:
 
 SCALING = Kind(
     lambda x, y: x.in_norm(y),
+    project_fused,
     attend_and_feed,
     lambda x, y: x.drop_path(x.ls(y)),
     same,
@@ -90,18 +134,21 @@ SCALING = Kind(
 KINDS = {
     vit.Block: Kind(
         lambda x, y: x.norm1(y),
-        lambda x, *given: _attend(x.attn, *given),
+        lambda x, *inputs: _project(x.attn, *inputs),
+        lambda x, *inputs: _call(x.attn, *inputs),
         lambda x, y: x.drop_path1(x.ls1(y)),
         lambda x, y: y + x.drop_path2(x.ls2(x.mlp(x.norm2(y)))),
     ),
     vit.ResPostBlock: Kind(
         same,
-        lambda x, *given: _attend(x.attn, *given),
+        lambda x, *inputs: _project(x.attn, *inputs),
+        lambda x, *inputs: _call(x.attn, *inputs),
         lambda x, y: x.drop_path1(x.norm1(y)),
         lambda x, y: y + x.drop_path2(x.norm2(x.mlp(y))),
     ),
     vit.ParallelThingsBlock: Kind(
         same,
+        project_branches,
         attend_branches,
         same,
         lambda x, y: y + sum(ffn(y) for ffn in x.ffns),
@@ -109,7 +156,7 @@ KINDS = {
     vit.ParallelScalingBlock: SCALING,
     vit.DiffParallelScalingBlock: SCALING,
 }
-PARTS = {*KINDS, Attention, AttentionPoolLatent, DiffAttention, type(None)}
+POOLS = {AttentionPoolLatent}  # supported attention pooling
 
 
 class ReducedViT(ReducedModel, vit.VisionTransformer):
@@ -130,7 +177,32 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
     has_pos = property(
         lambda x: x.pos_embed is not None and not x.no_embed_class
     )
-    kind_of = staticmethod(lambda layer: KINDS[type(layer)])
+
+    @staticmethod
+    def kind_of(layer: nn.Module) -> Kind:
+        """Return the functions that run a layer, or one derived from it."""
+        return next(KINDS[x] for x in layer.original.__mro__ if x in KINDS)
+
+    def delegates(self) -> list[nn.Module]:
+        """See :class:`ReducedModel`."""
+        parts = [self.blocks, *self.blocks]
+        parts += [x for x in self.blocks.modules() if hasattr(x, 'qkv')]
+        for block in self.blocks:
+            if isinstance(block, vit.ParallelThingsBlock):
+                parts += block.attns
+        return parts
+
+    def run_layers(self, tokens: Tokens, observe: Callable) -> Tokens:
+        """Call ``blocks`` as a module, so that its hooks run."""
+        run = super().run_layers
+
+        def function(blocks, x):
+            x = same_shape(tokens.x, x, blocks)
+            left = run(tokens.with_x(x), observe)
+            return left.x, left
+
+        x, left = call(self.blocks, tokens.x, function)
+        return left.with_x(same_shape(left.x, x, self.blocks))
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""

@@ -10,34 +10,52 @@ from torch import Tensor, nn
 from ..reduction.attention import Attended
 from ..reduction.tokens import Tokens
 from .base import Kind, ReducedModel
+from .calls import call_attention
 
 # output of a model without classifier, with the names of Transformers
 Features = namedtuple('Features', 'last_hidden_state pooler_output')
 
 
-def _attend(layer: nn.Module, x: Tensor, key_bias, softmax):
-    """Run the attention of a layer, without its norm and residual."""
-    attn = layer.attention
+def _project(attn: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of an attention."""
     q, k, v = (
         project(x).unflatten(2, (-1, attn.head_dim)).transpose(1, 2)
         for project in (attn.q_proj, attn.k_proj, attn.v_proj)
     )
-    attended = Attended(q, k, v, key_bias)
+    return Attended(q, k, v, key_bias)
+
+
+def _attend(attn: nn.Module, x: Tensor, key_bias, softmax):
+    """Run an attention; like the original, it returns no weights."""
+    attended = _project(attn, x, key_bias)
     dropout = attn.attention_dropout if attn.training else 0.0
     y = attended.values(softmax, dropout).transpose(1, 2).flatten(2)
-    return attn.o_proj(y), attended
+    return (attn.o_proj(y), None), attended
 
 
+def _call(attn: nn.Module, x: Tensor, key_bias, softmax):
+    """Call an attention with its hooks."""
+    mask = 'attention_mask'
+    (y, _), attended = call_attention(
+        attn, x, _attend, key_bias, softmax, mask
+    )
+    return y, attended
+
+
+ATTENTION = (
+    lambda x, *inputs: _project(x.attention, *inputs),
+    lambda x, *inputs: _call(x.attention, *inputs),
+)
 KINDS = dict(
     vit=Kind(
         lambda x, y: x.layernorm_before(y),
-        _attend,
+        *ATTENTION,
         lambda x, y: x.dropout(y),
         lambda x, y: y + x.dropout(x.mlp(x.layernorm_after(y))),
     ),
     dinov2=Kind(
         lambda x, y: x.norm1(y),
-        _attend,
+        *ATTENTION,
         lambda x, y: x.drop_path(x.layer_scale1(y)),
         lambda x, y: y + x.drop_path(x.layer_scale2(x.mlp(x.norm2(y)))),
     ),
@@ -109,6 +127,10 @@ class ReducedTransformer(ReducedModel, TransformersHead):
     layers = property(
         lambda x: x.base._modules.get('layers') or x.base.encoder.layer
     )
+
+    def delegates(self) -> list[nn.Module]:
+        """See :class:`ReducedModel`."""
+        return [*self.layers, *(layer.attention for layer in self.layers)]
 
     def kind_of(self, layer: nn.Module) -> Kind:
         """Return the functions that run a layer."""

@@ -1,0 +1,147 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Call the modules of another library as modules, so that their hooks run."""
+
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, signature
+
+from torch import Tensor, nn
+
+from ..reduction.attention import Attended
+
+HOOKS = ('_forward_hooks', '_forward_pre_hooks')
+HOOKS += ('_backward_hooks', '_backward_pre_hooks')
+
+
+class Delegating:
+    """Mixin over a class of modules: a call may replace the forward pass.
+
+    ``module(x, run=function)`` runs the hooks of the module around
+    ``function(module, x)``. Without ``run``, the module is the original.
+    """
+
+    original: type[nn.Module]  # the class without the mixin
+
+    def forward(self, x: Tensor, *args, run: Callable | None = None, **kwargs):
+        """Return ``run(self, x)``, or the output of the original."""
+        if run is None:
+            return super().forward(x, *args, **kwargs)
+        return run(self, x, *args, **kwargs)
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        # pickle cannot import a class that is made at run time
+        return _new, (self.original,), self.__getstate__()
+
+
+@cache
+def _delegating(kind: type[nn.Module]) -> type[nn.Module]:
+    names = dict(original=kind, __module__=kind.__module__)
+    return type(kind.__name__, (Delegating, kind), names)
+
+
+def _new(kind: type[nn.Module]) -> nn.Module:
+    kind = _delegating(kind)
+    return kind.__new__(kind)
+
+
+def delegate(module: nn.Module) -> None:
+    """Make a module :class:`Delegating`, in place."""
+    if not isinstance(module, Delegating):
+        module.__class__ = _delegating(type(module))
+
+
+def accepts_run(module: nn.Module) -> bool:
+    """Return whether a wrapper of a module can pass ``run`` to it."""
+    parameters = signature(module.forward).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return 'run' in parameters or Parameter.VAR_KEYWORD in kinds
+
+
+def call(module: nn.Module, x: Tensor, function: Callable, **inputs) -> tuple:
+    """Call a module, or a wrapper around it, with its hooks.
+
+    Args:
+        module (nn.Module): A :class:`Delegating` module, or a wrapper that
+            passes keyword arguments to it.
+        x (Tensor): Its input.
+        function (Callable): Maps the module, the input after hooks and
+            ``inputs`` to the output before hooks and a second result.
+        **inputs: Inputs that hooks may change.
+
+    Returns:
+        tuple: The output after hooks, and the second result.
+
+    Raises:
+        ValueError: If a wrapper or a hook replaces the module.
+    """
+    results = []
+
+    def run(module, x, **inputs):
+        output, result = function(module, x, **inputs)
+        results.append(result)
+        return output
+
+    output = module(x, **inputs, run=run)
+    if not results:
+        raise ValueError(
+            f'{type(module).__name__} does not call the module that it '
+            'replaces; token reduction needs its queries and keys'
+        )
+    return output, results[-1]
+
+
+def call_attention(
+    attn: nn.Module,
+    x: Tensor,
+    attend: Callable,
+    key_bias: Tensor | None,
+    softmax: Callable | None,
+    mask: str,
+) -> tuple[Tensor, Attended]:
+    """Call an attention with its hooks.
+
+    Args:
+        attn (nn.Module): The attention, see :func:`call`.
+        x (Tensor): Normalized tokens (B, N, C).
+        attend (Callable): Maps attention, tokens, ``key_bias`` and
+            ``softmax`` to output and :class:`Attended`.
+        key_bias (Tensor, optional): See :class:`Attended`.
+        softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
+        mask (str): Argument of the attention for ``key_bias``.
+    """
+
+    def function(attn, x, **inputs):
+        return attend(attn, x, inputs[mask], softmax)
+
+    return call(attn, x, function, **{mask: key_bias})
+
+
+def kept_hooks(model: nn.Module) -> dict[int, Callable]:
+    """Return the hooks that copies of a model share, by id, for ``deepcopy``.
+
+    A copy of a hook would store its results where nobody looks. A method of a
+    module in the model belongs to the copied module, however.
+    """
+    modules = {*model.modules()}
+    hooks = (
+        hook
+        for module in modules
+        for name in HOOKS
+        for hook in vars(module)[name].values()
+    )
+    return {
+        id(hook): hook
+        for hook in hooks
+        if not (hasattr(hook, '__self__') and hook.__self__ in modules)
+    }
+
+
+def same_shape(old: Tensor, new: Tensor, layer: nn.Module) -> Tensor:
+    """Return tokens that hooks may have changed; refuse another shape."""
+    if new is not old and new.shape != old.shape:
+        raise ValueError(
+            f'a hook or wrapper of {type(layer).__name__} changes the tokens '
+            f'from {tuple(old.shape)} to {tuple(new.shape)}; token reduction '
+            'needs the same shape'
+        )
+    return new

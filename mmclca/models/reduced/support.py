@@ -1,0 +1,190 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Which models can be reduced, and why others cannot."""
+
+import re
+from collections.abc import Collection
+from inspect import isroutine
+
+from timm.layers import Attention, DiffAttention
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.vision_transformer import ParallelThingsBlock
+from timm.models.vision_transformer import VisionTransformer as TimmViT
+from torch import nn
+
+from mmclca.utils.messages import first_of, warn
+
+from .base import ReducedModel
+from .calls import accepts_run
+from .timm_vit import KINDS, POOLS, ReducedDistilledViT, ReducedViT
+from .transformers_vit import ReducedTransformer
+
+TIMM = {TimmViT: ReducedViT, VisionTransformerDistilled: ReducedDistilledViT}
+ATTENTIONS = (Attention, DiffAttention)
+TRANSFORMERS = ['Dinov2ForImageClassification', 'Dinov2Model']
+TRANSFORMERS += ['ViTForImageClassification', 'ViTModel']
+EXPECTED = (
+    'expected VisionTransformer or VisionTransformerDistilled of timm, or '
+    f'{", ".join(TRANSFORMERS)} of Transformers'
+)
+REASONS = {  # by pattern of the class name
+    'Beit|RelPos': 'its attention has a bias per pair of patch positions',
+    'Eva': 'its layers may rotate queries and keys by patch position',
+    'Reduced': 'its tokens are already reduced; pass the original model',
+    'SAM|Swin': 'its attention is limited to windows of the patch grid',
+}
+
+
+def reduced_class(model: nn.Module) -> type[ReducedModel]:
+    """Return the class of the reduced model.
+
+    Args:
+        model (nn.Module): The original.
+
+    Raises:
+        ValueError: If the model is not supported; the message says why.
+    """
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            f'model={model!r} must be a module, such as '
+            "timm.create_model('deit_tiny_patch16_224')"
+        )
+    if type(model).__name__ in TRANSFORMERS and hasattr(model, 'config'):
+        kind = ReducedTransformer
+    else:
+        kind = TIMM[_original(model, TIMM, '')]
+        _check_blocks(model)
+    _check_instances(model, kind)
+    return kind
+
+
+def _check_blocks(model: TimmViT) -> None:
+    """Refuse layers whose parts are not those of timm."""
+    for name, block in model.blocks.named_children():
+        name = f'blocks.{name}'
+        kind = _original(block, KINDS, name)
+        if issubclass(kind, ParallelThingsBlock):
+            attns = {
+                f'{name}.attns.{i}.attn': branch.attn
+                for i, branch in enumerate(block.attns)
+            }
+        elif hasattr(block, 'attn'):
+            attns = {f'{name}.attn': block.attn}
+        else:
+            continue  # the block is an attention itself
+        for place, attn in attns.items():
+            _check_attention(attn, place)
+    if model.attn_pool is not None:
+        _original(model.attn_pool, POOLS, 'attn_pool')
+
+
+def _check_attention(attn: nn.Module, name: str) -> None:
+    """Refuse another attention, or a wrapper that stops keyword arguments."""
+    inside = [part for part in attn.modules() if isinstance(part, ATTENTIONS)]
+    if isinstance(attn, ATTENTIONS) or not inside:
+        _original(attn, ATTENTIONS, name)
+    elif accepts_run(attn):
+        _original(inside[0], ATTENTIONS, name)
+    else:
+        _refuse(
+            attn,
+            f'it wraps the attention {name}; let its forward take **kwargs '
+            'and pass them to the attention',
+        )
+
+
+def _original(module: nn.Module, kinds: Collection[type], name: str) -> type:
+    """Return the class in ``kinds`` with the behavior of a module.
+
+    It is the class of the module, or a base class if the classes between
+    define no more than ``__init__``.
+    """
+    overridden = []
+    for kind in type(module).__mro__:
+        if kind in kinds:
+            break
+        overridden += _methods(kind)
+    else:
+        names = ', '.join(kind.__name__ for kind in kinds)
+        other = f"{name} is none of timm's {names}"
+        _refuse(module, other if name else _reason(module))
+    if not overridden:
+        return kind
+    names = first_of(f'{method}()' for method in overridden)
+    part = f' in {name}' * bool(name)
+    _refuse(
+        module,
+        f"it overrides {names} of timm's {kind.__name__}{part}, which token "
+        'reduction would not run',
+    )
+
+
+def _methods(kind: type) -> list[str]:
+    return [
+        name
+        for name, value in vars(kind).items()
+        if (isroutine(value) or isinstance(value, property))
+        and name != '__init__'
+    ]
+
+
+def _reason(module: nn.Module) -> str:
+    """Say why a class is not supported, or how to pass what it wraps."""
+    name = type(module).__name__
+    reasons = [why for names, why in REASONS.items() if re.search(names, name)]
+    if reasons:
+        return reasons[0]
+    for path, part in module.named_modules():
+        if path and _is_supported(part):
+            return (
+                f'it wraps {type(part).__name__}; pass its module '
+                f'{_path(path)}, and wrap the result'
+            )
+    return EXPECTED
+
+
+def _path(name: str) -> str:
+    """Return a module name as Python, such as ``model[1]``."""
+    parts = [f'[{x}]' if x.isdigit() else f'.{x}' for x in name.split('.')]
+    return f'model{"".join(parts)}'
+
+
+def _is_supported(module: nn.Module) -> bool:
+    kind = type(module)
+    by_name = kind.__name__ in TRANSFORMERS and hasattr(module, 'config')
+    return by_name or not {*kind.__mro__}.isdisjoint(TIMM)
+
+
+def _refuse(module: nn.Module, why: str) -> None:
+    kind = type(module)
+    raise ValueError(
+        f'the tokens of {kind.__module__}.{kind.__qualname__} cannot be '
+        f'reduced: {why}'
+    )
+
+
+def _check_instances(model: nn.Module, kind: type[ReducedModel]) -> None:
+    """Refuse attributes of instances that hide methods.
+
+    Wrappers such as those of accelerate set ``forward`` of a module; the
+    reduced model would run it, or ignore it.
+    """
+    for name, module in model.named_modules():
+        owner = type(module) if name else kind
+        for attribute in vars(module):
+            if _is_method(owner, attribute):
+                place = f'{_path(name) if name else "model"}.{attribute}'
+                raise ValueError(
+                    f'{place} is set on the instance, so it would replace '
+                    'the method with token reduction; remove it first, for '
+                    f'example with "del {place}" or unwrap_model(model, '
+                    'keep_fp32_wrapper=False) of accelerate'
+                )
+    if any(x._compiled_call_impl is not None for x in model.modules()):
+        warn('the reduced model is not compiled; call its compile() again')
+
+
+def _is_method(kind: type, name: str) -> bool:
+    if not hasattr(kind, name):
+        return False
+    value = getattr(kind, name)
+    return callable(value) or isinstance(value, property)
