@@ -4,6 +4,7 @@
 from collections import namedtuple
 
 from torch import Tensor, nn
+from torch.fx import Proxy
 
 from ..backbones import Reducible
 from ..heads import CLAHead
@@ -17,6 +18,12 @@ from .calls import call, delegate, same_shape
 # ``scale(layer, y)`` the update of the residual stream, and ``ffn(layer, x)``
 # the output of the layer
 Kind = namedtuple('Kind', 'normalize project attend scale ffn')
+
+NO_GRAPH = (
+    '{tool} cannot follow token reduction, which depends on the image; for '
+    'features use forward_intermediates() or hooks, for a graph torch.export, '
+    'torch.jit.trace or mmclca.export_onnx'
+)
 
 
 class ReducedModel(Reducible):
@@ -149,9 +156,15 @@ class ReducedModel(Reducible):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to the output of the original model."""
+        if isinstance(x, Proxy):
+            raise ValueError(NO_GRAPH.format(tool='torch.fx'))
         features, tokens = self._features(x)
         biased = self.attn_pool is not None and tokens is not None
         return self.forward_head(tokens if biased else features)
+
+    def __prepare_scriptable__(self) -> None:
+        """Refuse ``torch.jit.script``."""
+        raise ValueError(NO_GRAPH.format(tool='torch.jit.script'))
 
     def forward_head(self, x, pre_logits: bool = False) -> Tensor:
         """Map the output of :meth:`forward_features` to class scores."""

@@ -15,7 +15,8 @@ from mmclca.utils.messages import first_of, warn
 
 from .base import ReducedModel
 from .calls import accepts_run
-from .timm_vit import KINDS, POOLS, ReducedDistilledViT, ReducedViT
+from .timm_layers import KINDS
+from .timm_vit import POOLS, ReducedDistilledViT, ReducedViT
 from .transformers_vit import ReducedTransformer
 
 TIMM = {TimmViT: ReducedViT, VisionTransformerDistilled: ReducedDistilledViT}
@@ -134,7 +135,7 @@ def _reason(module: nn.Module) -> str:
     if reasons:
         return reasons[0]
     for path, part in module.named_modules():
-        if path and _is_supported(part):
+        if path and is_supported(part):
             return (
                 f'it wraps {type(part).__name__}; pass its module '
                 f'{_path(path)}, and wrap the result'
@@ -148,7 +149,8 @@ def _path(name: str) -> str:
     return f'model{"".join(parts)}'
 
 
-def _is_supported(module: nn.Module) -> bool:
+def is_supported(module: nn.Module) -> bool:
+    """Return whether a module is of a class that can be reduced."""
     kind = type(module)
     by_name = kind.__name__ in TRANSFORMERS and hasattr(module, 'config')
     return by_name or not {*kind.__mro__}.isdisjoint(TIMM)

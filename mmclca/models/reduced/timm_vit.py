@@ -1,170 +1,47 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """timm's vision transformers with token reduction."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 
 import torch
-from timm.layers import AttentionPoolLatent, DiffAttention
+from timm.layers import AttentionPoolLatent
 from timm.models import vision_transformer as vit
+from timm.models._features import feature_take_indices
 from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
+from torch.fx import Proxy
 
-from ..reduction.attention import Attended, DiffAttended, JoinedAttended
-from ..reduction.tokens import Tokens
+from ..reduction.tokens import Tokens, featmap
 from .base import Kind, ReducedModel
-from .calls import call, call_attention, same_shape
+from .calls import call, same_shape
+from .timm_layers import KINDS
 
-DIFFERENTIAL = DiffAttention, vit.DiffParallelScalingBlock
-
-
-def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
-    """Split queries, keys and values (B, N, C) by heads, and normalize."""
-    heads = attn.num_heads * (1 + isinstance(attn, DIFFERENTIAL))
-    shape = qkv[0].shape[:2]
-    q, k, v = (
-        y.reshape(*shape, number, -1).transpose(1, 2)
-        for y, number in zip(qkv, (heads, heads, attn.num_heads), strict=True)
-    )
-    q, k = attn.q_norm(q), attn.k_norm(k)
-    if heads == attn.num_heads:
-        return Attended(q, k, v, key_bias)
-    return DiffAttended(q, k, v, key_bias, attn._compute_lambda().type_as(q))
-
-
-def weighted(attn: nn.Module, attended: Attended, softmax) -> Tensor:
-    """Return the weighted values of all heads, (B, N, C).
-
-    As in timm, ``attn_drop`` gets the attention maps (B, H, N, N) only if the
-    attention is not fused; here, also if it has hooks.
-    """
-    drop = attn.attn_drop
-    if not attn.fused_attn or drop._forward_hooks or drop._forward_pre_hooks:
-        softmax = partial(_weigh_and_drop, drop, softmax)
-    x = attended.values(softmax, drop.p if attn.training else 0.0)
-    if isinstance(attn, DIFFERENTIAL):
-        x = attn.sub_norm(x) * (1 - attn.lambda_init)
-    return x.transpose(1, 2).flatten(2)
-
-
-def _weigh_and_drop(
-    drop: nn.Module, softmax: Callable | None, logits: Tensor
-) -> Tensor:
-    weights = softmax(logits) if softmax else logits.softmax(dim=-1)
-    return drop(weights)
-
-
-def _project(attn: nn.Module, x: Tensor, key_bias: Tensor | None) -> Attended:
-    """Return queries, keys and values of an attention or its wrapper."""
-    attn = next(part for part in attn.modules() if hasattr(part, 'qkv'))
-    return split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
-
-
-def _call(attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax):
-    """Call timm's ``Attention`` or ``DiffAttention``."""
-    return call_attention(attn, x, _attend, key_bias, softmax, 'attn_mask')
-
-
-def _attend(
-    attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax
-) -> tuple[Tensor, Attended]:
-    """Run timm's ``Attention`` or ``DiffAttention``."""
-    attended = _project(attn, x, key_bias)
-    y = attn.norm(weighted(attn, attended, softmax))
-    gate = attn._modules.get('gate')  # missing in timm 1.0.24
-    if gate is not None:
-        y = y * gate(x).sigmoid()
-    return attn.proj_drop(attn.proj(y)), attended
-
-
-def project_branches(layer: nn.Module, x: Tensor, key_bias) -> Attended:
-    """Return queries, keys and values of a ``ParallelThingsBlock``."""
-    parts = layer.attns
-    return JoinedAttended(
-        [_project(one.attn, one.norm(x), key_bias) for one in parts]
-    )
-
-
-def attend_branches(layer: nn.Module, x: Tensor, *how):
-    """Run the attentions of a ``ParallelThingsBlock`` with their norms."""
-
-    def attend(branch, x):
-        y, attended = _call(branch.attn, branch.norm(x), *how)
-        return branch.drop_path(branch.ls(y)), attended
-
-    branches = [call(branch, x, attend) for branch in layer.attns]
-    updates, parts = zip(*branches, strict=True)
-    return sum(updates), JoinedAttended(parts)
-
-
-def project_fused(layer: nn.Module, x: Tensor, key_bias) -> Attended:
-    """Return queries, keys and values of a ``ParallelScalingBlock``."""
-    _, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
-    return split_heads(layer, qkv, key_bias)
-
-
-def attend_and_feed(layer: nn.Module, x: Tensor, key_bias, softmax):
-    """Run a ``ParallelScalingBlock``, also with differential attention.
-
-    As attention and FFN are parallel, tokens are reduced after both.
-    """
-    hidden, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
-    if layer.mlp_bias is not None:
-        hidden = hidden + layer.mlp_bias
-    attended = split_heads(layer, qkv, key_bias)
-    y = weighted(layer, attended, softmax)
-    hidden = layer.mlp_drop(layer.mlp_act(hidden))
-    if layer.out_proj is not None:
-        return layer.out_proj(torch.cat((y, hidden), dim=-1)), attended
-    return layer.attn_out_proj(y) + layer.mlp_out_proj(hidden), attended
-
-
-def same(layer: nn.Module, x: Tensor) -> Tensor:
-    """Return the second argument."""
-    return x
-
-
-SCALING = Kind(
-    lambda x, y: x.in_norm(y),
-    project_fused,
-    attend_and_feed,
-    lambda x, y: x.drop_path(x.ls(y)),
-    same,
-)
-KINDS = {
-    vit.Block: Kind(
-        lambda x, y: x.norm1(y),
-        lambda x, *inputs: _project(x.attn, *inputs),
-        lambda x, *inputs: _call(x.attn, *inputs),
-        lambda x, y: x.drop_path1(x.ls1(y)),
-        lambda x, y: y + x.drop_path2(x.ls2(x.mlp(x.norm2(y)))),
-    ),
-    vit.ResPostBlock: Kind(
-        same,
-        lambda x, *inputs: _project(x.attn, *inputs),
-        lambda x, *inputs: _call(x.attn, *inputs),
-        lambda x, y: x.drop_path1(x.norm1(y)),
-        lambda x, y: y + x.drop_path2(x.norm2(x.mlp(y))),
-    ),
-    vit.ParallelThingsBlock: Kind(
-        same,
-        project_branches,
-        attend_branches,
-        same,
-        lambda x, y: y + sum(ffn(y) for ffn in x.ffns),
-    ),
-    vit.ParallelScalingBlock: SCALING,
-    vit.DiffParallelScalingBlock: SCALING,
-}
 POOLS = {AttentionPoolLatent}  # supported attention pooling
+
+
+def _format_intermediates(
+    maps: list[Tensor],
+    prefixes: list[Tensor],
+    final: Tensor | None,
+    as_dict: bool,
+) -> list | tuple | dict:
+    """Arrange intermediate features as timm does."""
+    if as_dict:
+        parts = dict(
+            image_intermediates=maps,
+            image_intermediates_prefix=prefixes or None,
+            image_features=final,
+        )
+        return {name: x for name, x in parts.items() if x is not None}
+    features = [*zip(maps, prefixes, strict=True)] if prefixes else maps
+    return features if final is None else (final, features)
 
 
 class ReducedViT(ReducedModel, vit.VisionTransformer):
     """timm's ``VisionTransformer`` with token reduction.
 
     Made by :func:`reduce_tokens`. Class token, distillation token and
-    registers are the prefix, which no reducer drops. The intermediate outputs
-    of timm (``forward_intermediates``) are not reduced.
+    registers are the prefix, which no reducer drops.
     """
 
     layers = property(lambda self: self.blocks)
@@ -215,11 +92,115 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
             tokens = self.cache.start(tokens)
         return tokens.with_x(self.norm_pre(tokens.x)), tuple(hw)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the loop of timm gives the same result, and is faster."""
+        return not (self.reduces or self.has_cla or self.recorder)
+
     def _features(self, x: Tensor) -> tuple:
-        if self.reduces or self.has_cla or self.recorder is not None:
+        if not self.is_plain:
             return super()._features(x)
-        # without a reduction, timm's loop is faster
         return vit.VisionTransformer.forward_features(self, x), None
+
+    def forward_features(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor | tuple[Tensor, ...]:
+        """See :class:`ReducedModel`; masks need ``method=None``."""
+        if attn_mask is None and not is_causal:
+            return super().forward_features(x)
+        self._check_mask()
+        plain = vit.VisionTransformer.forward_features
+        return plain(self, x, attn_mask, is_causal)
+
+    def forward(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """See :class:`ReducedModel`; masks need ``method=None``."""
+        if isinstance(x, Proxy) or (attn_mask is None and not is_causal):
+            return super().forward(x)
+        y = self.forward_features(x, attn_mask, is_causal)
+        return self.forward_head(y)
+
+    def _check_mask(self) -> None:
+        if not self.is_plain:
+            raise ValueError(
+                'attn_mask and is_causal refer to all tokens, which the '
+                'reduced layers no longer have; use '
+                'reduce_tokens(model, None) or the original model'
+            )
+
+    def forward_intermediates(
+        self,
+        x: Tensor,
+        indices: int | list[int] | None = None,
+        return_prefix_tokens: bool = False,
+        norm: bool = False,
+        stop_early: bool = False,
+        output_fmt: str = 'NCHW',
+        intermediates_only: bool = False,
+        output_dict: bool = False,
+        attn_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> list | tuple | dict:
+        """Return features of layers, as timm's method, after the reduction.
+
+        Each patch has the weighted average of the tokens that contain it, and
+        zeros if it was dropped, so the shapes are those of timm. The final
+        features are those of :meth:`forward_features`. All layers run, even
+        with ``stop_early``.
+        """
+        if self.is_plain:
+            return super().forward_intermediates(
+                x,
+                indices,
+                return_prefix_tokens,
+                norm,
+                stop_early,
+                output_fmt,
+                intermediates_only,
+                output_dict,
+                attn_mask,
+                is_causal,
+            )
+        if attn_mask is not None or is_causal:
+            self._check_mask()
+        take, _ = feature_take_indices(len(self.blocks), indices)
+        start, hw = self.embed(x)
+        maps, prefixes = [], []
+
+        def collect(i: int, tokens: Tokens) -> None:
+            if i in take:
+                y = self.norm(tokens.x) if norm else tokens.x
+                tokens = tokens.with_x(y)
+                maps.append(featmap(tokens, hw))
+                prefixes.append(y[:, : self.num_prefix])
+
+        tokens = self.run_layers(start, collect)
+        if output_fmt == 'NLC':
+            maps = [y.flatten(2).transpose(1, 2) for y in maps]
+        return _format_intermediates(
+            maps,
+            prefixes * bool(return_prefix_tokens and self.num_prefix),
+            None if intermediates_only else self.norm(tokens.x),
+            output_dict,
+        )
+
+    def prune_intermediate_layers(self, *args, **kwargs) -> list[int]:
+        """See timm."""
+        if self.has_cla:
+            raise ValueError(
+                'layers of a model with clca=True cannot be removed, since '
+                'the CLA head uses them'
+            )
+        take = super().prune_intermediate_layers(*args, **kwargs)
+        self.out_indices = [len(self.blocks) - 1]
+        return take
 
     def apply_final_norm(self, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""

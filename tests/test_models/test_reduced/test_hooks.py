@@ -30,7 +30,7 @@ class Wrapper(nn.Module):
 
 
 class DeafWrapper(Wrapper):
-    """A wrapper that passes timm's arguments only."""
+    """Wrapper without keyword arguments."""
 
     def forward(self, x, attn_mask=None, is_causal=False):
         return self.module(x, attn_mask=attn_mask, is_causal=is_causal)
@@ -111,7 +111,7 @@ def test_hook_object_of_original_gets_reduced_features():
 
 
 @torch.no_grad()
-def test_attention_maps_of_hooks_are_those_of_the_layers():
+def test_attention_extract_equals_timm_without_fused_attention():
     model = small_timm()
     reduced = mmclca.reduce_tokens(model, 'ToMe', 1.0)
     images = photos(model)
@@ -154,7 +154,7 @@ def test_wrapper_takes_effect_or_is_refused():
         mmclca.reduce_tokens(model)
 
 
-def test_hook_that_adds_tokens_is_refused():
+def test_hook_is_refused_if_it_adds_tokens():
     reduced = mmclca.reduce_tokens(small_timm(), 'ToMe', 0.5)
     reduced.blocks[1].register_forward_pre_hook(
         lambda _, inputs: (torch.cat(2 * inputs, dim=1),)

@@ -1,0 +1,156 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The layers of timm's vision transformers, run in parts."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from timm.layers import DiffAttention
+from timm.models import vision_transformer as vit
+from torch import Tensor, nn
+
+from ..reduction.attention import Attended, DiffAttended, JoinedAttended
+from .base import Kind
+from .calls import call, call_attention
+
+DIFFERENTIAL = DiffAttention, vit.DiffParallelScalingBlock
+
+
+def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
+    """Split queries, keys and values (B, N, C) by heads, and normalize."""
+    heads = attn.num_heads * (1 + isinstance(attn, DIFFERENTIAL))
+    shape = qkv[0].shape[:2]
+    q, k, v = (
+        y.reshape(*shape, number, -1).transpose(1, 2)
+        for y, number in zip(qkv, (heads, heads, attn.num_heads), strict=True)
+    )
+    q, k = attn.q_norm(q), attn.k_norm(k)
+    if heads == attn.num_heads:
+        return Attended(q, k, v, key_bias)
+    return DiffAttended(q, k, v, key_bias, attn._compute_lambda().type_as(q))
+
+
+def weighted(attn: nn.Module, attended: Attended, softmax) -> Tensor:
+    """Return the weighted values of all heads, (B, N, C).
+
+    As in timm, ``attn_drop`` gets the attention maps (B, H, N, N) only if the
+    attention is not fused; here, also if it has hooks.
+    """
+    drop = attn.attn_drop
+    if not attn.fused_attn or drop._forward_hooks or drop._forward_pre_hooks:
+        softmax = partial(_weigh_and_drop, drop, softmax)
+    x = attended.values(softmax, drop.p if attn.training else 0.0)
+    if isinstance(attn, DIFFERENTIAL):
+        x = attn.sub_norm(x) * (1 - attn.lambda_init)
+    return x.transpose(1, 2).flatten(2)
+
+
+def _weigh_and_drop(
+    drop: nn.Module, softmax: Callable | None, logits: Tensor
+) -> Tensor:
+    weights = softmax(logits) if softmax else logits.softmax(dim=-1)
+    return drop(weights)
+
+
+def _project(attn: nn.Module, x: Tensor, key_bias: Tensor | None) -> Attended:
+    """Return queries, keys and values of an attention or its wrapper."""
+    attn = next(part for part in attn.modules() if hasattr(part, 'qkv'))
+    return split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
+
+
+def _call(attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax):
+    """Call timm's ``Attention`` or ``DiffAttention``."""
+    return call_attention(attn, x, _attend, key_bias, softmax, 'attn_mask')
+
+
+def _attend(
+    attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax
+) -> tuple[Tensor, Attended]:
+    """Run timm's ``Attention`` or ``DiffAttention``."""
+    attended = _project(attn, x, key_bias)
+    y = attn.norm(weighted(attn, attended, softmax))
+    gate = attn._modules.get('gate')  # missing in timm 1.0.24
+    if gate is not None:
+        y = y * gate(x).sigmoid()
+    return attn.proj_drop(attn.proj(y)), attended
+
+
+def project_branches(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of a ``ParallelThingsBlock``."""
+    parts = layer.attns
+    return JoinedAttended(
+        [_project(one.attn, one.norm(x), key_bias) for one in parts]
+    )
+
+
+def attend_branches(layer: nn.Module, x: Tensor, *how):
+    """Run the attentions of a ``ParallelThingsBlock`` with their norms."""
+
+    def attend(branch, x):
+        y, attended = _call(branch.attn, branch.norm(x), *how)
+        return branch.drop_path(branch.ls(y)), attended
+
+    branches = [call(branch, x, attend) for branch in layer.attns]
+    updates, parts = zip(*branches, strict=True)
+    return sum(updates), JoinedAttended(parts)
+
+
+def project_fused(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of a ``ParallelScalingBlock``."""
+    _, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
+    return split_heads(layer, qkv, key_bias)
+
+
+def attend_and_feed(layer: nn.Module, x: Tensor, key_bias, softmax):
+    """Run a ``ParallelScalingBlock``, also with differential attention.
+
+    As attention and FFN are parallel, tokens are reduced after both.
+    """
+    hidden, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
+    if layer.mlp_bias is not None:
+        hidden = hidden + layer.mlp_bias
+    attended = split_heads(layer, qkv, key_bias)
+    y = weighted(layer, attended, softmax)
+    hidden = layer.mlp_drop(layer.mlp_act(hidden))
+    if layer.out_proj is not None:
+        return layer.out_proj(torch.cat((y, hidden), dim=-1)), attended
+    return layer.attn_out_proj(y) + layer.mlp_out_proj(hidden), attended
+
+
+def same(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return the second argument."""
+    return x
+
+
+SCALING = Kind(
+    lambda x, y: x.in_norm(y),
+    project_fused,
+    attend_and_feed,
+    lambda x, y: x.drop_path(x.ls(y)),
+    same,
+)
+KINDS = {
+    vit.Block: Kind(
+        lambda x, y: x.norm1(y),
+        lambda x, *inputs: _project(x.attn, *inputs),
+        lambda x, *inputs: _call(x.attn, *inputs),
+        lambda x, y: x.drop_path1(x.ls1(y)),
+        lambda x, y: y + x.drop_path2(x.ls2(x.mlp(x.norm2(y)))),
+    ),
+    vit.ResPostBlock: Kind(
+        same,
+        lambda x, *inputs: _project(x.attn, *inputs),
+        lambda x, *inputs: _call(x.attn, *inputs),
+        lambda x, y: x.drop_path1(x.norm1(y)),
+        lambda x, y: y + x.drop_path2(x.norm2(x.mlp(y))),
+    ),
+    vit.ParallelThingsBlock: Kind(
+        same,
+        project_branches,
+        attend_branches,
+        same,
+        lambda x, y: y + sum(ffn(y) for ffn in x.ffns),
+    ),
+    vit.ParallelScalingBlock: SCALING,
+    vit.DiffParallelScalingBlock: SCALING,
+}
