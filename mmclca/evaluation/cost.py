@@ -63,6 +63,15 @@ class Cost:
     tokens: list[int] = field(default_factory=list)
     distances: int = 0
 
+    @property
+    def gmacs(self) -> float:
+        """Multiply-accumulates in 1e9."""
+        return self.flops / 1e9
+
+    def __str__(self) -> str:
+        tokens = '/'.join(map(str, self.tokens))
+        return f'{self.gmacs:.2f} GMACs' + f', tokens {tokens}' * bool(tokens)
+
 
 class _NoModules(nullcontext):
     """Replacement for the module tracker of torch's FLOP counter.
@@ -112,11 +121,11 @@ class _PartCounter:
     def _counted(self, part: str, function: Callable) -> Callable:
         """Wrap a function to assign its cost to a part."""
 
-        def run(*given):
+        def run(*inputs, **options):
             self.assign('reduction')
-            found = function(*given)
+            output = function(*inputs, **options)
             self.assign(part)
-            return found
+            return output
 
         return run
 
@@ -141,7 +150,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     meter = _PartCounter(counter, cost)
     followed = _is_recordable(model)
     counted = meter.instrument(model) if followed else model
-    training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     try:
         counted.eval()
         with torch.no_grad(), counter:
@@ -152,7 +161,8 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
             cost.attended = [layer.entered.x.size(1) for layer in layers]
             cost.tokens = [layer.left.x.size(1) for layer in layers]
     finally:
-        model.train(training)
+        for module, training in modes:
+            module.training = training
     cost.flops = counter.without_distances()
     cost.distances = counter.distances()
     return cost

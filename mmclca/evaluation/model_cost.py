@@ -1,0 +1,53 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Cost of any model: a module of mmclca, MMPretrain or timm, or a config."""
+
+from os import PathLike
+
+from mmengine.config import Config
+from timm.data import resolve_data_config
+from torch import nn
+
+from mmclca.models import LoRAModel, reduce_tokens
+from mmclca.models.reduced.support import is_supported
+
+from .cost import Cost, count, count_config
+
+
+def cost(
+    model: nn.Module | dict | str | PathLike,
+    shape: tuple[int, int] | None = None,
+) -> Cost:
+    """Count the cost of one image: multiply-accumulates and tokens per layer.
+
+    Args:
+        model (nn.Module | dict | str | PathLike): Model of
+            :func:`reduce_tokens`, timm, Transformers or MMPretrain; or a
+            config, its ``model``, or its file.
+        shape (tuple[int, int], optional): Image height and width in pixels.
+            Defaults to None, the image size of the model.
+
+    Returns:
+        Cost: ``gmacs``, ``params``, and ``tokens`` after each layer; without
+        tokens for other networks.
+
+    Raises:
+        ValueError: If ``shape`` is missing for a model without an image size.
+    """
+    if isinstance(model, str | PathLike):
+        model = Config.fromfile(model)
+    if not isinstance(model, nn.Module):
+        return count_config(model.get('model', model), shape)
+    if isinstance(model, LoRAModel):
+        return count(model.merged(), shape)
+    if hasattr(model, 'backbone'):
+        return count(model, shape)
+    if is_supported(model):
+        return count(reduce_tokens(model, None), shape)
+    if shape is None and hasattr(model, 'pretrained_cfg'):
+        shape = resolve_data_config(model=model)['input_size'][1:]
+    if shape is None:
+        raise ValueError(
+            f'{type(model).__name__} has no known image size: give '
+            'shape=(HEIGHT, WIDTH)'
+        )
+    return count(model, shape)
