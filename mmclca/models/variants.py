@@ -245,7 +245,7 @@ def reducer_config(
             )
         return None
     own = backbone.get('reducer') or {}
-    kind = _class_of_method(method)
+    kind = class_of_method(method)
     if own and class_of(own) is kind:
         settings = dict(own)
     else:
@@ -259,7 +259,8 @@ def reducer_config(
     return settings
 
 
-def _class_of_method(method: str) -> type:
+def class_of_method(method: str) -> type[TokenReducer]:
+    """Return the class of a method; raise ValueError if it is unknown."""
     kind = MODELS.get(method)
     if kind is None or not issubclass(kind, TokenReducer):
         raise ValueError(f'method: {not_one_of(method, list_methods())}')

@@ -177,7 +177,7 @@ def _reduction(backbone: Reducible) -> tuple[str | None, float]:
         return None, 0.5
     reducer = backbone.reducer
     name, rates = type(reducer).__name__, reducer.keep_rates
-    num_tokens = vars(reducer).get('num_tokens')
+    num_tokens = reducer.num_tokens
     if num_tokens is not None:
         rates = [num_tokens[-1] / reducer.num_patches] + [1] * len(rates[1:])
     if len(set(rates)) == 1:

@@ -3,13 +3,15 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from math import prod
+from numbers import Real
 
 from torch import nn
 
-from mmclca.utils.messages import ascending, warn
+from mmclca.utils.messages import ascending, did_you_mean, first_of, warn
 
-from ..reduction.reducers.base import evenly
-from ..variants import reducer_config
+from ..reduction.reducers.base import evenly, list_settings
+from ..variants import class_of_method, reducer_config
 from .base import ReducedModel
 from .calls import kept_hooks
 from .support import reduced_class
@@ -67,6 +69,7 @@ def reduce_tokens(
         raise ValueError(f'clca=True needs a class token: {new.why_no_cls}')
     if num_tokens is not None:
         settings['num_tokens'] = num_tokens
+    _check_method(method, settings, new)
     if {'num_tokens', 'prune', 'merge', 'target'} & settings.keys():
         keep_rate = None
     rate = keep_rate if method else None
@@ -74,4 +77,44 @@ def reduce_tokens(
     new.reduce(config and config | settings, layers, clca)
     if clca:
         warn('the cache and the CLA head are new; train them before use')
+    if [*new.reducer.parameters()]:
+        warn(
+            f'{type(new.reducer).__name__} has untrained parameters; train '
+            'the model, or load trained weights, before use'
+        )
     return new
+
+
+def _check_method(method, settings: dict, model: ReducedModel) -> None:
+    """Refuse an unknown method, or settings that it does not have."""
+    if method is None:
+        if settings:
+            raise ValueError(f'{first_of(settings)}: set a method, too')
+        return
+    if not isinstance(method, str):
+        hint = f'; write keep_rate={method}' * isinstance(method, Real)
+        raise ValueError(
+            f"method={method!r} must be the name of a method, such as 'ToMe', "
+            f'or None{hint}'
+        )
+    allowed = list_settings(class_of_method(method))
+    for name in settings.keys() - {*allowed}:
+        hint = did_you_mean(name, allowed)
+        if name == 'r':
+            hint = _hint_for_r(settings['r'], model)
+        raise ValueError(
+            f'{method} has no setting {name!r}{hint}; choose from layers, '
+            f'{", ".join(allowed)}'
+        )
+
+
+def _hint_for_r(r: object, model: ReducedModel) -> str:
+    """Return the settings that merge r tokens in each layer, as ToMe's r."""
+    depth, patches = len(model.layers), prod(model.patch_resolution)
+    if not isinstance(r, int) or not 0 < r * depth < patches:
+        return '; set keep_rate, or num_tokens per layer in layers'
+    last = patches - r * depth
+    return (
+        f'; as r={r} of ToMe, set layers=range({depth}) and '
+        f'num_tokens=range({patches - r}, {last - 1}, {-r})'
+    )

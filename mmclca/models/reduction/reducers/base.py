@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
 from itertools import pairwise
 from math import prod
 
@@ -49,6 +50,9 @@ class TokenReducer(BaseModule):
     needs_attention = False  # whether it overrides ``ahead``
     keeps_places = False  # whether remaining tokens are original patches
     prop_attn = False  # whether token sizes bias the attention
+    num_tokens = None  # counts per stage that replace the keep rate
+    # settings that count tokens in place of ``keep_rate``
+    counts: tuple[str, ...] = ()
     needs_teacher = False  # whether its loss needs a teacher's tokens
 
     def __init__(
@@ -64,11 +68,29 @@ class TokenReducer(BaseModule):
         super().__init__(init_cfg)
         self.num_layers = num_layers
         self.reduce_at = reduce_at or evenly(num_stages, num_layers)
-        self.keep_rate = keep_rate
-        self.keep_rates = per_stage(keep_rate, num_stages)
         self.embed_dims = embed_dims
         self.num_patches = num_patches
         self.num_stages = num_stages
+        self.keep_rate = keep_rate
+
+    @property
+    def keep_rate(self) -> float | Sequence[float]:
+        """Keep rate, or one per stage; changes take effect at once."""
+        return self._keep_rate
+
+    @keep_rate.setter
+    def keep_rate(self, keep_rate: float | Sequence[float]) -> None:
+        self.keep_rates = per_stage(keep_rate, self.num_stages)
+        self._keep_rate = keep_rate
+
+    def extra_repr(self) -> str:
+        """Show the layers with a reduction, and keep rates or counts."""
+        if type(self) is TokenReducer:
+            return ''
+        names = [x for x in self.counts if vars(self)[x] is not None]
+        values = {x.strip('_'): vars(self)[x] for x in names or ['_keep_rate']}
+        values['layers'] = tuple(self.reduce_at)
+        return ', '.join(f'{name}={value}' for name, value in values.items())
 
     @property
     def depths(self) -> list[float]:
@@ -160,12 +182,31 @@ def evenly(num_stages: int, num_layers: int) -> list[int]:
 
 def per_stage(keep_rate: float | Sequence[float], num_stages: int) -> tuple:
     """Return the keep rate of each stage; raise unless all are in (0, 1]."""
-    single = not isinstance(keep_rate, Sequence)
+    # a text is a sequence, too
+    single = isinstance(keep_rate, str) or not isinstance(keep_rate, Sequence)
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     check_list('keep_rate', rates, num_stages)
     for rate in (keep_rate,) if single else rates:
         number(least=1e-6, most=1, keep_rate=rate)
     return rates
+
+
+def list_settings(kind: type[TokenReducer]) -> list[str]:
+    """Return the settings of a method, without those of the backbone."""
+    names: dict[str, None] = {}
+    for base in kind.__mro__:
+        parameters = signature(base.__init__).parameters
+        names |= {
+            name: None
+            for name, parameter in parameters.items()
+            if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
+            or parameter.kind is Parameter.KEYWORD_ONLY
+        }
+        kinds = {parameter.kind for parameter in parameters.values()}
+        if base is TokenReducer or Parameter.VAR_KEYWORD not in kinds:
+            break
+    backbone = {*signature(TokenReducer.__init__).parameters} - {'keep_rate'}
+    return [name for name in names if name not in backbone]
 
 
 def overall(rates: Sequence[float], stage: int) -> float:
@@ -202,6 +243,9 @@ class CountedReducer(TokenReducer):
     """
 
     least = 1  # minimum number of tokens after a stage
+    counts = ('_num_tokens',)
+    # why counts cannot change if ``stages`` has parameters
+    fixed = ''
 
     def __init__(
         self,
@@ -215,9 +259,48 @@ class CountedReducer(TokenReducer):
                 'exclude each other; set only one'
             )
         super().__init__(1.0 if keep_rate is None else keep_rate, **backbone)
-        self.num_tokens = num_tokens
         if num_tokens is not None:
-            self.check_counts(num_tokens=num_tokens)
+            self.num_tokens = num_tokens
+
+    @property
+    def keep_rate(self) -> float | Sequence[float]:
+        """Keep rate, or one per stage.
+
+        A new rate takes effect at once, and replaces other counts.
+
+        Raises:
+            ValueError: If it is not allowed, or parameters of the method have
+                the shape of its counts.
+        """
+        return self._keep_rate
+
+    @keep_rate.setter
+    def keep_rate(self, keep_rate: float | Sequence[float]) -> None:
+        rates = per_stage(keep_rate, self.num_stages)
+        self._replace_counts(_keep_rate=keep_rate, keep_rates=rates)
+
+    @property
+    def num_tokens(self) -> Sequence[int] | None:
+        """Remaining patches per stage, or None; see ``keep_rate``."""
+        return self._num_tokens
+
+    @num_tokens.setter
+    def num_tokens(self, num_tokens: Sequence[int]) -> None:
+        self.check_counts(num_tokens=num_tokens)
+        self._replace_counts(_num_tokens=num_tokens)
+
+    def _replace_counts(self, **values) -> None:
+        if self.fixed and 'stages' in self._modules:
+            name = type(self).__name__
+            raise ValueError(
+                f'the counts of {name} cannot change: it {self.fixed}; build '
+                'another model with the new keep_rate or num_tokens'
+            )
+        vars(self).update(dict.fromkeys(self.counts) | values)
+        self.note_limit()
+
+    def note_limit(self) -> None:
+        """Warn if the method cannot reach the counts."""
 
     def check_counts(self, **counts: Sequence[int]) -> None:
         """Raise unless each setting has one count per stage, never rising."""
@@ -262,8 +345,8 @@ class HalvingReducer(CountedReducer):
     least = 0  # half of the tokens stay at any keep rate
     prop_attn = True
 
-    def __init__(self, *counts, **backbone):
-        super().__init__(*counts, **backbone)
+    def note_limit(self) -> None:
+        """Warn if more than half of the tokens would have to merge."""
         counts = [self.count(s) for s in range(-1, self.num_stages)]
         if any(left < entering // 2 for entering, left in pairwise(counts)):
             MMLogger.get_current_instance().warning(

@@ -37,6 +37,7 @@ class PatchMerger(CountedReducer):
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'
+    fixed = 'has parameters for each remaining token'
 
     def __init__(self, *counts, **backbone):
         super().__init__(*counts, **backbone)

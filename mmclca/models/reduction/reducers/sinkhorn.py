@@ -50,6 +50,7 @@ class Sinkhorn(CountedReducer):
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'
+    fixed = 'has parameters for each remaining token'
 
     def __init__(
         self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone

@@ -50,6 +50,7 @@ class SiT(CountedReducer):
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'
+    fixed = 'has parameters for each remaining token'
 
     def __init__(self, *counts, recalibrate: bool = False, **backbone):
         super().__init__(*counts, **backbone)
