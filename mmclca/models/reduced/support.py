@@ -30,7 +30,6 @@ EXPECTED = (
 REASONS = {  # by pattern of the class name
     'Beit|RelPos': 'its attention has a bias per pair of patch positions',
     'Eva': 'its layers may rotate queries and keys by patch position',
-    'Reduced': 'its tokens are already reduced; pass the original model',
     'SAM|Swin': 'its attention is limited to windows of the patch grid',
 }
 
@@ -49,6 +48,8 @@ def reduced_class(model: nn.Module) -> type[ReducedModel]:
             f'model={model!r} must be a module, such as '
             "timm.create_model('deit_tiny_patch16_224')"
         )
+    if isinstance(model, ReducedModel):
+        _refuse(model, 'they are already reduced; pass the original')
     if type(model).__name__ in TRANSFORMERS and hasattr(model, 'config'):
         kind = ReducedTransformer
     else:
@@ -108,6 +109,13 @@ def _original(module: nn.Module, kinds: Collection[type], name: str) -> type:
         names = ', '.join(kind.__name__ for kind in kinds)
         other = f"{name} is none of timm's {names}"
         _refuse(module, other if name else _reason(module))
+    forward = kind.forward
+    if forward.__module__ != kind.__module__:
+        _refuse(
+            module,
+            f'{kind.__name__}.forward was replaced by {forward.__module__}.'
+            f'{forward.__qualname__}, which token reduction would not run',
+        )
     if not overridden:
         return kind
     names = first_of(f'{method}()' for method in overridden)

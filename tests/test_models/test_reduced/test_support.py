@@ -128,6 +128,15 @@ def test_other_class_is_refused_with_the_difference(build, message):
     refused(build(), message)
 
 
+def test_reduced_model_is_refused():
+    refused(mmclca.reduce_tokens(small_timm()), 'already reduced')
+
+
+def test_replaced_method_of_timm_is_refused(monkeypatch):
+    monkeypatch.setattr(Attention, 'forward', OwnAttention.forward)
+    refused(small_timm(), 'OwnAttention.forward')
+
+
 @torch.no_grad()
 def test_subclass_without_own_methods_is_converted():
     model = SmallViT(block_fn=SmallBlock).double().eval()
