@@ -19,8 +19,8 @@ from .support import reduced_class
 
 def reduce_tokens(
     model: nn.Module,
-    method: str | None = 'EViT',
-    keep_rate: float | Sequence[float] | None = 0.5,
+    method: str | None = 'ToMe',
+    keep_rate: float | Sequence[float] | None = 0.7,
     num_tokens: Sequence[int] | None = None,
     layers: Sequence[int] | int | None = None,
     clca: bool = False,
@@ -29,8 +29,10 @@ def reduce_tokens(
 ) -> ReducedModel:
     """Return a model of timm or Transformers with token reduction.
 
-    It has the same weights, classifier and kind of output; the original model
-    does not change. The result is a :class:`Reducible`.
+    It has the same weights, classifier and kind of output, and processes fewer
+    tokens, so its outputs differ. The original model does not change. The
+    result is a :class:`Reducible`; ``result.reducer.keep_rate`` can be
+    changed.
 
     Args:
         model (nn.Module): timm's ``VisionTransformer`` or
@@ -38,10 +40,12 @@ def reduce_tokens(
             ``Dinov2ForImageClassification``, ``ViTModel`` or ``Dinov2Model``
             of Transformers.
         method (str, optional): Registered reducer, see :func:`list_methods`.
-            Defaults to 'EViT'. None: no reduction, equal to the original.
-        keep_rate (float | Sequence[float], optional): Share of tokens kept
-            per stage, in (0, 1]; one number, or one per stage. Ignored if
-            counts or a target cost are given. Defaults to 0.5.
+            Defaults to 'ToMe', which needs no training and no class token.
+            None: no reduction, equal to the original.
+        keep_rate (float | Sequence[float], optional): Share of its input
+            tokens that each layer in ``layers`` keeps, in (0, 1]; one number,
+            or one per layer. Ignored if counts or a target cost are given.
+            Defaults to 0.7.
         num_tokens (Sequence[int], optional): Remaining patches per stage.
             Defaults to None.
         layers (Sequence[int] | int, optional): Layers, from 0, with a
@@ -55,7 +59,7 @@ def reduce_tokens(
 
     Raises:
         ValueError: If the model is not supported, a layer is outside the
-            depth, the method or the keep rate does not exist, or the method
+            depth, a setting does not exist or is not allowed, or the method
             or ``clca`` needs a class token that the model lacks.
     """
     kind = reduced_class(model)

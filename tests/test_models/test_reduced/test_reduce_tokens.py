@@ -162,7 +162,7 @@ def test_clca_adds_cache_and_head(kind, capsys):
         ('plain', dict(keep_rate=0), 'keep_rate=0 must be'),
         ('plain', dict(keep_rate=1.5), 'keep_rate=1.5 must be'),
         ('plain', dict(method='Evit'), 'EViT'),
-        ('no_cls_registers', {}, 'EViT needs a CLS token'),
+        ('no_cls_registers', dict(method='EViT'), 'EViT needs a CLS token'),
         ('no_cls', dict(method='ToMe', clca=True), 'class token'),
         ('eva02_tiny_patch14_224', {}, 'Eva cannot .* rotate'),
         ('beit_base_patch16_224', {}, 'Beit .* bias'),

@@ -55,6 +55,18 @@ def test_new_keep_rate_is_checked(keep_rate):
     assert reducer.keep_rate == 0.5 and reducer.keep_rates == 3 * (0.5,)
 
 
+@pytest.mark.slow
+@torch.no_grad()
+def test_new_keep_rate_acts_in_compiled_model():
+    model = small_timm()
+    images = photos(model)
+    reduced = mmclca.reduce_tokens(model, 'ToMe', 0.9)
+    compiled = torch.compile(reduced, backend='eager', fullgraph=True)
+    for keep_rate in (0.9, 0.6):
+        reduced.reducer.keep_rate = keep_rate
+        torch.testing.assert_close(compiled(images), reduced(images))
+
+
 def test_learned_counts_are_not_replaced():
     model = small_timm()
     reduced = mmclca.reduce_tokens(model, 'DiffRate', layers=1, target=1e-4)
