@@ -191,7 +191,8 @@ def _launch(
     guard = Middleware(Guard, folder=folder, megabytes=megabytes)
     try:
         _, address, _ = page.launch(
-            server_name=host,
+            # Gradio expects an IPv6 address as in a web address
+            server_name=f'[{host}]' if ':' in host else host,
             server_port=port,
             auth=auth,
             max_file_size=megabytes * MIB,
@@ -209,4 +210,4 @@ def _launch(
             f'cannot listen on {host}, port {port or "7860 to 7959"}: change '
             '--port or --host'
         ) from error
-    return address
+    return address.replace('[::]', '[::1]')  # of all addresses
