@@ -25,6 +25,11 @@ from .identify import Identification
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
 HOST = '127.0.0.1'
+# texts of the drop area for folders
+DROP_HERE = {
+    'upload_text.drop_file': 'Drop a folder with one folder per class here',
+    'upload_text.click_to_upload': 'click to choose it',
+}
 FOLDER = 'mmclca-page-'  # prefix of upload folders
 QUEUE_SIZE = 64  # further requests are refused
 # Gradio needs inline scripts and styles, and shows pictures as blob: or data:
@@ -198,6 +203,7 @@ def _launch(
             max_file_size=megabytes * MIB,
             app_kwargs=dict(middleware=[guard]),
             css=CSS,
+            i18n=gr.I18n(en=DROP_HERE),
             head=f'<script>{SCRIPT.read_text()}</script>',
             footer_links=[],
             show_error=True,
