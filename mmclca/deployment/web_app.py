@@ -46,19 +46,39 @@ def write_web_app(
         FileNotFoundError: See :func:`check_web_runtime`.
     """
     check_web_runtime()
-    paths = [path for path in _SOURCES.rglob('*') if path.is_file()]
-    files = {str(x.relative_to(_SOURCES)): x.read_bytes() for x in paths}
+    sources = [path for path in _SOURCES.rglob('*') if path.is_file()]
+    files = {_name_of(path): path.read_bytes() for path in sources}
     files[MODEL] = model.read_bytes()
     named = dict(json.loads(files[MANIFEST]), name=name, short_name=name)
     files[MANIFEST] = _to_json(named)
     facts = dict(name=name, file=MODEL, **_facts_of(model, files[MODEL]))
-    accuracy = accuracy and f' with {accuracy}'
-    facts['about'] = f'Identifies {len(facts["classes"])} classes{accuracy}.'
+    facts['about'] = _describe(len(facts['classes']), accuracy)
+    facts['runtime'] = {
+        x: _integrity(files[x]) for x in files if x.startswith('runtime/ort')
+    }
     files['model.json'] = _to_json(facts)
     files['sw.js'] = _service_worker(files)
     for file in sorted(files, key='sw.js'.__eq__):  # the service worker last
         replace_bytes(folder / file, files[file])
     return [folder / file for file in files]
+
+
+def _name_of(source: Path) -> str:
+    """Return the name of a file in the app.
+
+    Many hosts have no media type for .mjs, and browsers then refuse it.
+    """
+    name = source.relative_to(_SOURCES).as_posix()
+    return name.removesuffix('.mjs') + '.js' * name.endswith('.mjs')
+
+
+def _describe(classes: int, accuracy: str) -> str:
+    if not accuracy:
+        return f'Identifies {classes} classes.'
+    return (
+        f'Identifies {classes} classes with {accuracy}. To learn its accuracy '
+        'elsewhere, test it with photos whose classes you know.'
+    )
 
 
 def _to_json(facts: dict) -> bytes:

@@ -1,19 +1,23 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """An exported web app in a headless browser, served as from a web host."""
 
+from base64 import b64encode
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from browser_pages import chromium, drive, playwright
+from PIL import Image
 from small_web_app import write_small_app
 from tiny_export import EXPORT
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import run_tool
 
 from mmclca import fit
+from mmclca.datasets.decoding import decode
 from mmclca.deployment import web_app
 from mmclca.utils.files import read_rows
 
@@ -23,8 +27,60 @@ no_runtime = 'no runtime: python tools/dev/fetch_web_runtime.py'
 missing = not web_app._RUNTIME.is_file()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing, reason=no_runtime)]
 OLD = 'WebAssembly.validate = () => false'
-HTTP = "navigator.__proto__.__defineGetter__('serviceWorker', () => 0)"
-FULL = "Storage.prototype.setItem = () => { throw Error('full') }"
+HTTP = "Object.defineProperty(self, 'isSecureContext', { value: false })"
+PRIVATE = 'delete Navigator.prototype.serviceWorker'
+FAILING = (
+    "Storage.prototype.setItem = () => { throw new DOMException('', '%s') }"
+)
+LOSE = (
+    'caches.keys().then(([x]) => caches.open(x)).then((x) => x.delete("%s"))'
+)
+PIXELS = """async (coded) => {
+  const { openPhoto, pixelsOf } = await import('./photo.js');
+  const photo = new Blob([Uint8Array.from(atob(coded), (x) =>
+    x.charCodeAt(0))]);
+  try {
+    const { pixels, width, height } = pixelsOf(await openPhoto(photo));
+    return [height, width, [...pixels]];
+  } catch ({ message }) {
+    return message;
+  }
+}"""
+
+
+class AwkwardHost(drive.QuietHandler):
+    """Host with redirects, few media types and varying answers."""
+
+    extensions_map = dict.fromkeys(
+        ('.html', '.js', '.css'), 'text/javascript'
+    ) | {'.html': 'text/html', '.css': 'text/css', '': 'application/x-file'}
+
+    def end_headers(self):
+        self.send_header('Vary', 'Accept')
+        self.send_header('Cache-Control', 'no-store')
+        super().end_headers()
+
+    def do_GET(self):  # noqa: N802
+        if self.path != '/':
+            return super().do_GET()
+        self.send_response(302)
+        self.send_header('Location', '/index.html')
+        self.end_headers()
+
+
+class ChangingHost(drive.QuietHandler):
+    """Host with changed pages."""
+
+    def copyfile(self, source, outputfile):
+        outputfile.write(source.read().replace(b'Take photo', b'Take image'))
+
+
+class StrictHost(drive.QuietHandler):
+    """Host with a wrong media type of the runtime."""
+
+    def guess_type(self, path):
+        known = super().guess_type(path)
+        return 'text/plain' if 'runtime' in str(path) else known
 
 
 @pytest.fixture
@@ -95,7 +151,8 @@ def test_app_is_used_on_a_phone_and_by_keyboard(app, chromium):
     with opened(chromium, address) as (page, _):
         drive.identify(page, folder / 'a.png')
         assert page.evaluate('document.documentElement.scrollWidth') == 360
-        for name in ('camera', 'files', 'position', 'export', 'clear'):
+        names = 'number', 'camera', 'files', 'position', 'export', 'clear'
+        for name in names:
             page.keyboard.press('Tab')
             assert page.evaluate('document.activeElement.id') == name
         page.on('dialog', lambda dialog: dialog.accept())
@@ -136,13 +193,96 @@ def test_position_is_recorded_for_taken_photos(app, chromium):
     assert chosen['latitude'] == ''
 
 
-def test_bad_photos_and_full_storage_are_named(app, chromium):
+def test_app_opens_offline_at_each_address_in_all_tabs(app, chromium):
+    folder, _ = app
+    with (
+        drive.served(folder / 'web', AwkwardHost) as address,
+        opened(chromium, f'{address}?from=link#here') as (page, _),
+    ):
+        wait_until_stored(page)
+        assert page.evaluate(LOSE % 'photo.js')
+        page.reload()
+        wait_until_stored(page)
+        context = page.context
+        context.set_offline(True)
+        names = '', 'index.html?a=1', 'other/place'
+        tabs = [context.new_page() for _ in names]
+        for tab, name in zip(tabs, names, strict=True):
+            tab.goto(address + name)
+            wait_until_stored(tab)
+        for tab in tabs:
+            tab.set_input_files('#files', [str(folder / 'a.png')] * 3)
+        for tab in tabs:
+            expect(tab.locator('#count')).to_contain_text('9 in the list')
+        assert len(table(page, folder)) == 9
+        tabs[0].on('dialog', lambda dialog: dialog.accept())
+        tabs[0].get_by_role('button', name='Clear').click()
+        expect(page.locator('#count')).to_contain_text('0 in the list')
+
+
+def save(image, kind, orientation=None, **options):
+    if orientation:
+        options['exif'] = Image.Exif()
+        options['exif'][274] = orientation
+    image.save(content := BytesIO(), kind, **options)
+    return content.getvalue()
+
+
+def photos():
+    """Return images of the accepted formats, and others, by name."""
+    random = np.random.default_rng(0)
+    rgb = Image.fromarray(random.integers(0, 256, (9, 14, 3), 'u1'))
+    rgba, gray = rgb.copy(), rgb.convert('L')
+    rgba.putalpha(gray)
+    found = {
+        'gray.jpg': save(gray, 'JPEG', 6),
+        'gray and alpha.png': save(rgba.convert('LA'), 'PNG', 5),
+        'palette.gif': save(rgb, 'GIF'),
+        'palette.png': save(rgba.quantize(16), 'PNG'),
+        'rgb.bmp': save(rgb, 'BMP'),
+        'rgb.tif': save(rgb, 'TIFF'),
+        'vector.svg': b'<svg xmlns="http://www.w3.org/2000/svg"/>',
+    }
+    for i in range(1, 9):
+        found[f'{i} lossy.webp'] = save(rgb, 'WEBP', i)
+        found[f'{i} alpha.webp'] = save(rgba, 'WEBP', i, lossless=True)
+    short = random.integers(0, 2**16, (9, 14, 3), 'u2')
+    for bits in (12, 16):
+        encoded = cv2.imencode('.png', short >> (16 - bits))[1]
+        found[f'{bits} bits.png'] = encoded.tobytes()
+    # 16 bits per pixel, which decoders spread to 24 in their own ways
+    bmp = bytearray(save(rgb, 'BMP'))
+    bmp[28] = 16
+    return found | {'555.bmp': bytes(bmp)}
+
+
+def test_photos_have_the_pixels_of_python_or_are_refused(app, chromium):
+    refused = set()
+    with opened(chromium, app[1]) as (page, _):
+        for name, content in photos().items():
+            found = page.evaluate(PIXELS, b64encode(content).decode())
+            if isinstance(found, str):
+                refused.add(name)
+                continue
+            height, width, pixels = found
+            pixels = np.reshape(pixels, (height, width, 3))
+            np.testing.assert_array_equal(
+                pixels, decode(content)[..., ::-1], name
+            )
+    assert refused == {'rgb.tif', 'vector.svg', '12 bits.png', '555.bmp'}
+
+
+@pytest.mark.parametrize(
+    'error, said',
+    [('QuotaExceededError', 'full'), ('SecurityError', 'blocks')],
+)
+def test_bad_photos_and_failing_storage_are_named(error, said, app, chromium):
     folder, address = app
     cv2.imwrite(str(folder / 'large.jpg'), np.zeros((10_000, 10_000), 'u1'))
     (folder / 'cut.png').write_bytes((folder / 'a.png').read_bytes()[:99])
     (folder / 'text.jpg').write_text('text')
     names = 'large.jpg', 'cut.png', 'text.jpg', 'a.png'
-    with opened(chromium, address, FULL) as (page, _):
+    with opened(chromium, address, FAILING % error) as (page, _):
         drive.identify(page, *(folder / name for name in names))
         large, *others, last = page.locator('#errors li').all_inner_texts()
         assert large.startswith('large.jpg: 100 megapixels')
@@ -150,16 +290,16 @@ def test_bad_photos_and_full_storage_are_named(app, chromium):
             'cut.png: not a',
             'text.jpg: not a',
         ]
-        assert 'storage is full' in last and len(table(page, folder)) == 1
+        assert said in last and len(table(page, folder)) == 1
 
 
 @pytest.mark.parametrize(
     'script, place, said',
     [
         (OLD, '#errors', 'WebAssembly SIMD'),
-        (HTTP, '#offline', 'over https'),
-        ('', '#errors', 'missing or damaged'),
-        ('', '#offline', 'only while online'),
+        (HTTP, '#offline', 'https'),
+        (PRIVATE, '#offline', 'private'),
+        ('', '#errors', 'model.onnx'),
     ],
 )
 def test_broken_app_is_named(script, place, said, app, chromium):
@@ -168,3 +308,20 @@ def test_broken_app_is_named(script, place, said, app, chromium):
         (folder / 'web/model.onnx').write_bytes(b'damaged')
     with opened(chromium, address, script) as (page, _):
         expect(page.locator(place)).to_contain_text(said)
+
+
+@pytest.mark.parametrize(
+    'host, place, said',
+    [
+        (ChangingHost, '#offline', 'index.html'),
+        (StrictHost, '#errors', 'text/plain'),
+    ],
+)
+def test_unsuitable_host_is_named(host, place, said, app, chromium):
+    folder, _ = app
+    with (
+        drive.served(folder / 'web', host) as address,
+        opened(chromium, address) as (page, _),
+    ):
+        expect(page.locator(place)).to_contain_text(said)
+        expect(page.locator('#offline')).not_to_contain_text('works offline')

@@ -43,9 +43,11 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(folder: str | Path) -> Iterator[str]:
+def served(
+    folder: str | Path, host: type[QuietHandler] = QuietHandler
+) -> Iterator[str]:
     """Serve a folder as a web host does; yield its address."""
-    handler = partial(QuietHandler, directory=folder)
+    handler = partial(host, directory=folder)
     with ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
@@ -88,7 +90,7 @@ def wait_for_scores(page: Page) -> None:
 def explore(page: Page) -> None:
     """Open the tab with the patches of the named photo."""
     wait_for_scores(page)
-    page.get_by_role('tab', name='explore').click()
+    page.get_by_role('tab', name='Explore').click()
 
 
 def wait_for_costs(page: Page, name: str) -> None:

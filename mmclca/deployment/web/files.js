@@ -1,0 +1,32 @@
+// Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+// Fetch files of the app, and name what is wrong with a file. The page imports
+// this file; the service worker, which is no module, runs it.
+
+async function fetchExported(name, integrity) { // fails with another digest
+  const options = { integrity, cache: 'no-cache' };
+  const response = await fetch(name, options).catch(() => undefined);
+  if (response?.ok) return response;
+  const reason = response ? refused(response) : await explain(name);
+  throw Error(`${name === './' ? 'index.html' : name}: ${reason}.`);
+}
+
+const refused = ({ status }) => `the host answers with error ${status}; ` +
+  'reload this page later, as the app may be updated now, else copy all ' +
+  'files of the app to the host again, or let it serve files of this type';
+
+async function explain(name) { // of a file that was not fetched
+  const response = await fetch(name, { cache: 'no-cache' }).catch(() => 0);
+  if (!response) return 'no connection to the host; reload this page later';
+  return response.ok ? 'the host sends another content than was exported; ' +
+    'if it adds scripts to pages or optimizes files, turn this off, else ' +
+    'copy all files of the app to the host again' : refused(response);
+}
+
+async function checkScript(name) { // which the browser did not run
+  const type = (await fetchExported(name)).headers.get('Content-Type');
+  if (/javascript/.test(type)) return;
+  throw Error(`${name}: the host sends it as ${type}; it must be ` +
+    'text/javascript.');
+}
+
+Object.assign(globalThis, { checkScript, fetchExported });
