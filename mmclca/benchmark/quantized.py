@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import outputs_of
+from mmclca.apis.features import digest_of_file, outputs_of
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.deployment import onnx_logits
 from mmclca.utils.files import rows_of
@@ -37,8 +37,9 @@ def compare_quantized(
         size (tuple[int, int]): Image height and width.
         place (str): Path of the checkpoint. A folder written by ``fit``
             lists the photos to compare on.
-        photos (str | Path, optional): Additional folder from which photos may
-            be opened. Defaults to None, only the model folder.
+        photos (str | Path, optional): Folder of photos that may have changed
+            since the fit. Defaults to None: changed photos outside the model
+            folder are skipped.
 
     Returns:
         list[str]: Lines for the console.
@@ -57,13 +58,14 @@ def compare_quantized(
     time = f'Latency    {", ".join(times)} per photo ({words})'
     if not is_fitted(place):
         return [time, 'Accuracy   8-bit not measured: not a model folder']
-    rows = [
-        row
-        for row in photographs_of(place)
-        if any(is_below(row['path'], Path(x)) for x in (place, photos) if x)
-    ]
+    folders = [Path(folder) for folder in (place, photos) if folder]
+    rows = [row for row in photographs_of(place) if _is_safe(row, folders)]
     if not rows:
-        return [time, 'Accuracy   8-bit not measured: add --photos FOLDER']
+        return [
+            time,
+            'Accuracy   8-bit not measured: the photos of the model are '
+            'missing, or have changed',
+        ]
     return [time, _agreement(inferencer, rows, *files.values())]
 
 
@@ -72,9 +74,22 @@ def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
     return found[0] if isinstance(found, tuple) else found
 
 
+def _is_safe(row: dict, folders: list[Path]) -> bool:
+    """Return whether a listed photo may be opened.
+
+    A folder from elsewhere may name any file of this computer, so a photo is
+    in one of the folders, or has the listed content.
+    """
+    path = row['path']
+    if any(is_below(path, folder) for folder in folders):
+        return True
+    # neither an address nor a pipe, which would be read
+    return Path(path).is_file() and digest_of_file(path) == row['digest']
+
+
 def photographs_of(folder: str) -> list[dict]:
     """Rows of the hold-out photos, or of the training photos without any."""
-    columns = 'path', 'class', 'used', 'why_not'
+    columns = 'path', 'class', 'used', 'why_not', 'digest'
     rows = rows_of(read_file(Path(folder), 'photographs.csv'), *columns)
     held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
     return held_out or [row for row in rows if row['used'] == 'True']
@@ -95,7 +110,7 @@ def _agreement(inferencer, rows: list[dict], *files) -> str:
         return (
             f'Agreement  {same} of {len(rows)} training photos '
             f'({same / len(rows):.1%}) get the same prediction in 8 and 32 '
-            'bits (accuracy unknown: no held-out photos)'
+            'bits'
         )
     names = [inferencer.classes.index(row['class']) for row in rows]
     right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]

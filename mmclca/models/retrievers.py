@@ -3,7 +3,6 @@
 
 import os
 from collections.abc import Iterable
-from typing import Literal
 
 import numpy as np
 import torch
@@ -132,7 +131,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self,
         image_encoder: dict,
         prototype: dict | str | Tensor | DataLoader,
-        stage: Literal['backbone', 'pre_logits'] = 'pre_logits',
+        stage: str = 'pre_logits',
         **kwargs,
     ):
         one_of(STAGES, stage=stage)

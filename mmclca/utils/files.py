@@ -196,17 +196,11 @@ def _is_formula(value) -> bool:
 
 
 def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
-    """Write a CSV table atomically; :func:`to_cell` escapes its cells.
-
-    A table with other letters than ASCII begins with a byte order mark,
-    without which Excel shows wrong letters.
-    """
+    """Write a CSV table atomically; :func:`to_cell` escapes its cells."""
     text = StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerows(map(to_cell, row) for row in rows)
-    text = text.getvalue()
-    mark = '' if text.isascii() else '\ufeff'
-    content = f'{mark}{text}'.encode(errors='surrogateescape')
+    content = text.getvalue().encode(errors='surrogateescape')
     replace_bytes(Path(path), content)
 
 

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Latency per photo, and the accuracy of an int8 file."""
 
+from hashlib import sha256
 from types import SimpleNamespace
 
 import pytest
@@ -68,14 +69,14 @@ def test_latency_is_measured_in_onnx_runtime(tmp_path):
     assert torch.get_num_threads() == threads
 
 
-COLUMNS = ('path', 'class', 'used', 'why_not')
-TRAINED = [(f'{i}.jpg', 'ash', True, '') for i in range(3)]
+COLUMNS = ('path', 'class', 'used', 'why_not', 'digest')
+TRAINED = [(f'{i}.jpg', 'ash', True, '', '') for i in range(3)]
 OUT = [
-    ('a.jpg', 'ash', False, 'held out in test'),
-    ('b.jpg', 'elm', False, 'held out in val'),
-    ('c.jpg', 'elm', False, 'held out in val'),
+    ('a.jpg', 'ash', False, 'held out in test', ''),
+    ('b.jpg', 'elm', False, 'held out in val', ''),
+    ('c.jpg', 'elm', False, 'held out in val', ''),
 ]
-LEFT = [('d.jpg', '', False, 'same as a.jpg')]
+LEFT = [('d.jpg', '', False, 'same as a.jpg', '')]
 
 
 @pytest.fixture
@@ -113,3 +114,14 @@ def test_accuracy_is_reported_on_hold_out_photos(said):
 def test_agreement_is_reported_if_only_training_photos_exist(said):
     assert '2 of 3 training photos' in said(TRAINED + LEFT)
     assert 'not measured' in said(TRAINED, 0, 1, 2)
+
+
+def test_only_unchanged_photos_outside_the_folders_are_opened(tmp_path):
+    photo = tmp_path / 'a.jpg'
+    photo.write_bytes(b'photo')
+    row = dict(path=str(photo), digest=sha256(b'photo').hexdigest())
+    assert quantized._is_safe(row, [])
+    photo.write_bytes(b'other content')
+    assert not quantized._is_safe(row, [tmp_path / 'model'])
+    assert quantized._is_safe(row, [tmp_path / 'model', tmp_path])
+    assert not quantized._is_safe(dict(row, path=str(tmp_path)), [])

@@ -57,10 +57,10 @@ def parse_args():
     parser.flag('--int8', '8-bit products and convolution weights, ONNX only')
     parser.flag('--web', 'web app for phones (a folder), 8-bit weights')
     parser.flag('--float', 'web app with 32-bit weights')
-    parser.add('--name', 'name of the web app (default: that of the model)')
+    parser.add('--name', 'name of the web app (default: title of the report)')
     parser.add(
         '--photos FOLDER',
-        'folder from which --int8 and --web may open photos',
+        'photos for the 8-bit comparison, if changed since fit',
         type=Path,
     )
     parser.share('--reject THRESHOLD.json', '--cfg-options')
@@ -118,12 +118,12 @@ def export(args, out):
     size = preprocessing.size
     remove_partial_files(out.parent, *map(escape, (out.stem, out.suffix)))
     if args.format == 'pt2':
-        error = deployment.export_pt2(model, out, size, metadata)
+        error = deployment.export_pt2(model, size, out, metadata)
         return error, [], [out]
     with TemporaryDirectory() as folder:
         whole, small = Path(folder, 'model.onnx'), Path(folder, 'int8.onnx')
         error = deployment.export_onnx(
-            model, whole, size, metadata, args.opset
+            model, size, whole, metadata, args.opset
         )
         files, compared = [whole], []
         if args.int8:
@@ -146,14 +146,17 @@ def export_web(args, out):
     deployment.check_web_runtime()
     args.int8, accuracy = not args.float, ''
     path = Path(args.checkpoint).resolve()
+    name = path.name if path.is_dir() else path.stem
     if fitted.is_fitted(path):
         files = fitting.record.ModelFolder(path)
         with files.blame_facts():
-            accuracy = fitting.screen.describe_claim(files.read())
+            record = files.read()
+        accuracy = fitting.screen.describe_claim(record)
+        name = files.name_model(record)
     with TemporaryDirectory() as folder:
         model = Path(folder, 'model.onnx')
         *found, _ = export(args, model)
-        name = args.name or (path.name if path.is_dir() else path.stem)
+        name = args.name or name
         return *found, deployment.write_web_app(out, model, name, accuracy)
 
 
@@ -167,14 +170,20 @@ def main(args):
         with spinner('Exporting', sys.stderr):
             write = export_web if args.web else export
             error, compared, files = write(args, out)
-    when = 'before quantization' if args.int8 else 'float32'
-    print_safe(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
+    when = ', before quantization' if args.int8 else ''
+    print_safe(
+        f'Checked    outputs match PyTorch (max. difference {error:.1g}{when})'
+    )
     size = sum(x.stat().st_size for x in files) / 1e6
     print_safe(*compared, f'Saved      {out} ({size:.1f} MB)')
     if args.web:
         serve = f'python -m http.server --directory {quote(str(out))}'
         print_safe(
-            f'Next       {serve}', f'{"":<11}open http://localhost:8000'
+            'Next       copy the folder to a web host with https '
+            '(docs/web_app.md lists some),',
+            f'{"":<11}and open its address on the phone',
+            f'Try it     {serve}',
+            f'{"":<11}and open http://localhost:8000 on this computer',
         )
     elif args.format == 'onnx':
         tool = 'python tools/deployment/infer_onnx.py'

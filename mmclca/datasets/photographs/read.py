@@ -214,13 +214,10 @@ def images_at(place: str | os.PathLike) -> LabeledImages:
 
 
 def _in_folder(folder: str) -> LabeledImages:
-    images = {}  # links to a file count once per class
-    for path in find_images([folder]):
-        parts = Path(path).relative_to(folder).parts
-        name = parts[0] if len(parts) > 1 else None
-        images.setdefault((os.path.realpath(path), name), path)
-    names = [name for _, name in images]
-    return LabeledImages.named([*images.values()], names, folder)
+    paths = find_images([folder])
+    parts = [Path(path).relative_to(folder).parts for path in paths]
+    names = [part[0] if len(part) > 1 else None for part in parts]
+    return LabeledImages.named(paths, names, folder)
 
 
 def _in_list(file: str) -> LabeledImages:

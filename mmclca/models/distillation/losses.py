@@ -6,7 +6,6 @@ whether it needs the final tokens of both models.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -134,10 +133,10 @@ class DeiTDistillation(nn.Module):
 
     def __init__(
         self,
-        kind: Literal['hard', 'soft'] = 'hard',
+        kind: str = 'hard',
         alpha: float = 0.5,
         tau: float = 1.0,
-        reduction: Literal['mean', 'batchmean'] = 'mean',
+        reduction: str = 'mean',
     ):
         super().__init__()
         one_of(TERMS, kind=kind)

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .operators import stable_order
 from .tokens import Tokens
 from .trace import Merged, ranks, row_starts, rows_at, sum_into
 
@@ -96,7 +95,7 @@ def prune_and_merge(
     """
     with torch.no_grad():
         rank, x = ranks(score), tokens.body
-        order = stable_order(score, descending=True)
+        order = score.argsort(dim=1, descending=True, stable=True)
         y = rows_at(x, row_starts(x) + order[:, :num_kept])
         y = F.normalize(y, dim=-1, eps=TINY)
         similarity = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)

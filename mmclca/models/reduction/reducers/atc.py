@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from dataclasses import replace
-from typing import Literal
 
 import torch.nn.functional as F
 
@@ -43,7 +42,7 @@ class ATC(CountedReducer):
     def __init__(
         self,
         *counts,
-        linkage: Literal['average', 'complete', 'single'] = 'average',
+        linkage: str = 'average',
         prop_attn: bool = True,
         **backbone,
     ):
