@@ -42,7 +42,7 @@ BUDGET = {
     'mmclca/engine': 990,
     'mmclca/evaluation': 420,
     'mmclca/fitting': 1814,
-    'mmclca/models': 6233,
+    'mmclca/models': 7400,
     'mmclca/page': 1000,
     'mmclca/sweep': 747,
     'mmclca/utils': 442,

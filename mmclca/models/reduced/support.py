@@ -4,6 +4,7 @@
 import re
 from collections.abc import Collection
 from inspect import isroutine
+from typing import NoReturn
 
 from timm.layers import Attention, DiffAttention
 from timm.models.deit import VisionTransformerDistilled
@@ -164,7 +165,7 @@ def is_supported(module: nn.Module) -> bool:
     return by_name or not {*kind.__mro__}.isdisjoint(TIMM)
 
 
-def _refuse(module: nn.Module, why: str) -> None:
+def _refuse(module: nn.Module, why: str) -> NoReturn:
     kind = type(module)
     raise ValueError(
         f'the tokens of {kind.__module__}.{kind.__qualname__} cannot be '

@@ -52,7 +52,7 @@ def mask_last(module, inputs, options):
 
 
 def change(model):
-    """Set hooks that change inputs and outputs."""
+    """Set hooks on inputs and outputs of several modules."""
     for name in ('blocks.1', 'blocks.2.attn', 'blocks', 'norm'):
         model.get_submodule(name).register_forward_hook(double)
     for name in ('blocks.2', 'blocks.1.attn', 'blocks.3.mlp'):

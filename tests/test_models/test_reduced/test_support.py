@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Models that are refused, with the difference and a remedy."""
+"""Refused models, with the difference and a remedy."""
 
 from copy import deepcopy
 from types import MethodType
@@ -18,7 +18,7 @@ import mmclca
 
 
 class OtherBlock(nn.Identity):
-    """A layer that timm does not have, with any settings."""
+    """A layer of no class in timm, with any settings."""
 
 
 class OwnBlock(Block):
