@@ -43,7 +43,7 @@ BUDGET = {
     'mmclca/evaluation': 420,
     'mmclca/fitting': 1814,
     'mmclca/models': 7400,
-    'mmclca/page': 1000,
+    'mmclca/page': 1366,
     'mmclca/sweep': 747,
     'mmclca/utils': 442,
     'mmclca/visualization': 1186,
