@@ -6,11 +6,13 @@ from mmclca.version import __version__
 
 check_dependencies()
 
-__all__ = ['__version__', 'cost', 'fit', 'reduce_tokens', 'to_timm']
+__all__ = ['__version__', 'cost', 'export_onnx', 'fit', 'reduce_tokens']
+__all__ += ['to_timm']
 
 # lazy, because their imports take seconds
 _MODULES = dict(
     cost='mmclca.evaluation.model_cost',
+    export_onnx='mmclca.deployment',
     fit='mmclca.fitting',
     reduce_tokens='mmclca.models',
     to_timm='mmclca.models.timm_weights',

@@ -20,5 +20,7 @@ alternatives = (
     'CLS, last layer, ridge',
     'CLS, last layer, logistic',
     'CLS and average, last layer, ridge',
+    'CLS and average, last layer, logistic',
     'CLS and average, all layers, ridge',
+    'CLS and average, all layers, logistic',
 )

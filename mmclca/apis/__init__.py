@@ -7,8 +7,8 @@ from .output import (
     best_classes,
     draw_prediction,
     picture_paths,
-    write_csv,
     write_json,
+    write_table,
 )
 from .probe import Probe
 
@@ -20,6 +20,6 @@ __all__ = [
     'find_images',
     'load_classifier',
     'picture_paths',
-    'write_csv',
+    'write_table',
     'write_json',
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from mmclca.datasets.batches import view_of_input
 from mmclca.utils.files import replace_bytes, write_rows
+from mmclca.utils.spreadsheets import write_sheet
 from mmclca.visualization import check_reduces, draw_survivors, survivors
 from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
 
@@ -20,6 +21,7 @@ MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
 QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
 WORDS = {True: 'yes', False: 'no', None: ''}
+RESULT, UNKNOWN = ('result', 'confidence'), 'unknown'
 
 
 def best_classes(
@@ -90,27 +92,35 @@ def write_json(
     dump_json(entries, path)
 
 
-def write_csv(
+def write_table(
     results: Sequence[dict],
     path: str | Path,
     classes: Sequence[str],
     topk: int = 5,
 ) -> None:
-    """Write results as a CSV table with one row per image.
+    """Write results as a table with one row per image, .csv or .xlsx.
 
-    Columns: ``image``; ``pred_class``, ``pred_score``, ``known`` (yes or no)
-    and ``known_score``, the last two empty without a threshold; ``label_1``,
-    ``name_1``, ``score_1`` and so on by rank; ``tokens`` (per layer, separated
+    Columns: ``image``; ``result``, the predicted class or 'unknown';
+    ``confidence``, its probability, 0 for 'unknown'; ``pred_class``,
+    ``pred_score``, ``known`` (yes or no) and ``known_score``, the last two
+    empty without a threshold; ``label_1``, ``name_1``, ``score_1`` and so on
+    by rank; ``tokens`` (per layer, separated
     by spaces) and ``gmacs`` if results have them; ``error``, empty for a
     readable image.
 
     Args:
         results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
-        path (str | Path): The file; its folder is created.
+        path (str | Path): The file; its folder is created. A .xlsx file needs
+            openpyxl.
         classes (Sequence[str]): Class names.
         topk (int): Number of classes per image. Defaults to 5.
+
+    Raises:
+        ImportError: If openpyxl is needed, but not installed.
     """
-    write_rows(path, _rows(results, classes, topk))
+    is_sheet = Path(path).suffix.lower() == '.xlsx'
+    write = write_sheet if is_sheet else write_rows
+    write(path, _rows(results, classes, topk))
 
 
 def _rows(results, classes, topk) -> Iterator[list]:
@@ -118,13 +128,23 @@ def _rows(results, classes, topk) -> Iterator[list]:
     keys = ('label', 'name', 'score')
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
-    yield ['image', *PREDICTION, *named, *numbers, 'error']
+    yield ['image', *RESULT, *PREDICTION, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         cells = [one[key] for one in best for key in keys] or [''] * len(named)
         more = [_cell(result.get(name, '')) for name in numbers]
-        begin = [result['image'], *prediction_cells(result)]
+        begin = [result['image'], *_result_cells(result)]
+        begin += prediction_cells(result)
         yield [*begin, *cells, *more, result.get('error', '')]
+
+
+def _result_cells(result: dict) -> list:
+    """Return the cells of ``RESULT``; sorted, unknown photos come first."""
+    if 'error' in result:
+        return [''] * len(RESULT)
+    if result['known'] is False:
+        return [UNKNOWN, 0]
+    return [result['pred_class'], round(result['pred_score'], 6)]
 
 
 def _cell(value):

@@ -24,36 +24,84 @@ from .releases import (
     rename_to_backbone,
     rename_to_classifier,
     source_of,
+    unwrap_in_place,
     weights_of,
 )
 from .stored import compare_heads
 
 # tokens that a backbone may lack
 MAY_BE_LEFT = ('cls_token', 'mask_token')
+# names of a linear classifier in the heads of this package and MMPretrain
+LINEAR = ('fc.', 'layers.head.', 'head.')
 
 
 def load_into_classifier(model, state_dict: dict, prefix: str, metadata: dict):
-    """Load hook for classifiers: rename weights, including the head."""
+    """Load hook for classifiers: rename weights, including the head.
+
+    Raises:
+        CheckpointError: If the classifier of the file fits the head, but has
+            an unknown name.
+    """
+    unwrap_in_place(state_dict)
     left_out = rename_to_classifier(state_dict, prefix)
     if 'source' in metadata:
         metadata['source'].begin().unused += left_out
     if model is not None and model.with_head:
         _fit_linear(model.head, state_dict, f'{prefix}head.')
+        _refuse_unnamed(model.head, state_dict, prefix)
 
 
 def _fit_linear(head: nn.Module, state_dict: dict, prefix: str) -> None:
-    """Rename a linear classifier for ``LinearClsHead``, log if it is new."""
-    own, linear = head.state_dict(), f'{prefix}layers.head.'
-    found = state_dict.get(f'{linear}weight')
-    shapes = [value.shape for value in own.values()]
-    if isinstance(found, Tensor) and found.shape not in shapes:
+    """Rename a linear classifier for any head, log if it is new."""
+    own = head.state_dict()
+    if _is_matrix(own, 'weight'):  # PerClassHead reads a linear classifier
+        own['fc.weight'] = own['weight']
+    here = next((x for x in LINEAR if _is_matrix(own, f'{x}weight')), None)
+    names = [f'{prefix}{x}' for x in LINEAR]
+    there = [x for x in names if _is_matrix(state_dict, f'{x}weight')]
+    there = [x for x in there if x == f'{prefix}{here}'] or there
+    if not there:
+        return
+    shape = state_dict[f'{there[0]}weight'].shape
+    if here is not None and shape == own[f'{here}weight'].shape:
+        for part in ('weight', 'bias'):
+            if there[0] + part in state_dict:
+                weights = state_dict.pop(there[0] + part)
+                state_dict[f'{prefix}{here}{part}'] = weights
+    elif shape not in [value.shape for value in own.values()]:
         MMLogger.get_current_instance().info(
-            f'the weights have a classifier of shape {tuple(found.shape)}, '
+            f'the weights have a classifier of shape {tuple(shape)}, '
             f'{type(head).__name__} has none: the classifier is new, train it'
         )
-    for part in ('weight', 'bias'):
-        if f'fc.{part}' in own and linear + part in state_dict:
-            state_dict[f'{prefix}fc.{part}'] = state_dict.pop(linear + part)
+
+
+def _is_matrix(tensors: dict, name: str) -> bool:
+    """Return whether a tensor has two dimensions; False if it is missing."""
+    value = tensors.get(name)
+    return isinstance(value, Tensor) and value.ndim == 2
+
+
+def _refuse_unnamed(head: nn.Module, state_dict: dict, prefix: str) -> None:
+    """Raise if a new matrix of a head fits one in the file.
+
+    Else a trained classifier would be replaced by random numbers.
+    """
+    parts = f'{prefix}backbone.', f'{prefix}neck.'
+    if not any(name.startswith(parts) for name in state_dict):
+        return  # of another architecture, which the backbone refuses
+    own = head.state_dict(prefix=f'{prefix}head.')
+    own.pop(f'{prefix}head.weight', None)  # see _fit_linear
+    new = [x for x in own if _is_matrix(own, x) and x not in state_dict]
+    for name in new:
+        for other, value in state_dict.items():
+            unused = other not in own and not other.startswith(parts)
+            is_fitting = _is_matrix(state_dict, other)
+            if unused and is_fitting and value.shape == own[name].shape:
+                raise CheckpointError(
+                    f'{other} {tuple(value.shape)} fits '
+                    f'{type(head).__name__}, which calls it {name}; rename it '
+                    'in the file, or remove it to start with a new classifier'
+                )
 
 
 def load_into_backbone(
@@ -64,6 +112,7 @@ def load_into_backbone(
     Raises:
         CheckpointError: If weights from a file do not match the backbone.
     """
+    unwrap_in_place(state_dict)
     left_out = rename_to_backbone(state_dict, prefix)
     resized, new = fit_positions(backbone, state_dict, prefix)
     resized += backbone.adapt_state_dict(state_dict, prefix)

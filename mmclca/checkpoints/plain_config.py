@@ -5,8 +5,9 @@ mmengine executes config files as Python. When it builds a model it imports
 unknown names, so ``type='helper'`` runs helper.py; ``conv_type``,
 ``norm_layer`` and ``_scope_`` are looked up in the same way. Models download
 the weights named in their settings. A config stored in a checkpoint must do
-none of this, so only registered types from allowed packages and listed text
-options are accepted.
+none of this, so only registered types from allowed packages are accepted. A
+text must be a listed option, a default, or a value that the constructor
+declares as a ``Literal``.
 """
 
 import ast
@@ -14,7 +15,7 @@ import re
 from collections.abc import Iterator
 from inspect import signature
 from math import inf, nan
-from typing import get_args
+from typing import Literal, get_args, get_origin
 
 from mmengine.config import Config
 from mmengine.model import BaseModel
@@ -261,12 +262,33 @@ def _allows_text(text: str, name: str, owner) -> bool:
     elsewhere = '://' in text or text.startswith(('//', '\\\\'))
     unsafe = text.lower().endswith(UNSAFE_FILES)
     listed = name in TEXTS and not elsewhere and not unsafe
-    return listed or text in _choices(owner, name)
+    # a default may be of any type, such as a module
+    return listed or any(
+        isinstance(choice, str) and choice == text
+        for choice in _choices(owner, name)
+    )
 
 
-def _choices(owner, name: str) -> list:
-    """Return the choices that constructors annotate as a ``Literal``."""
-    kind = _find(MODELS, owner) if isinstance(owner, str) else None
-    bases = kind.__mro__ if isinstance(kind, type) else ()
-    found = (signature(base.__init__).parameters.get(name) for base in bases)
-    return [text for one in found if one for text in get_args(one.annotation)]
+def _choices(owner, name: str) -> Iterator:
+    """Yield the values that constructors declare for a setting.
+
+    These are the values of a ``Literal`` and the default, which a model
+    without the setting would have.
+    """
+    kind = None
+    if isinstance(owner, str):
+        kind = _find(MODELS, owner) or _find(TRANSFORMS, owner)
+    for base in kind.__mro__ if isinstance(kind, type) else ():
+        setting = signature(base.__init__).parameters.get(name)
+        if setting is not None:
+            yield setting.default
+            yield from _literals(setting.annotation)
+
+
+def _literals(annotation) -> Iterator:
+    """Yield the values of all ``Literal`` in an annotation."""
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    else:
+        for part in get_args(annotation):
+            yield from _literals(part)

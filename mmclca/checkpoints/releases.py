@@ -217,6 +217,20 @@ def unwrap(checkpoint, name: str) -> dict:
     return weights
 
 
+def unwrap_in_place(state_dict: dict) -> None:
+    """Replace a checkpoint that another program loads by its weights.
+
+    mmengine and MMPretrain's tools open only ``state_dict`` in a file. Other
+    keys, such as ``model``, would be ignored with a warning.
+    """
+    values = state_dict.values()
+    has_tensors = any(isinstance(value, Tensor) for value in values)
+    if not has_tensors and any(isinstance(value, dict) for value in values):
+        weights = weights_of(unwrap(state_dict, 'the checkpoint'))
+        state_dict.clear()
+        state_dict.update(weights)
+
+
 def _choose_set(checkpoint: dict) -> tuple[str | None, object, list[str]]:
     """Choose weights in a file, preferably a moving average.
 

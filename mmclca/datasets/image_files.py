@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO, TextIOBase
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -51,26 +52,48 @@ def is_system(name: str) -> bool:
     return bool(_SYSTEM.fullmatch(name))
 
 
-def files_below(folder, skipped=None):
+def files_below(folder: str, skipped: list[str] | None = None) -> list[str]:
     """List the paths of files in a folder and all subfolders, sorted.
 
-    Links are followed. Hidden files and system folders are skipped;
-    ``skipped`` collects skipped folders and hidden images.
+    Links are followed, except those to a parent folder. Hidden files and
+    system folders are skipped; ``skipped`` collects skipped folders and
+    hidden images.
     """
-    paths, seen = [], set()
+    paths = []
     skipped = [] if skipped is None else skipped
-    for place, folders, files in os.walk(folder, followlinks=True):
-        here = os.path.realpath(place)
-        if here in seen:  # for example a link to a parent folder
-            folders.clear()
-            continue
-        seen.add(here)
+    for place, folders, files in _walk(folder):
         images = [x for x in files if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
         hidden = [x for x in folders + images if is_system(x)]
         skipped += [os.path.join(place, name) for name in hidden]
         folders[:] = [x for x in folders if x not in hidden]
         paths += [os.path.join(place, name) for name in files if _shown(name)]
     return sorted(paths)
+
+
+def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walk as ``os.walk``; follow links, except those to a parent folder."""
+    real_parents = {folder: {*map(str, Path(folder).resolve().parents)}}
+    for place, folders, files in os.walk(folder, followlinks=True):
+        above, here = real_parents[place], os.path.realpath(place)
+        if here in above:
+            folders.clear()
+            continue
+        yield place, folders, files
+        below = dict.fromkeys(folders, above | {here})
+        real_parents |= {os.path.join(place, x): y for x, y in below.items()}
+
+
+def _glob(pattern: str) -> list[str]:
+    """Return sorted matches; ``**`` stands for any number of folders.
+
+    ``glob.glob`` follows a link to a parent folder up to 40 times.
+    """
+    head, *tail = re.split(r'(?:^|(?<=/))\*\*(?:/|$)', pattern, maxsplit=1)
+    if not tail:
+        return sorted(glob.glob(pattern))
+    tops = glob.glob(head) if head else ['']
+    folders = [place for top in tops for place, *_ in _walk(top or '.')]
+    return [x for y in sorted(folders) for x in _glob(os.path.join(y, *tail))]
 
 
 def _shown(name):
@@ -130,15 +153,15 @@ def _images_at(place) -> Iterator:
     place = os.fsdecode(place)
     found = [place]
     if not os.path.exists(place):
-        found = sorted(glob.glob(place, recursive=True)) or found
+        found = _glob(place) or found
     if found == [place] and not os.path.isdir(place):
         yield place
         return
-    images = {}  # by real path: of several links, the first counts
+    images = {}  # a pattern may match a folder and its images
     for path in found:
-        for image in _images_below(path) if os.path.isdir(path) else (path,):
-            images.setdefault(os.path.realpath(image), image)
-    yield from images.values()
+        below = _images_below(path) if os.path.isdir(path) else (path,)
+        images |= dict.fromkeys(below)
+    yield from images
 
 
 def _images_below(folder: str) -> list[str]:

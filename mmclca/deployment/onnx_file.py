@@ -4,52 +4,82 @@
 import logging
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from mmclca.models import Reducible
 from mmclca.utils.extras import require
 from mmclca.utils.files import replace_file
+from mmclca.utils.messages import integer
 
 from .program import check_logits, classifier_program
 from .small_weights import store_convolutions_in_8_bits
 
 OLDEST_OPSET = 18
+NEWEST_OPSET = 22  # ONNX Runtime fails on the Attention operator of 23
 INPUT, OUTPUTS = 'images', ('logits', 'nearest')
 
 
 def export_onnx(
     model: nn.Module,
-    size: tuple[int, int],
-    path: Path,
-    metadata: dict[str, str],
+    path: Path | str,
+    size: tuple[int, int] | None = None,
+    metadata: dict[str, str] | None = None,
     opset: int = OLDEST_OPSET,
 ) -> float:
     """Write a classifier to an ONNX file and check it with ONNX Runtime.
 
+    The file maps ``images`` (B, 3, H, W), normalized, to ``logits``, for any
+    batch size B. It is computed in float32 and in evaluation mode; the model
+    itself does not change.
+
     Args:
-        model (nn.Module): Classifier in evaluation mode on the CPU.
-        size (tuple[int, int]): Image height and width.
-        path (Path): Output file; an existing file is replaced.
-        metadata (dict[str, str]): ``metadata_props`` in the file.
-        opset (int): ONNX operator version, at least 18. Defaults to 18.
+        model (nn.Module): Classifier: a config model, or the result of
+            :func:`mmclca.reduce_tokens`.
+        path (Path | str): Output file; an existing file is replaced.
+        size (tuple[int, int], optional): Image height and width. Defaults to
+            None, those of the model.
+        metadata (dict[str, str], optional): ``metadata_props`` in the file.
+            Defaults to None, empty.
+        opset (int): ONNX operator version, 18 to 22. Defaults to 18.
 
     Returns:
         float: Largest absolute difference between exported and PyTorch
-        logits.
+        logits, at batch sizes 1 and 3.
 
     Raises:
         ImportError: If onnx, onnxscript or onnxruntime is missing.
-        ValueError: If the logits differ. The file is not written.
+        ValueError: If the model has no known image size, the opset is not
+            supported, or the logits differ. No file is written then.
     """
     require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
+    integer(OLDEST_OPSET, NEWEST_OPSET, opset=opset)
+    size = image_size(model) if size is None else size
+    model = deepcopy(model).cpu().float().eval()
 
     def write(part: Path) -> float:
-        write_onnx(model, size, part, metadata, opset)
+        write_onnx(model, size, part, metadata or {}, opset)
         return check_logits(model, onnx_logits(part), size)
 
-    return replace_file(path, write)
+    return replace_file(Path(path), write)
+
+
+def image_size(model: nn.Module) -> tuple[int, int]:
+    """Return the image height and width of a model with token reduction.
+
+    Raises:
+        ValueError: If the model does not have one.
+    """
+    for part in model.modules():
+        if isinstance(part, Reducible):
+            return tuple(part.img_size)
+    raise ValueError(
+        f'{type(model).__name__} has no image size; pass '
+        'size=(height, width), for example (224, 224)'
+    )
 
 
 def write_onnx(

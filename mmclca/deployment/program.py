@@ -82,16 +82,16 @@ def classifier_program(
 
 def export_pt2(
     model: nn.Module,
-    size: tuple[int, int],
     path: Path,
+    size: tuple[int, int],
     metadata: dict[str, str],
 ) -> float:
     """Write a classifier to a ``torch.export`` file and check it.
 
     Args:
         model (nn.Module): Classifier in evaluation mode on the CPU.
-        size (tuple[int, int]): Image height and width.
         path (Path): Output file; an existing file is replaced.
+        size (tuple[int, int]): Image height and width.
         metadata (dict[str, str]): ``extra_files`` in the file.
 
     Returns:

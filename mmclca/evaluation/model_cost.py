@@ -31,12 +31,15 @@ def cost(
         tokens for other networks.
 
     Raises:
-        ValueError: If ``shape`` is missing for a model without an image size.
+        ValueError: If ``model`` is neither a module nor a config, or ``shape``
+            is missing for a model without an image size.
     """
     if isinstance(model, str | PathLike):
         model = Config.fromfile(model)
-    if not isinstance(model, nn.Module):
+    if isinstance(model, dict | Config):
         return count_config(model.get('model', model), shape)
+    if not isinstance(model, nn.Module):
+        raise ValueError(f'model={model!r} must be a module or a config')
     if isinstance(model, LoRAModel):
         return count(model.merged(), shape)
     if hasattr(model, 'backbone'):

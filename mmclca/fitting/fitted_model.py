@@ -3,9 +3,9 @@
 
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from mmclca.utils.messages import first_of, integer, one_of
 
 from . import screen, training
 from .choice import calls_of, choose_plan
+from .confirmation import ConfirmationError, check_accuracy, check_name
 from .log import Log, find_log
 from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
 from .probing import describe_coarse, join_near_duplicates, run_probe
@@ -170,13 +171,15 @@ def do_steps(
     overwrite: bool = False,
     tune: bool | None = False,
     opened: Collection[str] = (),
+    check: Callable[[FitRecord], None] | None = None,
 ) -> FitRecord:
     """Run all steps missing from the record, except the latency.
 
     Each step returns some facts, which are written immediately.
     Nothing is written before the model is selected. ``tune`` requests a
     fine-tuning, None leaves it to the number of photos; ``opened`` are known
-    photos that the report may open.
+    photos that the report may open. ``check`` gets the record of the linear
+    probe, and raises an error to keep the previous model.
     """
     files, checked = plan.files, plan.checked
     if not checked.unopened:
@@ -197,6 +200,8 @@ def do_steps(
     if record.probe is None:
         is_trained = record.final == 'trained'
         record = files.add(record, **run_probe(plan, is_trained))
+    if check:
+        check(record)
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.training:
@@ -311,7 +316,10 @@ class FittedModel:
         return [{x: row[x] for x in names if x in row} for row in found]
 
     def add_class(
-        self, photographs: str | PathLike, name: str | None = None
+        self,
+        photographs: str | PathLike,
+        name: str | None = None,
+        force: bool = False,
     ) -> None:
         """Add a class, or more photos of an existing class.
 
@@ -323,8 +331,13 @@ class FittedModel:
             photographs (str | Path): Folder of photos of one class.
             name (str, optional): Class name. Defaults to None: the name of
                 the folder.
+            force (bool): Whether to change the model although the name
+                resembles another class, or the accuracy falls below its
+                interval. Defaults to False.
 
         Raises:
+            ConfirmationError: If a change needs ``force``. The model does not
+                change.
             FileNotFoundError: If the folder does not exist.
             ValueError: If it is empty or has photos of another class. The
                 model does not change.
@@ -335,6 +348,8 @@ class FittedModel:
             _check_one_class(place)
         with find_log() as log, files.locked():
             had, name = files.read(), name or place.name
+            if not force:
+                check_name(name, had.classes)
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):
                 raise ValueError(
@@ -358,7 +373,12 @@ class FittedModel:
             files.discard_draft()
             exports = files.exports()
             plan = make_plan(files, record, checked, self._device)
-            record = do_steps(plan, record, log, opened=again)
+            check = None if force else partial(check_accuracy, had)
+            try:
+                record = do_steps(plan, record, log, opened=again, check=check)
+            except ConfirmationError:
+                files.discard_draft()
+                raise
             log.print(*screen.class_lines(had, record, name))
             log.print(*screen.saved_lines(files.path, exports, log.is_console))
             if 'runtime' not in record.cost:  # the fit was interrupted

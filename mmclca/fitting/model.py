@@ -26,7 +26,7 @@ from .record import FitRecord, ModelFolder
 from .weights import PIXELS, VIT, Pretrained, find_weights
 
 # image sizes of candidates without token reduction
-SIDES = (224, 208, 192, 160, 144)
+SIDES = (224, 208, 192, 160, 144, 128)
 # ALL keeps every token, ATC and DiffRate keep half
 ALL = dict(method=None, keep_rate=1.0, out_type='cls_average_std')
 ATC = dict(ALL, method='ATC', keep_rate=0.5)

@@ -224,6 +224,12 @@ class ModelFolder:
                 row['digest'] = match[0]
             return rows
 
+    def used_digests(self) -> set[str]:
+        """Return the SHA-256 of training photos; empty if not readable."""
+        with suppress(OSError, ValueError):
+            return {row['digest'] for row in self.used_rows()} - {''}
+        return set()
+
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
         facts = checksums.seal(vars(record))

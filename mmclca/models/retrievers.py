@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 import torch
@@ -131,7 +132,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self,
         image_encoder: dict,
         prototype: dict | str | Tensor | DataLoader,
-        stage: str = 'pre_logits',
+        stage: Literal['backbone', 'pre_logits'] = 'pre_logits',
         **kwargs,
     ):
         one_of(STAGES, stage=stage)

@@ -10,12 +10,16 @@ from .explore import build_explore
 from .form import FitForm, build_form
 from .identify import Identification, build_identify
 
-TITLE = 'Identify a photo'
-PRIVACY = 'Photos stay on the computer that runs this page, up to two hours.'
-# as many columns as fit, also on a phone
+TITLE, EXPLORE = 'Identify a photo', 'explore token reduction'
+PRIVACY = (
+    'Photos stay on the computer that runs this page, and are deleted after '
+    'two hours.'
+)
+# as many columns as fit, also on a phone; columns of the log are aligned
 CSS = (
     '.grid-container { grid-template-columns: '
-    'repeat(auto-fill, minmax(130px, 1fr)) !important }'
+    'repeat(auto-fill, minmax(130px, 1fr)) !important } '
+    '#log textarea { font-family: var(--font-mono) }'
 )
 
 
@@ -28,10 +32,9 @@ def build_page(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
         opened = gr.State()  # the visitor's model, chosen in the form
-        gr.Markdown(form.text if form else f'# {TITLE}\n{PRIVACY}')
         with gr.Tabs() as tabs:
             if form:
-                with gr.Tab('Fit', id='fit'):
+                with gr.Tab('Train', id='train'):
                     values, attempt = build_form(form, opened)
             shown = build_tabs(identification, opened)
         page.load(*shown, queue=False, api_visibility='private')
@@ -51,9 +54,10 @@ def build_tabs(
     Return callback, inputs and outputs to show another model.
     """
     with gr.Tab('Identify', id='identify'):
+        gr.Markdown(f'# {TITLE}\n{PRIVACY}')
         results = build_identify(identification, opened)
         about = gr.Textbox(label='Model', interactive=False, elem_id='model')
-    with gr.Tab('Explore token reduction', visible=False) as tab:
+    with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as tab:
         build_explore(results[1], tab)
 
     def show_model(key):

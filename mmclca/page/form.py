@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Form on a page without a model: fit one to uploaded photos.
+"""Form on a page without a model: train one on uploaded photos.
 
 Photos and models are kept below a folder. The state is on the server, so that
 each reload finds it again.
@@ -8,7 +8,8 @@ each reload finds it again.
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from html import escape
 from pathlib import Path
 from zipfile import ZipFile
@@ -18,8 +19,8 @@ import gradio as gr
 from mmclca.checkpoints.fitted import FILES, WEB
 from mmclca.datasets.photographs import check_photographs, read_photographs
 from mmclca.datasets.photographs.spellings import clean
-from mmclca.fitting import screen
 from mmclca.fitting.record import ModelFolder
+from mmclca.fitting.report import write_report
 from mmclca.utils.folders import is_below, remove_folder
 
 from .identify import Identification
@@ -27,15 +28,33 @@ from .job import Job, export
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
 from .names import MAX_LETTERS, name_of, safe_name
 from .opened import open_version
+from .texts import describe_result, without_advice
 from .uploads import store, uploaded
 
 CUSTOM = dict(allow_custom_value=True)
 SCRIPT = Path(__file__).with_suffix('.js')
 TEXT = (
-    '# Fit a model to your photos\nMake one folder per class, such as `rose` '
-    'and `tulip`, and put these folders into one folder or ZIP. Limits: '
-    f'{MAX_FILES:,} photos, {MEGABYTES} MB per photo, {MAX_MEGABYTES:,} MB in '
-    'total. Photos and models stay on the computer that runs this page, in '
+    'Make one folder per class, such as `rose` and `tulip`, and put these '
+    'folders into one folder or ZIP archive. '
+    f'Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per photo, '
+    f'{MAX_MEGABYTES:,} MB in total. Photos stay on the computer that runs '
+    'this page. Photos you train on are kept in '
+)
+FIRST = (
+    'A first model is ready, which fine-tuning may improve. You can use it '
+    'now, and resume the training later.'
+)
+COMPLETE = 'The model is ready. Only its latency is still being measured.'
+# hide advice for the command line in a report
+NO_TERMINAL = '<style>.terminal { display: none }</style>'
+FAILED = (
+    'The earlier model is kept. To train another one, type another name and '
+    'choose the photos again.'
+)
+APP = (
+    'The **phone app** identifies photos in the browser of a phone, also '
+    'offline. Unpack `{}` and upload its folder to a web host with https; '
+    'then open its address on the phone. It does not open as a file.'
 )
 
 
@@ -93,55 +112,67 @@ class FitForm:
         return self.show(shown)
 
     def fit(self, name: str) -> list:
-        """Start a fit, or warn; return new values."""
+        """Start or resume a training, or warn; return new values."""
         with self._warnings():
             folder = self._folder(name)
-            name = folder.name
-            words = folder / 'photos', '--out', folder / 'model'
-            self.job.start(name, *words, *self.options)
+            name, files = folder.name, ModelFolder(folder / 'model')
+            words = folder / 'photos', '--out', files.path, f'--name={name}'
+            after = partial(_finish, files)
+            self.job.start(name, *words, *self.options, after=after)
         return self.show(name)
 
-    def cancel(self, name: str) -> list:
-        """Stop fitting a model; return new values."""
+    def stop(self, name: str) -> list:
+        """Stop training a model, which can be used then; return new values."""
         if name == self.job.name:
-            self.job.cancel()
+            self.job.stop()
         return self.show(name)
 
     def load(self) -> list:
-        """Return the values for a new tab: the last fit."""
+        """Return the values for a new tab: the last training."""
         return self.show(self.job.name)
 
     def poll(self, name: str) -> list:
-        """Return new values during a fit, and all values otherwise."""
+        """Return new values during a training, and all values otherwise."""
         if name != self.job.name or not self.job.is_running:
             return self.show(name)
-        log = _filled('\n'.join(self.job.lines))
-        return [gr.skip()] * 5 + [self.job.describe(), log] + [gr.skip()] * 5
+        *others, start, cancel, use, state, log = self.show(name)
+        return [*[gr.skip() for _ in others], start, cancel, use, state, log]
 
     def show(self, name: str | None) -> list:
         """Return form values for a model, which may not exist."""
         job = self.job if name == self.job.name else Job()
-        running, found, result = job.is_running, '', ('', '', gr.skip())
+        running, summary, result = job.is_running, '', ('', gr.skip(), '')
+        is_ready = is_done = False
         with self._warnings():
             folder = self._folder(name) if name else None
             if folder and (folder / 'photos').is_dir():
-                found = self._summary(folder)
-            if folder and _is_complete(folder) and not running:
+                summary = self._summary(folder)
+            is_ready = bool(summary) and _has_model(folder)
+            is_done = is_ready and _is_finished(folder)
+            if is_ready and not running:
                 result = self._open(folder)
-        (text, report, opened), lines = result, '\n'.join(job.lines)
+        text, key, report = result
+        start = gr.Button(
+            'Resume training' if is_ready else 'Train',
+            visible=bool(summary) and not (running or is_done),
+            variant='secondary' if is_ready else 'primary',
+        )
         return [
             None,  # the drop zone is ready for the next folder
             gr.Dropdown(self._names(), value=name or None, **CUSTOM),
-            _filled(found),
-            gr.Button(visible=bool(found) and not running),
-            gr.Button(visible=running),
-            job.describe(),
-            _filled(lines if job.has_failed else text or lines),
+            gr.Accordion(open=not (running or is_ready)),
+            _filled(summary),
             gr.Timer(active=running),
+            text,
             gr.Row(visible=bool(text)),
-            gr.File(visible=False),
-            opened,
+            gr.Column(visible=False),
+            key,
             report,
+            start,
+            gr.Button(visible=running and not is_ready),
+            gr.Button(visible=running and is_ready),
+            _describe_state(job, is_ready, is_done),
+            _filled('\n'.join(job.lines)),
         ]
 
     def _summary(self, folder: Path) -> str:
@@ -149,29 +180,31 @@ class FitForm:
             self._checked[folder] = _summarize(folder / 'photos')
         return self._checked[folder]
 
-    def _open(self, folder: Path) -> tuple[str, str, tuple[Path, int]]:
-        """Open a model; return result, report and key."""
+    def _open(self, folder: Path) -> tuple[str, tuple[Path, int], str]:
+        """Open a model; return result, key and report."""
         files = ModelFolder(folder / 'model')
-        opened = folder, files.model.stat().st_mtime_ns
-        open_version(*opened)
-        return _result(files), _framed(files.report), opened
+        key = folder, files.model.stat().st_mtime_ns
+        open_version(*key)
+        return describe_result(files.read()), key, _framed(files.report)
 
     def pack(self, name: str) -> Iterator[tuple]:
-        """Copy model and report to the uploads, and then the web app."""
+        """Copy model and report to the uploads, and then the phone app."""
         with self._warnings():
             folder = self._folder(name)
-            files = ModelFolder(folder / 'model')
+            files, name = ModelFolder(folder / 'model'), folder.name
             packed = self.identification.uploads / 'packed' / name
             remove_folder(packed)
             packed.mkdir(parents=True)
-            paths = [str(shutil.copy(files.report, packed))]
-            paths += [_zip_model(files.path, f'{packed}/model.zip')]
-            yield gr.File(paths, visible=True), gr.skip()
+            _complete_report(files)
+            report = shutil.copy(files.report, packed / f'{name} report.html')
+            model = _zip_model(files.path, packed / f'{name} model.zip')
+            paths, note = [str(report), model], 'Preparing the phone app ...'
+            yield gr.Column(visible=True), paths, note
             lines = export(files.path, folder / 'photos', name)
-            web = files.path / WEB
-            paths += [shutil.make_archive(f'{packed}/web', 'zip', web)]
-            text = f'{_result(files)}\nWeb app    {name}\n{lines}'
-            yield gr.File(paths, visible=True), text
+            app, web = f'{name} phone app', files.path / WEB
+            paths += [shutil.make_archive(f'{packed}/{app}', 'zip', web)]
+            note = '\n\n'.join([APP.format(f'{app}.zip'), lines])
+            yield gr.Column(visible=True), paths, note
 
     @contextmanager
     def _warnings(self) -> Iterator[None]:
@@ -182,19 +215,15 @@ class FitForm:
             text = str(error)
             if isinstance(error, OSError) and error.strerror:
                 text = f'{error.filename or self.out}: {error.strerror}'
-            gr.Warning(escape(text), duration=30)
+            gr.Warning(escape(without_advice(text)), duration=30)
 
 
-def _zip_model(folder: Path, out: str) -> str:
+def _zip_model(folder: Path, out: Path) -> str:
     """Write the model files, without logs, features and exports."""
     with ZipFile(out, 'w') as archive:
         for file in filter(Path.is_file, map(folder.joinpath, FILES)):
             archive.write(file, file.name)
-    return out
-
-
-def _result(files: ModelFolder) -> str:
-    return '\n'.join(screen.result_lines(files.read()))
+    return str(out)
 
 
 def _summarize(photos: Path) -> str:
@@ -206,20 +235,55 @@ def _summarize(photos: Path) -> str:
     return '\n'.join([*checked.lines(), *lines])
 
 
-def _is_complete(folder: Path) -> bool:
-    """Return whether a model has a report, which is empty during a fit."""
-    report = ModelFolder(folder / 'model').report
-    return report.is_file() and report.stat().st_size > 0
+def _has_model(folder: Path) -> bool:
+    """Return whether a model can be used, even before fine-tuning."""
+    files = ModelFolder(folder / 'model')
+    return files.model.is_file() and files.file.is_file()
+
+
+def _is_finished(folder: Path) -> bool:
+    """Return whether a training ended by itself, and noted its time."""
+    return ModelFolder(folder / 'model').read().seconds > 0
+
+
+def _complete_report(files: ModelFolder) -> None:
+    """Write the report of a stopped training, if it has a model."""
+    if files.model.is_file() and not _has_text(files.report):
+        photos = files.path.parent / 'photos'
+        used = {row['path'] for row in files.used_rows()}
+        write_report(files.path, {x for x in used if is_below(x, photos)})
+
+
+def _finish(files: ModelFolder) -> None:
+    """Write a missing report; without it, the model can be used, too."""
+    with suppress(OSError, ValueError):
+        _complete_report(files)
+
+
+def _has_text(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size > 0
 
 
 def _framed(file: Path) -> str:
     """Show a web page without its scripts, as one line of Markdown."""
+    if not _has_text(file):
+        return ''
     text = file.read_text('utf-8')
     # links in a frame are relative to the page around it
     text = text.replace('href="#', 'href="about:srcdoc#')
-    content = escape(text).replace('\n', '&#10;')
+    content = escape(text + NO_TERMINAL).replace('\n', '&#10;')
     look = 'style="width: 100%; height: 80vh" title="Report"'
     return f'<iframe sandbox {look} srcdoc="{content}"></iframe>'
+
+
+def _describe_state(job: Job, is_ready: bool, is_done: bool) -> str:
+    """Describe the state of a training, and what the user can do."""
+    state = job.describe()
+    if is_ready and job.is_running:
+        return f'{state}<p>{COMPLETE if is_done else FIRST}</p>'
+    if is_ready and job.has_failed:
+        return f'{state}<p>{FAILED}</p>'
+    return state
 
 
 def _filled(text: str) -> gr.Textbox:
@@ -233,42 +297,67 @@ def build_form(form: FitForm, opened: gr.State) -> tuple[list, gr.Button]:
     ``opened`` is the key for the chosen model. Return the outputs for
     :meth:`FitForm.show`, and the button to try the model.
     """
-    label = 'Drop a folder with one folder per class, or click to choose it'
-    folder = gr.File(
-        file_count='directory', label=label, height=160, elem_id='folder'
-    )
-    zips = dict(file_count='multiple', file_types=['.zip'], elem_id='zip')
-    archive = gr.UploadButton('Or choose a ZIP', **zips)
-    label = 'Model name (default: folder name), or an earlier model'
+    gr.Markdown('# Train a model on your photos')
+    with gr.Accordion('Choose photos', elem_id='photos') as photos:
+        gr.Markdown(form.text)
+        directory = dict(file_count='directory', height=160)
+        folder = gr.File(show_label=False, elem_id='folder', **directory)
+        zips = dict(file_count='multiple', file_types=['.zip'], elem_id='zip')
+        archive = gr.UploadButton('Or choose a ZIP archive', **zips)
+        summary = _hidden_text('Photos', 8, 'found')
+    label = 'Name of the model (default: folder name), or an earlier model'
     name = gr.Dropdown(label=label, elem_id='name', **CUSTOM)
-    hidden = dict(visible=False)
-    found = gr.Textbox(label='Photos', max_lines=8, elem_id='found', **hidden)
-    start = gr.Button('Fit', variant='primary', elem_id='fit', **hidden)
-    cancel = gr.Button('Cancel', variant='stop', elem_id='cancel', **hidden)
     # gr.HTML needs eval, which the policy of the server forbids
     state = gr.Markdown(sanitize_html=False, elem_id='state')
-    log = gr.Textbox(label='Result', max_lines=15, elem_id='log', **hidden)
-    with gr.Row(**hidden) as after:
-        attempt = gr.Button('Try photos', variant='primary', elem_id='try')
-        packs = gr.Button('Prepare downloads', elem_id='pack')
-    packed = gr.File(label='Downloads', elem_id='packed', **hidden)
+    result, after, attempt, packs = _build_result()
+    buttons = _build_training()
+    with gr.Column(visible=False) as packed:
+        files = gr.File(label='Downloads', elem_id='packed')
+        note = gr.Markdown(elem_id='app')
     report = gr.Markdown(sanitize_html=False, elem_id='report')
+    with gr.Accordion('Details', open=False):
+        log = _hidden_text('Output of the training', 15, 'log')
     timer = gr.Timer(1, active=False)
     # Gradio drops the folders of files; the script writes them here
     paths = gr.Textbox(visible='hidden', elem_id='paths')
-    values = [folder, name, found, start, cancel, state, log]
-    values += [timer, after, packed, opened, report]
+    values = [folder, name, photos, summary, timer, result, after, packed]
+    values += [opened, report, *buttons, state, log]
+    start, *stops = buttons
     _bind(folder.upload, form.add, [folder, paths, name], values)
     _bind(archive.upload, form.add, [archive, paths, name], values)
     _bind(name.input, form.show, [name], values)
     _bind(start.click, form.fit, [name], values)
-    _bind(cancel.click, form.cancel, [name], values)
-    _bind(packs.click, form.pack, [name], [packed, log])
+    for stop in stops:
+        _bind(stop.click, form.stop, [name], values)
+    _bind(packs.click, form.pack, [name], [packed, files, note])
     _bind(timer.tick, form.poll, [name], values, show_progress='hidden')
     return values, attempt
 
 
-def _bind(event, handler, inputs: list, outputs: list, **more) -> None:
+def _build_training() -> tuple:
+    """Create the buttons to train, cancel and use a model."""
+    start = gr.Button('Train', elem_id='fit', visible=False)
+    with gr.Row():
+        cancel = gr.Button('Cancel', elem_id='cancel', visible=False)
+        use = gr.Button('Use this model now', elem_id='use', visible=False)
+    return start, cancel, use
+
+
+def _build_result() -> tuple:
+    """Create the result, with the buttons that follow it."""
+    result = gr.Markdown(elem_id='result')
+    with gr.Row(visible=False) as after:
+        attempt = gr.Button('Try photos', variant='primary', elem_id='try')
+        packs = gr.Button('Prepare downloads', elem_id='pack')
+    return result, after, attempt, packs
+
+
+def _hidden_text(label: str, lines: int, name: str) -> gr.Textbox:
+    given = dict(label=label, max_lines=lines, elem_id=name)
+    return gr.Textbox(visible=False, **given)
+
+
+def _bind(event, handler, inputs: list, outputs: list, **options) -> None:
     # no preprocessing: Gradio would copy the files
     fixed = dict(preprocess=False, api_visibility='private')
-    event(handler, inputs, outputs, **fixed, **more)
+    event(handler, inputs, outputs, **fixed, **options)

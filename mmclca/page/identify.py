@@ -4,6 +4,7 @@
 The texts are written for readers without knowledge of networks.
 """
 
+import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import gradio as gr
 from PIL import Image
 
-from mmclca.datasets.decoding import MAX_PIXELS
+from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.evaluation.open_set import NEAREST, Threshold
 
 from .events import bind
@@ -22,7 +23,8 @@ from .uploads import uploaded
 from .variants import classify
 
 DROP_HERE = (
-    '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
+    '# Drop a photo here, or click\nJPEG, PNG, TIFF, WebP'
+    f'{", HEIC" * ("HEIF" in FORMATS)}, up to '
     f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
 )
 
@@ -45,13 +47,13 @@ class Identification:
     ) -> Iterator[list]:
         """Yield new values for the tab, first without similar photos.
 
-        They are preview, model with its input, class scores, verdict and
+        They are preview, model with its input, verdict, name with scores, and
         similar photos. If the photo cannot be used, warn and clear the tab.
         """
         try:
             model = self.chosen(opened)
             if model is None:
-                raise ValueError('There is no model yet. Please fit one.')
+                raise ValueError('There is no model yet. Please train one.')
             image = read_photo(uploaded(upload['path'], self.uploads))
             packed = model.inferencer.prepare(image)
             if isinstance(packed, str):
@@ -64,7 +66,9 @@ class Identification:
         shown = preview(Image.fromarray(image[..., ::-1]))
         verdict = describe_unknown(result, model.inferencer.threshold)
         hidden = gr.Gallery(visible=False)  # shows the previous photo
-        yield shown, (model, packed), result['scores'], verdict, hidden
+        # the scores of an unknown class would look certain
+        name = 'Unknown' if verdict else result['scores']
+        yield shown, (model, packed), verdict, name, hidden
         similar = model.similar(packed)
         yield *[gr.skip()] * 4, gr.Gallery(similar, visible=bool(similar))
 
@@ -77,11 +81,19 @@ def describe_unknown(result: dict, threshold: Threshold | None) -> str:
     """Describe a photo of an unknown class, else return an empty text."""
     if result['known'] in (None, True):
         return ''
-    name = 'Similarity' if threshold.score == NEAREST else 'Score'
+    is_near = threshold.score == NEAREST
+    kind = 'Similarity to the training photos' if is_near else 'Score'
+    nearest = next(iter(result['scores']))
     return (
-        f'### Unknown? This photo may show none of the known classes\n{name} '
-        f'{result["known_score"]:.4f} is below {threshold.threshold:.4f}'
+        '### This photo may show none of the known classes\nNearest class: '
+        f'**{_plain(nearest)}**. {kind} {result["known_score"]:.3f}, below '
+        f'the threshold {threshold.threshold:.3f}.'
     )
+
+
+def _plain(name: str) -> str:
+    """Escape a name for Markdown."""
+    return re.sub(r'([\\`*_\[\]<>#|~&])', r'\\\1', name)
 
 
 def build_identify(identification: Identification, opened: gr.State) -> list:
@@ -97,14 +109,14 @@ def build_identify(identification: Identification, opened: gr.State) -> list:
             classes = gr.Label(show_label=False, elem_id='classes')
             verdict = gr.Markdown(elem_id='verdict')
             similar = gr.Gallery(
-                label='Similar photos (similarity, at most 1)',
+                label='Similar training photos (1 = identical)',
                 format='jpeg',
                 visible=False,
                 buttons=[],
                 elem_id='similar',
             )
     seen = gr.State()
-    outputs = [leaf, seen, classes, verdict, similar]
+    outputs = [leaf, seen, verdict, classes, similar]
     for upload in uploads:
         # no preprocessing: Gradio would decode the file before it is checked
         bind(upload, identification.identify, [leaf, opened], outputs, False)

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,6 @@ from mmclca.apis.neighbours import look_up
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.datasets.decoding import UndecodedError
 from mmclca.datasets.photographs import LabeledImages
-from mmclca.fitting import screen
 from mmclca.fitting.pictures import upright
 from mmclca.fitting.record import ModelFolder
 from mmclca.models import as_reducible
@@ -27,6 +26,7 @@ from mmclca.models.heads import NearestHead
 from mmclca.utils.messages import first_of
 
 from .photos import preview
+from .texts import describe_result
 from .variants import Variants
 
 NUM_SIMILAR = 8
@@ -80,7 +80,7 @@ class OpenedModel:
                 # a folder from elsewhere may name any file of this computer
                 digest = self.digests.get(one['image'])
                 if digest in (None, digest_of_file(one['image'])):
-                    text = f'{one["name"] or ""} {one["similarity"]:.2f}'
+                    text = f'{one["name"] or ""} {one["similarity"]:.3f}'
                     yield preview(upright(one['image'])), text
 
 
@@ -88,6 +88,7 @@ def open_model(
     place: str | PathLike,
     inferencer: TokenReductionInferencer | None = None,
     gallery: Gallery | None = None,
+    name: str | None = None,
 ) -> OpenedModel:
     """Open a model folder or checkpoint for the page.
 
@@ -97,6 +98,8 @@ def open_model(
             Defaults to None: it is loaded.
         gallery (Gallery, optional): Photos to search for similar ones.
             Defaults to None: the training photos of a model folder.
+        name (str, optional): Name of the model. Defaults to None: that of the
+            folder or file.
 
     Raises:
         FileNotFoundError: If the model is missing.
@@ -105,11 +108,12 @@ def open_model(
     inferencer = inferencer or TokenReductionInferencer(place)
     classes = inferencer.classes
     listed = f'{len(classes)} classes: {first_of(classes, 6)}'
-    about, digests = f'{Path(place).resolve().name}, {listed}', {}
+    about, digests = f'{name or Path(place).resolve().name}, {listed}', {}
     files = ModelFolder(place)
     if is_fitted(place) and files.file.is_file():
         with files.blame_facts():
-            about = f'{about}\n{screen.summary(files.read())}'
+            result = describe_result(files.read()).replace('**', '')
+            about = f'{about}\n{result}'
         rows = files.used_rows()
         if gallery is None and isinstance(inferencer.model.head, NearestHead):
             with files.blame_table():
@@ -122,8 +126,7 @@ def open_model(
 @lru_cache(maxsize=4)
 def open_version(folder: Path, time: int) -> OpenedModel:
     """Open ``model`` in a folder, written at a time in nanoseconds."""
-    model = open_model(folder / 'model')
-    return replace(model, about=f'{folder.name}: {model.about}')
+    return open_model(folder / 'model', name=folder.name)
 
 
 def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:

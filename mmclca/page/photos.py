@@ -44,8 +44,9 @@ def read_photo(path: str | Path) -> np.ndarray:
     short, long = sorted((height, width))
     if short < MIN_SIDE or long > MAX_ASPECT * short:
         raise ValueError(
-            f'This photo has {width} x {height} pixels. Sides need at least '
-            f'{MIN_SIDE} pixels and at most {MAX_ASPECT} times the other.'
+            f'This photo has {width} x {height} pixels. Each side needs at '
+            f'least {MIN_SIDE} pixels; the longer may be at most {MAX_ASPECT} '
+            'times the shorter.'
         )
     return image
 

@@ -25,6 +25,11 @@ from .identify import Identification
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
 HOST = '127.0.0.1'
+# texts of the drop area for folders
+DROP_HERE = {
+    'upload_text.drop_file': 'Drop a folder with one folder per class here',
+    'upload_text.click_to_upload': 'click to choose it',
+}
 FOLDER = 'mmclca-page-'  # prefix of upload folders
 QUEUE_SIZE = 64  # further requests are refused
 # Gradio needs inline scripts and styles, and shows pictures as blob: or data:
@@ -191,12 +196,14 @@ def _launch(
     guard = Middleware(Guard, folder=folder, megabytes=megabytes)
     try:
         _, address, _ = page.launch(
-            server_name=host,
+            # Gradio expects an IPv6 address as in a web address
+            server_name=f'[{host}]' if ':' in host else host,
             server_port=port,
             auth=auth,
             max_file_size=megabytes * MIB,
             app_kwargs=dict(middleware=[guard]),
             css=CSS,
+            i18n=gr.I18n(en=DROP_HERE),
             head=f'<script>{SCRIPT.read_text()}</script>',
             footer_links=[],
             show_error=True,
@@ -209,4 +216,4 @@ def _launch(
             f'cannot listen on {host}, port {port or "7860 to 7959"}: change '
             '--port or --host'
         ) from error
-    return address
+    return address.replace('[::]', '[::1]')  # of all addresses

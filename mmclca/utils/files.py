@@ -196,11 +196,17 @@ def _is_formula(value) -> bool:
 
 
 def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
-    """Write a CSV table atomically; :func:`to_cell` escapes its cells."""
+    """Write a CSV table atomically; :func:`to_cell` escapes its cells.
+
+    A table with other letters than ASCII begins with a byte order mark,
+    without which Excel shows wrong letters.
+    """
     text = StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerows(map(to_cell, row) for row in rows)
-    content = text.getvalue().encode(errors='surrogateescape')
+    text = text.getvalue()
+    mark = '' if text.isascii() else '\ufeff'
+    content = f'{mark}{text}'.encode(errors='surrogateescape')
     replace_bytes(Path(path), content)
 
 

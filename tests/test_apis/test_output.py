@@ -3,6 +3,7 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from tiny_model import write_tiny
@@ -12,8 +13,8 @@ from mmclca.apis import (
     best_classes,
     draw_prediction,
     picture_paths,
-    write_csv,
     write_json,
+    write_table,
 )
 
 CLASSES = ['ash', 'Bergahorn, groß', 'elm', *'fghi']
@@ -35,7 +36,7 @@ UNREAD = dict(image=1, error='empty file')
 
 
 def rows_of(path):
-    return list(csv.reader(path.open(encoding='utf-8')))
+    return list(csv.reader(path.open(encoding='utf-8-sig')))
 
 
 def test_best_classes_are_sorted_by_score():
@@ -46,27 +47,39 @@ def test_best_classes_are_sorted_by_score():
     assert best_classes(UNREAD, CLASSES) == []
 
 
-def test_write_csv_fills_every_column(tmp_path):
+def test_write_table_fills_every_column(tmp_path):
     out = tmp_path / 'new/results.csv'
-    write_csv([READ, UNREAD], out, CLASSES, topk=2)
+    write_table([READ, UNREAD], out, CLASSES, topk=2)
     header, read, unread = rows_of(out)
     assert header == [
-        *('image', 'pred_class', 'pred_score', 'known', 'known_score'),
+        *('image', 'result', 'confidence'),
+        *('pred_class', 'pred_score', 'known', 'known_score'),
         *('label_1', 'name_1', 'score_1', 'label_2', 'name_2', 'score_2'),
         *('tokens', 'gmacs', 'error'),
     ]
-    answer = [CLASSES[1], '0.333333', 'yes', '0.666667']
+    answer = [CLASSES[1], '0.333333'] * 2 + ['yes', '0.666667']
     best = ['1', CLASSES[1], '0.333333', '2', 'elm', '0.3']
     assert read == ['a/1.jpg', *answer, *best, '18 9', '0.25', '']
-    assert unread == ['1', *[''] * 12, 'empty file']
+    assert unread == ['1', *[''] * 14, 'empty file']
+    assert out.read_bytes().startswith(b'\xef\xbb\xbf')  # for Excel
 
 
-def test_write_csv_omits_token_columns_if_results_lack_them(tmp_path):
+def test_unknown_photos_come_first_if_sorted_by_confidence(tmp_path):
+    unknown = dict(READ, known=False, image='=1+1', pred_score=0.99)
+    out = tmp_path / 'results.xlsx'
+    write_table([READ, unknown, UNREAD], out, CLASSES)
+    sheet = pd.read_excel(out)
+    assert list(sheet.result[:2]) == [CLASSES[1], 'unknown']
+    assert sheet.confidence.idxmin() == 1
+    assert sheet.image[1] == '=1+1' and sheet.pred_score[1] == 0.99
+
+
+def test_write_table_omits_token_columns_if_results_lack_them(tmp_path):
     plain = {x: READ[x] for x in READ if x not in ('tokens', 'gmacs')}
     for options, number in ({}, 5), (dict(topk=9), 7):
-        write_csv([plain], tmp_path / 'plain.csv', CLASSES, **options)
+        write_table([plain], tmp_path / 'plain.csv', CLASSES, **options)
         header, row = rows_of(tmp_path / 'plain.csv')
-        assert len(header) == len(row) == 1 + 4 + 3 * number + 1
+        assert len(header) == len(row) == 1 + 6 + 3 * number + 1
 
 
 @pytest.mark.parametrize('options', [{}, dict(topk=1, with_maps=True)])
@@ -93,7 +106,7 @@ def test_write_json_has_an_entry_per_image(tmp_path, options):
 
 def test_writers_keep_file_names_without_utf8(tmp_path):
     name = b'bl\xe4tt.jpg'.decode('utf-8', 'surrogateescape')
-    for write in (write_csv, write_json):
+    for write in (write_table, write_json):
         write([dict(UNREAD, image=name)], tmp_path / 'a', CLASSES)
         assert b'bl\xe4tt.jpg' in (tmp_path / 'a').read_bytes()
 

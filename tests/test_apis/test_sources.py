@@ -69,7 +69,7 @@ def test_find_images_refuses_other_types(given, kind):
         find_images(given)
 
 
-def test_find_images_counts_skipped_files_and_skips_links(leaves, monkeypatch):
+def test_find_images_counts_skipped_files(leaves, monkeypatch):
     said = []
     monkeypatch.setattr('mmclca.datasets.image_files.warn_once', said.append)
     for name in ('d.JFIF', 'e.gif', 'f.avif', 'g.JPE', 'h.psd', 'i', 'j.TXT'):
@@ -82,9 +82,22 @@ def test_find_images_counts_skipped_files_and_skips_links(leaves, monkeypatch):
     assert '4 files' in line and '2 .txt' in line and '1 .psd' in line
     find_images([str(leaves / 'j.TXT')])
     assert len(said) == 1
-    (leaves / 'deep/loop').symlink_to(leaves)
-    (leaves / 'z_link.png').symlink_to(leaves / 'a.bmp')
-    assert [Path(path).name for path in find_images([leaves])] == names
+
+
+def test_find_images_lists_each_name_if_files_or_folders_are_links(tmp_path):
+    for name in ('bed/a.png', 'bed/b.png', 'one.png'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / 'bed/loop').symlink_to(tmp_path)
+    (tmp_path / 'hard.png').hardlink_to(tmp_path / 'one.png')
+    (tmp_path / 'soft.png').symlink_to('one.png')
+    (tmp_path / 'same_bed').symlink_to('bed')
+    for place in (tmp_path, tmp_path / '**'):
+        found = [Path(x).relative_to(tmp_path) for x in find_images(place)]
+        assert sorted(map(str, found)) == [
+            *('bed/a.png', 'bed/b.png', 'hard.png', 'one.png'),
+            *('same_bed/a.png', 'same_bed/b.png', 'soft.png'),
+        ]
 
 
 @pytest.mark.parametrize('mode', ['L', 'P', 'LA', 'RGBA', 'CMYK', 'I;16'])

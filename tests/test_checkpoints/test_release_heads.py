@@ -6,6 +6,7 @@ import torch
 from foreign_models import CLA_HEAD, HEAD, config, theirs
 from mmengine.runner import load_checkpoint
 
+from mmclca.checkpoints.error import CheckpointError
 from mmclca.models.heads import last_linear
 from mmclca.registry import MODELS
 
@@ -36,6 +37,64 @@ def test_classifier_loads_into_linear_heads(backbone, head, tmp_path, log):
     found = loaded(build(KINDS[0], head, **kind), there, tmp_path)
     assert torch.equal(found.bias, there.head.layers.head.bias)
     assert not log
+
+
+SIZE = dict(num_classes=5, in_channels=16)
+# heads with one matrix from features to classes
+MATRIX_HEADS = [
+    HEAD,
+    LINEAR,
+    dict(SIZE, type='mmclca.NearestLinearHead', num_references=2),
+    dict(SIZE, type='mmclca.LayerFusionHead', num_layers=1),
+    dict(SIZE, type='EfficientFormerClsHead', distillation=False),
+]
+
+
+@pytest.mark.parametrize('head', MATRIX_HEADS)
+@pytest.mark.parametrize('name', ['fc', 'layers.head', 'head'])
+def test_classifier_loads_by_any_name_of_a_head(head, name):
+    """As in releases of TransFG and FFVT, and in MMPretrain's files."""
+    here = build(KINDS[0], head, out_indices=[-1])
+    weight, bias = torch.rand(5, 16), torch.rand(5)
+    weights = {f'head.{name}.weight': weight, f'head.{name}.bias': bias}
+    missing, unused = here.load_state_dict(weights, strict=False)
+    assert not any(x.startswith('head.') and 'ref' not in x for x in missing)
+    assert not unused
+    stored = [*here.head.state_dict().values()]
+    assert any(torch.equal(x, weight) for x in stored if x.shape == (5, 16))
+    assert any(torch.equal(x, bias) for x in stored if x.shape == (5,))
+
+
+@pytest.mark.parametrize('head', [HEAD, LINEAR])
+@pytest.mark.parametrize('name', ['head.other', 'my_classifier'])
+def test_fitting_classifier_with_unknown_name_is_refused(head, name):
+    here = build(KINDS[0], head)
+    weights = {
+        f'backbone.{k}': x for k, x in here.backbone.state_dict().items()
+    }
+    weights[f'{name}.weight'] = torch.rand(5, 16)
+    with pytest.raises(CheckpointError, match=name):
+        here.load_state_dict(weights, strict=False)
+
+
+@pytest.mark.parametrize('key', ['model', 'teacher'])
+@pytest.mark.parametrize('prefix', ['', 'module.'])
+def test_release_in_a_dict_loads_by_mmengine(key, prefix, tmp_path):
+    """DeiT and DINO store their weights under a key of their own."""
+    timm, here = theirs(), build(KINDS[0], HEAD)
+    weights = {prefix + k: x for k, x in timm.state_dict().items()}
+    file = str(tmp_path / 'release.pth')
+    torch.save({key: weights, 'epoch': 300, 'optimizer': {}}, file)
+    load_checkpoint(here, file)
+    expected = timm.state_dict()
+    assert torch.equal(
+        last_linear(here.head).weight, expected['head.weight'].float()
+    )
+    backbone = build(KINDS[0], HEAD).backbone
+    load_checkpoint(backbone, file)
+    for found in (here.backbone, backbone):
+        found = found.layers[1].attn.qkv.weight
+        assert torch.equal(found, expected['blocks.1.attn.qkv.weight'].float())
 
 
 @pytest.mark.parametrize('kind', KINDS)

@@ -50,12 +50,12 @@ def check_batches(model, exported):
 
 
 def check_onnx(model, path, **options):
-    assert export_onnx(model, SIZE, path, METADATA, **options) < 1e-4
+    assert export_onnx(model, path, SIZE, METADATA, **options) < 1e-4
     check_batches(model, onnx_logits(path))
 
 
 def check_pt2(model, path):
-    assert export_pt2(model, SIZE, path, METADATA) < 1e-4
+    assert export_pt2(model, path, SIZE, METADATA) < 1e-4
     found = dict.fromkeys(METADATA, '')
     program = torch.export.load(path, extra_files=found)
     assert found == METADATA
@@ -165,7 +165,7 @@ def test_nearest_score_equals_pytorch(tmp_path):
     model, path = build(config).eval(), tmp_path / 'model.onnx'
     drawn = torch.randn_like(model.head.references)
     model.head.references.copy_(F.normalize(drawn, dim=1))
-    assert export_onnx(model, SIZE, path, METADATA) < 1e-4
+    assert export_onnx(model, path, SIZE, METADATA) < 1e-4
     x = images(5, *SIZE)
     expected = model.head.nearest(model.extract_feat(x)).detach()
     logits, found = onnx_logits(path)(x)
@@ -194,7 +194,7 @@ def test_earlier_file_is_kept_if_exported_logits_differ(write, tmp_path):
     path = tmp_path / 'model.file'
     path.write_text('an earlier one')
     with pytest.raises(ValueError, match='logits'):
-        write(OtherWhenTraced(), (4, 4), path, {})
+        write(OtherWhenTraced(), path, (4, 4), {})
     assert path.read_text() == 'an earlier one'
     assert list(tmp_path.iterdir()) == [path]
 
@@ -211,7 +211,7 @@ def test_exported_logits_are_compared_at_two_batch_sizes(wrong):
 def test_export_is_refused_if_onnxscript_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'onnxscript', None)
     with pytest.raises(ImportError, match=r'mmclca\[deploy\]'):
-        export_onnx(OtherWhenTraced(), (4, 4), tmp_path / 'model.onnx', {})
+        export_onnx(OtherWhenTraced(), tmp_path / 'model.onnx', (4, 4))
 
 
 def test_only_matching_partial_files_are_removed(tmp_path):

@@ -67,3 +67,5 @@ def test_cost_of_other_network_has_no_tokens():
     assert mmclca.cost(nn.Conv2d(3, 2, 1), (4, 4)).flops == 3 * 2 * 16
     with pytest.raises(ValueError, match='shape'):
         mmclca.cost(nn.Conv2d(3, 2, 1))
+    with pytest.raises(ValueError, match='module or a config'):
+        mmclca.cost(3)

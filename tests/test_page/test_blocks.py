@@ -51,7 +51,7 @@ def upload(folder, name='leaf.png', size=(32, 32), seed=0):
 
 def test_identify_names_a_photo_and_explore_shows_its_patches(page):
     photo = upload(page.uploads, size=(2000, 1000))
-    (shown, seen, scores, verdict, _), (*_, similar) = page.identify(photo)
+    (shown, seen, verdict, scores, _), (*_, similar) = page.identify(photo)
     assert shown.size == (1024, 512) and verdict == ''
     assert {*scores} == {*CLASSES} and not similar.visible
     first, (*_, costs) = explore(seen, 'SiT', 0.5)
@@ -72,8 +72,9 @@ def test_identify_describes_a_photo_of_an_unknown_class(
 ):
     threshold = Threshold('max_softmax', limit, 'tiny')
     monkeypatch.setattr(page.model.inferencer, 'threshold', threshold)
-    (*_, verdict, _), _ = page.identify(upload(page.uploads))
+    (*_, verdict, name, _), _ = page.identify(upload(page.uploads))
     assert words in verdict and bool(words) == ('none of the known' in verdict)
+    assert bool(words) == (name == 'Unknown') == ('Nearest class' in verdict)
 
 
 def test_identify_returns_gallery_images_by_similarity(page):
@@ -90,7 +91,7 @@ def test_identify_returns_gallery_images_by_similarity(page):
         dict(path=paths[1])
     )
     assert found.visible and len(found.value) == 3
-    assert found.value[0]['caption'] == 'beech 1.00'
+    assert found.value[0]['caption'] == 'beech 1.000'
 
 
 def test_methods_are_those_of_the_photo_and_fix_the_slider(page):
@@ -119,9 +120,9 @@ def test_tabs_use_the_model_that_their_visitor_chose(page, tmp_path):
     found = {}
     for key, has_tokens in zip((*keys, keys[0]), (1, 0, 1), strict=True):
         *_, about, tab = show_model(key)
-        assert about.startswith(f'{key[0].name}: model, 4 classes: ash')
+        assert about.startswith(f'{key[0].name}, 4 classes: ash')
         assert len(outputs) == 7 and tab.visible == has_tokens
-        (_, (model, _), scores, *_), _ = later.identify(
+        (_, (model, _), _, scores, _), _ = later.identify(
             upload(page.uploads), key
         )
         assert model.about == about and {*scores} == {*CLASSES}

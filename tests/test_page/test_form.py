@@ -12,8 +12,10 @@ from tiny_photographs import write_photographs
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
+from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.page import form, job, uploads
 from mmclca.page.identify import Identification
+from mmclca.page.texts import without_advice
 
 ENDLESS = (
     'import time; from mmclca.utils.child import attach; attach()\n'
@@ -216,12 +218,12 @@ def test_job_reports_progress_and_refuses_a_second_one(endless):
     end = time.monotonic() + 30
     while 'left' not in endless.describe() and time.monotonic() < end:
         time.sleep(0.1)
-    assert 'A step: ' in endless.describe()
+    assert 'A step' in endless.describe()
     assert endless.lines == ['a line']
-    with pytest.raises(ValueError, match='leaves is being fitted'):
+    with pytest.raises(ValueError, match='leaves is still training'):
         endless.start('others')
     endless.cancel()
-    assert not endless.is_running and 'time left' not in endless.describe()
+    assert not endless.is_running and 'left' not in endless.describe()
     assert not endless.has_failed
 
 
@@ -243,11 +245,68 @@ def test_form_keeps_a_fit_if_another_model_is_shown(
     page, texts = shown
     add_folder(page, photos, 'photos')
     new = page.load()
-    assert not new[2].visible and not new[5].strip()
+    assert not new[3].visible and not new[-2].strip()
     page.job = endless
     page.fit('photos')
-    for values in (page.cancel('others'), page.poll('others')):
-        assert values[1].value == 'others' and not values[4].visible
-    assert endless.is_running and page.load()[4].visible
-    values = page.cancel('photos')
-    assert not endless.is_running and 'Stopped' in values[5] and not texts
+    for values in (page.stop('others'), page.poll('others')):
+        assert values[1].value == 'others' and not values[-4].visible
+    assert endless.is_running and page.load()[-4].visible
+    assert 'Stopping' in page.stop('photos')[-2]
+    endless.cancel()
+    assert 'Stopped' in page.poll('photos')[-2] and not texts
+
+
+def test_bar_never_goes_back_over_all_steps():
+    bar, shares = job._Bar(), []
+    for title in ('Checking photos', 'Features', 'x', 'Fine-tuning', 'Near'):
+        for share in (0.1, 0.9):
+            assert bar.read(f'\t{title}\t{share}\t130')
+            shares.append(bar.share)
+    assert shares == sorted(shares) and 0.5 < shares[-1] < 1
+    assert 'Step 3 of 4: Fine-tuning' in bar.describe()
+    assert 'about 2 minutes left' in bar.describe()
+    assert not bar.read('a line') and not bar.read('\ta\t0.5\tinf')
+
+
+@pytest.mark.parametrize(
+    'line, shown',
+    [
+        (
+            '3 photos; add some, or list them (--labels TABLE)',
+            '3 photos; add some',
+        ),
+        (
+            'fit: error: --weights a is missing',
+            'fit: error: weights a is missing',
+        ),
+        ('20 epochs; Ctrl-C keeps the model', '20 epochs'),
+        ('  python -m mmclca predict model', ''),
+        ('Data  12 photos; 3 classes', 'Data  12 photos; 3 classes'),
+    ],
+)
+def test_page_shows_no_advice_for_the_terminal(line, shown):
+    assert without_advice(line) == shown
+
+
+def model_of(folder, **facts):
+    """Model folder with a record as of a stopped training."""
+    files = ModelFolder(folder)
+    folder.mkdir(parents=True)
+    probe = dict(accuracy=0.62, low=0.5, high=0.75)
+    files.write(FitRecord(probe=probe, **facts))
+    files.model.touch()
+    return files
+
+
+@pytest.mark.parametrize('seconds', [0, 9])
+def test_model_is_offered_if_its_training_was_stopped(
+    seconds, photos, shown, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(form, 'open_version', lambda *_: None)
+    page, texts = shown
+    add_folder(page, photos, 'ash')
+    model_of(tmp_path / 'models/ash/model', seconds=seconds)
+    values = page.show('ash')
+    result, after, start = values[5], values[6], values[10]
+    assert 'about 62 get' in result and after.visible and not texts
+    assert start.visible == (seconds == 0) and 'Resume' in start.value

@@ -3,6 +3,8 @@
 
 import os
 import tempfile
+from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
 
@@ -14,6 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from mmclca.cli.commands.page import local_address
 from mmclca.page import limits, server
 from mmclca.page.identify import Identification
 
@@ -101,3 +104,35 @@ def test_page_answers_an_error_in_one_line_with_security_headers(
     for answer in (failed, client.get('/gone'), client.post('/')):
         found = {name: answer.headers.get(name) for name in server.HEADERS}
         assert found == server.HEADERS
+
+
+@pytest.mark.parametrize(
+    'host, name, address',
+    [
+        ('::1', '[::1]', 'http://[::1]:80/'),
+        ('[::1]', '[::1]', 'http://[::1]:80/'),
+        ('::', '[::]', 'http://[::1]:80/'),
+        ('127.0.0.1', '127.0.0.1', 'http://127.0.0.1:80/'),
+    ],
+)
+def test_page_listens_on_an_ipv6_address(host, name, address, tmp_path):
+    asked = []
+
+    def launch(server_name, **_):
+        asked.append(server_name)
+        return None, f'http://{server_name}:80/', None
+
+    page, plain = SimpleNamespace(launch=launch), local_address(host)
+    given = 80, plain, None, tmp_path, 1
+    assert server._launch(page, *given) == address and asked == [name]
+
+
+@pytest.mark.slow
+def test_page_answers_at_an_ipv6_address():
+    host = '::1'
+    with (
+        server.uploads_folder(host) as folder,
+        server.served(Identification(folder), host=host) as (address, _),
+        urlopen(address) as answer,
+    ):
+        assert answer.status == 200

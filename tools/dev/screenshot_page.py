@@ -90,7 +90,7 @@ def wait_for_scores(page: Page) -> None:
 def explore(page: Page) -> None:
     """Open the tab with the patches of the named photo."""
     wait_for_scores(page)
-    page.get_by_role('tab', name='Explore').click()
+    page.get_by_role('tab', name='explore').click()
 
 
 def wait_for_costs(page: Page, name: str) -> None:

@@ -46,6 +46,7 @@ def values():
         best_at=lambda gmacs, *names: best_at(table, gmacs, names),
         rows_of_fit=lambda *names: rows_of_fit(table, names),
         regret=lambda ways: [*zip(*left_out(table, sets, ways), strict=True)],
+        by_dataset=lambda: [*zip(*defaults_by_set(table, sets), strict=True)],
         loss=lambda ways, i: largest_loss(left_out(table, sets, ways)[i]),
     )
 
@@ -226,6 +227,18 @@ def alternatives(table, network):
     """Return the rows of the full network as users would train it."""
     full = select(table, dict(network=network, method='none', img_size=224))
     return full[full.way.isin(GRID['alternatives'])]
+
+
+def defaults_by_set(table, sets):
+    """Return the accuracy of the default of ``fit``, and of the best
+    alternative of users, as rows by dataset for each network."""
+    rows = []
+    for network, method in GRID['defaults'].items():
+        facts = dict(network=network, method=method, img_size=224, way=FIT)
+        ours = select(table, facts).iloc[0]
+        best = alternatives(table, network)[sets].max()
+        rows.append([dict(set=x, ours=ours[x], best=best[x]) for x in sets])
+    return rows
 
 
 def left_out(table, sets, ways):

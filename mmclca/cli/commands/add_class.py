@@ -5,9 +5,11 @@ classifier is refitted, the backbone does not change.
 ``python -m mmclca add-class MODEL FOLDER``
 """
 
+import sys
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import model_file
+from mmclca.utils.messages import print_safe
 
 from .. import Parser, model_files, usage_errors
 from ..packages import fitting
@@ -19,6 +21,9 @@ def parse_args():
     photographs = 'folder of photos of one class'
     parser.add('photographs', photographs, type=Path)
     parser.add('--name', 'class name (default: folder name)')
+    parser.flag(
+        '--yes', 'add without a question, even if the accuracy falls a lot'
+    )
     parser.share('--device')
     return parser.parse_args()
 
@@ -29,5 +34,26 @@ def main(args):
         model_file(args.folder)
         with model_files.loading():
             model = fitting.FittedModel(args.folder, args.device)
-        with fitting.log.redirected_output():
-            model.add_class(args.photographs, args.name)
+        try:
+            add(model, args, args.yes)
+        except fitting.confirmation.ConfirmationError as error:
+            if not ask(error.reason):
+                raise ValueError(
+                    f'{error.reason}; the model did not change; add --yes to '
+                    'change it'
+                ) from None
+            add(model, args, force=True)
+
+
+def add(model, args, force):
+    with fitting.log.redirected_output():
+        model.add_class(args.photographs, args.name, force)
+
+
+def ask(reason):
+    """Ask on a terminal whether to continue; without one, the answer is no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print_safe(f'Warning    {reason}', file=sys.stderr)
+    answer = input('Change the model anyway? [y/N] ')
+    return answer.strip().lower() in ('y', 'yes')

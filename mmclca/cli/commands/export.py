@@ -118,12 +118,12 @@ def export(args, out):
     size = preprocessing.size
     remove_partial_files(out.parent, *map(escape, (out.stem, out.suffix)))
     if args.format == 'pt2':
-        error = deployment.export_pt2(model, size, out, metadata)
+        error = deployment.export_pt2(model, out, size, metadata)
         return error, [], [out]
     with TemporaryDirectory() as folder:
         whole, small = Path(folder, 'model.onnx'), Path(folder, 'int8.onnx')
         error = deployment.export_onnx(
-            model, size, whole, metadata, args.opset
+            model, whole, size, metadata, args.opset
         )
         files, compared = [whole], []
         if args.int8:

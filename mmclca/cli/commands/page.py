@@ -18,7 +18,7 @@ from ..arguments import CHECKPOINT, whole_number
 from ..packages import apis, evaluation, page
 
 LOGIN = 'MMCLCA_PAGE_LOGIN'
-HERE = '127.', 'localhost', '::1'
+HERE = 'localhost', '::1'
 
 
 def parse_args():
@@ -58,7 +58,12 @@ def login(text):
 
 
 def local_address(host):
-    """Refuse an address where a server cannot listen, before loading."""
+    """Refuse an address where a server cannot listen, before loading.
+
+    An IPv6 address may be in brackets, as in a web address.
+    """
+    if host.startswith('[') and host.endswith(']'):
+        host = host[1:-1]
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
         family, kind, *_, place = found[0]
@@ -119,7 +124,8 @@ def main(args):
     with usage_errors():
         check(args)
         require('gradio', extra='demo')
-        if not args.auth and not args.host.startswith(HERE):
+        is_here = args.host in HERE or args.host.startswith('127.')
+        if not (args.auth or is_here):
             warn(
                 f'everyone who can reach {args.host} can use this page; add '
                 '--auth USER:PASSWORD'

@@ -5,19 +5,23 @@ progress, warnings and the summary to stderr.
 ``python tools/predict.py CKPT IMAGES``
 """
 
+import os
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import is_checkpoint
+from mmclca.checkpoints.fitted import is_checkpoint, is_fitted
+from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.messages import print_safe
+from mmclca.utils.spreadsheets import NEEDED
 
 from .. import Parser, model_files, usage_errors
-from ..arguments import check_file, positive
-from ..packages import apis, visualization
+from ..arguments import check_file, file_named, positive
+from ..packages import apis, fitting, visualization
 
 SHOWN = 0.001  # minimum score to print a further class
+NEAREST = 'nearest'  # score name of a similarity
 UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
 
 
@@ -27,7 +31,12 @@ def parse_args():
     images = 'files, folders or patterns such as "scans/*.tif"'
     parser.add('images', images, nargs='+')
     parser.add('--topk', 'classes per image', 5, type=positive)
-    parser.share('--batch-size', '--out')
+    parser.share('--batch-size')
+    parser.add(
+        '--out',
+        'results file: .csv, .xlsx for Excel in any language, or .json',
+        type=file_named('.csv', '.xlsx', '.json'),
+    )
     parser.flag(
         '--tokens', 'tokens per layer and GMACs in --out, also maps in .json'
     )
@@ -50,6 +59,8 @@ def check(args):
         raise ValueError('--tokens needs --out FILE')
     if args.out:
         check_file(args.out)
+        if args.out.suffix.lower() == '.xlsx':
+            require(NEEDED, extra='tables')
 
 
 @usage_errors()
@@ -88,14 +99,14 @@ def predict(args, inferencer, paths, pictures, results):
             apis.draw_prediction(inferencer, path, result, picture)
 
 
-def write_results(args, classes, results):
+def write_results(args, classes, results, threshold):
     """Write ``--out`` and print the best classes per image."""
     if args.out and results:
         table = results, args.out, classes, args.topk
-        if args.out.suffix == '.csv':
-            apis.write_csv(*table)
-        else:
+        if args.out.suffix.lower() == '.json':
             apis.write_json(*table, args.tokens)
+        else:
+            apis.write_table(*table)
     for result in results:
         if 'error' in result:
             continue
@@ -103,8 +114,26 @@ def write_results(args, classes, results):
         shown = [first, *(one for one in others if one['score'] >= SHOWN)]
         words = [f'{one["name"]} {one["score"]:.1%}' for one in shown]
         if result['known'] is False:
-            words.append(f'unknown? (known_score {result["known_score"]:.3f})')
+            words[0] = f'nearest: {words[0]}'
+            words.insert(0, describe_unknown(result, threshold))
         print_safe('  '.join([result['image'], *words]))
+
+
+def describe_unknown(result, threshold):
+    """Compare the score of a photo flagged as unknown with the threshold."""
+    kind = 'similarity' if threshold.score == NEAREST else threshold.score
+    score = f'{result["known_score"]:.3f} < {threshold.threshold:.3f}'
+    return f'unknown? ({kind} {score})'
+
+
+def count_trained(args, results):
+    """Count photos that were used to train a fitted model."""
+    if not is_fitted(args.checkpoint):
+        return 0
+    digests = fitting.record.ModelFolder(args.checkpoint).used_digests()
+    paths = [one['image'] for one in results if 'error' not in one]
+    found = filter(os.path.isfile, paths) if digests else ()
+    return sum(apis.features.digest_of_file(x) in digests for x in found)
 
 
 def summary(results, out):
@@ -136,11 +165,19 @@ def main(args):
         saved = f' Saved {args.out}' if args.out and results else ''
         raise KeyboardInterrupt(f'{done}{saved}') from None
     finally:
-        write_results(args, inferencer.classes, results)
+        classes, threshold = inferencer.classes, inferencer.threshold
+        write_results(args, classes, results, threshold)
     unread = [result for result in results if 'error' in result]
     for one in unread:
         line = f'Warning    {one["image"]} is unreadable: {one["error"]}'
         print_safe(line, file=sys.stderr)
+    trained = count_trained(args, results)
+    if trained:
+        print_safe(
+            f'Warning    {trained} of {len(results)} photos were in training: '
+            'their results say nothing about new photos',
+            file=sys.stderr,
+        )
     print_safe(summary(results, args.out), file=sys.stderr)
     if unread:
         sys.exit(1)

@@ -214,10 +214,13 @@ def images_at(place: str | os.PathLike) -> LabeledImages:
 
 
 def _in_folder(folder: str) -> LabeledImages:
-    paths = find_images([folder])
-    parts = [Path(path).relative_to(folder).parts for path in paths]
-    names = [part[0] if len(part) > 1 else None for part in parts]
-    return LabeledImages.named(paths, names, folder)
+    images = {}  # links to a file count once per class
+    for path in find_images([folder]):
+        parts = Path(path).relative_to(folder).parts
+        name = parts[0] if len(parts) > 1 else None
+        images.setdefault((os.path.realpath(path), name), path)
+    names = [name for _, name in images]
+    return LabeledImages.named([*images.values()], names, folder)
 
 
 def _in_list(file: str) -> LabeledImages:

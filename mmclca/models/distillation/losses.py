@@ -6,6 +6,7 @@ whether it needs the final tokens of both models.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -133,10 +134,10 @@ class DeiTDistillation(nn.Module):
 
     def __init__(
         self,
-        kind: str = 'hard',
+        kind: Literal['hard', 'soft'] = 'hard',
         alpha: float = 0.5,
         tau: float = 1.0,
-        reduction: str = 'mean',
+        reduction: Literal['mean', 'batchmean'] = 'mean',
     ):
         super().__init__()
         one_of(TERMS, kind=kind)

@@ -63,6 +63,15 @@ class ReducedModel(Reducible):
         # copies, such as an EMA, cannot have the graph of a loss
         return super().__getstate__() | dict(losses={})
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ('r', 'keep_rate', 'num_tokens'):
+            raise AttributeError(
+                f'{name}={value!r} would have no effect on the model; set '
+                'model.reducer.keep_rate or model.reducer.num_tokens, for '
+                'example num_tokens=[150, 100, 50]'
+            )
+        super().__setattr__(name, value)
+
     def rename_on_load(self) -> None:
         """Load weights with the names of the other library only."""
 

@@ -110,8 +110,9 @@ def _original(module: nn.Module, kinds: Collection[type], name: str) -> type:
         names = ', '.join(kind.__name__ for kind in kinds)
         other = f"{name} is none of timm's {names}"
         _refuse(module, other if name else _reason(module))
-    forward = kind.forward
-    if forward.__module__ != kind.__module__:
+    owner = next(x for x in kind.__mro__ if 'forward' in vars(x))
+    forward = owner.forward
+    if forward.__module__ != owner.__module__:
         _refuse(
             module,
             f'{kind.__name__}.forward was replaced by {forward.__module__}.'

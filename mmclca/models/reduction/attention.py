@@ -53,7 +53,8 @@ class Attended:
             softmax (Callable, optional): See :func:`attend`.
             dropout (float): Dropout of the weights; 0 with ``softmax``.
         """
-        if softmax is not None:
+        # torch.onnx.export mistakes the order of fused outputs in memory
+        if softmax is not None or torch.onnx.is_in_onnx_export():
             return self.weights(self.q, softmax) @ self.v
         return F.scaled_dot_product_attention(
             self.q, self.k, self.v, self.key_bias, dropout

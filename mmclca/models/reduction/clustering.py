@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from .attention import at_least_float32
+from .operators import euclidean
 
 
 def distances(x: Tensor) -> Tensor:
@@ -14,7 +15,7 @@ def distances(x: Tensor) -> Tensor:
     Otherwise equal tokens would differ depending on the batch size.
     """
     x = at_least_float32(x)
-    distance = torch.cdist(x, x)
+    distance = euclidean(x)
     distance = torch.maximum(distance, distance.transpose(1, 2))
     itself = torch.eye(x.size(1), dtype=torch.bool, device=x.device)
     return distance.masked_fill(itself, 0.0)

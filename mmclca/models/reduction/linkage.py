@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .attention import at_least_float32
+from .operators import stable_order
 from .trace import row_starts, rows_at
 
 LINKAGES = ('average', 'complete', 'single')
@@ -24,8 +25,14 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
 
     The distance between two clusters is the 'average', largest ('complete') or
     smallest ('single') one between their tokens. Returns the cluster per
-    token, (B, N), numbered by first members.
+    token, (B, N), numbered by first members. Raises a RuntimeError in
+    ``torch.jit.trace``.
     """
+    if torch.jit.is_tracing():
+        raise RuntimeError(
+            'ATC cannot be traced, as the number of its rounds depends on the '
+            'image; use mmclca.export_onnx or torch.export.export'
+        )
     metric = at_least_float32(metric)
     metric = metric.where(metric == metric, 0.0)  # NaN weights
     if linkage == 'single':
@@ -79,7 +86,7 @@ def _tree(x: Tensor, num_clusters: int, linkage: str, means: bool):
         parent = parent.scatter(1, first, first.gather(1, root))
         height = height.scatter(1, first, near)
         if most:
-            stay = (gone < 0).int().argsort(dim=1, stable=True)[:, :most]
+            stay = stable_order((gone < 0).int())[:, :most]
             size, gone = size.gather(1, stay), gone.gather(1, stay)
             # token 0 is always a root
             first = first.gather(1, stay).where(gone == 0, 0)
@@ -184,8 +191,8 @@ def _cut(num_clusters: int, parent, height, rounds=None) -> Tensor:
     """
     N = parent.size(1)
     token = torch.arange(N, device=parent.device).expand_as(parent)
-    order = token if rounds is None else rounds.argsort(dim=1, stable=True)
-    lowest = height.gather(1, order).argsort(dim=1, stable=True)
+    order = token if rounds is None else stable_order(rounds)
+    lowest = stable_order(height.gather(1, order))
     joins = order.gather(1, lowest)[:, : N - num_clusters]
     root = _roots(token.scatter(1, joins, parent.gather(1, joins)))
     first = root

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .operators import stable_order
 from .tokens import Tokens
 from .trace import Merged, ranks, row_starts, rows_at, sum_into
 
@@ -95,7 +96,7 @@ def prune_and_merge(
     """
     with torch.no_grad():
         rank, x = ranks(score), tokens.body
-        order = score.argsort(dim=1, descending=True, stable=True)
+        order = stable_order(score, descending=True)
         y = rows_at(x, row_starts(x) + order[:, :num_kept])
         y = F.normalize(y, dim=-1, eps=TINY)
         similarity = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)

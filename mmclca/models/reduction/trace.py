@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .operators import stable_order
+
 
 def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
     """Return the positions of the prefix and of some body tokens.
@@ -101,7 +103,7 @@ class Merged:
 
 def ranks(score: Tensor) -> Tensor:
     """Rank scores (B, N) in descending order from 0; ties keep their order."""
-    order = score.argsort(dim=1, descending=True, stable=True)
+    order = stable_order(score, descending=True)
     place = torch.arange(score.size(1), device=score.device).expand_as(order)
     return torch.zeros_like(order).scatter(1, order, place)
 

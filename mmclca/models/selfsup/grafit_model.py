@@ -151,7 +151,7 @@ class Grafit(ImageClassifier):
         num_views: int = 4,
         sigma: float = 0.05,
         instance_weight: float = 1.0,
-        reduction: str = 'mean',
+        reduction: Literal['mean', 'counted'] = 'mean',
         out_channels: int | None = None,
         hidden: int = 4096,
         momentum: float = 0.996,

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """MIRL: targets and losses of its decoders, and the model."""
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from mmpretrain.models.heads import MAEPretrainHead
@@ -56,7 +58,9 @@ class MIRLHead(MAEPretrainHead):
 
     def __init__(
         self,
-        mode: str = 'residual',
+        mode: Literal[
+            'residual', 'multi_decoder', 'coarse2fine', 'fine2coarse'
+        ] = 'residual',
         sigma: float = 1.0,
         size: int = 7,
         *,

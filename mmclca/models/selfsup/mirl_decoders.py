@@ -6,6 +6,7 @@ the decoders, M tokens of the memory, g (1 + V) for decoder g.
 """
 
 from math import isqrt
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -157,7 +158,7 @@ class MIRLDecoders(BaseModule):
         decoder_embed_dims: int,
         decoder_depth: int,
         decoder_num_heads: int,
-        did: str | None = 'first',
+        did: Literal['first', 'all'] | None = 'first',
         weight_norm: bool = True,
         *,
         encoder: nn.Module,

@@ -67,6 +67,18 @@ def test_features_only_wrapper_returns_reduced_features():
     assert len(wrapper.model.blocks) == 3
 
 
+@pytest.mark.parametrize('method', ['ATS', 'DynamicViT', 'SiT', 'ToMe'])
+@torch.no_grad()
+def test_intermediates_with_cache_have_shapes_of_timm(method):
+    model = small_timm('distilled')
+    images = photos(model)
+    reduced = mmclca.reduce_tokens(model, method, 0.5, clca=True)
+    expected = model.forward_intermediates(images, intermediates_only=True)
+    maps = reduced.forward_intermediates(images, intermediates_only=True)
+    assert [y.shape for y in maps] == [y.shape for y in expected]
+    assert all(y.isfinite().all() and y.any() for y in maps)
+
+
 def test_layers_of_cla_head_are_not_removed():
     reduced = mmclca.reduce_tokens(small_timm(), 'ToMe', clca=True)
     with pytest.raises(ValueError, match='clca'):

@@ -13,7 +13,6 @@ from timm.utils import ModelEmaV3
 
 import mmclca
 from mmclca.datasets.batches import View
-from mmclca.deployment import export_onnx
 from mmclca.evaluation.cost import MacCounter, count
 from mmclca.visualization import class_activation_maps, rollout, survivors
 
@@ -125,7 +124,7 @@ def test_cost_and_pictures_of_reduced_model():
 def test_exported_reduced_model_equals(kind, method, tmp_path):
     model = small_timm(kind).float()
     reduced = mmclca.reduce_tokens(model, method, layers=(1, 2))
-    assert export_onnx(reduced, (32, 32), tmp_path / 'x.onnx', {}) < 1e-4
+    assert mmclca.export_onnx(reduced, tmp_path / 'x.onnx') < 1e-4
 
 
 @pytest.mark.slow

@@ -74,6 +74,19 @@ def test_learned_counts_are_not_replaced():
         reduced.reducer.keep_rate = 0.5
 
 
+@pytest.mark.parametrize('name', ['r', 'keep_rate', 'num_tokens'])
+def test_rate_of_model_names_reducer(name):
+    reduced = mmclca.reduce_tokens(small_timm(), 'ToMe', 0.5)
+    with pytest.raises(AttributeError, match='reducer.keep_rate'):
+        setattr(reduced, name, 0.7)
+
+
+def test_rate_without_method_is_refused():
+    reduced = mmclca.reduce_tokens(small_timm(), None)
+    with pytest.raises(ValueError, match='method'):
+        reduced.reducer.keep_rate = 0.7
+
+
 @pytest.mark.parametrize('method', [None, *list_methods()])
 def test_untrained_method_warns_in_one_line(method, capsys):
     mmclca.reduce_tokens(small_timm(), method, 0.7)

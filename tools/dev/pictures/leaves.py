@@ -69,15 +69,6 @@ def rollout():
     return draw('vis_rollout', demo(), *map(test_leaf, SHOWN))
 
 
-def cam():
-    """Draw activation maps on two leaves for both classes, before the first
-    reduction."""
-    labels = [int(name[-2:]) - 1 for name in SHOWN]
-    files = demo(), *map(test_leaf, SHOWN)
-    options = '--target-layers', -6, '--target-category', *labels
-    return draw('vis_cam', *files, *options, out='--save-path')
-
-
 def confusions():
     """Draw the most confused classes in the validation images."""
     options = '--split', 'val', '--pairs', 3
@@ -94,7 +85,6 @@ def tsne():
 PICTURES = dict(
     stages=partial(stages, 'ATC', SHOWN),
     rollout=rollout,
-    cam=cam,
     confusions=confusions,
     tsne=tsne,
 )

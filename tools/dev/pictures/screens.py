@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Screenshots: fit in a terminal, its report, the web page and the web app,
-with synthetic leaves and the ``make demo`` model.
+with synthetic leaves and the default weights.
 """
 
 import html
@@ -8,16 +8,19 @@ import shutil
 import subprocess
 import sys
 from functools import cache, partial
+from itertools import takewhile
 
-from leaves import WORK, demo, run
+from leaves import WORK, run
 
 # synthetic leaves for fit: classes, photos per class
 CLASSES = ('aurora', 'borealis', 'celeste', 'diana')
 CLASSES += ('estrella', 'flora', 'gloria', 'helena')
 PHOTOS = 7
-COMMAND = ('fit', 'photos', '--weights', 'vit_mini.pth')
-COMMAND += ('--pixels', 'imagenet')
+SHOWN = 1, 7  # positions of the classes in the activation maps
+COMMAND = 'fit', 'photos'
+FOLDER = WORK / 'leaf_cultivars'  # gives the report its title
 WIDTH, HEIGHT = 900, 1000  # of the report
+THREE_PAIRS = 862  # height of the first three confused pairs
 TERMINAL = """<body style="margin:0; display:inline-block">
 <div style="background:#24292f; padding:10px 14px; height:12px">{buttons}</div>
 <pre style="background:#0d1117; color:#e6edf3; margin:0; padding:14px 18px;
@@ -33,30 +36,29 @@ BUTTONS = ''.join(map(BUTTON.format, ('#ff5f57', '#febc2e', '#28c840')))
 
 def draw_photos():
     """Draw synthetic leaves; hold out three per class."""
-    shutil.rmtree(WORK / 'photos', ignore_errors=True)
+    shutil.rmtree(FOLDER / 'photos', ignore_errors=True)
     number = f'--classes={len(CLASSES)}', f'--per-class={PHOTOS + 3}'
-    options = '--seed=7', '--difference=2', '--jobs=2'
+    options = '--seed=7', '--difference=0.5', '--jobs=2'
     run('synthetic_leaves', WORK / 'leaves', *number, *options)
     folders = sorted((WORK / 'leaves/images').iterdir())
     for name, folder in zip(CLASSES, folders, strict=True):
-        (WORK / 'photos' / name).mkdir(parents=True)
+        (FOLDER / 'photos' / name).mkdir(parents=True)
         for file in sorted(folder.iterdir())[:PHOTOS]:
-            shutil.copy(file, WORK / 'photos' / name)
+            shutil.copy(file, FOLDER / 'photos' / name)
 
 
 @cache
 def fitted():
-    """Run fit on synthetic leaves as a user does; return the output lines."""
-    checkpoint = demo()
+    """Run fit on synthetic leaves as a user does; return the output lines
+    above the latency."""
     draw_photos()
-    shutil.copy(checkpoint, WORK / 'vit_mini.pth')
     words = [sys.executable, '-m', 'mmclca', *COMMAND, '--overwrite']
     found = subprocess.run(
-        words, cwd=WORK, check=True, capture_output=True, text=True
+        words, cwd=FOLDER, check=True, capture_output=True, text=True
     )
+    # the latency below depends on the load of this computer
     lines = found.stdout.splitlines()
-    # the load on this computer is irrelevant to readers
-    return [line for line in lines if 'machine busy' not in line]
+    return list(takewhile(lambda line: 'Latency' not in line, lines))
 
 
 def screenshot(page, file, **options):
@@ -66,7 +68,7 @@ def screenshot(page, file, **options):
 
 
 def terminal():
-    """Draw a terminal with the fit command and its output."""
+    """Draw a terminal with the fit command and the start of its output."""
     from screenshot_page import browser
 
     command = f'$ python -m mmclca {" ".join(COMMAND)}'
@@ -79,17 +81,42 @@ def terminal():
         return screenshot(body, WORK / 'terminal.png')
 
 
-def report():
-    """Draw the upper part, with headline and first sections."""
+def report(part='body', height=HEIGHT):
+    """Draw the upper part of the report, or of a part of it."""
     from screenshot_page import browser
 
     fitted()
     with browser() as chromium:
         page = chromium.new_page()
         page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
-        text = (WORK / 'model/report.html').read_text(encoding='utf-8')
-        page.set_content(text.replace(f'{WORK.resolve()}/', ''))
-        return screenshot(page, WORK / 'report.png')
+        text = (FOLDER / 'model/report.html').read_text(encoding='utf-8')
+        page.set_content(text.replace(f'{FOLDER.resolve()}/', ''))
+        box = page.locator(part).bounding_box()
+        clip = dict(box, height=height)
+        file = WORK / 'report.png'
+        return screenshot(page, file, full_page=True, clip=clip)
+
+
+def new_leaf(number):
+    """Copy a leaf that ``fit`` has not seen; return its path.
+
+    ``number`` is the position of its class.
+    """
+    folder = WORK / f'leaves/images/cultivar_{number + 1:02}'
+    path = WORK / f'{CLASSES[number]}.jpg'
+    shutil.copy(sorted(folder.iterdir())[-1], path)
+    return path
+
+
+def cam():
+    """Draw activation maps of the fitted model on two new leaves, before its
+    first reduction."""
+    fitted()
+    out = WORK / 'cam.png'
+    options = '--target-layers', 2, '--target-category', *SHOWN
+    leaves = map(new_leaf, SHOWN)
+    run('vis_cam', FOLDER / 'model', *leaves, *options, '--save-path', out)
+    return out
 
 
 def page():
@@ -101,7 +128,7 @@ def page():
     from mmclca.page.server import served, uploads_folder
 
     fitted()
-    model = open_model(WORK / 'model')
+    model = open_model(FOLDER / 'model')
     leaf = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
     with (
         uploads_folder() as folder,
@@ -124,8 +151,8 @@ def web_app(width, height):
     from mmclca.datasets.synthetic_leaves import drawn_leaves
 
     fitted()
-    app = WORK / 'leaf_cultivars' / 'web'
-    shutil.copytree(WORK / 'model', app.parent, dirs_exist_ok=True)
+    app = WORK / 'apps/leaf_cultivars/web'  # the folder names the app
+    shutil.copytree(FOLDER / 'model', app.parent, dirs_exist_ok=True)
     run('export', app.parent, '--web')
     leaves = [WORK / 'other_class.png', WORK / 'new_leaf.jpg']
     cv2.imwrite(str(leaves[0]), next(drawn_leaves(24, seed=3))[1])
@@ -141,6 +168,8 @@ def web_app(width, height):
 PICTURES = dict(
     terminal=terminal,
     report=report,
+    report_pairs=partial(report, '#confused', THREE_PAIRS),
+    cam=cam,
     page=page,
     web_app=partial(web_app, 1200, 800),
     web_app_phone=partial(web_app, 360, 740),

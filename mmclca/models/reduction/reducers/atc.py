@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from dataclasses import replace
+from typing import Literal
 
 import torch.nn.functional as F
 
@@ -42,7 +43,7 @@ class ATC(CountedReducer):
     def __init__(
         self,
         *counts,
-        linkage: str = 'average',
+        linkage: Literal['average', 'complete', 'single'] = 'average',
         prop_attn: bool = True,
         **backbone,
     ):

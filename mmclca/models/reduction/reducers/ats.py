@@ -8,6 +8,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended, at_least_float32
+from ..operators import even_points, first_not_below, stable_order
 from ..tokens import Tokens
 from .base import CountedReducer
 
@@ -32,18 +33,16 @@ def sample(cdf: Tensor, num_tokens: int) -> Tensor:
     """
     K = num_tokens + 1
     # as in the authors' code: in float32, some K give an extra point
-    points = torch.arange(
-        1 / (2 * K), (2 * K - 1) / (2 * K), 1 / K, device=cdf.device
-    )
+    points = even_points(1 / (2 * K), (2 * K - 1) / (2 * K), 1 / K, cdf)
     points = points.to(cdf.dtype).expand(cdf.size(0), -1).contiguous()
-    above = torch.searchsorted(cdf, points).clamp(max=cdf.size(1) - 1)
+    above = first_not_below(cdf, points).clamp(max=cdf.size(1) - 1)
     below = (above - 1).clamp(min=0)
     nearer = (points - cdf.gather(1, below)).abs() <= (
         cdf.gather(1, above) - points
     ).abs()
     value = cdf.gather(1, torch.where(nearer, below, above))
     # the first of equal values, as argmin; clamp, as NaN is never found
-    first = torch.searchsorted(cdf, value).clamp(max=cdf.size(1) - 1)
+    first = first_not_below(cdf, value).clamp(max=cdf.size(1) - 1)
     hits = torch.zeros_like(cdf).scatter(1, first, 1.0)
     return hits > 0
 
@@ -82,7 +81,7 @@ class ATS(CountedReducer):
             length = min(num_tokens + 1, sampled.size(1))
             if not torch.compiler.is_compiling():
                 length = int(counts.max())
-            order = sampled.long().argsort(dim=1, stable=True)
+            order = stable_order(sampled.long())
             real = sampled.gather(1, order)[:, -length:]
             # pad with copies of CLS, of weight 0
             index = order[:, -length:].where(real, -tokens.num_prefix)

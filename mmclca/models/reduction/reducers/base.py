@@ -80,6 +80,11 @@ class TokenReducer(BaseModule):
 
     @keep_rate.setter
     def keep_rate(self, keep_rate: float | Sequence[float]) -> None:
+        if type(self) is TokenReducer and '_keep_rate' in vars(self):
+            raise ValueError(
+                f'keep_rate={keep_rate!r} has no effect without a method; '
+                "build the model with one, such as method='ToMe'"
+            )
         self.keep_rates = per_stage(keep_rate, self.num_stages)
         self._keep_rate = keep_rate
 

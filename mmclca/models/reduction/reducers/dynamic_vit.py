@@ -9,6 +9,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import number
 
 from ..attention import masked_softmax
+from ..operators import stable_order
 from ..tokens import Tokens, initial_tokens
 from ..trace import Masked
 from .base import CountedReducer, init_linear
@@ -107,7 +108,7 @@ class DynamicViT(CountedReducer):
         score = self.stages[stage](tokens.body, counts)[..., 0]
         # without an initial token the average is undefined: keep the first
         score = score * counts.any(dim=1, keepdim=True)
-        order = score.argsort(dim=1, descending=True, stable=True)
+        order = stable_order(score, descending=True)
         num_kept = self.num_kept(tokens, stage)
         return tokens.keep(order[:, :num_kept])
 

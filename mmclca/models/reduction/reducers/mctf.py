@@ -89,7 +89,7 @@ class MCTF(HalvingReducer):
         tau: Sequence[float] = (1, 20, 40),
         bidirectional: bool = True,
         pooling: Literal['weighted', 'size'] = 'weighted',
-        variant: str = 'precise',
+        variant: Literal['precise'] = 'precise',
         **backbone,
     ):
         super().__init__(*counts, **backbone)

@@ -9,6 +9,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended
+from ..operators import stable_order
 from ..tokens import Tokens
 from ..trace import ranks
 from .base import HalvingReducer, check_list
@@ -28,7 +29,7 @@ def match_by_energy(
     B, M, _ = metric.shape
     similarity = metric @ metric.transpose(1, 2)
     energy = F.elu(similarity - margin).mean(dim=-1)
-    order = energy.argsort(dim=-1, descending=True, stable=True)
+    order = stable_order(energy, descending=True)
     num_paired = M if bsm else 2 * num_merged
     index = order[:, :num_paired].unsqueeze(-1)
     y = metric.gather(1, index.expand(-1, -1, metric.size(-1)))

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -96,7 +98,11 @@ class ToMe(HalvingReducer):
     summary = 'merge pairs of similar patches'
 
     def __init__(
-        self, *counts, early: str = 'merge', fuse: str = 'average', **backbone
+        self,
+        *counts,
+        early: Literal['merge', 'prune'] = 'merge',
+        fuse: Literal['average', 'mlerp'] = 'average',
+        **backbone,
     ):
         super().__init__(*counts, **backbone)
         one_of(('merge', 'prune'), early=early)

@@ -1,0 +1,71 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Changes to a model that need a confirmation."""
+
+import re
+from collections.abc import Collection
+from difflib import SequenceMatcher
+from unicodedata import combining, normalize
+
+from mmclca.datasets.photographs.spellings import look
+
+from .record import FitRecord
+
+MIN_RATIO = 0.8  # similarity of two names that may be one, misspelled
+
+
+class ConfirmationError(ValueError):
+    """A change that is probably a mistake; nothing was changed.
+
+    Args:
+        reason (str): Object, problem, found and expected values.
+    """
+
+    def __init__(self, reason: str):
+        super().__init__(
+            f'{reason}; nothing was changed; pass force=True to do it anyway'
+        )
+        self.reason = reason
+
+
+def check_name(name: str, classes: Collection[str]) -> None:
+    """Raise a :class:`ConfirmationError` if a new class name looks misspelled.
+
+    Names that differ in a number, such as two cultivars, are not similar.
+    """
+    if name in classes:
+        return
+    similar = next((x for x in classes if is_similar(name, x)), None)
+    if similar is not None:
+        raise ConfirmationError(
+            f'the new class {name!r} resembles the existing class {similar!r};'
+            f' if the photos belong to it, give the name {similar!r}'
+        )
+
+
+def is_similar(name: str, other: str) -> bool:
+    """Return whether two names may be one class, misspelled.
+
+    Accents are ignored.
+    """
+    letters = (normalize('NFKD', look(x)) for x in (name, other))
+    pair = [''.join(x for x in text if not combining(x)) for text in letters]
+    numbers = [re.findall(r'\d+', x) for x in pair]
+    ratio = SequenceMatcher(None, *pair).ratio()
+    return numbers[0] == numbers[1] and ratio >= MIN_RATIO
+
+
+def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
+    """Raise a :class:`ConfirmationError` if the accuracy has dropped too far.
+
+    The accuracy of the linear probe may not fall below the previous 95 %
+    interval.
+    """
+    before, after = previous.probe, record.probe
+    if None in (before['accuracy'], after['accuracy']):
+        return
+    if after['accuracy'] < before['low']:
+        raise ConfirmationError(
+            f'the accuracy would fall from {before["accuracy"]:.1%} to '
+            f'{after["accuracy"]:.1%}, below its 95% interval (from '
+            f'{before["low"]:.1%}); check the photos and the class name'
+        )

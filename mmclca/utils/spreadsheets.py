@@ -1,0 +1,42 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Write tables for spreadsheet programs."""
+
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+
+from .extras import require
+from .files import replace_bytes
+
+NEEDED = 'openpyxl'
+
+
+def write_sheet(path: str | Path, rows: Iterable[Iterable]) -> None:
+    """Write a .xlsx file atomically; no text becomes a formula.
+
+    Characters that the format does not allow become question marks.
+
+    Raises:
+        ImportError: If openpyxl is not installed.
+    """
+    require(NEEDED, extra='tables')
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+
+    def to_cell(value):
+        if not isinstance(value, str):
+            return value
+        text = ILLEGAL_CHARACTERS_RE.sub('?', value)
+        cell = WriteOnlyCell(sheet, text.encode(errors='replace').decode())
+        cell.data_type = 's'  # 'f' for a text that begins with =
+        return cell
+
+    for row in rows:
+        sheet.append([*map(to_cell, row)])
+    content = BytesIO()
+    book.save(content)
+    replace_bytes(Path(path), content.getvalue())

@@ -1,0 +1,70 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Additions to a model that need a confirmation."""
+
+import io
+import sys
+
+import pytest
+
+from mmclca.fitting import FittedModel, confirmation
+from mmclca.fitting.confirmation import ConfirmationError, check_accuracy
+from mmclca.fitting.record import FitRecord
+
+
+@pytest.mark.parametrize(
+    'name, other, expected',
+    [
+        *(('nazli', 'Nazli', True), ('Nazlı', 'Nazli', True)),
+        *(('red oak', 'red-oak', True), ('Buzgulu', 'Buzgülü', True)),
+        *(('cultivar_08', 'cultivar_07', False), ('ash', 'oak', False)),
+    ],
+)
+def test_is_similar_recognizes_misspelled_names(name, other, expected):
+    assert confirmation.is_similar(name, other) is expected
+
+
+def test_check_accuracy_asks_only_below_the_interval():
+    previous = FitRecord(probe=dict(accuracy=0.8, low=0.6))
+    for accuracy in (0.61, 0.9, None):
+        check_accuracy(previous, FitRecord(probe=dict(accuracy=accuracy)))
+    with pytest.raises(ConfirmationError, match='80.0% to 59.0%'):
+        check_accuracy(previous, FitRecord(probe=dict(accuracy=0.59)))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def answer(monkeypatch, text):
+    monkeypatch.setattr(sys, 'stdin', Terminal(text))
+    monkeypatch.setattr(sys, 'stderr', Terminal())
+
+
+@pytest.mark.slow
+def test_add_class_asks_before_a_change_that_may_be_a_mistake(
+    copy, place, run, monkeypatch, capsys
+):
+    new = place / 'larch'
+    before = (copy.folder / 'fit.json').read_text()
+    assert run('add-class', copy.folder, new, '--name', 'Ash') == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "'ash'" in line and '--yes' in line and 'force' not in line
+    with monkeypatch.context() as patch:
+        answer(patch, 'n\n')
+        assert run('add-class', copy.folder, new, '--name', 'Ash') == 2
+    with pytest.raises(ConfirmationError, match='force=True'):
+        copy.add_class(new, 'Ash')
+
+    def refuse(*_):
+        raise ConfirmationError('the accuracy would fall')
+
+    monkeypatch.setattr('mmclca.fitting.fitted_model.check_accuracy', refuse)
+    assert run('add-class', copy.folder, new) == 2
+    assert not (copy.folder / '.draft').exists()
+    assert (copy.folder / 'fit.json').read_text() == before
+    with monkeypatch.context() as patch:
+        answer(patch, 'y\n')
+        assert run('add-class', copy.folder, new) == 0
+    assert FittedModel(copy.folder).classes[-1] == 'larch'
+    assert run('add-class', copy.folder, new, '--name', 'lärch') == 2
