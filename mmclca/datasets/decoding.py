@@ -59,6 +59,7 @@ BY_PILLOW = ('HEIF', 'AVIF', 'GIF')
 _STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
 # 16-bit modes, which Pillow clips when it converts them
 _DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')
+_SPREAD = {'L;2': 85, 'L;4': 17}  # from 2 and 4 bits to 8
 _ANY_DEPTH = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
 
 
@@ -286,6 +287,7 @@ def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
                 and image.mode in _DEEP
                 and image.tag_v2[262] == 0
             )
+            _follow_standards(image)
             turned = ImageOps.exif_transpose(image, in_place=in_place)
             upright = _to_bgr(image if in_place else turned)
             return 255 - upright if is_negative else upright
@@ -293,6 +295,18 @@ def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
         raise
     except Exception as error:  # decoders raise many types
         raise UndecodedError(f'Pillow cannot decode it: {error}') from error
+
+
+def _follow_standards(image: Image.Image) -> None:
+    """Load an image, and correct what other decoders read differently."""
+    for tile in image.tile[:1] if image.format == 'PNG' else ():
+        if 'transparency' in image.info and tile[3] in _SPREAD:
+            # Pillow scales the gray values, but not the transparent one
+            image.info['transparency'] *= _SPREAD[tile[3]]
+    image.load()
+    for key in ('xmp', 'XML:com.adobe.xmp'):
+        # OpenCV and browsers take the orientation from EXIF alone
+        image.info.pop(key, None)
 
 
 def _to_bgr(upright: Image.Image) -> np.ndarray:

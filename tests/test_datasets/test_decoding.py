@@ -2,6 +2,7 @@
 import struct
 import time
 import warnings
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -10,6 +11,7 @@ import mmcv
 import numpy as np
 import pytest
 from PIL import Image, TiffImagePlugin
+from PIL.PngImagePlugin import PngInfo
 from tiny_run import ROOT
 
 from mmclca.datasets import decoding
@@ -122,6 +124,31 @@ def test_decode_blends_with_white_if_gray_or_palette_is_transparent():
     check(content, RED, GREEN)
     assert (decode(content) == mmcv.imfrombytes(content)).all()
     check(content_of(palette, 'PNG', transparency=1), RED, WHITE)
+
+
+def test_decode_finds_transparent_value_of_2_bits():
+    def chunk(name, content):
+        size, check = len(content), zlib.crc32(name + content)
+        return (
+            struct.pack('>I', size) + name + content + check.to_bytes(4, 'big')
+        )
+
+    head = struct.pack('>IIBBBBB', 4, 1, 2, 0, 0, 0, 0)
+    parts = chunk(b'IHDR', head), chunk(b'tRNS', b'\0\1')
+    row = chunk(b'IDAT', zlib.compress(b'\0\x1b'))  # 0, 1, 2, 3
+    content = b'\x89PNG\r\n\x1a\n' + b''.join(parts) + row
+    image = decode(content + chunk(b'IEND', b''))
+    assert image[0, :, 0].tolist() == [0, 255, 170, 255]
+
+
+@pytest.mark.parametrize('alpha', [255, 0])
+def test_decode_ignores_orientation_of_xmp(alpha):
+    facts = PngInfo()
+    xmp = '<rdf:Description tiff:Orientation="6"/>'
+    facts.add_itxt('XML:com.adobe.xmp', xmp)
+    image = leaf(alpha) if alpha == 0 else leaf().convert('RGB')
+    content = content_of(image, 'PNG', pnginfo=facts)
+    assert decode(content).shape == by_pillow(content).shape == (24, 40, 3)
 
 
 @pytest.mark.parametrize('suffix', ['.tif', '.png', '.ppm'])
