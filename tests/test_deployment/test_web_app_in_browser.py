@@ -141,6 +141,8 @@ def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
         assert row['image'] == Path(found['image']).name
         assert row['pred_class'] == row['name_1'] == found['pred_class']
         assert row['known'] == ('yes' if found['known'] else 'no')
+        result = found['pred_class'] if found['known'] else 'unknown'
+        assert row['result'] == result
         for name in ('pred_score', 'known_score'):
             assert abs(float(row[name]) - found[name]) < 1e-3
     assert flagged == sum(row['known'] == 'no' for row in rows) > 0

@@ -80,7 +80,10 @@ function answer(logits, nearest) {
     row[`name_${i}`] = facts.classes[best[i - 1]];
     row[`score_${i}`] = rounded(scores[best[i - 1]]);
   }
-  return { pred_class: row.name_1, pred_score: row.score_1, ...row };
+  const isUnknown = row.known === 'no'; // sorted, these come first
+  return { result: isUnknown ? 'unknown' : row.name_1,
+    confidence: isUnknown ? 0 : row.score_1,
+    pred_class: row.name_1, pred_score: row.score_1, ...row };
 }
 
 function flag(scores) {
