@@ -116,7 +116,8 @@ def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
         return dict(found, accuracy=0.7 - 0.4 * found['accuracy']), logits
 
     monkeypatch.setattr(training, 'measure', worse)
-    model = fit()
+    model = fit(pixels='half')  # as ViT-Tiny, the default
+    assert model.facts['model']['method'] == 'DiffRate'
     holdout = model.facts['training']['holdout']
     assert holdout['accuracy'] < holdout['probe_accuracy']
     assert model.facts['final'] == 'probe'
