@@ -21,7 +21,7 @@ from mmclca.utils.files import replace_file
 from mmclca.utils.messages import did_you_mean
 
 from .contents import building_within
-from .error import CheckpointError
+from .error import CheckpointError, DownloadError
 from .opening import read_checkpoint
 
 
@@ -109,14 +109,13 @@ def _fetch_from_timm(name: str) -> dict:
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # timm and the hub may raise anything
         file = f'{name}.safetensors'
-        raise CheckpointError(
+        raise DownloadError(
             f'cannot download timm://{name} ({type(error).__name__}). On a '
             'machine with a network connection, run\n'
             '  python -c "import timm, safetensors.torch as st; '
             f"st.save_file(timm.create_model('{name}', pretrained=True)"
             f".state_dict(), '{file}')\"\n"
-            f'copy {file} here and use its path instead of timm://{name}: '
-            f'--cfg-options load_from={file}'
+            f'copy {file} here and use its path instead of timm://{name}'
         ) from None  # the traceback has hundreds of lines
 
 

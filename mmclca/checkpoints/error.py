@@ -5,6 +5,10 @@ class CheckpointError(RuntimeError):
     """A checkpoint is unreadable, unsafe or for another model."""
 
 
+class DownloadError(CheckpointError):
+    """Weights cannot be downloaded."""
+
+
 # errors raised by mmengine, mmpretrain and mmclca for wrong settings or files
 WRONG_INPUT = (
     AssertionError,

@@ -28,7 +28,7 @@ def calls_of(call: dict) -> list[dict]:
         arch = arch * len(weights)
     if len(arch) != len(weights):
         raise ValueError(
-            f'{len(arch)} --arch for {len(weights)} --weights; give one '
+            f'got {len(arch)} --arch for {len(weights)} --weights; pass one '
             '--arch per --weights, in the same order'
         )
     pairs = zip(weights, arch, strict=True)

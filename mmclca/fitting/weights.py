@@ -3,13 +3,14 @@
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import timm
 import torch
 
 from mmclca.checkpoints.architecture import VIT, assumed_heads, backbone_of
-from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.models.backbones import TimmStages
@@ -32,6 +33,10 @@ NO_WEIGHTS = (
 PIXELS = dict(
     imagenet=((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
     half=((127.5,) * 3, (127.5,) * 3),
+)
+# addresses of timm's weights in other programs
+_HUB = re.compile(
+    r'(hf([-_]hub)?:|huggingface:|https://huggingface\.co)?/*(timm[:/])?', re.I
 )
 HASH = re.compile(r'-[0-9a-f]{8,}$')  # suffix of released files
 
@@ -94,13 +99,15 @@ def find_weights(
     architecture.
     """
     source = weights or f'{TIMM}{DEFAULT}'
+    name = source.removeprefix(TIMM)
+    _check_source(source)
     try:
         checkpoint = open_checkpoint(source)
-    except CheckpointError as error:
+    except DownloadError as error:
         if weights is None:
             raise CheckpointError(NO_WEIGHTS) from error
-        raise
-    name = source.removeprefix(TIMM)
+        file = f'{name}.safetensors'
+        raise CheckpointError(f'{error}: --weights {file}') from error
     name = Path(source).stem if name == source else name
     own = weights_of(checkpoint)
     choice = source_of(own).choice
@@ -122,6 +129,36 @@ def find_weights(
     known, note = pixels_of(known, pixels)
     notes = tuple(filter(None, (note, heads, choice)))
     return Pretrained(name, source, backbone, known, notes)
+
+
+def _check_source(source: str) -> None:
+    """Raise ``FileNotFoundError`` for a missing file; name similar weights.
+
+    Other programs write names in timm without ``timm://``, or with the
+    address of timm at a hub.
+    """
+    name = source[_HUB.match(source).end() :]
+    if Path(source).expanduser().exists() or source.startswith(TIMM):
+        return
+    if timm.is_model_pretrained(name):
+        raise FileNotFoundError(
+            f'{source} is not a file; for these weights of timm, write '
+            f'{TIMM}{name}'
+        )
+    if '://' in source and not source.lower().startswith('hf'):
+        return
+    if name != source:
+        raise FileNotFoundError(
+            f'{source}: weights are not read from a hub; download '
+            'model.safetensors there, and give the path of the file'
+        )
+    tagged = timm.list_pretrained()
+    names = [*{x.partition('.')[0]: None for x in tagged}, *tagged]
+    close = get_close_matches(name, names, 1, cutoff=0.8)
+    hint = ''.join(f'; do you mean {TIMM}{x}?' for x in close)
+    raise FileNotFoundError(
+        f'{source} does not exist; give a file of weights or {TIMM}NAME{hint}'
+    )
 
 
 def backbone_of_timm(weights: dict, arch: str) -> dict:
