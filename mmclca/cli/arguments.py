@@ -26,6 +26,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, description: str = '', advice: str = '', **more):
         first, *_ = description.split('\n\n')
         super().__init__(description=' '.join(first.split()), **more)
+        # argparse takes -1GMACs for an option
+        self._negative_number_matcher = re.compile(r'-\.?\d')
         self.set_defaults(advice=advice)
         self.flag('--debug', 'show the full traceback of an error')
 

@@ -171,6 +171,7 @@ ERRORS = [
     ('fit photographs', '--weights'),
     ('fit photographs --weights x.pth', 'x.pth'),
     (f'{FIT} --budget cheap', 'cheap'),
+    (f'{FIT} --budget -1GMACs', 'above 0'),
     (f'{FIT} --best --budget 20ms', '--best'),
     (f'{FIT} --labels table.csv', '9.png'),
     (f'{FIT} --out taken', '--overwrite'),

@@ -55,9 +55,22 @@ def read_photographs(
         place, labels = place.parent, place
     _check_place(place)
     if labels is None:
-        return _grouped(read_folder(place), place, groups)
-    found = read_table(Path(labels).absolute(), place, groups)
-    return found if found.groups else _grouped(found, place, groups)
+        found = read_folder(place)
+    else:
+        found = read_table(Path(labels).absolute(), place, groups)
+    found = found if found.groups else _grouped(found, place, groups)
+    _check_groups(found, groups)
+    return found
+
+
+def _check_groups(photographs: LabeledImages, groups: str | None) -> None:
+    """Refuse a single group, which leaves no photo for a test."""
+    if len({*(photographs.groups or ())}) == 1:
+        raise ValueError(
+            f'groups={groups!r} puts all {len(photographs)} photos into one '
+            f'group, {photographs.groups[0]!r}; give what differs between '
+            r"plants, such as the expression 'plant\d+'"
+        )
 
 
 def _check_place(place: Path) -> None:

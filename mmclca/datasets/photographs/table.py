@@ -27,6 +27,7 @@ LABELS = {
 SPLIT_TITLES = {'split', 'set', 'subset', 'partition'}
 _FLAGS = {'1': True, 'true': True, 'yes': True, '0': False, 'false': False}
 _FLAGS |= {'no': False, '': ''}
+_UNTITLED = re.compile(r'column \d+$')  # title of a column without one
 _FOLD = re.compile(r'\bfolds?\b|\bkfold\b|^is (train|val|test)')
 
 
@@ -193,10 +194,17 @@ def find_columns(
     others = [title for title in titles if title not in (file, *endings)]
     splits = [x for x in others if words_of(x) in SPLIT_TITLES]
     splits += [x for x in others if _is_flag(x, cells)]
+    splits += [x for x in others if _UNTITLED.match(x) and _names(x, cells)]
     others = [x for x in others if not _FOLD.search(words_of(x))]
     others = [title for title in others if title not in splits]
     label = _one_of(others, LABEL, LABELS, cells, 'classes')
     return dict(file=file, label=label, split=next(iter(splits), None))
+
+
+def _names(title: str, cells: dict) -> bool:
+    """Return whether a column has names of splits only."""
+    found = {split_named(cell) for cell in cells[title]}
+    return 'train' in found and found <= {*SPLITS}
 
 
 def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
@@ -214,7 +222,10 @@ def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
             return found[0]
         if found:
             break
+    fix = f'name it {first!r}'
+    if all(map(_UNTITLED.match, cells)):
+        fix = f'add a first line with titles, such as {FILE},{LABEL}'
     raise ValueError(
         f'cannot identify the column of {kind} among '
-        f'{", ".join(map(repr, cells))}; name it {first!r}'
+        f'{", ".join(map(repr, cells))}; {fix}'
     )

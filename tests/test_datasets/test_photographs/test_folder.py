@@ -87,6 +87,7 @@ def test_class_may_be_named_like_a_split(make, names, classes):
         (['rose/x/a.jpg', 'rose/y/b.jpg'], '', {}, 'classes, use .*/rose'),
         (['rose/p1.jpg', 'elm/2.jpg'], '', dict(groups='p[0-9]'), '1 of 2'),
         (['rose/p1.jpg', 'elm/2.jpg'], '', dict(groups='p('), 'groups='),
+        (['rose/p1.jpg', 'elm/p2.jpg'], '', dict(groups='p'), 'one group'),
     ],
 )
 def test_photos_are_refused(make, tmp_path, files, place, options, term):

@@ -69,6 +69,18 @@ def test_split_and_group_columns_are_read(place):
     assert read(place, text, groups='^.').groups == ['a', 'b', 'c', 'd']
 
 
+def test_split_column_is_read_if_titles_are_missing(place):
+    text = (
+        'TRAIN,a.jpg,rose\nTRAIN,b.jpg,tulip\nVALIDATION,c.jpg,rose\n'
+        'TEST,deep/d e.png,tulip\n'
+    )
+    found = read(place, text)
+    assert found.splits == ['train', 'train', 'val', 'test']
+    assert found.names == ['rose', 'tulip'] * 2
+    with pytest.raises(ValueError, match='first line with titles'):
+        read(place, text.replace('TRAIN', 'x'))
+
+
 def test_files_are_found_next_to_the_table_and_by_windows_paths(place, make):
     make('x.jpg')
     text = f'{ROWS}x.jpg,fern\ndeep\\d e.png,tulip\n{place}/a.jpg,rose\n'
