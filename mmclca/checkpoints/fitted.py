@@ -1,17 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Recognize checkpoint files and model folders of ``mmclca fit``."""
 
+import json
 from os import PathLike
 from os.path import expanduser
 from pathlib import Path
 
 from mmclca.utils.folders import finish_replacing, newest, refuse_links
+from mmclca.utils.messages import warn
 
-MODEL, THRESHOLD = 'model.pth', 'threshold.json'
+MODEL, THRESHOLD, RECORD = 'model.pth', 'threshold.json', 'fit.json'
 WEB = 'web'  # folder of the exported web app
 # model files, replaced together
 FILES = (
-    *(MODEL, THRESHOLD, 'probe.pth', 'fit.json', 'photographs.csv'),
+    *(MODEL, THRESHOLD, 'probe.pth', RECORD, 'photographs.csv'),
     *('evidence.safetensors', 'report.html'),
 )
 # other entries that fit and export write
@@ -75,8 +77,44 @@ def model_file(place: str | PathLike) -> str:
 
 
 def threshold_file(place: str | PathLike) -> Path | None:
-    """Return the threshold file in a model folder, None without."""
+    """Return the threshold file in a model folder, None without.
+
+    If fit has written one that is gone, a warning says so.
+    """
     if not is_fitted(place):
         return None
-    path = newest(Path(expanduser(place)), THRESHOLD)
-    return path if path.is_file() and path.stat().st_size else None
+    folder = Path(expanduser(place))
+    path = newest(folder, THRESHOLD)
+    if path.is_file() and path.stat().st_size:
+        return path
+    if has_threshold(folder):
+        warn(
+            f'photos of unknown classes are not flagged: {path} is missing; '
+            'copy it from the original model folder'
+        )
+    return None
+
+
+def has_threshold(folder: Path) -> bool:
+    """Return whether fit has written a threshold, by fit.json."""
+    try:
+        facts = json.loads(newest(folder, RECORD).read_bytes())
+        return facts['threshold']['threshold'] is not None
+    except (LookupError, OSError, TypeError, ValueError):
+        return False  # too few photos, or no record
+
+
+def missing_files(folder: Path) -> list[str]:
+    """List the names of files that fit wrote into a folder and that are gone.
+
+    Empty if less than two files of a model are there.
+
+    Raises:
+        ValueError: If a file is a link.
+    """
+    missing = [x for x in FILES if not newest(folder, x).is_file()]
+    if len(FILES) - len(missing) < 2:
+        return []
+    if RECORD not in missing and not has_threshold(folder):
+        missing = [name for name in missing if name != THRESHOLD]
+    return missing

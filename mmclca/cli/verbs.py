@@ -8,7 +8,7 @@ fit and use:
   report              write report.html again
   page                classify photos, or fit a model, in the browser
   export              write the model as one ONNX file
-  verify              find damaged files of a model or training
+  verify              find damaged and missing files of a model or training
 
 train and test:
   train               train a model from a config

@@ -2,9 +2,13 @@
 """Damaged files of a model folder are found, never loaded in silence."""
 
 import json
+from base64 import b64encode
+from hashlib import sha256
 
+import pytest
 import torch
 from hostile import few_and_many
+from safetensors.torch import save_file
 
 from mmclca.checkpoints.fitted import WEIGHTS
 from mmclca.checkpoints.opening import open_checkpoint
@@ -80,3 +84,63 @@ def test_verify_names_damaged_tensor_and_missing_file(
     path.unlink()
     assert run('verify', copy.folder) == 1
     assert run('verify', tmp_path / 'none') == 2
+
+
+@pytest.mark.parametrize(
+    'name', ['threshold.json', 'probe.pth', 'fit.json', 'photographs.csv']
+)
+def test_verify_names_missing_file_of_a_model(copy, run, capsys, name):
+    (copy.folder / name).unlink()
+    assert run('verify', copy.folder) == 1
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (x for x in lines if x.startswith('Missing'))
+    assert str(copy.folder / name) in line
+
+
+def test_predict_warns_if_threshold_is_missing(copy, place, run, capsys):
+    (copy.folder / 'threshold.json').unlink()
+    assert run('predict', copy.folder, place / 'larch') == 0
+    warning = capsys.readouterr().err
+    assert 'Warning' in warning and 'threshold.json' in warning
+
+
+def test_verify_counts_files_without_checksums(run, capsys, tmp_path):
+    file = tmp_path / 'a.safetensors'
+    save_file(dict(x=torch.ones(3)), file)
+    torch.save(dict(x=torch.ones(3)), tmp_path / 'b.pth')
+    torch.save(
+        dict(x=torch.ones(3)),
+        tmp_path / 'c.pth',
+        _use_new_zipfile_serialization=False,
+    )
+    assert run('verify', tmp_path) == 0
+    out = capsys.readouterr().out
+    assert 'no checksums: 2 files' in out and 'Checked    1 file,' in out
+
+
+def test_verify_compares_web_app_with_its_digests(run, capsys, tmp_path):
+    files = {x: f'<{x}>'.encode() for x in ('index.html', 'app.js')}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    digests = {
+        './' if name == 'index.html' else name: (
+            f'sha256-{b64encode(sha256(content).digest()).decode()}'
+        )
+        for name, content in files.items()
+    }
+    (tmp_path / 'sw.js').write_text(f'const FILES = {json.dumps(digests)};')
+    assert run('verify', tmp_path) == 0
+    (tmp_path / 'app.js').write_bytes(b'changed')
+    assert run('verify', tmp_path) == 1
+    assert 'app.js' in capsys.readouterr().out
+    (tmp_path / 'app.js').unlink()
+    assert run('verify', tmp_path) == 1
+    assert 'Missing' in capsys.readouterr().out
+
+
+def test_verify_names_missing_checkpoint_of_a_run(run, capsys, tmp_path):
+    (tmp_path / 'last_checkpoint').write_text('/moved/epoch_2.pth')
+    assert run('verify', tmp_path) == 1
+    assert str(tmp_path / 'epoch_2.pth') in capsys.readouterr().out
+    torch.save(dict(x=torch.ones(3)), tmp_path / 'epoch_2.pth')
+    assert run('verify', tmp_path) == 0

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find damaged files: a checkpoint, or those in a model folder or work dir.
-Compares all tensors with their checksums, and writes nothing.
+"""Check a checkpoint, model folder, web app or work dir for damaged and
+missing files. Compares all tensors with their checksums, and writes nothing.
 
 ``python -m mmclca verify FILE_OR_FOLDER``
 """
@@ -8,30 +8,36 @@ Compares all tensors with their checksums, and writes nothing.
 import json
 import re
 import zlib
+from base64 import b64decode
+from hashlib import sha256
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import THRESHOLD, WEIGHTS, model_file
+from mmclca.checkpoints.fitted import RECORD, THRESHOLD, WEIGHTS, missing_files
 from mmclca.utils.files import PARTIAL
 from mmclca.utils.folders import WHOLE, read_file
-from mmclca.utils.messages import print_safe, track
+from mmclca.utils.messages import first_of, print_safe, track
 
 from .. import Parser, UsageError
 from ..errors import describe_error
 from ..packages import checkpoints, fitting
 
 UNFINISHED = re.compile(rf'.*/\.draft/.*|.*/{PARTIAL.format(".*", ".*")}')
-NAMES = (*WEIGHTS, '.pt2', THRESHOLD, 'fit.json')
+LAST, WORKER = 'last_checkpoint', 'sw.js'  # of a work dir, of a web app
+NAMES = (*WEIGHTS, '.pt2', '.onnx', THRESHOLD, RECORD, LAST, WORKER)
+# digests of the files in a web app
+DIGESTS = re.compile(r'FILES = (\{[^}]*\})')
+START = 'index.html'
 
 
 def parse_args():
     parser = Parser(__doc__)
-    meaning = 'checkpoint, .pt2 file, model folder or work dir'
+    meaning = 'checkpoint, .pt2 file, model folder, web app or work dir'
     parser.add('place', meaning, type=Path, metavar='FILE_OR_FOLDER')
     return parser.parse_args()
 
 
 def find(place):
-    """List the files with checksums, without links and unfinished files."""
+    """List the files to check, without links and unfinished files."""
     return [
         path
         for path in ([place] if place.is_file() else sorted(place.rglob('*')))
@@ -50,22 +56,45 @@ def check(path):
     elif path.suffix == '.pt2':
         if entry := sums.damaged_entry(path):
             raise ValueError(f'{entry} {sums.WRONG}')
-    else:
+    elif path.suffix == '.json':
         sums.check_seal(json.loads(path.read_bytes()))
-    if path.name == 'fit.json':
+    elif path.name == WORKER:
+        check_web_app(path.parent)
+    if path.name == RECORD:
         check_folder(path.parent)
 
 
 def check_folder(folder):
-    """Raise an error if a model is missing, or photographs.csv damaged."""
+    """Raise an error if fit.json or photographs.csv is damaged."""
     files = fitting.record.ModelFolder(
         folder.parent if folder.name == WHOLE else folder
     )
-    model_file(files.path)
+    if files.table.name in missing_files(files.path):
+        files.read()
+        return
     files.used_rows()
     content, stored = read_file(files.path, files.table.name), files.read()
     if stored.table not in (None, zlib.crc32(content)):
         raise ValueError(f'{files.table} {checkpoints.checksums.WRONG}')
+
+
+def read_digests(folder):
+    """Return the digests in a service worker by file name; {} for others."""
+    match = DIGESTS.search((folder / WORKER).read_text())
+    digests = json.loads(match[1]) if match else {}
+    return {START if x == './' else x: y for x, y in digests.items()}
+
+
+def check_web_app(folder):
+    """Raise an error if a file of a web app differs from its digest."""
+    for name, digest in read_digests(folder).items():
+        path = folder / name
+        if not path.is_file():
+            continue  # missing, see below
+        kind, _, expected = digest.partition('-')
+        found = sha256(path.read_bytes()).digest()
+        if kind == 'sha256' and found != b64decode(expected):
+            raise ValueError(f'{path} does not match its digest in {WORKER}')
 
 
 def damage(path):
@@ -78,14 +107,66 @@ def damage(path):
     return None
 
 
+def missing(folder):
+    """List the missing files of a model folder, web app or work dir."""
+    names = missing_files(folder)
+    if (folder / WORKER).is_file():
+        names += [
+            name
+            for name in read_digests(folder)
+            if not (folder / name).is_file()
+        ]
+    elif (folder / 'manifest.webmanifest').is_file():
+        names.append(WORKER)
+    if (folder / LAST).is_file():
+        newest = Path((folder / LAST).read_text().strip())
+        # by its name, since a work dir may be moved
+        if not (newest.exists() or (folder / newest.name).exists()):
+            names.append(newest.name)
+    return [folder / name for name in names]
+
+
+def list_missing(place):
+    """List the missing files in a folder and below it."""
+    folders = [place, *place.rglob('*')] if place.is_dir() else []
+    skipped = {WHOLE, '.draft'}
+    found = []
+    for folder in folders:
+        if folder.is_symlink() or skipped & {*folder.parts}:
+            continue
+        if folder.is_dir():
+            found += missing(folder)
+    return found
+
+
+def has_sums(path, files):
+    """Return whether damage of a file can be found."""
+    if path.name in (LAST, WORKER):
+        return True
+    if path.parent / WORKER in files:
+        return path.name in read_digests(path.parent)
+    return checkpoints.checksums.has_sums(path)
+
+
 def main(args):
     files = find(args.place)
-    if not files:
+    gone = list_missing(args.place)
+    if not (files or gone):
         raise UsageError(
-            f'{args.place} is not a checkpoint, .pt2 file, model folder or '
-            'work dir; check the path'
+            f'{args.place} is not a checkpoint, .pt2 file, model folder, web '
+            'app or work dir; check the path'
         )
-    found = [*filter(None, map(damage, track(files, 'Files', len(files))))]
-    print_safe(*(f'Damaged    {text}' for text in found))
-    print_safe(f'Checked    {len(files)} files, {len(found)} damaged')
-    return int(bool(found))
+    broken = {x: damage(x) for x in track(files, 'Files', len(files))}
+    lines = [text for text in broken.values() if text]
+    unsure = [x for x in files if not (broken[x] or has_sums(x, files))]
+    print_safe(*(f'Damaged    {text}' for text in lines))
+    print_safe(*(f'Missing    {path}' for path in gone))
+    number = len(files) - len(unsure)
+    words = [f'{number} {"file" if number == 1 else "files"}']
+    words += [f'{len(lines)} damaged', *[f'{len(gone)} missing'] * bool(gone)]
+    print_safe(f'Checked    {", ".join(words)}')
+    if unsure:
+        names = first_of([path.name for path in unsure], 3)
+        count = f'{len(unsure)} {"file" if len(unsure) == 1 else "files"}'
+        print_safe(f'Unchecked  no checksums: {count} ({names})')
+    return int(bool(lines or gone))
