@@ -3,6 +3,8 @@
 
 import os
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +145,7 @@ def read_folder(
     _check_classes(classes, images.values(), folder)
     found = LabeledImages.named([*taken], names, str(folder), classes)
     splits = [name for name, _ in taken.values()]
+    notes = [*notes, *_spelling_notes({*taken.values()})]
     facts = dict(left_out=left_out, skipped=skipped, notes=notes)
     return replace(found, splits=splits, **facts)
 
@@ -164,6 +167,20 @@ def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
         else:
             left_out[path] = 'not in train, val or test'
     return taken, left_out
+
+
+def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[str]:
+    """Describe folders of a split, (split, name), that are read as a class.
+
+    Systems write accents in two ways, and names may have invisible characters.
+    """
+    numbers = Counter((split, clean(name)) for split, name in folders)
+    for (_, name), number in sorted(numbers.items()):
+        if number > 1:
+            yield (
+                f'{number} folders look like {name!r}, in other Unicode '
+                'characters, and are read as one class'
+            )
 
 
 def _check_images(images, files, folder: Path, suffixes) -> None:

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from unicodedata import normalize
+
 import pytest
 
 from mmclca.datasets.photographs import read_photographs
@@ -95,6 +97,14 @@ def test_photos_are_refused(make, tmp_path, files, place, options, term):
     with pytest.raises((FileNotFoundError, ValueError), match=term) as error:
         read_photographs(tmp_path / place, **options)
     assert '\n' not in str(error.value)
+
+
+def test_folders_in_two_normalizations_are_one_class_and_noted(make):
+    names = [normalize(form, 'Büche') for form in ('NFC', 'NFD')]
+    found = read_photographs(make(*(f'{x}/a.jpg' for x in names), 'elm/b.jpg'))
+    assert found.counts() == {names[0]: 2, 'elm': 1}
+    (note,) = found.notes
+    assert '2 folders' in note and names[0] in note
 
 
 def test_regular_expression_groups_photos(make):
