@@ -131,4 +131,5 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
             'and classes in a table (--labels TABLE)'
         )
     is_likely = may_be and (numbered[0] or is_many)
-    return [f'{look}; they are read as classes; if not, {advice}'] * is_likely
+    note = f'{look}; they are treated as classes; if they are splits, {advice}'
+    return [note] * is_likely
