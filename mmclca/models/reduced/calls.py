@@ -84,8 +84,9 @@ def call(module: nn.Module, x: Tensor, function: Callable, **inputs) -> tuple:
     output = module(x, **inputs, run=run)
     if not results:
         raise ValueError(
-            f'{type(module).__name__} does not call the module that it '
-            'replaces; token reduction needs its queries and keys'
+            f'a hook or wrapper of {type(module).__name__} drops the keyword '
+            "argument 'run'; pass on all of them, as token reduction needs "
+            'queries and keys'
         )
     return output, results[-1]
 
@@ -138,10 +139,14 @@ def kept_hooks(model: nn.Module) -> dict[int, Callable]:
 
 def same_shape(old: Tensor, new: Tensor, layer: nn.Module) -> Tensor:
     """Return tokens that hooks may have changed; refuse another shape."""
-    if new is not old and new.shape != old.shape:
+    if new is old:
+        return new
+    is_tensor = isinstance(new, Tensor)
+    if not is_tensor or new.shape != old.shape:
+        changed = tuple(new.shape) if is_tensor else f'a {type(new).__name__}'
         raise ValueError(
             f'a hook or wrapper of {type(layer).__name__} changes the tokens '
-            f'from {tuple(old.shape)} to {tuple(new.shape)}; token reduction '
-            'needs the same shape'
+            f'from {tuple(old.shape)} to {changed}; token reduction needs the '
+            'same shape'
         )
     return new

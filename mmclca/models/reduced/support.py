@@ -144,6 +144,8 @@ def _reason(module: nn.Module) -> str:
     reasons = [why for names, why in REASONS.items() if re.search(names, name)]
     if reasons:
         return reasons[0]
+    if type(module).__module__.startswith('mmpretrain.'):
+        return f'{EXPECTED}; reduce its config with with_reduction()'
     for path, part in module.named_modules():
         if path and is_supported(part):
             return (

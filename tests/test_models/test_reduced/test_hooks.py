@@ -154,12 +154,27 @@ def test_wrapper_takes_effect_or_is_refused():
         mmclca.reduce_tokens(model)
 
 
-def test_hook_is_refused_if_it_adds_tokens():
+@pytest.mark.parametrize(
+    ('name', 'hook', 'message'),
+    [
+        ('blocks.1', lambda _, x, y: y[:, :3], 'shape'),
+        ('blocks', lambda _, x, y: torch.cat((y, y), dim=1), 'shape'),
+        ('blocks.1', lambda _, x, y: (y,), 'tuple'),
+    ],
+)
+def test_hook_is_refused_if_it_changes_the_shape(name, hook, message):
     reduced = mmclca.reduce_tokens(small_timm(), 'ToMe', 0.5)
-    reduced.blocks[1].register_forward_pre_hook(
-        lambda _, inputs: (torch.cat(2 * inputs, dim=1),)
+    reduced.get_submodule(name).register_forward_hook(hook)
+    with pytest.raises(ValueError, match=message):
+        reduced(photos(reduced))
+
+
+def test_hook_is_refused_if_it_drops_arguments():
+    reduced = mmclca.reduce_tokens(small_timm(), 'ToMe', 0.5)
+    reduced.blocks[1].attn.register_forward_pre_hook(
+        lambda _, inputs, options: (inputs, {}), with_kwargs=True
     )
-    with pytest.raises(ValueError, match='shape'):
+    with pytest.raises(ValueError, match='keyword'):
         reduced(photos(reduced))
 
 
