@@ -6,8 +6,14 @@ from mmclca.version import __version__
 
 check_dependencies()
 
-__all__ = ['__version__', 'cost', 'export_onnx', 'fit', 'reduce_tokens']
-__all__ += ['to_timm']
+__all__ = [
+    '__version__',
+    'cost',
+    'export_onnx',
+    'fit',
+    'reduce_tokens',
+    'to_timm',
+]
 
 # lazy, because their imports take seconds
 _MODULES = dict(

@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small vision transformers of timm and Transformers, of every kind."""
+"""Small vision transformers of timm, of every kind."""
 
 from functools import partial
 
-import pytest
 import torch
 from timm.layers import HybridEmbed, RmsNorm, SwiGLU
 from timm.models.deit import VisionTransformerDistilled
@@ -80,24 +79,5 @@ def small_timm(kind='plain', **options):
 def photos(model, batch=3):
     """Random images of the size of a model."""
     generator = torch.Generator().manual_seed(1)
-    is_timm = hasattr(model, 'patch_embed')
-    size = model.patch_embed.img_size if is_timm else (32, 32)
-    shape = batch, 3, *size
+    shape = batch, 3, *model.patch_embed.img_size
     return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-def small_transformer(name, **options):
-    """Build one of the four supported models of Transformers."""
-    transformers = pytest.importorskip('transformers')
-    config = name.replace('ForImageClassification', 'Model')
-    config = getattr(transformers, config.replace('Model', 'Config'))(
-        hidden_size=24,
-        num_hidden_layers=4,
-        num_attention_heads=2,
-        intermediate_size=48,
-        image_size=32,
-        patch_size=8,
-        num_labels=5,
-        **options,
-    )
-    return fill(getattr(transformers, name)(config))

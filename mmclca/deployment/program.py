@@ -15,6 +15,7 @@ from torch.export import Dim, ExportedProgram
 from torch.fx import GraphModule
 
 from mmclca.models import fuse, with_nearest
+from mmclca.models.reduced.transformers_vit import with_tensors
 from mmclca.utils.files import replace_file
 
 TOLERANCE = 1e-4
@@ -39,7 +40,7 @@ def check_logits(
     if the head stores references. Returns the largest absolute difference;
     raises a ValueError above 1e-4, relative plus absolute.
     """
-    largest, model = 0.0, with_nearest(model)
+    largest, model = 0.0, with_nearest(with_tensors(model))
     for batch in BATCH_SIZES:
         images = noise(batch, size)
         expected, found = _columns(model(images)), _columns(exported(images))
@@ -70,7 +71,7 @@ def classifier_program(
     does not change the logits.
     """
     shapes = ({0: Dim('batch', min=1)},)
-    model = with_nearest(fuse(deepcopy(model)))
+    model = with_nearest(with_tensors(fuse(deepcopy(model))))
     program = torch.export.export(
         model, (noise(2, size),), dynamic_shapes=shapes
     )

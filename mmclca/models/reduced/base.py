@@ -2,6 +2,7 @@
 """The loop of a :class:`Reducible` over the layers of another library."""
 
 from collections import namedtuple
+from math import inf
 
 from torch import Tensor, nn
 from torch.fx import Proxy
@@ -146,6 +147,15 @@ class ReducedModel(Reducible):
             return tokens.x
         kept = (tokens.weight > 0).unsqueeze(-1)
         return tokens.x.where(kept, tokens.average(self.pool_from))
+
+    def pool_bias(self, tokens: Tokens) -> Tensor:
+        """Return the bias of keys in attention pooling, (B, 1, 1, N).
+
+        It is -inf for padding and masked tokens.
+        """
+        bias = self.reducer.key_bias(tokens)
+        bias = tokens.weights[:, None, None] * 0 if bias is None else bias
+        return bias.masked_fill(tokens.weights[:, None, None] <= 0, -inf)
 
     def _features(self, x: Tensor) -> tuple:
         """Return the input of the head, and tokens if they have weights."""

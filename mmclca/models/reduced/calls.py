@@ -22,11 +22,11 @@ class Delegating:
 
     original: type[nn.Module]  # the class without the mixin
 
-    def forward(self, x: Tensor, *args, run: Callable | None = None, **kwargs):
-        """Return ``run(self, x)``, or the output of the original."""
+    def forward(self, *args, run: Callable | None = None, **kwargs):
+        """Return ``run(self, *args)``, or the output of the original."""
         if run is None:
-            return super().forward(x, *args, **kwargs)
-        return run(self, x, *args, **kwargs)
+            return super().forward(*args, **kwargs)
+        return run(self, *args, **kwargs)
 
     def __reduce_ex__(self, protocol: int) -> tuple:
         # pickle cannot import a class that is made at run time

@@ -36,9 +36,8 @@ def reduce_tokens(
 
     Args:
         model (nn.Module): timm's ``VisionTransformer`` or
-            ``VisionTransformerDistilled``, or ``ViTForImageClassification``,
-            ``Dinov2ForImageClassification``, ``ViTModel`` or ``Dinov2Model``
-            of Transformers.
+            ``VisionTransformerDistilled``, or a ViT, DeiT, DINOv2, CLIP or
+            SigLIP of Transformers, with or without classifier.
         method (str, optional): Registered reducer, see :func:`list_methods`.
             Defaults to 'ToMe', which needs no training and no class token.
             None: no reduction, equal to the original.

@@ -18,19 +18,18 @@ from .base import ReducedModel
 from .calls import accepts_run
 from .timm_layers import KINDS
 from .timm_vit import POOLS, ReducedDistilledViT, ReducedViT
-from .transformers_vit import ReducedTransformer
+from .transformers_families import TRANSFORMERS
+from .transformers_vit import reduced_transformer
 
 TIMM = {TimmViT: ReducedViT, VisionTransformerDistilled: ReducedDistilledViT}
 ATTENTIONS = (Attention, DiffAttention)
-TRANSFORMERS = ['Dinov2ForImageClassification', 'Dinov2Model']
-TRANSFORMERS += ['ViTForImageClassification', 'ViTModel']
 EXPECTED = (
     'expected VisionTransformer or VisionTransformerDistilled of timm, or '
-    f'{", ".join(TRANSFORMERS)} of Transformers'
+    'ViT, DeiT, DINOv2, CLIP or SigLIP of Transformers'
 )
 REASONS = {  # by pattern of the class name
-    'Beit|RelPos': 'its attention has a bias per pair of patch positions',
-    'Eva': 'its layers may rotate queries and keys by patch position',
+    'Beit|Data2Vec|RelPos': 'its attention has a bias per pair of positions',
+    'DINOv3|Eva': 'its layers may rotate queries and keys by patch position',
     'SAM|Swin': 'its attention is limited to windows of the patch grid',
 }
 
@@ -51,8 +50,8 @@ def reduced_class(model: nn.Module) -> type[ReducedModel]:
         )
     if isinstance(model, ReducedModel):
         _refuse(model, 'they are already reduced; pass the original')
-    if type(model).__name__ in TRANSFORMERS and hasattr(model, 'config'):
-        kind = ReducedTransformer
+    if _is_of_transformers(model):
+        kind = reduced_transformer(type(model))
     else:
         kind = TIMM[_original(model, TIMM, '')]
         _check_blocks(model)
@@ -163,9 +162,14 @@ def _path(name: str) -> str:
 
 def is_supported(module: nn.Module) -> bool:
     """Return whether a module is of a class that can be reduced."""
+    of_timm = not {*type(module).__mro__}.isdisjoint(TIMM)
+    return of_timm or _is_of_transformers(module)
+
+
+def _is_of_transformers(module: nn.Module) -> bool:
     kind = type(module)
-    by_name = kind.__name__ in TRANSFORMERS and hasattr(module, 'config')
-    return by_name or not {*kind.__mro__}.isdisjoint(TIMM)
+    library = kind.__module__.partition('.')[0]
+    return library == 'transformers' and kind.__name__ in TRANSFORMERS
 
 
 def _refuse(module: nn.Module, why: str) -> NoReturn:

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 
-import torch
 from timm.layers import AttentionPoolLatent
 from timm.models import vision_transformer as vit
 from timm.models._features import feature_take_indices
@@ -216,10 +215,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         """Pool tokens (B, N, C); sizes and padding bias attention pooling."""
         if isinstance(x, Tensor):
             return super().pool(x, pool_type)
-        bias = self.reducer.key_bias(x)
-        bias = x.weights[:, None, None] * 0 if bias is None else bias
-        ignored = x.weight[:, None, None] <= 0
-        bias = bias.masked_fill(ignored, -torch.inf)[..., self.pool_from :]
+        bias = self.pool_bias(x)[..., self.pool_from :]
         return self.attn_pool(x.x[:, self.pool_from :], attn_mask=bias)
 
 

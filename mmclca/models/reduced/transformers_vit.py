@@ -1,155 +1,241 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Vision transformers of Hugging Face Transformers with token reduction."""
 
-from collections import namedtuple
+from functools import cache, wraps
+from importlib import import_module
+from inspect import signature
 
-import torch
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
-from ..reduction.attention import Attended
 from ..reduction.tokens import Tokens
 from .base import Kind, ReducedModel
-from .calls import call_attention
+from .transformers_families import Family, family_of
+from .transformers_heads import TransformersHead, refuse_set
 
-# output of a model without classifier, with the names of Transformers
-Features = namedtuple('Features', 'last_hidden_state pooler_output')
-
-
-def _project(attn: nn.Module, x: Tensor, key_bias) -> Attended:
-    """Return queries, keys and values of an attention."""
-    q, k, v = (
-        project(x).unflatten(2, (-1, attn.head_dim)).transpose(1, 2)
-        for project in (attn.q_proj, attn.k_proj, attn.v_proj)
-    )
-    return Attended(q, k, v, key_bias)
+# inputs that would need maps or masks of all tokens in each layer
+REFUSED = 'attention_mask', 'output_attentions'
 
 
-def _attend(attn: nn.Module, x: Tensor, key_bias, softmax):
-    """Run an attention; like the original, it returns no weights."""
-    attended = _project(attn, x, key_bias)
-    dropout = attn.attention_dropout if attn.training else 0.0
-    y = attended.values(softmax, dropout).transpose(1, 2).flatten(2)
-    return (attn.o_proj(y), None), attended
+class ReducedTransformer(ReducedModel, TransformersHead):
+    """A vision transformer of Transformers with token reduction.
 
+    Made by :func:`reduce_tokens`: an instance of this class and of the class
+    of the original, whose name, inputs and outputs it has. With ``labels``,
+    the loss includes :meth:`auxiliary_loss`.
+    """
 
-def _call(attn: nn.Module, x: Tensor, key_bias, softmax):
-    """Call an attention with its hooks."""
-    mask = 'attention_mask'
-    (y, _), attended = call_attention(
-        attn, x, _attend, key_bias, softmax, mask
-    )
-    return y, attended
-
-
-ATTENTION = (
-    lambda x, *inputs: _project(x.attention, *inputs),
-    lambda x, *inputs: _call(x.attention, *inputs),
-)
-KINDS = dict(
-    vit=Kind(
-        lambda x, y: x.layernorm_before(y),
-        *ATTENTION,
-        lambda x, y: x.dropout(y),
-        lambda x, y: y + x.dropout(x.mlp(x.layernorm_after(y))),
-    ),
-    dinov2=Kind(
-        lambda x, y: x.norm1(y),
-        *ATTENTION,
-        lambda x, y: x.drop_path(x.layer_scale1(y)),
-        lambda x, y: y + x.drop_path(x.layer_scale2(x.mlp(x.norm2(y)))),
-    ),
-)
-
-
-class TransformersHead(nn.Module):
-    """The classifier of a model of Transformers, with methods as in timm."""
-
+    original: type[nn.Module]  # the class without token reduction
+    inputs: tuple[str, ...]  # names of its inputs
     attn_pool = None
-    family = property(lambda self: self.config.model_type)  # vit or dinov2
-    # the model without classifier
-    base = property(lambda self: self._modules.get(self.family, self))
+    family: Family = property(lambda self: family_of(self.base))
+    embed_dims = property(lambda self: self.base.config.hidden_size)
+    img_size = property(lambda self: to_2tuple(self.base.config.image_size))
+    patch_resolution = property(lambda self: self._grid(self.img_size))
+    num_prefix = property(lambda self: self.family.num_prefix(self.base))
+    pool_from = num_prefix
+    has_pos = True
 
-    def forward_head(
-        self, x: Tensor, pre_logits: bool = False
-    ) -> Tensor | Features:
-        """Map normalized tokens (B, N, C) to class scores."""
-        pooled = x[:, 0]
+    def __init__(self, model: nn.Module):
+        super().__init__(model)
+        embed = self.base.embeddings.forward
+        self.embedding_inputs = tuple(signature(embed).parameters)
+
+    @property
+    def base(self) -> nn.Module:
+        """The model without classifier."""
+        children = self._modules.values()
+        return next((x for x in children if family_of(x)), self)
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        """The layers."""
+        part = self.base
+        for name in self.family.layers.split('.'):
+            part = part._modules[name]  # this property hides the attribute
+        return part
+
+    @property
+    def cls_token(self) -> Tensor:
+        """The class token, (1, 1, C)."""
+        return getattr(self.base.embeddings, self.family.cls).view(1, 1, -1)
+
+    def delegates(self) -> list[nn.Module]:
+        """See :class:`ReducedModel`."""
+        attention = self.family.attention
+        parts = [getattr(x, attention) for x in self.layers]
+        parts += [self.base] * (self.base is not self)
+        pool = self.base._modules.get('head')
+        return [*self.layers, *parts, *filter(None, [pool])]
+
+    def kind_of(self, layer: nn.Module) -> Kind:
+        """Return the functions that run a layer."""
+        return self.family.kind
+
+    def _grid(self, size: tuple[int, int]) -> tuple[int, ...]:
+        patch = to_2tuple(self.base.config.patch_size)
+        return tuple(x // y for x, y in zip(size, patch, strict=True))
+
+    def embed(self, x: Tensor, **inputs) -> tuple[Tokens, tuple[int, ...]]:
+        """See :class:`Reducible`; the embedding gets ``inputs``, too."""
+        hw, num_prefix = self._grid(x.shape[-2:]), self.num_prefix
+        x = self.base.embeddings(x.to(self.dtype), **inputs)
+        num_patches = x.size(1) - num_prefix
+        tokens = Tokens(x, num_prefix=num_prefix, num_patches=num_patches)
+        if self.cache is not None:
+            tokens = self.cache.start(tokens)
+        return tokens.with_x(self.family.pre_norm(self.base, tokens.x)), hw
+
+    def apply_final_norm(self, x: Tensor) -> Tensor:
+        """See :class:`Reducible`."""
+        return self.family.norm(self.base, x)
+
+    def call(self, *args, **kwargs):
+        """Run the forward pass of the original with fewer tokens.
+
+        Raises:
+            ValueError: If an input does not allow token reduction.
+        """
+        if not (self.reduces or self.has_cla or self.recorder is not None):
+            return self.original.forward(self, *args, **kwargs)
+        kwargs = dict(zip(self.inputs, args, strict=False), **kwargs)
+        refuse_set(
+            {name: kwargs[name] for name in REFUSED if name in kwargs},
+            'with token reduction, as the number of tokens differs between '
+            'layers',
+        )
+        as_dict = kwargs.pop('return_dict', None)
+        as_dict = self.config.return_dict if as_dict is None else as_dict
+        output = self._output(**kwargs)
+        if self.training and output.get('loss') is not None:
+            output['loss'] = output['loss'] + self.auxiliary_loss()
+        return output if as_dict else output.to_tuple()
+
+    def _output(self, **inputs):
+        if self.has_cla:
+            return self.classify(**inputs)
         if self.base is self:
-            if self.family == 'vit':
-                pooled = self.pooler and self.pooler(x)
-            return Features(x, pooled)
-        if self.family == 'dinov2':
-            pooled = torch.cat((pooled, x[:, 1:].mean(dim=1)), dim=1)
-        return pooled if pre_logits else self.classifier(pooled)
+            return self.run_base(self, **inputs)
+        inputs |= dict(return_dict=True, run=self.run_base)
+        return self.original.forward(self, **inputs)
 
-    def get_classifier(self) -> nn.Module:
-        """Return the classifier."""
-        return self.classifier
+    def run_base(
+        self,
+        base: nn.Module,
+        pixel_values: Tensor,
+        output_hidden_states: bool | None = None,
+        **inputs,
+    ):
+        """Run the model without classifier; ``inputs`` as in the original.
+
+        Hidden states, if wanted, are the remaining tokens after each layer,
+        without the final norm.
+        """
+        inputs = {
+            name: value
+            for name, value in inputs.items()
+            if name in self.embedding_inputs and value is not None
+        }
+        tokens, hw = self.embed(pixel_values, **inputs)
+        states = [tokens.x]
+        tokens = self.run_layers(tokens, lambda i, x: states.append(x.x))
+        tokens = tokens.with_x(self.apply_final_norm(tokens.x))
+        if self.training:
+            self.losses = self.reducer.loss(tokens)
+        if output_hidden_states is None:
+            output_hidden_states = base.config.output_hidden_states
+        x = self.format_tokens(tokens, hw)
+        return self.as_output(
+            x, self.pool(x, tokens), states if output_hidden_states else None
+        )
+
+    def remove_head(self) -> None:
+        """Remove the modules after the layers; a CLA head replaces them."""
+        super().remove_head()
+        for name in self.family.norms:
+            setattr(self.base, name, nn.Identity())
 
     def reset_classifier(
         self, num_classes: int, global_pool: str | None = None
     ) -> None:
-        """Replace the classifier by a new one."""
-        width = self.config.hidden_size * (1 + (self.family == 'dinov2'))
-        self.classifier = self._match(nn.Linear(width, num_classes))
+        """Replace the classifiers by new ones; a CLA head stays one."""
+        super().reset_classifier(num_classes, global_pool)
+        self.num_classes = self.num_labels = num_classes
+        self.config.num_labels = num_classes
 
-    def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Do nothing; the loop over the layers does it."""
+    def save_pretrained(self, save_directory, **kwargs) -> None:
+        """Save the original, without reducer; see Transformers.
 
-    def no_weight_decay(self) -> set[str]:
-        """Names of parameters without weight decay."""
-        return {
-            x for x in self.state_dict() if 'token' in x or 'position' in x
+        Raises:
+            ValueError: If the classifier is a CLA head.
+        """
+        if self.has_cla:
+            raise ValueError(
+                'a CLA head is no part of Transformers; save the weights with '
+                'torch.save(model.state_dict(), path)'
+            )
+        weights = kwargs.pop('state_dict', None) or self.state_dict()
+        weights = {
+            name: value
+            for name, value in weights.items()
+            if not name.startswith(self.may_be_new)
         }
+        self.original.save_pretrained(
+            self, save_directory, state_dict=weights, **kwargs
+        )
 
-    def group_matcher(self, coarse: bool = False) -> dict:
-        """Patterns of the parameters of each layer."""
-        base = r'^(?:vit\.|dinov2\.)?'
-        layers = base + r'(?:encoder\.layer|layers)\.(\d+)'
-        blocks = [(layers, None), (base + 'layernorm', (99999,))]
-        return dict(stem=base + 'embeddings', blocks=blocks)
+    def gradient_checkpointing_enable(self, *args, **kwargs) -> None:
+        """Recompute layers in the backward pass."""
+        self.with_cp = True
+
+    def gradient_checkpointing_disable(self) -> None:
+        """Do not recompute layers in the backward pass."""
+        self.with_cp = False
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        # pickle cannot import a class that is made at run time
+        return _new, (self.original,), self.__getstate__()
 
 
-class ReducedTransformer(ReducedModel, TransformersHead):
-    """A ViT or DINOv2 of Transformers with token reduction.
+class WithTensors(nn.Module):
+    """A model whose output is a tensor: scores, or pooled tokens."""
 
-    Made by :func:`reduce_tokens`. The forward pass maps images to a tensor,
-    the class scores; models without classifier return :class:`Features`.
+    def __init__(self, model: ReducedTransformer):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, 3, H, W) to logits, (B, classes), or to (B, C)."""
+        output = self.model(images, return_dict=True)
+        names = 'logits', 'image_embeds', 'pooler_output', 'last_hidden_state'
+        return next(output[name] for name in names if name in output)
+
+
+def with_tensors(model: nn.Module) -> nn.Module:
+    """Return a model that returns tensors, as exports need."""
+    wrap = isinstance(model, ReducedTransformer)
+    return WithTensors(model) if wrap else model
+
+
+@cache
+def reduced_transformer(kind: type[nn.Module]) -> type[ReducedTransformer]:
+    """Return the reduced class of a class of Transformers.
+
+    It keeps the name and the signature of ``forward``: Transformers looks at
+    both.
     """
 
-    num_prefix = 1
-    has_pos = True
-    embed_dims = property(lambda self: self.config.hidden_size)
-    img_size = property(lambda self: to_2tuple(self.config.image_size))
-    patch_resolution = property(lambda self: self._grid(self.img_size))
-    cls_token = property(lambda self: self.base.embeddings.cls_token)
-    layers = property(
-        lambda x: x.base._modules.get('layers') or x.base.encoder.layer
-    )
+    @wraps(kind.forward)
+    def forward(self, *args, **kwargs):
+        return self.call(*args, **kwargs)
 
-    def delegates(self) -> list[nn.Module]:
-        """See :class:`ReducedModel`."""
-        return [*self.layers, *(layer.attention for layer in self.layers)]
+    _, *inputs = signature(kind.forward).parameters
+    names = dict(original=kind, inputs=tuple(inputs), forward=forward)
+    names['outputs'] = import_module('transformers.modeling_outputs')
+    names['__module__'] = kind.__module__
+    return type(kind.__name__, (ReducedTransformer, kind), names)
 
-    def kind_of(self, layer: nn.Module) -> Kind:
-        """Return the functions that run a layer."""
-        return KINDS[self.family]
 
-    def _grid(self, size: tuple[int, int]) -> tuple[int, ...]:
-        patch = to_2tuple(self.config.patch_size)
-        return tuple(x // y for x, y in zip(size, patch, strict=True))
-
-    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, ...]]:
-        """See :class:`Reducible`."""
-        hw = self._grid(x.shape[-2:])
-        tokens = Tokens(self.base.embeddings(x), num_patches=hw[0] * hw[1])
-        return (self.cache.start(tokens) if self.cache else tokens), hw
-
-    def apply_final_norm(self, x: Tensor) -> Tensor:
-        """See :class:`Reducible`."""
-        return self.base.layernorm(x)
-
-    def remove_head(self) -> None:
-        """Remove the modules after the layers; a CLA head replaces them."""
-        self.base.layernorm = self.classifier = nn.Identity()
+def _new(kind: type[nn.Module]) -> ReducedTransformer:
+    kind = reduced_transformer(kind)
+    return kind.__new__(kind)

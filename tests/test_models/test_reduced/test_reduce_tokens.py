@@ -8,16 +8,12 @@ from itertools import product
 import pytest
 import timm
 import torch
-from small_timm import KINDS, photos, small_timm, small_transformer
+from small_timm import KINDS, photos, small_timm
 
 import mmclca
 from mmclca.models import Reducible, list_methods
 
 EXACT = dict(rtol=0, atol=1e-10)
-NAMES = (
-    *('Dinov2ForImageClassification', 'Dinov2Model'),
-    *('ViTForImageClassification', 'ViTModel'),
-)
 BLOCKS = (
     *('plain', 'post_norm', 'parallel', 'scaling', 'scaling_fused'),
     *('diff', 'diff_parallel', 'diff_scaling'),
@@ -50,26 +46,10 @@ def test_without_method_equals_timm_at_other_size():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('more', [{}, dict(use_swiglu_ffn=True)])
-@pytest.mark.parametrize('name', NAMES)
-@torch.no_grad()
-def test_without_method_equals_transformers(name, more):
-    model = small_transformer(name, qkv_bias=not more, **more)
-    same = mmclca.reduce_tokens(model, None)
-    found, expected = same(photos(model)), model(photos(model))
-    if 'logits' in expected:
-        torch.testing.assert_close(found, expected.logits, **EXACT)
-    else:
-        expected = expected.last_hidden_state, expected.pooler_output
-        torch.testing.assert_close((*found,), expected, **EXACT)
-    assert same.state_dict().keys() == model.state_dict().keys()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('kind', [*KINDS, *NAMES])
+@pytest.mark.parametrize('kind', KINDS)
 @torch.no_grad()
 def test_every_reducer_runs_on_every_kind(kind):
-    model = (small_transformer if kind in NAMES else small_timm)(kind)
+    model = small_timm(kind)
     plain, images = mmclca.reduce_tokens(model, None), photos(model)
     for method, rate in product(list_methods(), (0.7, 0.25)):
         try:
@@ -80,8 +60,6 @@ def test_every_reducer_runs_on_every_kind(kind):
         left = reduced.forward_tokens(images)[1]
         assert left.x.size(1) < plain.forward_tokens(images)[1].x.size(1)
         found = [reduced(images), *map(reduced, images.split(1))]
-        if not isinstance(found[0], torch.Tensor):
-            found = [one.pooler_output for one in found]
         assert found[0].isfinite().all()
         if kind != 'all_tokens':  # their number depends on the batch in ATS
             torch.testing.assert_close(found[0], torch.cat(found[1:]))

@@ -1,0 +1,174 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The supported vision transformers of Transformers, one entry per family."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from ..reduction.attention import Attended
+from .base import Kind
+from .calls import call_attention
+
+
+@dataclass(frozen=True)
+class Family:
+    """Where a model without classifier has its parts.
+
+    Args:
+        kind (Kind): Functions that run a layer.
+        layers (str): Name of the list of layers.
+        attention (str): Name of the attention in a layer.
+        pool (Callable): Maps the model and its tokens (B, N, C) to the pooled
+            output (B, C), or None.
+        norms (tuple[str]): Name of the norm of the last layer, if any.
+        before (str): Name of the norm of the first layer; empty: none.
+        cls (str): Name of the class token in the embedding.
+        num_prefix (Callable): Maps the model to the number of tokens before
+            the patches.
+    """
+
+    kind: Kind
+    layers: str
+    attention: str
+    pool: Callable[[nn.Module, Tensor], Tensor | None]
+    norms: tuple[str, ...] = ('layernorm',)
+    before: str = ''
+    cls: str = 'cls_token'
+    num_prefix: Callable[[nn.Module], int] = lambda base: 1
+
+    def pre_norm(self, base: nn.Module, x: Tensor) -> Tensor:
+        """Normalize the input (B, N, C) of the first layer."""
+        return getattr(base, self.before)(x) if self.before else x
+
+    def norm(self, base: nn.Module, x: Tensor) -> Tensor:
+        """Normalize the output (B, N, C) of the last layer."""
+        for name in self.norms:
+            x = getattr(base, name)(x)
+        return x
+
+
+def _project(attn: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of an attention."""
+    q, k, v = (
+        project(x).unflatten(2, (-1, attn.head_dim)).transpose(1, 2)
+        for project in (attn.q_proj, attn.k_proj, attn.v_proj)
+    )
+    return Attended(q, k, v, key_bias)
+
+
+def _attention(name: str, out: str, dropout: str) -> tuple:
+    """Return the functions of a ``Kind`` that project and attend.
+
+    Args:
+        name (str): Name of the attention in a layer.
+        out (str): Name of the last projection in the attention.
+        dropout (str): Name of its share of dropout.
+    """
+
+    def attend(attn, x, key_bias, softmax):
+        attended = _project(attn, x, key_bias)
+        drop = getattr(attn, dropout) if attn.training else 0.0
+        y = attended.values(softmax, drop).transpose(1, 2).flatten(2)
+        # like the original, without weights
+        return (getattr(attn, out)(y), None), attended
+
+    def call(layer, x, key_bias, softmax):
+        (y, _), attended = call_attention(
+            *(getattr(layer, name), x, attend, key_bias, softmax),
+            'attention_mask',
+        )
+        return y, attended
+
+    return lambda x, *inputs: _project(getattr(x, name), *inputs), call
+
+
+def _first(base: nn.Module, x: Tensor) -> Tensor:
+    return x[:, 0]
+
+
+VIT = dict(
+    kind=Kind(
+        lambda x, y: x.layernorm_before(y),
+        *_attention('attention', 'o_proj', 'attention_dropout'),
+        lambda x, y: x.dropout(y),
+        lambda x, y: y + x.dropout(x.mlp(x.layernorm_after(y))),
+    ),
+    layers='layers',
+    attention='attention',
+    pool=lambda base, x: base.pooler and base.pooler(x),
+)
+DINOV2 = dict(
+    kind=Kind(
+        lambda x, y: x.norm1(y),
+        *_attention('attention', 'o_proj', 'attention_dropout'),
+        lambda x, y: x.drop_path(x.layer_scale1(y)),
+        lambda x, y: y + x.drop_path(x.layer_scale2(x.mlp(x.norm2(y)))),
+    ),
+    layers='encoder.layer',
+    attention='attention',
+    pool=_first,
+)
+CLIP = dict(
+    kind=Kind(
+        lambda x, y: x.layer_norm1(y),
+        *_attention('self_attn', 'out_proj', 'dropout'),
+        lambda x, y: y,
+        lambda x, y: y + x.mlp(x.layer_norm2(y)),
+    ),
+    layers='encoder.layers',
+    attention='self_attn',
+)
+FAMILIES = dict(
+    ViTModel=Family(**VIT),
+    DeiTModel=Family(**VIT, num_prefix=lambda base: 2),
+    Dinov2Model=Family(**DINOV2),
+    Dinov2WithRegistersModel=Family(
+        **DINOV2, num_prefix=lambda base: 1 + base.config.num_register_tokens
+    ),
+    CLIPVisionModel=Family(
+        **CLIP,
+        pool=lambda base, x: base.post_layernorm(x[:, 0]),
+        norms=(),
+        before='pre_layrnorm',
+        cls='class_embedding',
+    ),
+    SiglipVisionModel=Family(
+        **CLIP,
+        pool=lambda base, x: base.head(x) if base.use_head else None,
+        norms=('post_layernorm',),
+        num_prefix=lambda base: 0,
+    ),
+)
+# models with a classifier, each around one of the above
+CLASSIFIERS = (
+    *('ViTForImageClassification', 'DeiTForImageClassification'),
+    'DeiTForImageClassificationWithTeacher',
+    'Dinov2ForImageClassification',
+    'Dinov2WithRegistersForImageClassification',
+    *('CLIPForImageClassification', 'CLIPVisionModelWithProjection'),
+    'SiglipForImageClassification',
+)
+TRANSFORMERS = [*FAMILIES, *CLASSIFIERS]
+
+
+def family_of(module: nn.Module) -> Family | None:
+    """Return the family of a model without classifier, if supported."""
+    return FAMILIES.get(type(module).__name__)
+
+
+def weighted_pool(
+    head: nn.Module, x: Tensor, bias: Tensor
+) -> tuple[Tensor, None]:
+    """Run the attention pooling of SigLIP with a bias of the keys.
+
+    Args:
+        head (nn.Module): The pooling, called as a module.
+        x (Tensor): Tokens (B, N, C).
+        bias (Tensor): Added to the logits, (B, 1, 1, N).
+    """
+    probe = head.probe.expand(x.size(0), -1, -1)
+    mask = bias.expand(-1, head.attention.num_heads, -1, -1).flatten(0, 1)
+    options = dict(attn_mask=mask.to(x.dtype), need_weights=False)
+    x = head.attention(probe, x, x, **options)[0]
+    return (x + head.mlp(head.layernorm(x)))[:, 0], None
