@@ -38,7 +38,7 @@ def export_onnx(
 
     Args:
         model (nn.Module): Classifier: a config model, or the result of
-            :func:`mmclca.reduce_tokens`.
+            :func:`mmclca.models.reduced.reduce_tokens`.
         path (Path | str): Output file; an existing file is replaced.
         size (tuple[int, int], optional): Image height and width. Defaults to
             None, those of the model.
