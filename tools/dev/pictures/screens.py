@@ -155,7 +155,7 @@ def web_app(width, height):
     shutil.copytree(FOLDER / 'model', app.parent, dirs_exist_ok=True)
     run('export', app.parent, '--web')
     leaves = [WORK / 'other_class.png', WORK / 'new_leaf.jpg']
-    cv2.imwrite(str(leaves[0]), next(drawn_leaves(24, seed=3))[1])
+    cv2.imwrite(str(leaves[0]), next(drawn_leaves(24, seed=4))[1])
     known = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
     shutil.copy(known, leaves[1])
     with tool.served(app) as address, tool.browser() as chromium:
