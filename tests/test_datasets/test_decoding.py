@@ -189,6 +189,26 @@ def test_decode_inverts_gray_if_white_is_zero(bits, compression):
     assert np.ptp(negative) > 250
 
 
+@pytest.mark.slow
+def test_onnx_script_reads_deep_tiff_files_as_decode_does(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip('onnxruntime')
+    monkeypatch.syspath_prepend(ROOT / 'tools/deployment')
+    from infer_onnx import read
+
+    gray = np.arange(24 * 40, dtype=np.uint16).reshape(24, 40) * 68
+    content = content_of(Image.fromarray(gray), 'TIFF')
+    tag = struct.pack('<HHI', 262, 3, 1)
+    negative = content.replace(tag + b'\1', tag + b'\0')
+    for number, file in enumerate((content, negative)):
+        path = tmp_path / f'{number}.tif'
+        path.write_bytes(file)
+        assert (read(path) == decode(file)).all()
+    path.write_bytes(tiff(9, 9, 3, bits=16, other={284: 2}))
+    assert read(path) is None
+
+
 def test_pillow_decodes_if_opencv_fails(monkeypatch):
     turned = leaf().rotate(90, expand=True).convert('RGB')
     content = content_of(turned, 'TIFF', exif=ROTATED)

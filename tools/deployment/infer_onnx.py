@@ -268,16 +268,30 @@ def read(path):
             return None
         content = path.read_bytes()
         with Image.open(BytesIO(content), formats=FORMATS) as image:
-            if decoded_bytes(image) > MAX_DECODED:
+            tags = image.tag_v2 if image.format == 'TIFF' else {}
+            if decoded_bytes(image) > MAX_DECODED or is_refused(tags):
                 return None
             if image.mode in DEEP:
-                grey = np.asarray(ImageOps.exif_transpose(image), np.uint16)
-                return cv2.cvtColor(to_8_bits(grey), cv2.COLOR_GRAY2BGR)
+                grey = np.asarray(ImageOps.exif_transpose(image))
+                if grey.min() < 0 or grey.max() >= 2**16:
+                    return None
+                grey = to_8_bits(grey.astype(np.uint16))
+                if tags.get(262) == 0:  # white is zero
+                    grey = 255 - grey
+                return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
         content = np.frombuffer(content, np.uint8)
         flags = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
         return to_8_bits(cv2.imdecode(content, flags))
     except Exception:  # a decoder may raise anything
         return None
+
+
+def is_refused(tags):
+    """Return whether mmclca refuses a TIFF file: signed values, 16 bits in
+    separate planes, or uncompressed YCbCr."""
+    planes = tags.get(284) == 2 and max(tags.get(258, (1,))) > 8
+    raw = tags.get(262) == 6 and tags.get(259, 1) == 1
+    return 2 in tags.get(339, ()) or planes or raw
 
 
 def decoded_bytes(image):
