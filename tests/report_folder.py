@@ -66,6 +66,7 @@ def facts():
         probe=dict(
             classifier='ridge',
             strength=10.0,
+            share=0.0,
             temperature=0.5,
             folds=3,
             repeats=5,

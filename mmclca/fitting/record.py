@@ -40,7 +40,7 @@ _WRONG = (
     *(ArithmeticError, AttributeError, LookupError, TemplateError),
     *(TypeError, ValueError),
 )
-# SHA-256 in photographs.csv; empty if written by an earlier version
+# SHA-256 in photographs.csv; empty if the column is missing
 _DIGEST = re.compile('([0-9a-f]{64})?')
 UNEVEN = 10  # ratio of the largest to the smallest class
 # folder names that say nothing about the photos
@@ -198,10 +198,7 @@ class ModelFolder:
         with _damage_of(self.file, ValueError, TypeError, RecursionError):
             facts = {**json.loads(content)}
             facts.pop(checksums.KEY, None)
-            record = FitRecord(**facts)
-            # earlier versions had no option runtime
-            call = record.call and dict(runtime=None) | record.call
-            return replace(record, call=call)
+            return FitRecord(**facts)
 
     def blame_facts(self):
         """Report errors from code using the facts as a damaged fit.json."""

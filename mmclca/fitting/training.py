@@ -70,10 +70,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     batch = config.train_dataloader.batch_size
     with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
-    # older records have no share
-    setting = ProbeSetting(
-        record.probe['strength'], record.probe.get('share', 0.0)
-    )
+    setting = ProbeSetting(record.probe['strength'], record.probe['share'])
     some = _train_without_held_out(plan, split, amp, log, setting)
     found, temperature, near = some
     better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']

@@ -21,9 +21,6 @@ def folder(tmp_path):
 
 def test_known_returns_the_record_of_an_equal_call(folder):
     assert folder.known(replace(RECORD, counts={})) == RECORD
-    older = dict(folds=5, budget=None)  # without an option of today
-    folder.write(replace(RECORD, call=older))
-    assert folder.known(RECORD) == RECORD
 
 
 @pytest.mark.parametrize(
