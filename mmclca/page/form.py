@@ -279,6 +279,8 @@ def _framed(file: Path) -> str:
 def _describe_state(job: Job, is_ready: bool, is_done: bool) -> str:
     """Describe the state of a training, and what the user can do."""
     state = job.describe()
+    if is_done and not (job.is_running or job.has_failed):
+        return 'Done.'
     if is_ready and job.is_running:
         return f'{state}<p>{COMPLETE if is_done else FIRST}</p>'
     if is_ready and job.has_failed:

@@ -307,6 +307,7 @@ def test_model_is_offered_if_its_training_was_stopped(
     add_folder(page, photos, 'ash')
     model_of(tmp_path / 'models/ash/model', seconds=seconds)
     values = page.show('ash')
-    result, after, start = values[5], values[6], values[10]
+    result, after, start, state = *values[5:7], values[10], values[-2]
     assert 'about 62 get' in result and after.visible and not texts
     assert start.visible == (seconds == 0) and 'Resume' in start.value
+    assert bool(state) == (seconds > 0)

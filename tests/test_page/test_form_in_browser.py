@@ -113,7 +113,9 @@ def test_page_fits_a_model_even_if_killed_and_names_a_leaf(
         page.get_by_role('option', name='leaves').click()
         begin(page)
         page.reload()
-        expect(page.locator('#state')).to_contain_text('Done', timeout=FIT)
+        page.locator('#use').click(timeout=FIT)  # before the latency
+        expect(page.locator('#state')).to_contain_text('Stopping')
+        expect(page.locator('#try')).to_be_visible(timeout=FIT)
         report = page.frame_locator('#report iframe')
         report.locator('a[href*="#"]').first.click()
         expect(report.locator('body')).to_contain_text('get the right name')

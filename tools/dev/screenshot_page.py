@@ -102,12 +102,12 @@ def wait_for_costs(page: Page, name: str) -> None:
     )
 
 
-def write_picture(page: Page, out: str | Path) -> None:
-    """Write a full-page screenshot with a palette."""
+def write_picture(page: Page, out: str | Path, full_page: bool = True) -> None:
+    """Write a screenshot with a palette."""
     from PIL import Image
 
     page.mouse.move(0, 0)
-    page.screenshot(path=out, full_page=True, animations='disabled')
+    page.screenshot(path=out, full_page=full_page, animations='disabled')
     with Image.open(out) as image:
         small = image.convert('RGB').quantize(
             COLOURS, Image.Quantize.MEDIANCUT

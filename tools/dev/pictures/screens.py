@@ -143,6 +143,27 @@ def page():
     return WORK / 'page.png'
 
 
+def form():
+    """Draw the form of the web page with the fitted model."""
+    import screenshot_page as tool
+
+    from mmclca.page.form import FitForm
+    from mmclca.page.identify import Identification
+    from mmclca.page.server import served, uploads_folder
+
+    fitted()
+    with uploads_folder() as folder, tool.browser() as chromium:
+        used = Identification(folder)
+        models = FitForm(used, FOLDER.resolve().parent, [])
+        models.job.name = FOLDER.name  # the page opens the last training
+        with served(used, form=models) as (address, _):
+            view = chromium.new_page(viewport=dict(width=1000, height=900))
+            view.goto(address)
+            view.locator('#report iframe').wait_for()
+            tool.write_picture(view, WORK / 'form.png', full_page=False)
+    return WORK / 'form.png'
+
+
 def web_app(width, height):
     """Draw the exported web app with a new leaf and one of another class."""
     import cv2
@@ -171,6 +192,7 @@ PICTURES = dict(
     report_pairs=partial(report, '#confused', THREE_PAIRS),
     cam=cam,
     page=page,
+    form=form,
     web_app=partial(web_app, 1200, 800),
     web_app_phone=partial(web_app, 360, 740),
 )
