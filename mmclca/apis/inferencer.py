@@ -39,7 +39,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     dataset.
 
     Args:
-        model (str | Path | Config | BaseModel | None): A model folder of fit;
+        model (str | Path | Config | BaseModel | None): A fitted model folder;
             a checkpoint (``.pth``, ``.safetensors``) that contains its config,
             as training and ``publish_model.py`` write it; a config, its path
             or its name; or a built model of ``mmpretrain.get_model``. None:

@@ -49,7 +49,7 @@ def load_classifier(
     ``mmpretrain.get_model``. LoRA weights are merged into the classifier.
 
     Args:
-        model (str | Path | Config | BaseModel | None): A model folder of fit;
+        model (str | Path | Config | BaseModel | None): A fitted model folder;
             a checkpoint that contains its config; a config, its path or its
             name; or a built model of ``mmpretrain.get_model``. None: the
             config in ``weights``.

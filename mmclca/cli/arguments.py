@@ -183,11 +183,13 @@ def file_named(*endings: str) -> Callable[[str], Path]:
     return checked
 
 
-CHECKPOINT = 'model folder of fit, or path or URL of a checkpoint'
+CHECKPOINT = 'model folder written by fit, or path or URL of a checkpoint'
 SHARED = {
     'config': dict(meaning='path or name of a config'),
     'checkpoint': dict(meaning=CHECKPOINT),
-    'folder': dict(meaning='model folder of fit', type=Path, metavar='MODEL'),
+    'folder': dict(
+        meaning='model folder written by fit', type=Path, metavar='MODEL'
+    ),
     '--config': dict(
         meaning='path or name of a config (default: stored in the checkpoint)'
     ),

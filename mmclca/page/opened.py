@@ -93,7 +93,7 @@ def open_model(
     """Open a model folder or checkpoint for the page.
 
     Args:
-        place (str | Path): Model folder of fit, or checkpoint.
+        place (str | Path): Model folder written by fit, or checkpoint.
         inferencer (TokenReductionInferencer, optional): The loaded model.
             Defaults to None: it is loaded.
         gallery (Gallery, optional): Photos to search for similar ones.

@@ -41,7 +41,7 @@ COLUMNS = (
 
 def parse_args():
     parser = cli.Parser(__doc__)
-    parser.add('model', 'model folder of fit', type=Path)
+    parser.add('model', 'model folder written by fit', type=Path)
     parser.add('photos', 'files and folders', nargs='+')
     parser.add('--most', 'number of photos', 200, type=int)
     return parser.parse_args()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Add a class to a model of fit, or more photos of a class, in seconds: the
+"""Add a class to a fitted model, or more photos of a class, in seconds: the
 classifier is refitted, the backbone does not change.
 
 ``python -m mmclca add-class MODEL FOLDER``

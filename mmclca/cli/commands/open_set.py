@@ -37,7 +37,7 @@ def parse_args():
     parser.add(
         '--score',
         'max_softmax, energy or nearest (default: max_softmax; nearest for '
-        'models of fit)',
+        'fitted models)',
     )
     parser.add('--accept', 'share of known images to accept', 0.95)
     parser.add(
