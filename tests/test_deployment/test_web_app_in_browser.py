@@ -136,7 +136,7 @@ def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
         drive.identify(page, *paths)
         assert all(url.startswith('blob:') for url in asked)
         rows = table(page, tmp_path)
-        flagged = page.locator('article em').count()
+        flagged = page.locator('article.unknown').count()
     for row, found in zip(rows, model.predict(paths), strict=True):
         assert row['image'] == Path(found['image']).name
         assert row['pred_class'] == row['name_1'] == found['pred_class']
