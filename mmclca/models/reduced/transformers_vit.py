@@ -13,9 +13,6 @@ from .base import Kind, ReducedModel
 from .transformers_families import Family, family_of
 from .transformers_heads import TransformersHead, refuse_set
 
-# inputs that would need maps or masks of all tokens in each layer
-REFUSED = 'attention_mask', 'output_attentions'
-
 
 class ReducedTransformer(ReducedModel, TransformersHead):
     """A vision transformer of Transformers with token reduction.
@@ -99,8 +96,12 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         if not (self.reduces or self.has_cla or self.recorder is not None):
             return self.original.forward(self, *args, **kwargs)
         kwargs = dict(zip(self.inputs, args, strict=False), **kwargs)
+        attentions = self.config.output_attentions
         refuse_set(
-            {name: kwargs[name] for name in REFUSED if name in kwargs},
+            dict(
+                attention_mask=kwargs.get('attention_mask'),
+                output_attentions=kwargs.get('output_attentions', attentions),
+            ),
             'with token reduction, as the number of tokens differs between '
             'layers',
         )

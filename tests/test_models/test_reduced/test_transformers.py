@@ -109,6 +109,33 @@ def test_input_that_refers_to_all_tokens_is_refused(inputs):
     assert '\n' not in str(error.value)
 
 
+def test_attentions_in_the_config_are_refused():
+    model = small_transformer(VIT)
+    model.config._attn_implementation = 'eager'
+    model.config.output_attentions = True
+    reduced = mmclca.reduce_tokens(model, 'ToMe', 0.5)
+    with pytest.raises(ValueError, match='output_attentions'):
+        reduced(small_images())
+
+
+@torch.no_grad()
+def test_images_of_clip_are_reduced():
+    transformers = pytest.importorskip('transformers')
+    config = transformers.CLIPConfig(
+        vision_config=SIZES,
+        text_config=SIZES | dict(num_hidden_layers=1, vocab_size=9),
+    )
+    clip = transformers.CLIPModel(config).eval()
+    words = torch.ones(2, 3, dtype=torch.long)
+    inputs = dict(input_ids=words, pixel_values=small_images().float())
+    expected = clip(**inputs).logits_per_image
+    vision = clip.vision_model
+    clip.vision_model = mmclca.reduce_tokens(vision, 'ToMe', 1.0)
+    torch.testing.assert_close(clip(**inputs).logits_per_image, expected)
+    clip.vision_model = mmclca.reduce_tokens(vision, 'ToMe', 0.5)
+    assert clip(**inputs).logits_per_image.shape == expected.shape
+
+
 @torch.no_grad()
 def test_model_has_name_signature_and_attributes_of_original():
     model = small_transformer(VIT)
