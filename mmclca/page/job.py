@@ -27,8 +27,8 @@ PIPES = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 PIPES |= dict(stderr=subprocess.STDOUT, start_new_session=True)
 STOPPED = 'Stopped. The training can be resumed.'
 ENDS = {0: 'Done.', INTERRUPTED: STOPPED, -SIGINT: STOPPED}
-# steps, and the beginnings of the titles of their parts; other titles belong
-# to the first model
+# steps, and how the titles for their parts begin; other titles belong to the
+# first model
 STEPS = {
     'Checking the photos': 'Checking',
     'Training a first model': '',

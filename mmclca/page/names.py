@@ -16,11 +16,11 @@ from mmclca.datasets.photographs.encodings import guess_encoding
 from mmclca.datasets.photographs.spellings import clean
 from mmclca.utils.messages import first_of
 
-UTF8 = 0x800  # flag of a ZIP entry
-UNICODE_PATH = 0x7075  # extra field of a ZIP entry
-MAX_LETTERS, MAX_BYTES = 64, 200  # of the name of a model
-MAX_PART = 255  # bytes of a file or folder name, on all file systems
-# control characters, halves of characters, and what other systems refuse
+UTF8 = 0x800  # ZIP entry flag
+UNICODE_PATH = 0x7075  # ZIP extra field
+MAX_LETTERS, MAX_BYTES = 64, 200  # for model names
+MAX_PART = 255  # bytes per file or folder name, on all file systems
+# control characters, surrogates, and what other systems refuse
 _REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff/\\<>:"|?*]')
 _DRIVE = re.compile(r'\A[A-Za-z]:(?=/)')
 # encodings with two bytes per letter
@@ -28,7 +28,7 @@ _WIDE = 'big5', 'cp932', 'cp949', 'gb18030'
 
 
 def safe_name(text: str) -> str:
-    """Return a name for a model and its folder: letters of any script.
+    """Return a name for a model and its folder: letters from any script.
 
     Characters that file systems refuse become ``_``; dots and hyphens at the
     start are dropped, and long names are cut.
@@ -41,11 +41,11 @@ def safe_name(text: str) -> str:
 
 
 def name_of(names: Sequence[str], files: Sequence[Path]) -> str:
-    """Derive the name of a model from an upload.
+    """Derive a model name from an upload.
 
-    It is the name of the uploaded folder or ZIP archive, or the first names
-    of several class folders. ``names`` are the paths in the browser, if it
-    sent them.
+    It is the folder or ZIP archive name, or the first names if several class
+    folders were dropped. ``names`` are the paths in the browser, if it sent
+    them.
     """
     names = names if len(names) == len(files) else [x.name for x in files]
     folders = {x.partition('/')[0] for x in names if '/' in x}
@@ -55,7 +55,7 @@ def name_of(names: Sequence[str], files: Sequence[Path]) -> str:
 
 
 def read_names(infos: Sequence[ZipInfo]) -> tuple[list[str], list[str]]:
-    """Decode the names of the entries of a ZIP archive.
+    """Decode the entry names in a ZIP archive.
 
     Names that are marked as Unicode are used as they are. All others are in
     UTF-8 if they can be, else in one encoding, guessed from them together.
@@ -79,7 +79,7 @@ def read_names(infos: Sequence[ZipInfo]) -> tuple[list[str], list[str]]:
 
 
 def _raw_name(info: ZipInfo) -> bytes:
-    """Return the bytes of a name; ``zipfile`` decoded them."""
+    """Return a name as bytes; ``zipfile`` decoded them."""
     encoding = 'utf-8' if info.flag_bits & UTF8 else 'cp437'
     return info.orig_filename.encode(encoding).partition(b'\0')[0]
 
@@ -90,7 +90,7 @@ def _unicode_name(info: ZipInfo, raw: bytes) -> str:
         return raw.decode()
     with suppress(StructError, UnicodeDecodeError):  # damaged
         for kind, content in _extra_fields(info.extra):
-            # the field of a renamed file has the checksum of its old name
+            # a renamed file keeps the checksum for its old name
             if (
                 kind == UNICODE_PATH
                 and crc32(raw) == unpack_from('<xL', content)[0]
@@ -100,7 +100,7 @@ def _unicode_name(info: ZipInfo, raw: bytes) -> str:
 
 
 def _extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield kinds and contents of the extra fields of a ZIP entry."""
+    """Yield kinds and contents for the extra fields in a ZIP entry."""
     while len(extra) >= 4:
         kind, size = unpack_from('<HH', extra)
         yield kind, extra[4 : 4 + size]
@@ -145,7 +145,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def distinct(paths: Sequence[PurePosixPath]) -> list[PurePosixPath]:
-    """Number equal paths, such as of names that differed in their bytes."""
+    """Number equal paths, whose names differed in their bytes."""
     unique = {}  # in the order of the paths
     for path in paths:
         new, number = path, 1

@@ -14,7 +14,7 @@ _JOINTS = re.compile('(; |, or )')
 
 
 def without_advice(line: str) -> str:
-    """Drop the parts of a line that name options, keys or commands."""
+    """Drop advice from a line: options, keys and commands."""
     first, *others = _JOINTS.split(line)
     kept = '' if '-m mmclca' in first else _OPTION.sub('', first)
     for joint, text in zip(others[::2], others[1::2], strict=True):

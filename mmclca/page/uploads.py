@@ -129,7 +129,7 @@ def _write(
 
 
 def _unpack(archive: ZipFile, draft: Path) -> list[str]:
-    """Write the visible files of an archive; return notes for the user."""
+    """Write the visible files in an archive; return notes for the user."""
     names, notes = read_names(archive.infolist())
     targets = _targets(names, draft)
     infos = {archive.infolist()[i]: path for i, path in targets.items()}
@@ -145,9 +145,9 @@ def _unpack(archive: ZipFile, draft: Path) -> list[str]:
 
 
 def _targets(names: Sequence[str], draft: Path) -> dict[int, Path]:
-    """Return the path of each visible file, by its position in ``names``.
+    """Return a path per visible file, by its position in ``names``.
 
-    Names of folders end with ``/``.
+    Folder names end with ``/``.
     """
     parts = {i: parts_of(x) for i, x in enumerate(names) if x[-1:] != '/'}
     parts = {i: x for i, x in parts.items() if x and _is_visible(x)}
