@@ -50,13 +50,13 @@ def test_every_picture_is_on_a_page(tool):
     assert files_of(tool) <= shown
 
 
-def test_hero_picture_equals_readme_table(tool):
+def test_hero_picture_equals_readme(tool):
     import results
 
-    rows = README.replace('**', '').splitlines()
+    lines = README.splitlines()
     for label, gmacs, accuracy, *_ in results.hero_points():
-        cells = f'| {gmacs:.2f} | {accuracy:.1f} %'
-        assert any(cells in row for row in rows), label
+        numbers = f'{gmacs:.2f}', f'{accuracy:.1f}%'
+        assert any(all(x in line for x in numbers) for line in lines), label
 
 
 def test_saved_figure_has_a_palette(tool, monkeypatch, tmp_path):
