@@ -8,9 +8,13 @@ also registers the config names for ``mmpretrain.list_models`` and
 """
 
 from mmengine import registry as mmengine
-from mmpretrain import registry as mmpretrain
+from mmpretrain import registry as mmpretrain_registry
 
 from mmclca.model_index import register_models
+from mmclca.utils.quiet import hide_unused_service
+
+with hide_unused_service():
+    import mmpretrain.datasets  # noqa: F401
 
 
 def _child(name, parent, *packages):
@@ -18,18 +22,22 @@ def _child(name, parent, *packages):
     return mmengine.Registry(name, None, parent, 'mmclca', locations)
 
 
-MODELS = _child('model', mmpretrain.MODELS, 'models')
-DATASETS = _child('dataset', mmpretrain.DATASETS, 'datasets')
-DATA_SAMPLERS = _child('data sampler', mmpretrain.DATA_SAMPLERS, 'datasets')
-HOOKS = _child('hook', mmpretrain.HOOKS, 'engine')
-METRICS = _child('metric', mmpretrain.METRICS, 'evaluation')
+MODELS = _child('model', mmpretrain_registry.MODELS, 'models')
+DATASETS = _child('dataset', mmpretrain_registry.DATASETS, 'datasets')
+DATA_SAMPLERS = _child(
+    'data sampler', mmpretrain_registry.DATA_SAMPLERS, 'datasets'
+)
+HOOKS = _child('hook', mmpretrain_registry.HOOKS, 'engine')
+METRICS = _child('metric', mmpretrain_registry.METRICS, 'evaluation')
 OPTIM_WRAPPERS = _child(
-    'optimizer wrapper', mmpretrain.OPTIM_WRAPPERS, 'engine'
+    'optimizer wrapper', mmpretrain_registry.OPTIM_WRAPPERS, 'engine'
 )
 PARAM_SCHEDULERS = _child(
-    'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
+    'parameter scheduler', mmpretrain_registry.PARAM_SCHEDULERS, 'engine'
 )
-TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets', 'models')
+TRANSFORMS = _child(
+    'transform', mmpretrain_registry.TRANSFORMS, 'datasets', 'models'
+)
 # child of mmengine, which builds an ``init_cfg`` from its own registry
 WEIGHT_INITIALIZERS = _child(
     'weight initializer', mmengine.WEIGHT_INITIALIZERS, 'models'

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+
 from .candidates import Candidate, Size
 from .comparison import Result, compare
 from .quantized import compare_quantized

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+
 from .batches import match_by_name
 from .class_folders import ClassFolders, ImageNetV2
 from .decoding import LoadPhotograph

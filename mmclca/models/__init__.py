@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+
 from .backbones import *  # noqa: F403
 from .baselines import *  # noqa: F403
 from .classifiers import *  # noqa: F403

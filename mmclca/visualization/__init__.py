@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+
 from .cam import class_activation_maps
 from .figures import HeatMapRow, contact_sheet, draw_heat_maps
 from .pooling import class_attention, pooled, pooling_maps

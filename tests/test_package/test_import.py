@@ -98,3 +98,11 @@ def test_upstream_alone_does_not_warn(installed, recwarn):
     installed['mmengine'] = '0.10.99rc1'
     check_dependencies()
     assert not recwarn.list
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('package', ['models', 'datasets', 'fitting'])
+def test_import_prints_nothing(package):
+    code = f'import mmclca.{package}; from mmengine.logging import logger'
+    code += '; assert "print" not in vars(logger)'
+    assert run_python('-W', 'ignore', '-c', code, cwd=ROOT).stdout == ''

@@ -1,0 +1,26 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mmengine.logging import logger
+
+UNUSED = 'Could not import OneDL'
+
+
+@contextmanager
+def hide_unused_service() -> Iterator[None]:
+    """Hide a line that MMPretrain prints when its datasets are imported.
+
+    It is about a cloud service that no command needs. Only ``print`` in the
+    module that prints it is replaced, and only in this context.
+    """
+
+    def print_others(message):
+        if message != UNUSED:
+            print(message)
+
+    logger.print = print_others
+    try:
+        yield
+    finally:
+        del logger.print
