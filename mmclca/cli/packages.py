@@ -6,7 +6,7 @@ Each name is a package in mmclca, or a key of ``OTHERS``.
 
 from mmclca.utils.lazy import lazy
 
-OTHERS = dict(np='numpy', pd='pandas') | {
+OTHERS = dict(np='numpy') | {
     name: name for name in ('mmcv', 'mmengine', 'mmpretrain', 'rich', 'torch')
 }
 

@@ -20,7 +20,7 @@ from mmclca.utils.messages import print_safe
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, file_named
-from ..packages import apis, evaluation, pd, torch
+from ..packages import apis, evaluation, torch
 
 PLACE = 'folder or .txt list'
 
@@ -87,16 +87,32 @@ def run(args):
     return found, out
 
 
+def format_table(rows):
+    """Return right-aligned lines of a table, with titles."""
+    cells = [[TITLES.get(name, name) for name in rows[0]]]
+    for row in rows:
+        cells.append(
+            [
+                f'{x:.4f}' if isinstance(x, float) else str(x)
+                for x in row.values()
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        ' '.join(x.rjust(n) for x, n in zip(line, widths, strict=True))
+        for line in cells
+    ]
+
+
 def main(args):
     torch.manual_seed(0)
     with usage_errors(), redirect_stdout(sys.stderr):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
-    rows = pd.DataFrame(notes['scores']).rename(columns=TITLES)
     share = f'accepts {100 * args.accept:g}% of the known images'
     print(f'Data       {counts} images')
     print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
-    print(rows.to_string(index=False, float_format='{:.4f}'.format))
+    print('\n'.join(format_table(notes['scores'])))
     in_folder = is_fitted(args.checkpoint) and not args.out
     words = ['PHOTOS', *['--reject', str(out)] * (not in_folder)]
     command = shlex.join(['predict', args.checkpoint, *words])
