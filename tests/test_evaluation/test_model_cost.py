@@ -44,6 +44,7 @@ def test_cost_is_counted_for_every_method(method):
     assert len(mmclca.cost(reduced).tokens) == 4
 
 
+@pytest.mark.slow
 def test_cost_of_config_is_that_of_its_model():
     model = tiny()
     cost = count_config(model)
@@ -58,6 +59,7 @@ def test_cost_of_config_file():
     assert mmclca.cost(CONFIG) == count_config(model)
 
 
+@pytest.mark.slow
 def test_cost_of_other_network_has_no_tokens():
     with torch.device('meta'):
         model = timm.create_model('resnet18')

@@ -11,6 +11,7 @@ from timm.utils import AttentionExtract
 
 import mmclca
 
+SLOW = pytest.mark.slow
 EXACT = dict(rtol=0, atol=1e-10)
 FLAGS = 'return_prefix_tokens', 'norm', 'intermediates_only', 'output_dict'
 
@@ -24,7 +25,13 @@ def flat(features):
     return [y for part in features for y in flat(part)]
 
 
-@pytest.mark.parametrize('kind', ['registers', 'no_cls', 'dynamic'])
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'dynamic',
+        *(pytest.param(x, marks=SLOW) for x in ('registers', 'no_cls')),
+    ],
+)
 @torch.no_grad()
 def test_intermediates_equal_timm_if_nothing_is_reduced(kind):
     model = small_timm(kind)
@@ -67,6 +74,7 @@ def test_features_only_wrapper_returns_reduced_features():
     assert len(wrapper.model.blocks) == 3
 
 
+@SLOW
 @pytest.mark.parametrize('method', ['ATS', 'DynamicViT', 'SiT', 'ToMe'])
 @torch.no_grad()
 def test_intermediates_with_cache_have_shapes_of_timm(method):

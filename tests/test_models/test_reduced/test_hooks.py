@@ -78,7 +78,16 @@ def test_hooks_change_outputs_as_in_timm(before):
     assert (model(images) - plain).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize('kind', ['plain', 'parallel', 'diff', 'scaling'])
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'plain',
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ('parallel', 'diff', 'scaling')
+        ),
+    ],
+)
 @torch.no_grad()
 def test_hooks_run_in_order_of_timm(kind):
     model = small_timm(kind)
@@ -137,6 +146,7 @@ def test_backward_hooks_get_gradients():
     assert sizes == [10, 7]  # before and after the reduction
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_wrapper_takes_effect_or_is_refused():
     images = photos(small_timm())

@@ -10,9 +10,20 @@ from mmclca.models import list_methods
 
 UNTRAINED = 'DPCKNN', 'DynamicViT', 'PatchMerger', 'SiT', 'Sinkhorn'
 FIXED = 'PatchMerger', 'SiT', 'Sinkhorn'
+QUICK = None, 'SiT', 'ToMe'  # without the marker
 
 
-@pytest.mark.parametrize('method', list_methods())
+def each_method(*others):
+    """Return all methods; most of them are slow."""
+    return [
+        method
+        if method in QUICK
+        else pytest.param(method, marks=pytest.mark.slow)
+        for method in (*others, *list_methods())
+    ]
+
+
+@pytest.mark.parametrize('method', each_method())
 @torch.no_grad()
 def test_new_keep_rate_acts_at_once(method):
     model = small_timm()
@@ -87,7 +98,7 @@ def test_rate_without_method_is_refused():
         reduced.reducer.keep_rate = 0.7
 
 
-@pytest.mark.parametrize('method', [None, *list_methods()])
+@pytest.mark.parametrize('method', each_method(None))
 def test_untrained_method_warns_in_one_line(method, capsys):
     mmclca.reduce_tokens(small_timm(), method, 0.7)
     text = capsys.readouterr().err
