@@ -98,8 +98,8 @@ def open_model(
             Defaults to None: it is loaded.
         gallery (Gallery, optional): Photos to search for similar ones.
             Defaults to None: the training photos of a model folder.
-        name (str, optional): Name of the model. Defaults to None: that of the
-            folder or file.
+        name (str, optional): Name of the model. Defaults to None: as in its
+            report, or that of the file.
 
     Raises:
         FileNotFoundError: If the model is missing.
@@ -108,18 +108,20 @@ def open_model(
     inferencer = inferencer or TokenReductionInferencer(place)
     classes = inferencer.classes
     listed = f'{len(classes)} classes: {first_of(classes, 6)}'
-    about, digests = f'{name or Path(place).resolve().name}, {listed}', {}
-    files = ModelFolder(place)
+    result, digests, files = '', {}, ModelFolder(place)
     if is_fitted(place) and files.file.is_file():
         with files.blame_facts():
-            result = describe_result(files.read()).replace('**', '')
-            about = f'{about}\n{result}'
+            record = files.read()
+            name = name or files.name_model(record)
+            result = describe_result(record).replace('**', '')
         rows = files.used_rows()
         if gallery is None and isinstance(inferencer.model.head, NearestHead):
             with files.blame_table():
                 gallery = _training_photos(rows, inferencer.model.head)
             # '' for photos without a digest, which are not shown
             digests = {row['path']: row['digest'] or '' for row in rows}
+    about = f'{name or Path(place).resolve().name}, {listed}'
+    about = '\n'.join(filter(None, [about, result]))
     return OpenedModel(inferencer, about, gallery, digests)
 
 
