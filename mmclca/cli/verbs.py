@@ -63,7 +63,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 from mmclca.utils.files import atomic_backend
-from mmclca.utils.messages import print_safe
+from mmclca.utils.messages import did_you_mean, print_safe
 from mmclca.version import __version__
 
 from .errors import (
@@ -100,6 +100,14 @@ def _subcommand_of(words: list[str]) -> str:
     )
     parser.add_argument('verb', choices=VERBS, help=argparse.SUPPRESS)
     parser.add_argument('--version', action='version', version=__version__)
+    if not words:
+        parser.print_help()
+        parser.exit()
+    if not words[0].startswith('-') and words[0] not in VERBS:
+        hint = did_you_mean(words[0].replace('_', '-'), VERBS)
+        parser.error(
+            f'{words[0]!r} is not a command{hint}; list all: mmclca --help'
+        )
     return parser.parse_args(words).verb
 
 

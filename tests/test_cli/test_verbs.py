@@ -15,10 +15,20 @@ from mmclca.cli import verbs
 
 def test_help_lists_all_commands(monkeypatch, capsys):
     assert sorted(re.findall(r'(?m)^  (\S+)', verbs.__doc__)) == verbs.VERBS
-    for words, code in ((['--help'], 0), ([], 2)):
+    for words in (['--help'], []):
         monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
-        assert exit_code(verbs.main) == code
-    assert {*verbs.VERBS} <= {*capsys.readouterr().out.split()}
+        assert exit_code(verbs.main) == 0
+        assert {*verbs.VERBS} <= {*capsys.readouterr().out.split()}
+
+
+@pytest.mark.parametrize(
+    'word, command', [('predct', 'predict'), ('get_flops', 'get-flops')]
+)
+def test_nearest_command_is_suggested(monkeypatch, capsys, word, command):
+    monkeypatch.setattr(sys, 'argv', ['mmclca', word])
+    assert exit_code(verbs.main) == 2
+    error = capsys.readouterr().err
+    assert command in error and 'vis-tsne' not in error
 
 
 @pytest.fixture
