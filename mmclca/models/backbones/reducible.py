@@ -16,6 +16,12 @@ from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .base import ForeignWeights
 
+# attributes that a backbone sets; in a property, torch hides which is missing
+REQUIRED = (
+    *('layers', 'embed_dims', 'img_size', 'patch_resolution', 'num_prefix'),
+    'out_indices',
+)
+
 
 class Reducible(ForeignWeights):
     """Mixin over a backbone, such as ``BaseBackbone``: the loop over layers.
@@ -193,10 +199,16 @@ class Reducible(ForeignWeights):
             cache (dict, optional): Config of a :class:`CrossLayerCache`.
 
         Raises:
-            ValueError: If ``reduce_at`` is not ascending, outside the layers,
+            ValueError: If the backbone lacks an attribute of ``REQUIRED``; if
+                ``reduce_at`` is not ascending, outside the layers,
                 or missing for a reducer or cache; if a required CLS token is
                 missing; if the reducer cannot protect CLR tokens.
         """
+        if missing := [x for x in REQUIRED if not hasattr(self, x)]:
+            raise ValueError(
+                f'{type(self).__name__} lacks {", ".join(missing)}; set '
+                'these attributes before set_reduction()'
+            )
         depth = len(self.layers)
         self.reduce_at = ascending('reduce_at', reduce_at, depth)
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
