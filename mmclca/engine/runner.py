@@ -100,6 +100,11 @@ def use_amp(cfg, dtype='fp16'):
         wrapper.type = 'mmclca.BF16OptimWrapper'
         wrapper.pop('loss_scale', None)
     else:
+        if get_device() == 'cpu':
+            raise ValueError(
+                'mixed precision in fp16 needs a GPU; on a CPU, use bf16 '
+                '(--amp bf16)'
+            )
         wrapper.update(type='AmpOptimWrapper', dtype='float16')
         wrapper.setdefault('loss_scale', 'dynamic')
 

@@ -8,6 +8,7 @@ from mmengine.optim import OptimWrapper
 from tiny_run import ROOT
 from torch import nn
 
+from mmclca.engine.runner import use_amp
 from mmclca.registry import OPTIM_WRAPPERS, PARAM_SCHEDULERS
 
 SCHEDULE = ROOT / 'configs/_base_/schedules/clca_50e.py'
@@ -97,3 +98,12 @@ def test_bf16_wrapper_computes_in_bfloat16_and_updates_float32():
     wrapper.update_params(out.float().square().mean())
     assert net(x).dtype == net.weight.dtype == torch.float32
     assert not torch.equal(net.weight, before)
+
+
+def test_half_precision_on_a_cpu_names_bf16(monkeypatch):
+    monkeypatch.setattr('mmclca.engine.runner.get_device', lambda: 'cpu')
+    cfg = Config(dict(optim_wrapper=dict(type='OptimWrapper')))
+    with pytest.raises(ValueError, match='bf16'):
+        use_amp(cfg)
+    use_amp(cfg, 'bf16')
+    assert cfg.optim_wrapper.type == 'mmclca.BF16OptimWrapper'
