@@ -120,6 +120,13 @@ def test_training_starts_if_datasets_agree(tmp_path):
             ready.train()
 
 
+def test_training_starts_if_head_has_no_number_of_classes(tmp_path):
+    runner = build_runner(tmp_path)
+    del runner.model.head.num_classes
+    with pytest.raises(AssertionError, match='an image was loaded'):
+        runner.train()
+
+
 def reordered(runner, tmp_path):
     write_images(tmp_path / 'data', per_class=1, size=8)
     names = ['oak', 'elm', 'beech', 'ash']

@@ -84,6 +84,8 @@ class ClassCountHook(Hook):
         model = model.module if isinstance(model, LoRAModel) else model
         if 'head' not in dict(model.named_children()):
             return  # the mock model of MMPretrain's vis_scheduler
+        if not hasattr(model.head, 'num_classes'):
+            return  # of another package, which may not store it
         number, counts = model.head.num_classes, map(len, self.names.values())
         count = next(counts, number)
         if number != count:
