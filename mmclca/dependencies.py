@@ -63,6 +63,12 @@ def check_dependencies() -> None:
             problems.append(problem)
             old += held
             new.append(install)
+    if len(new) == len(MODULES) and not old:
+        raise ImportError(
+            'None of the required packages is installed: activate the '
+            'environment (source .venv/bin/activate), or install them:\n'
+            f'{_remedy(old, new)}'
+        )
     if problems:
         raise ImportError(
             f'mmclca cannot run: {"; ".join(problems)}. To fix it:\n'

@@ -130,8 +130,8 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
             left[1] -= 1
         if min(left) < 0:
             raise CheckpointError(
-                f'the config in {name} defines a larger model than its '
-                f'weights fill ({sum(sizes)} numbers in {len(sizes)} '
+                f'the config in {name} describes a larger model than the '
+                f'stored weights ({sum(sizes)} numbers in {len(sizes)} '
                 'tensors); use the config of its training'
             )
 

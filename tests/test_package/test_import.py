@@ -92,6 +92,13 @@ def test_error_lists_all_missing_packages(installed):
     assert 'mmpretrain' not in message
 
 
+def test_error_names_the_environment_if_nothing_is_installed(installed):
+    installed.clear()
+    with pytest.raises(ImportError, match='activate') as error:
+        check_dependencies()
+    assert 'pip install' in str(error.value)
+
+
 def test_upstream_alone_does_not_warn(installed, recwarn):
     for name in ('mmengine', 'mmcv', 'mmpretrain'):
         installed[name] = installed.pop(f'onedl-{name}')
