@@ -87,8 +87,8 @@ class ReducedModel(Reducible):
             clca (bool): Whether to add a cache and a CLA head.
         """
         cache = dict(type='mmclca.CrossLayerCache') if clca else None
-        self.set_reduction(reducer, layers, cache)
         self.out_indices = sorted({*layers * clca, len(self.layers) - 1})
+        self.set_reduction(reducer, layers, cache)
         if clca:
             self.remove_head()
             self.reset_classifier(self.num_classes)
