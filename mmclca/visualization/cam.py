@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from mmclca.models import Reducible
 from mmclca.models.recording import grid_of, recording_copy, share_out
+from mmclca.models.reduced.transformers_vit import with_tensors
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.utils.messages import integer, one_of
 
@@ -62,7 +63,7 @@ def class_activation_maps(
     backbone, layers = copied.backbone, copied.backbone.layers
     integer(-len(layers), len(layers) - 1, layer=layer)
     normalized = _record_normalized(backbone, layers[layer])
-    scores = copied(images)
+    scores = with_tensors(copied)(images)
     chosen = _targets(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized

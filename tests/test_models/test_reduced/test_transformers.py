@@ -20,6 +20,7 @@ from small_transformers import (
 
 import mmclca
 from mmclca.models import list_methods
+from mmclca.visualization import class_activation_maps
 
 # the import of Transformers takes seconds
 pytestmark = pytest.mark.slow
@@ -251,6 +252,13 @@ def test_other_class_is_refused_with_library_and_reason(name, message):
     with pytest.raises(ValueError, match=message) as error:
         mmclca.reduce_tokens(model)
     assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize('name', ['ViTModel', 'SiglipForImageClassification'])
+def test_pictures_of_reduced_model(name):
+    reduced = mmclca.reduce_tokens(small_transformer(name), 'ToMe', 0.5)
+    maps = class_activation_maps(reduced, small_images())
+    assert maps.shape == (3, 4, 4) and maps.isfinite().all()
 
 
 @pytest.mark.parametrize('name', ['ViTModel', 'SiglipForImageClassification'])
