@@ -12,7 +12,7 @@ from .calls import call_attention
 
 
 @dataclass(frozen=True)
-class Family:
+class TransformersFamily:
     """Where a model without classifier has its parts.
 
     Args:
@@ -120,20 +120,20 @@ CLIP = dict(
     attention='self_attn',
 )
 FAMILIES = dict(
-    ViTModel=Family(**VIT),
-    DeiTModel=Family(**VIT, num_prefix=lambda base: 2),
-    Dinov2Model=Family(**DINOV2),
-    Dinov2WithRegistersModel=Family(
+    ViTModel=TransformersFamily(**VIT),
+    DeiTModel=TransformersFamily(**VIT, num_prefix=lambda base: 2),
+    Dinov2Model=TransformersFamily(**DINOV2),
+    Dinov2WithRegistersModel=TransformersFamily(
         **DINOV2, num_prefix=lambda base: 1 + base.config.num_register_tokens
     ),
-    CLIPVisionModel=Family(
+    CLIPVisionModel=TransformersFamily(
         **CLIP,
         pool=lambda base, x: base.post_layernorm(x[:, 0]),
         norms=(),
         before='pre_layrnorm',
         cls='class_embedding',
     ),
-    SiglipVisionModel=Family(
+    SiglipVisionModel=TransformersFamily(
         **CLIP,
         pool=lambda base, x: base.head(x) if base.use_head else None,
         norms=('post_layernorm',),
@@ -152,7 +152,7 @@ CLASSIFIERS = (
 TRANSFORMERS = [*FAMILIES, *CLASSIFIERS]
 
 
-def family_of(module: nn.Module) -> Family | None:
+def family_of(module: nn.Module) -> TransformersFamily | None:
     """Return the family of a model without classifier, if supported."""
     return FAMILIES.get(type(module).__name__)
 

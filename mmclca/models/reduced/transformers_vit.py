@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..reduction.tokens import Tokens
 from .base import Kind, ReducedModel
-from .transformers_families import Family, family_of
+from .transformers_families import TransformersFamily, family_of
 from .transformers_heads import TransformersHead, refuse_set
 
 
@@ -25,7 +25,7 @@ class ReducedTransformer(ReducedModel, TransformersHead):
     original: type[nn.Module]  # the class without token reduction
     inputs: tuple[str, ...]  # names of its inputs
     attn_pool = None
-    family: Family = property(lambda self: family_of(self.base))
+    family: TransformersFamily = property(lambda self: family_of(self.base))
     embed_dims = property(lambda self: self.base.config.hidden_size)
     img_size = property(lambda self: to_2tuple(self.base.config.image_size))
     patch_resolution = property(lambda self: self._grid(self.img_size))
