@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from sysconfig import get_path
 from traceback import extract_tb
 
 from mmclca.checkpoints.error import WRONG_INPUT, CheckpointError
@@ -26,6 +27,9 @@ DISK = {
     *(errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC),
     *(errno.EPERM, errno.EROFS),
 }
+
+# folders of Python and of this package
+LIBRARIES = (get_path('stdlib'), Path(__file__).parents[1])
 
 
 class UsageError(SystemExit):
@@ -56,6 +60,7 @@ def setup_errors(source, runner) -> Iterator[None]:
 
     Errors after the start (data and model built, weights loaded) keep their
     traceback, unless they are in ``LATE_ERRORS`` or match ``USER_MESSAGES``.
+    Errors in modules of the user keep it, too, as it shows the bug.
     """
     from mmengine.hooks import Hook
 
@@ -77,9 +82,20 @@ def setup_errors(source, runner) -> Iterator[None]:
         users = isinstance(error, LATE_ERRORS) or USER_MESSAGES.search(
             str(error)
         )
-        if late and not users:
+        if late and (not users or _is_in_user_code(error)):
             raise
         raise usage_error(source, error) from error
+
+
+def _is_in_user_code(error: BaseException) -> bool:
+    """Return whether a module outside of all installed packages took part."""
+    files = [Path(frame.filename) for frame in extract_tb(error.__traceback__)]
+    return any(
+        file.is_file()
+        and 'site-packages' not in file.parts
+        and not any(map(file.is_relative_to, LIBRARIES))
+        for file in files
+    )
 
 
 def is_of_disk(error: BaseException | None) -> bool:

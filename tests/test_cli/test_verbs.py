@@ -2,6 +2,7 @@
 """The command mmclca: its help, streams and arguments."""
 
 import errno
+import json
 import re
 import sys
 from io import BytesIO, TextIOWrapper
@@ -10,7 +11,7 @@ import pytest
 from tiny_run import exit_code
 
 from mmclca import cli
-from mmclca.cli import verbs
+from mmclca.cli import errors, verbs
 
 
 def test_help_lists_all_commands(monkeypatch, capsys):
@@ -72,3 +73,12 @@ def test_exit_code_is_1_if_the_disk_refuses(number, code, capsys):
 
     assert exit_code(main) == code
     assert capsys.readouterr().err.endswith('a.csv\n')
+
+
+def test_code_of_the_user_is_told_from_libraries():
+    with pytest.raises(ValueError) as raised:
+        json.loads('{')
+    error = raised.value
+    assert errors._is_in_user_code(error)
+    error.__traceback__ = error.__traceback__.tb_next  # without this test
+    assert not errors._is_in_user_code(error)

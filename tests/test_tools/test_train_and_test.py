@@ -244,7 +244,9 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize('words, wanted', SETTINGS)
-def test_option_changes_settings(words, wanted, config_of):
+def test_option_changes_settings(words, wanted, config_of, monkeypatch):
+    # half precision needs a GPU
+    monkeypatch.setattr('mmclca.engine.runner.get_device', lambda: 'cuda')
     tool, *words = words.split()
     cfg = config_of(tool, 'tiny.py', *words)
     assert {name: get(cfg, name) for name in wanted} == wanted
