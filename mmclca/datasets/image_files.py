@@ -92,8 +92,18 @@ def _glob(pattern: str) -> list[str]:
     if not tail:
         return sorted(glob.glob(pattern))
     tops = glob.glob(head) if head else ['']
-    folders = [place for top in tops for place, *_ in _walk(top or '.')]
-    return [x for y in sorted(folders) for x in _glob(os.path.join(y, *tail))]
+    folders = [glob.escape(x) for top in tops for x in _folders_from(top)]
+    return sorted(x for folder in folders for x in _glob(folder + tail[0]))
+
+
+def _folders_from(top: str) -> Iterator[str]:
+    """Yield a folder and its subfolders, without hidden ones, as ``**``.
+
+    All end with ``/``; '' is the present folder.
+    """
+    for place, folders, _ in _walk(top or '.'):
+        folders[:] = [name for name in folders if name[0] != '.']
+        yield os.path.join(place, '')[0 if top else len('./') :]
 
 
 def _shown(name):

@@ -84,6 +84,17 @@ def test_find_images_counts_skipped_files(leaves, monkeypatch):
     assert len(said) == 1
 
 
+def test_find_images_matches_any_visible_folder(tmp_path, monkeypatch):
+    paths = 'beds/2021 [a]/1.png', 'beds/b/1.png', 'beds/b/c/b/1.png'
+    for name in (*paths, 'beds/.cache/1.png'):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    for pattern in ('beds/**/*.png', 'beds/**', '**/1.png', '**/*.png'):
+        assert find_images([pattern]) == [*paths]
+    assert find_images(['beds/**/b/**/1.png']) == [*paths[1:]]
+
+
 def test_find_images_lists_each_name_if_files_or_folders_are_links(tmp_path):
     for name in ('bed/a.png', 'bed/b.png', 'one.png'):
         (tmp_path / name).parent.mkdir(exist_ok=True)
