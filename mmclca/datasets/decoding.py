@@ -177,7 +177,9 @@ def _check_tiff(start: bytes, tags: Mapping) -> None:
         raise UndecodedError(RAW)
     # 258: bits per sample, 259: compression, 262: color space, 284: planes,
     # 339: sample format
-    if 2 in tags.get(339, ()):
+    if 262 not in tags:  # required; Pillow assumes that white is zero
+        kind = 'an unknown color space'
+    elif 2 in tags.get(339, ()):
         kind = 'signed pixel values'
     elif tags.get(284) == 2 and max(tags.get(258, (1,))) > 8:
         kind = 'separate planes of 16 bits'

@@ -25,6 +25,9 @@ LOAD = dict(type='mmclca.LoadPhotograph')
 RED, GREEN, WHITE = (10, 10, 250), (10, 250, 10), (255, 255, 255)
 ROTATED = Image.Exif()
 ROTATED[0x0112] = 6  # the top of the camera is on the right
+# TIFF entries: number of the tag, type, number of values
+COLOR_SPACE = struct.pack('<HHI', 262, 3, 1)
+UNKNOWN = struct.pack('<HHI', 261, 3, 1)
 
 
 def leaf(alpha=255):
@@ -182,9 +185,10 @@ def test_decode_inverts_gray_if_white_is_zero(bits, compression):
     image = images.get(bits) or Image.fromarray(deep)
     content = content_of(image, 'TIFF', compression=compression)
     # tag 262, one number: 1 is black-is-zero
-    tag = struct.pack('<HHI', 262, 3, 1)
-    assert tag + b'\1' in content
-    negative = decode(content.replace(tag + b'\1', tag + b'\0'))
+    assert COLOR_SPACE + b'\1' in content
+    negative = decode(
+        content.replace(COLOR_SPACE + b'\1', COLOR_SPACE + b'\0')
+    )
     assert (negative == 255 - decode(content)).all()
     assert np.ptp(negative) > 250
 
@@ -199,8 +203,7 @@ def test_onnx_script_reads_deep_tiff_files_as_decode_does(
 
     gray = np.arange(24 * 40, dtype=np.uint16).reshape(24, 40) * 68
     content = content_of(Image.fromarray(gray), 'TIFF')
-    tag = struct.pack('<HHI', 262, 3, 1)
-    negative = content.replace(tag + b'\1', tag + b'\0')
+    negative = content.replace(COLOR_SPACE + b'\1', COLOR_SPACE + b'\0')
     for number, file in enumerate((content, negative)):
         path = tmp_path / f'{number}.tif'
         path.write_bytes(file)
@@ -261,6 +264,9 @@ def raw(tags):
     return content_of(leaf().convert('RGB'), 'TIFF', tiffinfo=tags)
 
 
+GRAY = content_of(leaf().convert('L'), 'TIFF')
+
+
 @pytest.mark.parametrize(
     'content, term',
     [
@@ -269,6 +275,7 @@ def raw(tags):
         (content_of(Image.new('F', (9, 9)), 'TIFF'), '32-bit'),
         (tiff(9, 9, 3, other={262: 6}), 'YCbCr'),
         (tiff(9, 9, 1, other={262: 1, 339: 2}), 'signed'),
+        (GRAY.replace(COLOR_SPACE, UNKNOWN), 'color space'),
         (tiff(9, 9, 3, bits=16, other={284: 2}), 'planes'),
         (b'II*\0' + bytes(200), 'TIFF'),
         (b'8BPS\0\1', 'PSD'),

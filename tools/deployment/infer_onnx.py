@@ -269,7 +269,9 @@ def read(path):
         content = path.read_bytes()
         with Image.open(BytesIO(content), formats=FORMATS) as image:
             tags = image.tag_v2 if image.format == 'TIFF' else {}
-            if decoded_bytes(image) > MAX_DECODED or is_refused(tags):
+            if tags and is_refused(tags):
+                return None
+            if decoded_bytes(image) > MAX_DECODED:
                 return None
             if image.mode in DEEP:
                 grey = np.asarray(ImageOps.exif_transpose(image))
@@ -287,11 +289,11 @@ def read(path):
 
 
 def is_refused(tags):
-    """Return whether mmclca refuses a TIFF file: signed values, 16 bits in
-    separate planes, or uncompressed YCbCr."""
+    """Return whether mmclca refuses a TIFF file: unknown color space, signed
+    values, 16 bits in separate planes, or uncompressed YCbCr."""
     planes = tags.get(284) == 2 and max(tags.get(258, (1,))) > 8
     raw = tags.get(262) == 6 and tags.get(259, 1) == 1
-    return 2 in tags.get(339, ()) or planes or raw
+    return 262 not in tags or 2 in tags.get(339, ()) or planes or raw
 
 
 def decoded_bytes(image):
