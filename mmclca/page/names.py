@@ -2,6 +2,7 @@
 """Names of uploaded files and models: their encoding, and safe spellings."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -109,7 +110,8 @@ def _extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _is_utf8(raw: bytes) -> bool:
     with suppress(UnicodeDecodeError):
-        return bool(raw.decode() or True)
+        raw.decode()
+        return True
     return False
 
 
@@ -121,7 +123,7 @@ def _decode(raw: bytes, encoding: str) -> str:
     """
     if _is_utf8(raw):
         text = raw.decode()
-        if encoding not in _WIDE or max(text) >= '\u0800':
+        if encoding not in _WIDE or max(text, default='') >= '\u0800':
             return text
     return raw.decode(encoding, 'replace')
 
@@ -146,11 +148,12 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 def distinct(paths: Sequence[PurePosixPath]) -> list[PurePosixPath]:
     """Number equal paths, whose names differed in their bytes."""
-    unique = {}  # in the order of the paths
+    unique, counts = {}, Counter()  # in the order of the paths
     for path in paths:
-        new, number = path, 1
+        new = path
         while new in unique:
-            number += 1
+            counts[path] += 1
+            number = counts[path] + 1
             new = path.with_name(f'{path.stem} ({number}){path.suffix}')
-        unique[new] = path
+        unique[new] = None
     return [*unique]

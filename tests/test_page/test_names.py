@@ -67,6 +67,11 @@ def test_names_are_decoded_with_a_note_if_not_in_utf8(encoding, names):
     assert found == paths and 'not in UTF-8' in note
 
 
+def test_names_may_be_empty_if_others_are_not_in_utf8():
+    names, _ = read_names(entries(b'', *(x.encode('gbk') for x in CHINESE)))
+    assert names == ['', *CHINESE]
+
+
 @pytest.mark.parametrize('form', ['NFC', 'NFD'])
 def test_names_are_read_as_utf8_without_its_flag(form):
     paths = [normalize(form, f'{x}/1.jpg') for x in ('Büche', 'मक्का', '松')]
@@ -131,6 +136,8 @@ def test_equal_paths_are_numbered():
     found = [*map(str, distinct([*map(PurePosixPath, paths)]))]
     assert found[1] == 'a/1 (2).jpg' and len({*found}) == 5
     assert {Path(x).suffix for x in found} == {'.jpg'}
+    many = distinct([PurePosixPath('a/1.jpg')] * 10_000)  # hostile, in time
+    assert str(many[-1]) == 'a/1 (10000).jpg'
 
 
 SCRIPTS = ('Blätter', 'मक्का की पत्ती', 'ใบข้าว', 'أوراق الذُّرة', 'a, b & c’s #1')
