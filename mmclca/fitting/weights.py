@@ -36,7 +36,8 @@ PIXELS = dict(
 )
 # addresses of timm's weights in other programs
 _HUB = re.compile(
-    r'(hf([-_]hub)?:|huggingface:|https://huggingface\.co)?/*(timm[:/])?', re.I
+    r'((hf([-_]hub)?:|huggingface:|https://huggingface\.co)/*)?(timm[:/])?',
+    re.I,
 )
 HASH = re.compile(r'-[0-9a-f]{8,}$')  # suffix of released files
 
@@ -137,7 +138,8 @@ def _check_source(source: str) -> None:
     Other programs write names in timm without ``timm://``, or with the
     address of timm at a hub.
     """
-    name = source[_HUB.match(source).end() :]
+    address = _HUB.match(source)
+    name = source[address.end() :]
     if Path(source).expanduser().exists() or source.startswith(TIMM):
         return
     if timm.is_model_pretrained(name):
@@ -147,7 +149,7 @@ def _check_source(source: str) -> None:
         )
     if '://' in source and not source.lower().startswith('hf'):
         return
-    if name != source:
+    if address[1]:
         raise FileNotFoundError(
             f'{source}: weights are not read from a hub; download '
             'model.safetensors there, and give the path of the file'

@@ -19,7 +19,9 @@ NAME = 'vit_tiny_patch16_224'
         (f'https://huggingface.co/timm/{NAME}', f'timm://{NAME}'),
         (f'hf-hub:someone/{NAME}', 'hub'),
         ('vit_tiny_patch16_225', f'timm://{NAME}'),
+        ('timm/vit_tiny_patch16_225', f'timm://{NAME}'),
         ('gone.pth', 'gone.pth does not exist'),
+        ('/folder/gone.pth', '/folder/gone.pth does not exist'),
     ],
 )
 def test_find_weights_names_the_address_if_no_file_exists(name, term):
