@@ -10,6 +10,7 @@ from golden import golden
 from PIL import Image
 from report_folder import CLASSES, TAG, facts, write_folder
 
+from mmclca.fitting import report
 from mmclca.fitting.report import write_report
 
 SECTIONS = ['folder', 'classes', 'confused', 'doubtful', 'errors', 'curve']
@@ -181,6 +182,13 @@ def test_label_errors_are_confident_contradictions(page):
     errors = page.text.index('Misclassified photos\n', doubtful)
     assert '(95%)' in page.text[doubtful:errors]
     assert '(70%)' in page.text[errors:]
+
+
+def test_label_errors_are_all_counted_if_some_are_shown(folder, monkeypatch):
+    monkeypatch.setattr(report, 'SURE', 0.4)
+    monkeypatch.setattr(report, 'MAX_WRONG', 2)
+    words = page_of(folder).words
+    assert 'For 3 photos' in words and 'Shown are the 2' in words
 
 
 def test_report_has_no_pictures_if_photos_are_gone(tmp_path):
