@@ -100,7 +100,7 @@ def has_threshold(folder: Path) -> bool:
     try:
         facts = json.loads(newest(folder, RECORD).read_bytes())
         return facts['threshold']['threshold'] is not None
-    except (LookupError, OSError, TypeError, ValueError):
+    except (LookupError, OSError, RecursionError, TypeError, ValueError):
         return False  # too few photos, or no record
 
 

@@ -138,6 +138,21 @@ def test_verify_compares_web_app_with_its_digests(run, capsys, tmp_path):
     assert 'Missing' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize('name', ['sw.js', 'last_checkpoint', 'fit.json'])
+def test_verify_names_a_damaged_list_of_files(run, capsys, tmp_path, name):
+    (tmp_path / name).write_bytes(b'\xff{')
+    (tmp_path / 'model.pth').touch()
+    assert run('verify', tmp_path) == 1
+    assert f'Damaged    {tmp_path / name}' in capsys.readouterr().out
+
+
+def test_verify_names_a_link_in_a_model_folder(copy, run, capsys):
+    (copy.folder / 'probe.pth').unlink()
+    (copy.folder / 'probe.pth').symlink_to('model.pth')
+    assert run('verify', copy.folder) == 1
+    assert 'link' in capsys.readouterr().out
+
+
 def test_verify_names_missing_checkpoint_of_a_run(run, capsys, tmp_path):
     (tmp_path / 'last_checkpoint').write_text('/moved/epoch_2.pth')
     assert run('verify', tmp_path) == 1

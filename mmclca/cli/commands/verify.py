@@ -9,6 +9,7 @@ import json
 import re
 import zlib
 from base64 import b64decode
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -60,6 +61,8 @@ def check(path):
         sums.check_seal(json.loads(path.read_bytes()))
     elif path.name == WORKER:
         check_web_app(path.parent)
+    elif path.name == LAST:
+        missing_checkpoint(path.parent)
     if path.name == RECORD:
         check_folder(path.parent)
 
@@ -91,7 +94,7 @@ def check_web_app(folder):
         path = folder / name
         if not path.is_file():
             continue  # missing, see below
-        kind, _, expected = digest.partition('-')
+        kind, _, expected = str(digest).partition('-')
         found = sha256(path.read_bytes()).digest()
         if kind == 'sha256' and found != b64decode(expected):
             raise ValueError(f'{path} does not match its digest in {WORKER}')
@@ -109,34 +112,43 @@ def damage(path):
 
 def missing(folder):
     """List the missing files of a model folder, web app or work dir."""
-    names = missing_files(folder)
-    if (folder / WORKER).is_file():
-        names += [
-            name
-            for name in read_digests(folder)
-            if not (folder / name).is_file()
-        ]
-    elif (folder / 'manifest.webmanifest').is_file():
-        names.append(WORKER)
-    if (folder / LAST).is_file():
-        newest = Path((folder / LAST).read_text().strip())
-        # by its name, since a work dir may be moved
-        if not (newest.exists() or (folder / newest.name).exists()):
-            names.append(newest.name)
+    names = []
+    for list_names in (missing_files, missing_in_app, missing_checkpoint):
+        with suppress(ValueError):  # a damaged list, see damage()
+            names += list_names(folder)
     return [folder / name for name in names]
+
+
+def missing_in_app(folder):
+    """List the missing files of a web app by the digests in its worker."""
+    if (folder / WORKER).is_file():
+        names = read_digests(folder)
+        return [name for name in names if not (folder / name).is_file()]
+    return [WORKER] * (folder / 'manifest.webmanifest').is_file()
+
+
+def missing_checkpoint(folder):
+    """List the newest checkpoint of a work dir if it is missing."""
+    if not (folder / LAST).is_file():
+        return []
+    newest = Path((folder / LAST).read_text().strip())
+    # by its name, since a work dir may be moved
+    is_there = newest.exists() or (folder / newest.name).exists()
+    return [] if is_there else [newest.name]
 
 
 def list_missing(place):
     """List the missing files in a folder and below it."""
     folders = [place, *place.rglob('*')] if place.is_dir() else []
     skipped = {WHOLE, '.draft'}
-    found = []
-    for folder in folders:
-        if folder.is_symlink() or skipped & {*folder.parts}:
-            continue
-        if folder.is_dir():
-            found += missing(folder)
-    return found
+    return [
+        path
+        for folder in folders
+        if folder.is_dir()
+        and not folder.is_symlink()
+        and skipped.isdisjoint(folder.parts)
+        for path in missing(folder)
+    ]
 
 
 def has_sums(path, files):
