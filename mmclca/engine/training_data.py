@@ -117,7 +117,11 @@ def _is_valid(stored: dict, iteration: int) -> bool:
     """Return whether the numbers in a file of any origin make sense."""
     limits = dict.fromkeys(COUNTS, 1) | dict(passes=0, start=0)
     numbers = {name: stored.get(name) for name in limits}
-    return all(isinstance(x, int) for x in numbers.values()) and (
+    has_types = isinstance(stored.get('unit'), str) and (
+        isinstance(stored.get('batch_size', ''), int | None)
+        and all(isinstance(x, int) for x in numbers.values())
+    )
+    return has_types and (
         all(numbers[name] >= least for name, least in limits.items())
         and numbers['start'] <= iteration
     )

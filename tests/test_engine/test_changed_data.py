@@ -89,9 +89,15 @@ def test_batches_of_checkpoint_without_facts_come_from_its_length(
     assert stored == change(batches=batches, passes=2, start=2 * batches)
 
 
-@pytest.mark.parametrize('start', [-1, 11, 'x', None])
-def test_facts_are_ignored_if_they_make_no_sense(start):
-    facts = change(passes=2, start=start)
+WRONG = (-1, 11, 'x', None)
+
+
+@pytest.mark.parametrize(
+    'name, value',
+    [*(('start', x) for x in WRONG), ('unit', None), ('batch_size', 'x')],
+)
+def test_facts_are_ignored_if_they_make_no_sense(name, value):
+    facts = change(passes=2, start=8) | {name: value}
     stored = stored_facts(dict(meta=dict(training_data=facts)), FACTS, 2, 10)
     assert stored == change(passes=2, start=8)
 
