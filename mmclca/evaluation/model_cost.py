@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Cost of any model: a module of mmclca, MMPretrain or timm, or a config."""
 
+from contextlib import suppress
 from os import PathLike
 
 from mmengine.config import Config
@@ -8,7 +9,6 @@ from timm.data import resolve_data_config
 from torch import nn
 
 from mmclca.models import LoRAModel, reduce_tokens
-from mmclca.models.reduced.support import is_supported
 
 from .cost import Cost, count, count_config
 
@@ -42,10 +42,9 @@ def cost(
         raise ValueError(f'model={model!r} must be a module or a config')
     if isinstance(model, LoRAModel):
         return count(model.merged(), shape)
+    model = _follow_tokens(model)
     if hasattr(model, 'backbone'):
         return count(model, shape)
-    if is_supported(model):
-        return count(reduce_tokens(model, None), shape)
     if shape is None and hasattr(model, 'pretrained_cfg'):
         shape = resolve_data_config(model=model)['input_size'][1:]
     if shape is None:
@@ -54,3 +53,10 @@ def cost(
             'shape=(HEIGHT, WIDTH)'
         )
     return count(model, shape)
+
+
+def _follow_tokens(model: nn.Module) -> nn.Module:
+    """Return a model that counts its tokens, or the model if it cannot."""
+    with suppress(ValueError):
+        return reduce_tokens(model, None)
+    return model

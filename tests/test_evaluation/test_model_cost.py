@@ -7,6 +7,7 @@ import torch
 from mmengine.config import Config
 from small_timm import small_timm
 from test_cost import tiny
+from timm.models.vision_transformer import VisionTransformer
 from tiny_run import ROOT
 from torch import nn
 
@@ -25,6 +26,18 @@ def test_cost_of_timm_model_equals_cost_without_reduction():
     assert cost == count(mmclca.reduce_tokens(model, None))
     assert cost.tokens == 4 * [17] and cost.gmacs == cost.flops / 1e9
     assert model.blocks[0].training and not model.training
+
+
+def test_cost_has_no_tokens_if_a_class_overrides_the_forward_pass():
+    class Doubled(VisionTransformer):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    model = small_timm()
+    plain = mmclca.cost(model)
+    model.__class__ = Doubled
+    cost = mmclca.cost(model, (32, 32))
+    assert cost.tokens == [] and cost.gmacs == pytest.approx(plain.gmacs)
 
 
 @pytest.mark.parametrize('method', ['MCTF', 'ToMe'])
