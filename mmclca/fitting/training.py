@@ -140,7 +140,9 @@ def hold_out(photographs: LabeledImages) -> tuple[list[int], list[int]]:
     together. Classes with one photo or group are used for training only.
     """
     units = GroupedSplits(photographs.labels, photographs.groups)
-    train, test = next(units.folds(HOLD_OUT_FOLDS, seed=0))
+    folds = units.folds(HOLD_OUT_FOLDS, seed=0)
+    # a fold is empty if its groups have the only photos of a class
+    train, test = next(split for split in folds if len(split[1]))
     return train.tolist(), test.tolist()
 
 

@@ -112,6 +112,14 @@ def test_hold_out_keeps_groups_together():
     assert not {groups[i] for i in train} & {groups[i] for i in held_out}
 
 
+@pytest.mark.parametrize(
+    'groups', [['a', 'b', 'a', 'a'], ['b', 'a', 'b', 'b']]
+)
+def test_hold_out_has_photos_if_a_class_is_in_groups_of_another(groups):
+    train, held_out = hold_out(photos(2, 2, groups=groups))
+    assert held_out == [1] and sorted(train) == [0, 2, 3]
+
+
 def test_photos_per_class_counts_a_group_once():
     groups = [f'plant {i // 2}' for i in range(400)]
     assert photos_per_class(photos(200, 200, groups=groups)) == [100, 100]
