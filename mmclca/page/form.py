@@ -214,7 +214,8 @@ class FitForm:
         except (LookupError, OSError, TypeError, ValueError) as error:
             text = str(error)
             if isinstance(error, OSError) and error.strerror:
-                text = f'{error.filename or self.out}: {error.strerror}'
+                name = Path(error.filename or self.out).name
+                text = f'{name}: {error.strerror}'
             gr.Warning(escape(without_advice(text)), duration=30)
 
 
