@@ -181,14 +181,6 @@ def _further_accuracies(record: FitRecord) -> Iterator[str]:
         yield f'macro recall {probe["macro_recall"]:.1%}'
 
 
-def summary(record: FitRecord) -> str:
-    """Describe the accuracy and its validity, in two lines."""
-    return (
-        f'Accuracy: {_accuracy(record.best)}\n'
-        f'Valid for: {describe_validity(record)}'
-    )
-
-
 def saved_lines(
     folder: Path, exports: Sequence[Path], is_console: bool = True
 ) -> Iterator[str]:

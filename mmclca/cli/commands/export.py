@@ -151,8 +151,8 @@ def export_web(args, out):
         files = fitting.record.ModelFolder(path)
         with files.blame_facts():
             record = files.read()
-        accuracy = fitting.screen.describe_claim(record)
-        name = files.name_model(record)
+            accuracy = fitting.screen.describe_claim(record)
+            name = files.name_model(record)
     with TemporaryDirectory() as folder:
         model = Path(folder, 'model.onnx')
         *found, _ = export(args, model)
