@@ -20,7 +20,7 @@ from tiny_model import write_tiny
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES, CONFIG, ROOT, exit_code, load_tool, write_images
 
-from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.error import DownloadError
 from mmclca.cli import verbs
 from mmclca.cli.errors import describe_error
 from mmclca.fitting import weights
@@ -121,7 +121,7 @@ ERRORS = [
     ('open-set tiny.pth --known data --test new', '--unknown'),
     ('open-set http://a/b.pth --known data', '--out FILE'),
     ('predict gone.pth data', 'gone.pth'),
-    ('predict a.pth leaf.png --out x.txt', '.csv or .json'),
+    ('predict a.pth leaf.png --out x.txt', '.xlsx'),
     ('predict a.pth leaf.png --tokens', '--tokens'),
     ('predict a.pth b.pth new', 'b.pth'),
     ('predict tiny.py a.pth new', 'a.pth new --config tiny.py'),
@@ -319,7 +319,7 @@ def test_command_exits_with_one_line_if_argument_is_wrong(
     words, term, end, folder, fetched, capfd, monkeypatch
 ):
     def missing(source):
-        raise CheckpointError(source)
+        raise DownloadError(source)
 
     if '--weights' not in words:
         monkeypatch.setattr(weights, 'open_checkpoint', missing)

@@ -9,7 +9,7 @@ from tables import select
 from tiny_photographs import write_weights
 from tiny_run import ROOT
 
-from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.fitting import model, weights
 from mmclca.fitting.model import (
     BEST,
@@ -133,7 +133,7 @@ def test_find_weights_names_a_source_if_it_is_missing(monkeypatch):
         find_weights('timm://deit_tinny')
 
     def missing(source):
-        raise CheckpointError(source)
+        raise DownloadError(source)
 
     monkeypatch.setattr(weights, 'open_checkpoint', missing)
     with pytest.raises(CheckpointError, match=f'timm://{DEFAULT}.*--weights'):
