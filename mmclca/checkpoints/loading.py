@@ -53,22 +53,24 @@ def load_into_classifier(model, state_dict: dict, prefix: str, metadata: dict):
 
 def _fit_linear(head: nn.Module, state_dict: dict, prefix: str) -> None:
     """Rename a linear classifier for any head, log if it is new."""
-    own = head.state_dict()
-    if _is_matrix(own, 'weight'):  # PerClassHead reads a linear classifier
-        own['fc.weight'] = own['weight']
-    here = next((x for x in LINEAR if _is_matrix(own, f'{x}weight')), None)
+    tensors = head.state_dict()
+    if _is_matrix(tensors, 'weight'):  # PerClassHead reads a linear classifier
+        tensors['fc.weight'] = tensors['weight']
+    linear = next(
+        (x for x in LINEAR if _is_matrix(tensors, f'{x}weight')), None
+    )
     names = [f'{prefix}{x}' for x in LINEAR]
-    there = [x for x in names if _is_matrix(state_dict, f'{x}weight')]
-    there = [x for x in there if x == f'{prefix}{here}'] or there
-    if not there:
+    stored = [x for x in names if _is_matrix(state_dict, f'{x}weight')]
+    stored = [x for x in stored if x == f'{prefix}{linear}'] or stored
+    if not stored:
         return
-    shape = state_dict[f'{there[0]}weight'].shape
-    if here is not None and shape == own[f'{here}weight'].shape:
+    shape = state_dict[f'{stored[0]}weight'].shape
+    if linear is not None and shape == tensors[f'{linear}weight'].shape:
         for part in ('weight', 'bias'):
-            if there[0] + part in state_dict:
-                weights = state_dict.pop(there[0] + part)
-                state_dict[f'{prefix}{here}{part}'] = weights
-    elif shape not in [value.shape for value in own.values()]:
+            if stored[0] + part in state_dict:
+                weights = state_dict.pop(stored[0] + part)
+                state_dict[f'{prefix}{linear}{part}'] = weights
+    elif shape not in [value.shape for value in tensors.values()]:
         MMLogger.get_current_instance().info(
             f'the weights have a classifier of shape {tuple(shape)}, '
             f'{type(head).__name__} has none: the classifier is new, train it'
@@ -89,14 +91,16 @@ def _refuse_unnamed(head: nn.Module, state_dict: dict, prefix: str) -> None:
     parts = f'{prefix}backbone.', f'{prefix}neck.'
     if not any(name.startswith(parts) for name in state_dict):
         return  # of another architecture, which the backbone refuses
-    own = head.state_dict(prefix=f'{prefix}head.')
-    own.pop(f'{prefix}head.weight', None)  # see _fit_linear
-    new = [x for x in own if _is_matrix(own, x) and x not in state_dict]
+    tensors = head.state_dict(prefix=f'{prefix}head.')
+    tensors.pop(f'{prefix}head.weight', None)  # see _fit_linear
+    new = [
+        x for x in tensors if _is_matrix(tensors, x) and x not in state_dict
+    ]
     for name in new:
         for other, value in state_dict.items():
-            unused = other not in own and not other.startswith(parts)
+            unused = other not in tensors and not other.startswith(parts)
             is_fitting = _is_matrix(state_dict, other)
-            if unused and is_fitting and value.shape == own[name].shape:
+            if unused and is_fitting and value.shape == tensors[name].shape:
                 raise CheckpointError(
                     f'{other} {tuple(value.shape)} fits '
                     f'{type(head).__name__}, which calls it {name}; rename it '

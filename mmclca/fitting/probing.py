@@ -81,13 +81,13 @@ def join_near_duplicates(plan: Plan, record: FitRecord) -> FitRecord:
     training, unopened = plan.training, checked.unopened
     new = [i for i, x in enumerate(training.paths) if x not in unopened]
     if new and (pairs is None or unopened):
-        some, features = training.select(new), plan.views[new, 0]
-        pairs = [*(pairs or ()), *find_near_duplicates(some, features)]
+        opened, features = training.select(new), plan.views[new, 0]
+        pairs = [*(pairs or ()), *find_near_duplicates(opened, features)]
     checked.near_duplicates = [(a, b) for a, b in pairs or ()]
     if pairs:
-        found = checked.photographs
-        groups = join_groups(found, checked.near_duplicates)
-        checked.photographs = replace(found, groups=groups)
+        photographs = checked.photographs
+        groups = join_groups(photographs, checked.near_duplicates)
+        checked.photographs = replace(photographs, groups=groups)
     return replace(
         record,
         near_duplicates=checked.near_duplicates,

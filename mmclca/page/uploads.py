@@ -71,7 +71,7 @@ def store(
             draft.mkdir()
             notes = _write(files, names, draft)
             top = _innermost(draft, notes)
-            found = '\n'.join([*notes, check(top)])
+            summary = '\n'.join([*notes, check(top)])
             if not photos.exists():
                 top.rename(photos)
             elif _contents(top) != _contents(photos):
@@ -79,7 +79,7 @@ def store(
                     f'{folder.name} already has other photos. Please type '
                     'another name, and choose the photos again.'
                 )
-            return found
+            return summary
         except DAMAGED as error:
             raise ValueError(f'This ZIP cannot be read: {error}.') from error
         except OSError as error:  # without the path of the draft

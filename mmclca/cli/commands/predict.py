@@ -131,9 +131,9 @@ def count_trained(args, results):
     if not is_fitted(args.checkpoint):
         return 0
     digests = fitting.record.ModelFolder(args.checkpoint).used_digests()
-    paths = [one['image'] for one in results if 'error' not in one]
-    found = filter(os.path.isfile, paths) if digests else ()
-    return sum(apis.features.digest_of_file(x) in digests for x in found)
+    paths = [result['image'] for result in results if 'error' not in result]
+    files = filter(os.path.isfile, paths) if digests else ()
+    return sum(apis.features.digest_of_file(x) in digests for x in files)
 
 
 def summary(results, out):

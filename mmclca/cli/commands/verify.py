@@ -95,8 +95,8 @@ def check_web_app(folder):
         if not path.is_file():
             continue  # missing, see below
         kind, _, expected = str(digest).partition('-')
-        found = sha256(path.read_bytes()).digest()
-        if kind == 'sha256' and found != b64decode(expected):
+        actual = sha256(path.read_bytes()).digest()
+        if kind == 'sha256' and actual != b64decode(expected):
             raise ValueError(f'{path} does not match its digest in {WORKER}')
 
 

@@ -70,10 +70,10 @@ class Checked:
     @property
     def near_duplicate_counts(self) -> dict[str, int]:
         """Near-duplicates within each class that has some."""
-        found = self.photographs
+        photographs = self.photographs
         pairs = self._near_duplicates(is_same=True)
         paths = {path for pair in pairs for path in pair}
-        names = zip(found.paths, found.names, strict=True)
+        names = zip(photographs.paths, photographs.names, strict=True)
         return dict(Counter(name for path, name in names if path in paths))
 
     @property
@@ -83,8 +83,10 @@ class Checked:
 
     def _near_duplicates(self, is_same: bool) -> list[tuple[str, str]]:
         """Select usable pairs with equal or unequal classes."""
-        found = self.photographs
-        class_of = dict(zip(found.paths, found.labels, strict=True))
+        photographs = self.photographs
+        class_of = dict(
+            zip(photographs.paths, photographs.labels, strict=True)
+        )
         pairs = [x for x in self.near_duplicates if class_of.keys() >= {*x}]
         return [
             pair

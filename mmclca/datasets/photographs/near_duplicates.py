@@ -48,7 +48,7 @@ def find_near_duplicates(
     Returns:
         list[tuple[str, str]]: Paths, in pairs.
     """
-    corners, found = {}, []
+    corners, matches = {}, []
     for pair in track(
         _similar_pairs(photographs, features), 'Near-duplicates'
     ):
@@ -56,8 +56,8 @@ def find_near_duplicates(
             if i not in corners:
                 corners[i] = _corners(photographs.paths[i])
         if _match(*map(corners.get, pair)):
-            found.append(tuple(photographs.paths[i] for i in pair))
-    return found
+            matches.append(tuple(photographs.paths[i] for i in pair))
+    return matches
 
 
 def join_groups(
@@ -93,13 +93,13 @@ def _similar_pairs(
         cosines = features[rows] @ features.T
         cosines[groups[rows, None] == groups] = -torch.inf
         same = labels[rows, None] == labels
-        for found, other in ((within, ~same), (across, same)):
+        for similar, other in ((within, ~same), (across, same)):
             values = cosines.masked_fill(other, -torch.inf)
-            found |= _nearest(values, int(rows[0]))
+            similar |= _nearest(values, int(rows[0]))
     return [
         pair
-        for found in (within, across)
-        for pair in sorted(found, key=found.get, reverse=True)[:MOST_PAIRS]
+        for similar in (within, across)
+        for pair in sorted(similar, key=similar.get, reverse=True)[:MOST_PAIRS]
     ]
 
 

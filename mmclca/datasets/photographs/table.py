@@ -203,8 +203,8 @@ def find_columns(
 
 def _names(title: str, cells: dict) -> bool:
     """Return whether a column has names of splits only."""
-    found = {split_named(cell) for cell in cells[title]}
-    return 'train' in found and found <= {*SPLITS}
+    names = {split_named(cell) for cell in cells[title]}
+    return 'train' in names and names <= {*SPLITS}
 
 
 def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
