@@ -110,11 +110,11 @@ def _fetch_from_timm(name: str) -> dict:
     except Exception as error:  # timm and the hub may raise anything
         file = f'{name}.safetensors'
         raise DownloadError(
-            f'cannot download timm://{name} ({type(error).__name__}). On a '
-            'machine with a network connection, run\n'
-            '  python -c "import timm, safetensors.torch as st; '
+            f'cannot download timm://{name} ({type(error).__name__}); on a '
+            'machine with a network connection, run: '
+            'python -c "import timm, safetensors.torch as st; '
             f"st.save_file(timm.create_model('{name}', pretrained=True)"
-            f".state_dict(), '{file}')\"\n"
+            f".state_dict(), '{file}')\"; "
             f'copy {file} here and use its path instead of timm://{name}'
         ) from None  # the traceback has hundreds of lines
 

@@ -21,14 +21,6 @@ TIMM = 'timm://'
 STEM = 16  # patch size of convolutional stems, in pixels
 # more accurate than DeiT-Tiny at equal cost, see docs/results/frontier.md
 DEFAULT = 'vit_tiny_patch16_224.augreg_in21k_ft_in1k'
-FILE = f'{DEFAULT}.safetensors'
-NO_WEIGHTS = (
-    f'no weights: {TIMM}{DEFAULT} is neither cached nor downloadable; on a '
-    'computer with internet access, run: python -c "import timm, '
-    f"safetensors.torch as st; st.save_file(timm.create_model('{DEFAULT}', "
-    f"pretrained=True).state_dict(), '{FILE}')\", copy {FILE} here and "
-    f'add --weights {FILE}'
-)
 # mean and standard deviation of each channel, 0 to 255
 PIXELS = dict(
     imagenet=((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
@@ -105,8 +97,6 @@ def find_weights(
     try:
         checkpoint = open_checkpoint(source)
     except DownloadError as error:
-        if weights is None:
-            raise CheckpointError(NO_WEIGHTS) from error
         file = f'{name}.safetensors'
         raise CheckpointError(f'{error}: --weights {file}') from error
     name = Path(source).stem if name == source else name

@@ -2,6 +2,7 @@
 """Names of weights that are not files."""
 
 import pytest
+import timm
 
 from mmclca.checkpoints import downloading
 from mmclca.checkpoints.error import CheckpointError, DownloadError
@@ -38,3 +39,14 @@ def test_find_weights_names_its_option_if_a_download_fails(monkeypatch):
     with pytest.raises(CheckpointError, match='--weights') as error:
         find_weights(f'timm://{NAME}')
     assert 'cfg-options' not in str(error.value)
+
+
+def test_message_is_one_line_if_a_download_fails(monkeypatch):
+    def fail(name):
+        raise OSError
+
+    monkeypatch.setattr(timm, 'get_pretrained_cfg', fail)
+    for name in (None, f'timm://{NAME}'):
+        with pytest.raises(CheckpointError, match='create_model') as error:
+            find_weights(name)
+        assert '\n' not in str(error.value)
