@@ -51,8 +51,9 @@ def test_add_class_asks_before_a_change_that_may_be_a_mistake(
     line = capsys.readouterr().err.splitlines()[-1]
     assert "'ash'" in line and '--yes' in line and 'force' not in line
     with monkeypatch.context() as patch:
-        answer(patch, 'n\n')
-        assert run('add-class', copy.folder, new, '--name', 'Ash') == 2
+        for text in ('n\n', ''):
+            answer(patch, text)
+            assert run('add-class', copy.folder, new, '--name', 'Ash') == 2
     with pytest.raises(ConfirmationError, match='force=True'):
         copy.add_class(new, 'Ash')
 

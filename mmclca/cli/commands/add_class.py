@@ -55,5 +55,8 @@ def ask(reason):
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print_safe(f'Warning    {reason}', file=sys.stderr)
-    answer = input('Change the model anyway? [y/N] ')
+    try:
+        answer = input('Change the model anyway? [y/N] ')
+    except EOFError:  # Ctrl-D
+        return False
     return answer.strip().lower() in ('y', 'yes')
