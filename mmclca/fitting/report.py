@@ -188,7 +188,7 @@ def percent(share: float) -> str:
 
 
 def about(share: float) -> str:
-    """Write a share, 0 to 1, in whole per cent: '93%', 'under 1%'."""
+    """Write a share, 0 to 1, in whole percent: '93%', 'under 1%'."""
     if 0 < share < 0.01:
         return 'under 1%'
     return 'over 99%' if 0.99 < share < 1 else f'{share:.0%}'
