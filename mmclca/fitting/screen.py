@@ -122,7 +122,12 @@ def describe_accuracy(record: FitRecord) -> str:
 
 
 def describe_claim(record: FitRecord) -> str:
-    """Return the accuracy of a model, and for which photos it holds."""
+    """Return the accuracy of a model, and for which photos it holds.
+
+    Empty if the accuracy was not measured.
+    """
+    if record.best['accuracy'] is None:
+        return ''
     return f'{describe_accuracy(record)} on {describe_validity(record)}'
 
 

@@ -29,7 +29,7 @@ const worded = (name) => name.replaceAll('_', ' ');
 
 async function load() {
   facts = await (await fetchExported('model.json')).json().catch(() =>
-    fail('model.json: the host sends another content than was exported.'));
+    fail('model.json: the host sends other content than exported.'));
   document.title = $('name').textContent = facts.name;
   $('number').textContent = `${facts.classes.length} classes`;
   $('classes').append(...facts.classes.map((x) => make('li', worded(x))));

@@ -10,15 +10,16 @@ async function fetchExported(name, integrity) { // fails with another digest
   throw Error(`${name === './' ? 'index.html' : name}: ${reason}.`);
 }
 
-const refused = ({ status }) => `the host answers with error ${status}; ` +
-  'reload this page later, as the app may be updated now, else copy all ' +
-  'files of the app to the host again, or let it serve files of this type';
+const refused = ({ status }) => `the host answers with error ${status}. ` +
+  'The app may be changing now: reload this page later. If the error stays, ' +
+  'copy all files of the app to the host again, or let the host serve files ' +
+  'of this type';
 
 async function explain(name) { // of a file that was not fetched
   const response = await fetch(name, { cache: 'no-cache' }).catch(() => 0);
   if (!response) return 'no connection to the host; reload this page later';
-  return response.ok ? 'the host sends another content than was exported; ' +
-    'if it adds scripts to pages or optimizes files, turn this off, else ' +
+  return response.ok ? 'the host sends other content than exported. If ' +
+    'the host adds scripts or optimizes files, turn this off. Otherwise ' +
     'copy all files of the app to the host again' : refused(response);
 }
 
