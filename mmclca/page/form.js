@@ -1,6 +1,7 @@
 // Give photos a type where the system knows none, as HEIC on Linux; Gradio
-// refuses them otherwise. Remember the folders of files, which Gradio drops, in the order of its
-// upload: of a chosen folder, or of folders and files dropped on the form.
+// refuses them otherwise. Remember the folders of files, which Gradio drops,
+// in the order of its upload: of a chosen folder, or of folders and files
+// dropped on the form.
 (() => {
   const isForm = (event) => event.target.closest?.('#folder');
   const promise = (source, name) =>

@@ -54,7 +54,7 @@ FAILED = (
 APP = (
     'The **phone app** identifies photos in the browser of a phone, also '
     'offline. Unpack `{}` and upload its folder to a web host with https; '
-    'then open its address on the phone. It does not open as a file.'
+    'then open its address on the phone. The app does not run as a file.'
 )
 
 

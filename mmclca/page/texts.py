@@ -5,7 +5,7 @@ import re
 
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report import out_of_hundred
-from mmclca.fitting.screen import describe_validity
+from mmclca.fitting.screen import describe_validity, why_unmeasured
 
 # advice for another screen: options and keys of a terminal, commands
 _OPTION = re.compile(r'(?<![\w-])--(?=[a-z])')
@@ -27,7 +27,7 @@ def describe_result(record: FitRecord) -> str:
     """Describe the accuracy of a model in Markdown, and where it holds."""
     best = record.best
     if best['accuracy'] is None:
-        return '**The accuracy is unknown.** Add a second photo to each class.'
+        return f'**The accuracy was not measured:** {why_unmeasured(record)}.'
     right = out_of_hundred(best['accuracy'])
     verb, between = 'gets' if right == 1 else 'get', ''
     if best['low'] is not None:

@@ -116,7 +116,7 @@ def _write(
     if len(files) != len(names):
         raise ValueError(
             'The browser did not send the folders of the photos. Please '
-            'choose the folder again, or a ZIP of it.'
+            'choose the folder again, or a ZIP archive of it.'
         )
     _check_sizes([file.stat().st_size for file in files], MEGABYTES, draft)
     for name in names:
