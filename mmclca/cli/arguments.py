@@ -205,7 +205,9 @@ SHARED = {
         meaning='images per batch', default=32, type=positive
     ),
     '-r --rescale-factor': dict(
-        meaning='scale factor for the 320 px images', default=1.0, type=factor
+        meaning='scale factor of the drawn images (320 px)',
+        default=1.0,
+        type=factor,
     ),
     '--reject THRESHOLD.json': dict(
         meaning='threshold file for unknown classes (default: in the model)',

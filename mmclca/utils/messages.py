@@ -39,7 +39,7 @@ def print_safe(*lines, file: TextIO | None = None) -> None:
 
 def warn(text: str) -> None:
     """Print a warning in one line to standard error."""
-    print_safe(f'Warning: {text}', file=sys.stderr)
+    print_safe(f'Warning    {text}', file=sys.stderr)
 
 
 class Bar(Progress):

@@ -423,7 +423,7 @@ def test_mutated_command_line_starts_or_ends_in_one_line(
         except (Exception, KeyboardInterrupt) as error:
             code = repr(error)
         lines = re.findall(
-            r'(?m)^(?!usage: |Warning: | ).+', capfd.readouterr().err
+            r'(?m)^(?!usage: |Warning    | ).+', capfd.readouterr().err
         )
         # 1: unreadable photos, 130: started
         assert code in (0, 1, 2, 130), (code, name, words)

@@ -103,4 +103,4 @@ def test_app_warns_if_network_needs_no_login(
     with pytest.raises(SystemExit):  # nothing is served
         load_tool(monkeypatch, APP, *words)['main']()
     assert given[3] == (login and ('ann', 'x'))
-    assert capfd.readouterr().err.count('Warning: everyone') == warned
+    assert capfd.readouterr().err.count('Warning    everyone') == warned
