@@ -19,7 +19,7 @@ def store_in_8_bits(path: Path, out: Path) -> None:
     """Store weights of products in 8 bits, and all others in 16 bits.
 
     The first half of the products has 16 bits: token reduction amplifies
-    errors before it. On four datasets (DeiT-Tiny with ATC), at most 1 % of
+    errors before it. On four datasets (DeiT-Tiny with ATC), at most 1% of
     the predictions changed; with 8 bits everywhere, 2 to 4 %.
 
     Args:

@@ -108,7 +108,7 @@ def threshold_by_folds(
     per image (S, N), NaN if missing; ``groups`` (N,) stay in one fold.
 
     Returns ``threshold``; ``accept``; ``images``, the number with a score;
-    ``false_alarms``, the rate, and its 95 % Wilson interval, ``low`` to
+    ``false_alarms``, the rate, and its 95% Wilson interval, ``low`` to
     ``high``. Empty for fewer than two images or groups.
     """
     scored = torch.where(~known.isnan().all(0))[0].tolist()

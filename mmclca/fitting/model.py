@@ -48,7 +48,7 @@ VIT_TINY = (
 )
 # variant in fit.json
 VARIANT_FIELDS = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
-# after the center crop, zoomed views show 75 and 60 % of height and width;
+# after the center crop, zoomed views show 75 and 60% of height and width;
 # with more than FEW photos they take long and gain less
 ZOOMS, FEW = (7 / 6, 35 / 24), 300
 BEST = 'best'  # no cost limit
@@ -331,7 +331,7 @@ def choose(
 ) -> tuple[Variant, float]:
     """Select the first model within the budget from (model, cost, note).
 
-    A cost of at most 1 % more is within it: 160 px need 0.301 GMACs.
+    A cost of at most 1% more is within it: 160 px need 0.301 GMACs.
     If all models cost too much, the ``BudgetError`` ends with the note.
     """
     seen = {}

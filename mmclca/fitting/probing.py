@@ -153,7 +153,7 @@ def write_model(
 def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
     """Measure a model on new photos.
 
-    Return ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``;
+    Return ``n``, ``accuracy`` and its 95% interval, ``low`` to ``high``;
     and the class scores (N, K).
     """
     features, _ = probe.features(photographs.paths)
@@ -190,7 +190,7 @@ def estimate_accuracy(found: OutOfFold, curve: list, classes: list) -> dict:
 
 
 def interval_of(found: OutOfFold, curve: list[dict]) -> tuple[float, float]:
-    """Estimate the 95 % interval of a probe fitted to all photos.
+    """Estimate the 95% interval of a probe fitted to all photos.
 
     Each fold is fitted to fewer photos, so the upper bound adds the gain
     expected from the rest, extrapolated from the learning curve.

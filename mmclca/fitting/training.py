@@ -43,7 +43,7 @@ LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
 # minimum photos to fine-tune unasked: in the median class, and in all, so
 # that 40 are held out. If fine-tuning changes a fifth of the predictions and
-# loses 8 points, 10 held-out photos keep it in 42 % of cases, 40 in 16 %
+# loses 8 points, 10 held-out photos keep it in 42% of cases, 40 in 16%
 MIN_PER_CLASS, MIN_PHOTOS = 8, 200
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # parts of the recipe for validation, and for steps done by fit itself
@@ -194,7 +194,7 @@ def refit_classifier(
     ``path`` is the fine-tuned checkpoint, ``some`` are the photos to fit to,
     ``setting`` is that of the probe, and ``features`` a folder for computed
     features. The result was more accurate than the linear probe on the three
-    of nine datasets with a cross-validated accuracy below 85 %.
+    of nine datasets with a cross-validated accuracy below 85%.
     """
     probe = plan.probe_of(path, features=features)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)

@@ -45,7 +45,7 @@ def demo(folder, *options):
 )
 def test_demo_prints_accuracy_and_cost(tmp_path, options, least):
     said = demo(tmp_path, *options)
-    percent = re.search(r'top-1 ([\d.]+) % \(chance ([\d.]+) %\)', said)
+    percent = re.search(r'top-1 ([\d.]+)% \(chance level ([\d.]+)%\)', said)
     top1, chance = map(float, percent.groups())
     assert chance == 12.5 and top1 >= least
     gmacs, plain_gmacs = re.findall(r'\| (\d\.\d\d) \|  \| 32', said)

@@ -259,7 +259,7 @@ def learning_curve(
 
     Returns:
         list[dict]: For each size ``photographs``, ``accuracy`` (mean over
-        repeats), and its 95 % Wilson interval, ``low`` to ``high``. Empty if
+        repeats), and its 95% Wilson interval, ``low`` to ``high``. Empty if
         no image was tested.
 
     Raises:

@@ -100,5 +100,7 @@ def main(args):
         *('--clca', 'no', '--batch', 32, '--rounds', 15),
     )
     top1 = json.loads(metrics.read_text())['accuracy/top1']
-    print(f'\ntop-1 {top1:.1f} % (chance 12.5 %), seed {args.seed}, {best}')
+    print(
+        f'\ntop-1 {top1:.1f}% (chance level 12.5%), seed {args.seed}, {best}'
+    )
     print(f'{picture}\n{time.time() - start:.0f} s in all')
