@@ -88,8 +88,8 @@ def stored_facts(
 ) -> dict:
     """Return the facts in a checkpoint, with ``passes`` and ``start``.
 
-    A checkpoint without facts, of an earlier version or another program, gets
-    the facts of ``now``, and its own number of batches per epoch if known.
+    A checkpoint without facts, written by another program, gets the facts of
+    ``now``, and its own number of batches per epoch if known.
     """
     stored = dict_in(dict_in(checkpoint, 'meta'), KEY)
     if _is_valid(stored, iteration):

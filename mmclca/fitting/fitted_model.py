@@ -353,8 +353,8 @@ class FittedModel:
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):
                 raise ValueError(
-                    f'{files.table}: column digest is missing, as in older '
-                    'versions; fit again with --overwrite'
+                    f'{files.table}: no digest for some photos; restore the '
+                    'file, or fit again'
                 )
             joined = _joined(rows, had, place, name)
             known = {row['path']: row['digest'] for row in rows}
