@@ -20,7 +20,7 @@ def store_in_8_bits(path: Path, out: Path) -> None:
 
     The first half of the products has 16 bits: token reduction amplifies
     errors before it. On four datasets (DeiT-Tiny with ATC), at most 1% of
-    the predictions changed; with 8 bits everywhere, 2 to 4 %.
+    the predictions changed; with 8 bits everywhere, 2 to 4%.
 
     Args:
         path (Path): ONNX file.

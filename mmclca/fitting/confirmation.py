@@ -57,7 +57,7 @@ def is_similar(name: str, other: str) -> bool:
 def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
     """Raise a :class:`ConfirmationError` if the accuracy has dropped too far.
 
-    The accuracy of the linear probe may not fall below the previous 95 %
+    The accuracy of the linear probe may not fall below the previous 95%
     interval.
     """
     before, after = previous.probe, record.probe

@@ -135,7 +135,7 @@ def _class_row(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {
-        label: f'{names[label]}\n{100 * scores[label]:.0f} %'
+        label: f'{names[label]}\n{scores[label]:.0%}'
         for label in labels or best
     }
     found = {title: maps[label] for label, title in titles.items()}

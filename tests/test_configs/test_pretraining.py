@@ -60,7 +60,7 @@ def test_learning_rate_warms_up_and_decays(path):
             scheduler.step()
     assert rates[0] < 0.01 and rates[40] == pytest.approx(1.0)
     assert 0 <= rates[-1] < 0.0101
-    if 'step' in path.stem:  # at 90 and 95 % of all epochs
+    if 'step' in path.stem:  # at 90 and 95% of all epochs
         falls = [rates[i] for i in (269, 270, 284, 285)]
         assert falls == pytest.approx([1.0, 0.1, 0.1, 0.01])
 

@@ -179,7 +179,7 @@ def sets_of(rows):
 
 
 def difference(rows, one, other):
-    """Return the paired difference between two ways in points, with its 95 %
+    """Return the paired difference between two ways in points, with its 95%
     t interval over datasets."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
     half = t.ppf(0.975, len(paired) - 1) * paired.sem()

@@ -1,6 +1,6 @@
 // Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 // Fetch files of the app, and name what is wrong with a file. The page imports
-// this file; the service worker, which is no module, runs it.
+// this file; the service worker, which is not a module, runs it.
 
 async function fetchExported(name, integrity) { // fails with another digest
   const options = { integrity, cache: 'no-cache' };

@@ -79,7 +79,7 @@ class ProbeInitHook(Hook):
         accuracy = self._fit(model.head, features, labels)
         runner.logger.info(
             f'head initialized with a {self.classifier} classifier on frozen '
-            f'features of {len(labels)} images: {100 * accuracy:.1f} % '
+            f'features of {len(labels)} images: {accuracy:.1%} '
             f'accuracy in {self.folds}-fold cross-validation'
         )
 

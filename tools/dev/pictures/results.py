@@ -75,7 +75,7 @@ def hero_points():
     """Return label, GMACs, accuracy in %, half of an interval, color and label
     side for each point in the README picture.
 
-    The 95 % interval is that of the mean difference to ridge regression over
+    The 95% interval is that of the mean difference to ridge regression over
     the datasets; the datasets themselves differ far more.
     """
     from frontier import sets_of, table_of_rows
@@ -184,7 +184,7 @@ def selected_by_fit(table, network):
         method = options['method'] or 'none'
         keys = dict(network=network, method=method, img_size=img_size)
         row = select(table, dict(keys, way='fit')).iloc[0]
-        # fit accepts costs of 1 % above the budget
+        # fit accepts costs of 1% above the budget
         if all(1.01 * row.gmacs < cheaper.gmacs for cheaper in rows):
             rows.append(row)
     return pd.DataFrame(rows)
