@@ -126,19 +126,20 @@ def test_infer_onnx_equals_inferencer_without_torch(folder, tmp_path):
     )
     assert (run.returncode, run.stderr) == (0, '')
     header, *rows = csv.reader(out.open())
-    assert header[5:8] == ['label_1', 'name_1', 'score_1']
+    assert header[1:3] == ['result', 'confidence']
+    assert header[7:10] == ['label_1', 'name_1', 'score_1']
     images = sorted(map(str, (folder / 'data').rglob('*.png')))
     assert [str(folder / row[0]) for row in rows] == images
     expected = TokenReductionInferencer('tiny.py', 'tiny.pth')(images)
     for row, answer in zip(rows, expected, strict=True):
-        labels = [int(label) for label in row[5:-1:3]]
+        labels = [int(label) for label in row[7:-1:3]]
         assert sorted(labels) == [0, 1, 2, 3]
-        assert row[6::3] == [CLASSES[label] for label in labels]
-        scores = np.float32(row[7::3])
+        assert row[8::3] == [CLASSES[label] for label in labels]
+        scores = np.float32(row[9::3])
         assert np.abs(scores - answer['pred_scores'][labels]).max() < 1e-5
         assert (np.diff(scores) <= 0).all()
     first, best = run.stdout.splitlines()[0], rows[0]
-    assert first.startswith(f'{best[0]}  {best[6]} {float(best[7]):.1%}  ')
+    assert first.startswith(f'{best[0]}  {best[8]} {float(best[9]):.1%}  ')
 
 
 def test_infer_onnx_skips_and_lists_broken_images(folder, infer, tmp_path):
@@ -273,6 +274,16 @@ def test_infer_onnx_answers_every_file(small_onnx, infer, tmp_path):
     code, out, err = infer(path, image, tmp_path, image)
     assert code == 1 and len(out.splitlines()) == 3
     assert 'a.heic' in err and 'b.gif' in err and '1 .psd' in err
+
+
+def test_infer_onnx_puts_unknown_first_if_a_photo_is_flagged(tmp_path):
+    script, path = runpy.run_path(str(INFER)), tmp_path / 'a.csv'
+    best, cells = ['Üzüm', 0.9], [1, 'Üzüm', 0.9]
+    row = ['unknown', 0, *best, 'no', 0.7, *cells]
+    assert script['line_of']('a.png', row).index('unknown') < 10
+    script['write'](path, [['a.png', *row, '']], 1)
+    assert path.read_bytes().startswith(b'\xef\xbb\xbf')  # for Excel
+    assert path.read_text('utf-8-sig').splitlines()[1].startswith('a.png,unk')
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ SIGNS = ('=', '+', '-', '@', '\t', '\r')  # formula prefixes in spreadsheets
 CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
-ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
+ANSWER = ('result', 'confidence')
+ANSWER += ('pred_class', 'pred_score', 'known', 'known_score')
 SCORES = ('max_softmax', 'energy', 'nearest')
 NEEDED = ('preparation', 'classes')
 BACKENDS = ('cv2', 'pillow')
@@ -174,8 +175,9 @@ class Classifier:
     def __call__(self, image, top):
         """Classify a decoded image and return its CSV cells.
 
-        ``pred_class``, ``pred_score``, ``known``, ``known_score``, then
-        ``label``, ``name`` and ``score`` per class, best first.
+        The columns ``ANSWER``, then ``label``, ``name`` and ``score`` per
+        class, best first. For an unknown photo, ``result`` is 'unknown' and
+        ``confidence`` 0, so that sorted tables begin with it.
         """
         logits, *nearest = (of_images[0] for of_images in self._run(image))
         if not np.isfinite(logits).all():
@@ -186,7 +188,9 @@ class Classifier:
         for i in (-scores).argsort(kind='stable')[:top].tolist():
             cells += [i, self.classes[i], round(float(scores[i]), 6)]
         known = self._known(scores.max(), energy, *nearest)
-        return [*cells[1:3], *known, *cells]
+        best = cells[1:3]
+        result = ['unknown', 0] if known[0] == 'no' else best
+        return [*result, *best, *known, *cells]
 
     def _run(self, image):
         """Return the outputs for an image (H, W, 3), 8-bit, BGR."""
@@ -324,13 +328,14 @@ def to_8_bits(image):
 
 
 def line_of(path, row):
-    """Describe an image by its best classes, and flag an unknown one."""
-    known, known_score = row[2:4]
-    best = zip(row[5::3], row[6::3], strict=True)
-    cells = [f'{name} {score:.1%}' for name, score in best]
+    """Describe an image by its best classes; flag an unknown one first."""
+    _, _, _, _, known, known_score, *cells = row
+    best = zip(cells[1::3], cells[2::3], strict=True)
+    words = [f'{name} {score:.1%}' for name, score in best]
     if known == 'no':
-        cells.append(f'unknown? (score {known_score:.3f})')
-    return printable('  '.join([str(path), *cells]))
+        words[0] = f'nearest: {words[0]}'
+        words.insert(0, f'unknown? (score {known_score:.3f})')
+    return printable('  '.join([str(path), *words]))
 
 
 def to_cell(value):
@@ -352,9 +357,12 @@ def write(path, rows, number):
     keys = ('label', 'name', 'score')
     named = [f'{key}_{rank + 1}' for rank in range(number) for key in keys]
     part = path.with_name(f'.{path.name}.{os.getpid()}')
+    # Excel reads other letters than ASCII only after a byte order mark
+    is_ascii = str(rows).isascii()
+    encoding = 'utf-8' if is_ascii else 'utf-8-sig'
     try:
         with part.open(
-            'w', newline='', encoding='utf-8', errors='surrogateescape'
+            'w', newline='', encoding=encoding, errors='surrogateescape'
         ) as file:
             writer = csv.writer(file, lineterminator='\n')
             writer.writerow(['image', *ANSWER, *named, 'error'])
@@ -410,7 +418,7 @@ def main():
 
 def summary(rows, unreadable, file):
     """Count the results in one line."""
-    unknown = sum(row[3] == 'no' for row in rows)
+    unknown = sum(row[1] == 'unknown' and row[5] == 'no' for row in rows)
     line = f'Classified {len(rows) - unreadable} of {len(rows)} photos'
     line += f'; {unknown} flagged as unknown; {unreadable} unreadable.'
     return line + printable(f' Saved {file}' if file else '')
