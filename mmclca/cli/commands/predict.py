@@ -18,10 +18,9 @@ from mmclca.utils.spreadsheets import NEEDED
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, file_named, positive
-from ..packages import apis, fitting, visualization
+from ..packages import apis, evaluation, fitting, visualization
 
 SHOWN = 0.001  # minimum score to print a further class
-NEAREST = 'nearest'  # score name of a similarity
 UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
 
 
@@ -121,7 +120,8 @@ def write_results(args, classes, results, threshold):
 
 def describe_unknown(result, threshold):
     """Compare the score of a photo flagged as unknown with the threshold."""
-    kind = 'similarity' if threshold.score == NEAREST else threshold.score
+    is_near = threshold.score == evaluation.open_set.NEAREST
+    kind = 'similarity' if is_near else threshold.score
     score = f'{result["known_score"]:.3f} < {threshold.threshold:.3f}'
     return f'unknown? ({kind} {score})'
 
