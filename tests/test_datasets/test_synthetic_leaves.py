@@ -152,8 +152,13 @@ def content(folder):
     }
 
 
-def test_command_writes_equal_bytes_with_any_number_of_jobs(run, tmp_path):
-    assert run(tmp_path / 'one') == run(tmp_path / 'two', '--jobs', '2') == 0
+def test_command_writes_equal_bytes_with_any_number_of_jobs(
+    run, tmp_path, capfd
+):
+    assert run(tmp_path / 'one') == 0
+    assert len(capfd.readouterr().out.splitlines()) == 2  # no progress bars
+    assert run(tmp_path / 'two', '--jobs', '2') == 0
+    assert len(capfd.readouterr().out.splitlines()) == 2
     files = content(tmp_path / 'one')
     assert files == content(tmp_path / 'two')
     assert len(files) == 15 + 5

@@ -4,15 +4,15 @@
 import json
 from dataclasses import replace
 from functools import partial
+from multiprocessing import Pool
 from pathlib import Path
 
 import cv2
 import numpy as np
-from mmengine.utils import track_parallel_progress, track_progress
 
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.folders import remove_folder
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, track
 
 from ..photographs import LabeledImages
 from ..photographs.lists import (
@@ -58,13 +58,22 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
             zip(images.paths, images.labels, strict=True)
         )
     ]
-    task = partial(_draw, size=options['size'])
-    if jobs == 1:
-        track_progress(task, tasks)
-    else:
-        track_parallel_progress(task, tasks, jobs, chunksize=16)
+    _draw_all(partial(_draw, size=options['size']), tasks, jobs)
     write_lists(lines_of_lists(images, out, SPLITS), force=True)
     return images
+
+
+def _draw_all(task, tasks: list, jobs: int):
+    """Draw all images in ``jobs`` processes."""
+    title, number = 'Drawing leaves', len(tasks)
+    if jobs == 1:
+        for _ in track(map(task, tasks), title, number):
+            pass
+        return
+    with Pool(jobs) as pool:
+        drawn = pool.imap_unordered(task, tasks, chunksize=16)
+        for _ in track(drawn, title, number):
+            pass
 
 
 def _plan(out: Path, options: dict) -> LabeledImages:
