@@ -37,9 +37,12 @@ class SafeRunner(Runner):
 
     @master_only
     def dump_config(self) -> None:
-        """Write the config to the work dir."""
-        name = Path(self.cfg.filename or f'{self.timestamp}.py').name
-        replace_text(Path(self.work_dir, name), self.cfg.pretty_text)
+        """Write the config to ``config.py`` in the work dir.
+
+        Under its own name, ``mim``, which searches the whole checkout for a
+        config's name, would find it twice.
+        """
+        replace_text(Path(self.work_dir, 'config.py'), self.cfg.pretty_text)
 
     def load_checkpoint(
         self, filename, map_location='cpu', strict=False, revise_keys=()
