@@ -6,7 +6,7 @@ fit and use:
   predict             classify new photos
   add-class           add a class, or photos of a class, in seconds
   report              write report.html again
-  page                classify photos, or fit a model, in the browser
+  page                train a model and identify photos in the browser
   export              write the model as one ONNX file
   verify              find damaged and missing files of a model or training
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Serve a local web page that identifies photos, or fits a model to photos.
+"""Serve a local web page to train a model on photos and identify photos.
 
 ``python -m mmclca page MODEL``
 """
@@ -23,7 +23,7 @@ HERE = 'localhost', '::1'
 
 def parse_args():
     parser = Parser(__doc__)
-    default = ' (default: a form to fit one)'
+    default = ' (default: train one on the page)'
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
     out = 'without a model: folder for photos and models (default: models)'
     parser.add('--out FOLDER', out, type=Path)
