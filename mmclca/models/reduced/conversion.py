@@ -75,6 +75,11 @@ def reduce_tokens(
     _check_method(method, settings, new)
     if {'num_tokens', 'prune', 'merge', 'target'} & settings.keys():
         keep_rate = None
+    elif method and keep_rate is None:
+        raise ValueError(
+            'keep_rate=None keeps all tokens; give a rate, such as 0.7, or '
+            'num_tokens'
+        )
     rate = keep_rate if method else None
     config = reducer_config({}, method, rate, len(layers))
     new.reduce(config and config | settings, layers, clca)

@@ -130,6 +130,7 @@ def test_hint_for_r_merges_r_tokens_per_layer():
         ([dict(type='ToMe')], {}, 'method'),
         ([None], dict(num_tokens=[3]), 'num_tokens'),
         (['EViT', '0.7'], {}, "'0.7'"),
+        (['ToMe', None], {}, 'keeps all tokens'),
     ],
 )
 def test_wrong_settings_are_named(inputs, settings, message):
