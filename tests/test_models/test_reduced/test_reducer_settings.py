@@ -57,6 +57,13 @@ def test_new_counts_replace_each_other():
     assert 'keep_rate=0.5, layers=(1, 2)' in repr(reduced)
 
 
+def test_new_layers_are_refused():
+    reducer = mmclca.reduce_tokens(small_timm(), layers=(1, 2)).reducer
+    with pytest.raises(ValueError, match='original model again'):
+        reducer.layers = (0, 3)
+    assert reducer.layers == (1, 2)
+
+
 @pytest.mark.parametrize('keep_rate', ['0.7', 0, 1.5, (0.7,), None, True])
 def test_new_keep_rate_is_checked(keep_rate):
     reducer = mmclca.reduce_tokens(small_timm(), 'EViT', 0.5).reducer

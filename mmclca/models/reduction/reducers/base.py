@@ -94,8 +94,20 @@ class TokenReducer(BaseModule):
             return ''
         names = [x for x in self.counts if vars(self)[x] is not None]
         values = {x.strip('_'): vars(self)[x] for x in names or ['_keep_rate']}
-        values['layers'] = tuple(self.reduce_at)
+        values['layers'] = self.layers
         return ', '.join(f'{name}={value}' for name, value in values.items())
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with a reduction, from 0; fixed when the model is built."""
+        return tuple(self.reduce_at)
+
+    @layers.setter
+    def layers(self, layers: object) -> None:
+        raise ValueError(
+            f'layers={layers!r}: the layers of a built model cannot change; '
+            'reduce the original model again, with these layers'
+        )
 
     @property
     def depths(self) -> list[float]:
@@ -175,7 +187,7 @@ def check_list(name: str, values, num_stages: int, kind=object) -> None:
     if not (is_list and all(isinstance(x, kind) for x in values)):
         raise ValueError(
             f'{name}={values!r} must be {num_stages} values, one per stage '
-            '(layer in reduce_at)'
+            '(layer with a reduction)'
         )
 
 
