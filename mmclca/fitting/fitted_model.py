@@ -391,6 +391,8 @@ def _joined(
 ) -> LabeledImages:
     """Join the photos of a model with a folder for one class."""
     advice = 'give a folder of photos of one class'
+    if place.is_file():
+        raise ValueError(f'{place} is a file; {advice}')
     if not place.is_dir():
         raise FileNotFoundError(f'folder {place} does not exist; {advice}')
     digests = _digests(place)

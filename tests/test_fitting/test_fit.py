@@ -3,6 +3,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 import torch
@@ -178,16 +179,27 @@ def test_interrupted_fit_resumes_after_the_last_finished_step(
     assert (copy.folder / 'report.html').exists()
 
 
-@pytest.mark.parametrize('kind', ['gone', 'empty', 'known', 'class folders'])
+@pytest.mark.parametrize(
+    'kind, problem',
+    [
+        ('gone', 'not exist'),
+        ('photo.jpg', 'is a file'),
+        ('empty', 'no photos'),
+        ('known', 'already'),
+        ('class folders', 'one class'),
+    ],
+)
 def test_add_class_refuses_a_folder_and_changes_nothing(
-    copy, place, tmp_path, kind
+    copy, place, tmp_path, kind, problem
 ):
     (tmp_path / 'empty').mkdir()
+    (tmp_path / 'photo.jpg').touch()
     train = place / 'photographs' / 'train'
     places = {'known': train / 'ash', 'class folders': train}
     new = places.get(kind, tmp_path / kind)
     before = files_of(copy.folder)
-    with pytest.raises((FileNotFoundError, ValueError), match=str(new)):
+    message = f'{re.escape(str(new))}.*{problem}'
+    with pytest.raises((FileNotFoundError, ValueError), match=message):
         copy.add_class(new, None if kind == 'class folders' else 'larch')
     assert files_of(copy.folder) == before
 
