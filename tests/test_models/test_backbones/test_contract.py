@@ -91,7 +91,7 @@ def test_export_writes_verified_model(run, kind, monkeypatch, capsys):
     tool = TOOLS / 'deployment/export.py'
     words = config, checkpoint, '--out', out, '--format', kind
     run_tool(monkeypatch, tool, *words)
-    assert out.exists() and 'PyTorch within' in capsys.readouterr().out
+    assert out.exists() and 'Checked' in capsys.readouterr().out
 
 
 def test_vis_cam_draws_if_backbone_is_reducible(run, monkeypatch):
