@@ -10,6 +10,7 @@
 cnns = {
     'mobileone_s0_reparam.safetensors': (128, 160, 192, 224, 256),
     'fastvit_t8_reparam_int8src.safetensors': (128, 192, 256),
+    'tf_efficientnet_lite0.safetensors': (160, 192, 224),
 }
 # kind and strength, for one view
 classifiers = dict(ridge=0.3, logistic=10.0)

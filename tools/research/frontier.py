@@ -16,7 +16,7 @@ import torch
 from few_photographs import draws, labels_of
 from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photographs
 from mmengine.config import Config
-from tables import kept, machine_of, select
+from tables import kept, machine_of, read, select
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
@@ -56,7 +56,10 @@ def table_of_rows():
     wanted = [(facts_of(*one), one) for one in networks()]
     rows = kept(STUDY, measure, wanted)
     mean = rows[sets_of(rows)].mean(axis=1)
-    times = kept(TIMES, milliseconds, [({}, ())])
+    times = read(TIMES)
+    new = [x for x in networks() if select(times, facts_of(*x)).empty]
+    if new:
+        times = kept(TIMES, milliseconds, [(facts_of(*new[0]), (new, times))])
     return rows.assign(mean=mean).merge(times, on=FACTS)
 
 
@@ -190,17 +193,28 @@ def layers_of(head):
     return torch.arange(prod(sizes)).view(sizes)
 
 
-def milliseconds():
-    """Measure latencies with ONNX Runtime, interleaved."""
+def milliseconds(pairs, stored):
+    """Measure latencies of networks with ONNX Runtime, interleaved.
+
+    If ``stored`` has times of another day, the default of ``fit`` is measured
+    again, and the new times are scaled by its ratio.
+    """
+    default = next(x for x in networks() if is_default(*x) and 'vit_' in x[0])
+    reference = tuple(facts_of(*default).values())
     models = {
         tuple(facts_of(file, x).values()): classifier_config(
             pretrained(file), x, 10
         ).model
-        for file, x in networks()
+        for file, x in [default, *pairs]
     }
-    found, _ = time_models(models, 'onnx', 'cpu')
+    times, _ = time_models(models, 'onnx', 'cpu')
+    scale = 1.0
+    if not stored.empty:
+        earlier = select(stored, dict(zip(FACTS, reference, strict=True)))
+        scale = earlier.ms.item() / times.pop(reference)
     return [
-        dict(zip(FACTS, key, strict=True), ms=ms) for key, ms in found.items()
+        dict(zip(FACTS, key, strict=True), ms=scale * ms)
+        for key, ms in times.items()
     ]
 
 
