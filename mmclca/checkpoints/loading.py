@@ -66,6 +66,7 @@ def _fit_linear(head: nn.Module, state_dict: dict, prefix: str) -> None:
         return
     shape = state_dict[f'{stored[0]}weight'].shape
     if linear is not None and shape == tensors[f'{linear}weight'].shape:
+        _refuse_lost_layer(head, state_dict, prefix)
         for part in ('weight', 'bias'):
             if stored[0] + part in state_dict:
                 weights = state_dict.pop(stored[0] + part)
@@ -74,6 +75,18 @@ def _fit_linear(head: nn.Module, state_dict: dict, prefix: str) -> None:
         MMLogger.get_current_instance().info(
             f'the weights have a classifier of shape {tuple(shape)}, '
             f'{type(head).__name__} has none: the classifier is new, train it'
+        )
+
+
+def _refuse_lost_layer(head: nn.Module, weights: dict, prefix: str) -> None:
+    """Raise if a classifier would load without the hidden layer before it."""
+    hidden = 'layers.pre_logits.weight'
+    if f'{prefix}{hidden}' in weights and hidden not in head.state_dict():
+        raise CheckpointError(
+            f'{type(head).__name__} lacks the hidden layer {prefix}{hidden} '
+            'of the file, so its classes would be wrong; use '
+            'VisionTransformerClsHead with hidden_dim, or remove both layers '
+            'from the file to start with a new classifier'
         )
 
 

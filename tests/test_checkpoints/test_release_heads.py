@@ -65,6 +65,17 @@ def test_classifier_loads_by_any_name_of_a_head(head, name):
     assert any(torch.equal(x, bias) for x in stored if x.shape == (5,))
 
 
+@pytest.mark.parametrize('hidden', [None, 16])
+def test_classifier_is_refused_if_its_hidden_layer_has_no_place(hidden):
+    there = build(KINDS[0], dict(HEAD, hidden_dim=16))
+    here = build(KINDS[0], dict(HEAD, hidden_dim=hidden))
+    if hidden:
+        here.load_state_dict(there.state_dict())
+    else:
+        with pytest.raises(CheckpointError, match='hidden layer'):
+            here.load_state_dict(there.state_dict(), strict=False)
+
+
 @pytest.mark.parametrize('head', [HEAD, LINEAR])
 @pytest.mark.parametrize('name', ['head.other', 'my_classifier'])
 def test_fitting_classifier_with_unknown_name_is_refused(head, name):
