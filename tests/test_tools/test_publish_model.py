@@ -67,7 +67,7 @@ def test_published_files_have_hash_config_and_classes(run, publish, capsys):
     with safe_open(files['.safetensors'], 'pt') as file:
         metadata = file.metadata()
     assert json.loads(metadata['classes']) == list(CLASSES)
-    whole = Config.fromfile(run / 'tiny.py').to_dict()
+    whole = Config.fromfile(run / 'config.py').to_dict()
     for text in (slim['meta']['cfg'], metadata['config']):
         stored = Config.fromstring(text, '.py').to_dict()
         assert stored['model'] == whole['model']
