@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import urllib.request
+from base64 import b64encode
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -16,7 +17,7 @@ from browser_pages import chromium as chromium_fixture
 from browser_pages import drive, playwright, watched
 from PIL import Image
 from tiny_model import write_tiny
-from tiny_run import CLASSES
+from tiny_run import CLASSES, ROOT
 
 from mmclca.page import open_model
 from mmclca.page.photos import draw_examples
@@ -228,3 +229,22 @@ def test_page_works_below_a_path_with_login(
     proxy.shutdown()
     paths = [urlparse(url).path for url in asked if url[:4] == 'http']
     assert all(path.startswith('/leaf/') for path in paths)
+
+
+CHOOSE = """(content) => {
+  const bytes = Uint8Array.from(atob(content), (x) => x.charCodeAt(0));
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], 'leaf.heic'));
+  const input = document.querySelector('#leaf input[type=file]');
+  input.files = data.files;
+  input.dispatchEvent(new Event('change', { bubbles: true }));
+}"""
+
+
+def test_photo_is_identified_if_the_browser_knows_no_type(address, chromium):
+    pytest.importorskip('pi_heif', reason='reads HEIC photos: extra heif')
+    with watched(chromium) as (page, _):
+        drive.open_page(page, address)
+        content = (ROOT / 'tests/data/leaf.heic').read_bytes()
+        page.evaluate(CHOOSE, b64encode(content).decode())
+        drive.wait_for_scores(page)
