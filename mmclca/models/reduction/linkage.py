@@ -75,7 +75,7 @@ def _tree(x: Tensor, num_clusters: int, linkage: str, means: bool):
         given = dict(most=most, num_joins=N - num_clusters, known=height)
         start = row_starts(x)
         unfinished = partial(_unfinished, **given)
-        join = partial(_join, start=start, linkage=linkage, means=means)
+        join = partial(_join, linkage=linkage, means=means)
         state = x, size, gone, _places(x), torch.zeros_like(size) - FAR, reach
         if torch.compiler.is_compiling():
             state = torch.while_loop(unfinished, join, state)
@@ -110,9 +110,7 @@ def _unfinished(
     return sure.sum(dim=1).amin(dim=0) < num_joins
 
 
-def _join(
-    x, size, gone, root, near, reach, start: Tensor, linkage: str, means: bool
-):
+def _join(x, size, gone, root, near, reach, linkage: str, means: bool):
     """Join all mutually nearest clusters once and return the new state.
 
     The state per cluster, (B, L), is its ``size``, and a penalty if it is
@@ -120,6 +118,8 @@ def _join(
     is the largest similarity before these joins.
     """
     L = x.size(1)
+    # computed here: from outside, an export may give it another length
+    start = row_starts(x)
     place = torch.arange(L, device=x.device)
     itself = FAR * torch.eye(L, device=x.device)
     close = _similarity(x) if means else x

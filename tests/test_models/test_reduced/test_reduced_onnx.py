@@ -45,6 +45,15 @@ def test_file_of_torch_equals_pytorch(method, tmp_path):
 
 @pytest.mark.slow
 @torch.no_grad()
+def test_atc_in_a_file_of_torch_takes_one_batch_size(tmp_path):
+    model, path = reduced_by('ATC'), tmp_path / 'model.onnx'
+    images = photos(model, batch=2).float()
+    torch.onnx.export(model, (images,), path, dynamo=True, verbose=False)
+    torch.testing.assert_close(onnx_logits(path)(images), model(images))
+
+
+@pytest.mark.slow
+@torch.no_grad()
 def test_atc_in_torch_export_takes_any_batch():
     model = reduced_by('ATC')
     images = photos(model, batch=5).float()
