@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from frozen import FEATURES, Frozen, photographs
 from mmengine.config import Config
-from scipy.stats import t
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestCentroid
-from tables import kept, machine_of, select
+from tables import half_width, kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
@@ -182,6 +181,5 @@ def difference(rows, one, other):
     """Return the paired difference between two ways in points, with its 95%
     t interval over datasets."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
-    half = t.ppf(0.975, len(paired) - 1) * paired.sem()
-    mean = paired.mean()
+    mean, half = paired.mean(), half_width(paired)
     return f'{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]'

@@ -2,11 +2,9 @@
 """Accuracy of fit on four datasets on which nothing was chosen."""
 
 import frontier
-import numpy as np
 from frozen import DEPTH, FILES
 from mmengine.config import Config
-from scipy.stats import t
-from tables import kept, machine_of, select
+from tables import half_width, kept, machine_of, select
 
 from mmclca.fitting.model import ALL
 from mmclca.models import Variant
@@ -62,7 +60,5 @@ def gain(table, network, rival):
     pair = [select(table, x).iloc[0] for x in (facts, full)]
     ours, other = (x[[*NAMES]].to_numpy(float) for x in pair)
     paired = ours - other
-    error = paired.std(ddof=1) / np.sqrt(len(paired))
-    reach = t.ppf(0.975, len(paired) - 1) * error
-    mean = paired.mean()
-    return mean, mean - reach, mean + reach
+    mean, half = paired.mean(), half_width(paired)
+    return mean, mean - half, mean + half

@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import sem, t
 
 from mmclca import cli
 from mmclca.sweep.compose import Cell
@@ -138,6 +139,11 @@ def write(study, table):
     others = others[others.study != study] if len(others) else others
     noted = pd.concat([others, pd.DataFrame([row])])
     replace_text(RESULTS / 'machines.csv', text_of(noted))
+
+
+def half_width(differences):
+    """Return half the width of the 95% t interval of a mean difference."""
+    return t.ppf(0.975, len(differences) - 1) * sem(differences)
 
 
 def text_of(table):

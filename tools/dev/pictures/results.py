@@ -79,17 +79,15 @@ def hero_points():
     the datasets; the datasets themselves differ far more.
     """
     from frontier import sets_of, table_of_rows
-    from scipy.stats import sem, t
-    from tables import select
+    from tables import half_width, select
 
     table = table_of_rows()
     sets, points = sets_of(table), []
     reference = select(table, RIDGE).iloc[0]
-    factor = t.ppf(0.975, len(sets) - 1)
     for label, way, color, side in HERO:
         row = select(table, way).iloc[0]
         gains = (row[sets] - reference[sets]).astype(float)
-        half = factor * sem(gains)
+        half = half_width(gains)
         points.append((label, row.gmacs, row['mean'], half, color, side))
     return points
 
