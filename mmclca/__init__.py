@@ -2,11 +2,13 @@
 from importlib import import_module
 
 from mmclca.dependencies import check_dependencies
+from mmclca.errors import Error
 from mmclca.version import __version__
 
 check_dependencies()
 
 __all__ = [
+    'Error',
     '__version__',
     'cost',
     'export_onnx',

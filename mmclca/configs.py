@@ -15,6 +15,7 @@ from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
 
 import mmclca.registry  # noqa: F401, registers the names of our configs
+from mmclca.errors import Error
 from mmclca.utils.messages import integer
 
 # settings read by mmengine and the tools, besides the runner's arguments
@@ -36,7 +37,7 @@ def read_config(name, options={}):
 
     Raises:
         FileNotFoundError: If there is neither; suggests a similar name.
-        ValueError: See :func:`open_config`.
+        Error: See :func:`open_config`.
     """
     is_file = Path(name).is_file()
     cfg = open_config(name) if is_file else _named_config(str(name))
@@ -49,7 +50,7 @@ def open_config(path) -> Config:
 
     Raises:
         OSError: If the file cannot be opened.
-        ValueError: If it is invalid, or its code raises an error.
+        Error: If it is invalid, or its code raises an error.
     """
     try:
         with _byte_order_marks_skipped():
@@ -58,7 +59,7 @@ def open_config(path) -> Config:
         raise
     except Exception as error:  # configs are code, which may raise anything
         reason = f'{type(error).__name__}: {error}'
-        raise ValueError(f'{path} cannot be read ({reason})') from error
+        raise Error(f'{path} cannot be read ({reason})') from error
 
 
 @contextmanager
@@ -91,11 +92,11 @@ def require_settings(cfg, *names):
     """Check that a config has the required settings.
 
     Raises:
-        ValueError: Names the missing settings.
+        Error: Names the missing settings.
     """
     missing = [name for name in names if _is_missing(cfg, name.split('.'))]
     if missing:
-        raise ValueError(f'missing in the config: {", ".join(missing)}')
+        raise Error(f'missing in the config: {", ".join(missing)}')
 
 
 def _is_missing(settings, path):
@@ -110,7 +111,7 @@ def merge_options(cfg, options):
     An unknown name gives a warning only, because a hook may read it.
 
     Raises:
-        ValueError: If an unknown name is similar to a known one, or a plain
+        Error: If an unknown name is similar to a known one, or a plain
             value would replace a group of settings.
     """
     known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
@@ -122,7 +123,7 @@ def merge_options(cfg, options):
         problem = f'--cfg-options {key}: the config has no setting {name}'
         close = get_close_matches(name, known, n=1)
         if close:
-            raise ValueError(f'{problem}; do you mean {close[0]}?')
+            raise Error(f'{problem}; do you mean {close[0]}?')
         warnings.warn(
             f'{problem}; it was added, but may have no effect', stacklevel=2
         )
@@ -138,7 +139,7 @@ def _check_kind(cfg, key, new):
     # a nested group may have a name as value, such as an architecture
     whole = dict | list | tuple | None | (str if new and inner else dict)
     if isinstance(old, dict) and not isinstance(new, whole):
-        raise ValueError(
+        raise Error(
             f'--cfg-options {key}={new}: {key} is a group of settings; set '
             f'one of them, such as {key}.{next(iter(old), "type")}=...'
         )
@@ -157,7 +158,7 @@ def check_patches(cfg, size=None):
     for side, of_patch in sides:
         integer(patch_size=of_patch)
         if side % of_patch:
-            raise ValueError(
+            raise Error(
                 f'img_size={size} must be a multiple of patch_size={patch}, '
                 f'such as {side - side % of_patch + of_patch}'
             )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mmclca.checkpoints import checksums
 from mmclca.datasets.photographs import LabeledImages
+from mmclca.errors import Error
 from mmclca.models.classifiers import STAGES, feature_of
 from mmclca.utils.files import read_bytes, replace_bytes
 from mmclca.utils.messages import one_of, warn
@@ -38,7 +39,7 @@ def extract_features(
     Returns features (N, C) of the readable images, and the reason for each
     unreadable image by position.
 
-    Raises a ValueError if no image is readable or features are not finite.
+    Raises an Error if no image is readable or features are not finite.
     """
     one_of(STAGES, stage=stage)
     feature = partial(feature_of, inferencer.model, stage=stage)
@@ -89,7 +90,7 @@ def feature_batches(
     """Apply a function to images, and yield its outputs batch by batch.
 
     Each batch has the features (n, C) of its readable images, on the CPU, and
-    the reason for each unreadable image by position. Raises a ValueError if
+    the reason for each unreadable image by position. Raises an Error if
     features are not finite.
     """
     for batch in inferencer.batches(paths, batch_size, zoom):
@@ -101,10 +102,10 @@ def feature_batches(
 
 
 def require_readable(paths: Sequence[str], unread: dict[int, str]) -> None:
-    """Raise a ValueError with the reasons if no image is readable."""
+    """Raise an Error with the reasons if no image is readable."""
     if len(unread) == len(paths):
         reasons = '; '.join(sorted(set(unread.values())))
-        raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
+        raise Error(f'none of {len(paths)} images can be read: {reasons}')
 
 
 def drop_unreadable(
@@ -123,7 +124,7 @@ class FeatureCache(dict):
     and several processes can share the folder. Without a folder, features stay
     in memory. ``model`` identifies the model (see
     :func:`mmclca.evaluation.open_set.model_digest`), ``width`` is the number
-    of channels. Raises a ValueError if cached features are not finite.
+    of channels. Raises an Error if cached features are not finite.
     """
 
     def __init__(self, folder: str | Path | None, model: str, width: int):
@@ -150,11 +151,11 @@ class FeatureCache(dict):
             digests = json.loads(facts['digests'])
             features = tensors['features']
             if features.shape != (len(digests), self._width):
-                raise ValueError(f'features of shape {features.shape}')
+                raise Error(f'features of shape {features.shape}')
         except (KeyError, SafetensorError, TypeError, ValueError):
             return  # damaged file: its features are computed again
         if not features.isfinite().all():
-            raise ValueError(f'{part} contains NaN or infinity; remove it')
+            raise Error(f'{part} contains NaN or infinity; remove it')
         self.update(zip(digests, features, strict=True))
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mmclca.checkpoints import checksums
 from mmclca.datasets.photographs import LabeledImages
+from mmclca.errors import Error
 from mmclca.models import retrievers
 from mmclca.utils.files import replace_bytes
 
@@ -64,7 +65,7 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
     """Read a gallery written by :func:`write_gallery`.
 
-    Raises a ValueError if the file is not a gallery, or if its features come
+    Raises an Error if the file is not a gallery, or if its features come
     from another model or stage.
     """
     path = Path(path)
@@ -78,12 +79,12 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
         found = Gallery(images, features, facts['model'], facts['stage'])
         _check_file(found)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:
-        raise ValueError(
+        raise Error(
             f'{path} is not a gallery ({error}); create one with retrieval.py '
             '--save-index'
         ) from error
     if (found.model, found.stage) != (model, stage):
-        raise ValueError(
+        raise Error(
             f'{path} was written with another model, keep rate or stage '
             f'({found.stage!r}, expected {stage!r}); write it again with this '
             'model'
@@ -96,11 +97,11 @@ def _check_file(gallery: Gallery) -> None:
     paths, features = gallery.images.paths, gallery.features
     shape = len(paths), features[0].numel() if len(features) else 0
     if 0 in shape or features.shape != shape:
-        raise ValueError(f'{len(paths)} images, but features {features.shape}')
+        raise Error(f'{len(paths)} images, but features {features.shape}')
     if not torch.stack(features.aminmax()).isfinite().all():
-        raise ValueError('features are not finite')
+        raise Error('features are not finite')
     if not features.is_floating_point():
-        raise ValueError(f'features are {features.dtype}, expected floats')
+        raise Error(f'features are {features.dtype}, expected floats')
     for path in paths:
         if '://' in str(path) or not isinstance(path, str):
-            raise ValueError(f'{path} is not a local path')
+            raise Error(f'{path} is not a local path')

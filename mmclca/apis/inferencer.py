@@ -14,6 +14,7 @@ from mmpretrain.structures import DataSample
 from mmclca.checkpoints.fitted import threshold_file
 from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
+from mmclca.errors import Error
 from mmclca.evaluation.open_set import (
     read_threshold,
     recording_scores,
@@ -56,7 +57,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
     Raises:
         FileNotFoundError: If the file ``reject`` does not exist.
-        ValueError: If weights or parameters are missing, the config lacks the
+        Error: If weights or parameters are missing, the config lacks the
             model or test dataset, the number of names differs from the classes
             of the head, or ``reject`` belongs to another model.
 
@@ -272,10 +273,10 @@ def prediction_of(result: dict) -> dict:
 
 
 def check_finite(numbers: torch.Tensor) -> None:
-    """Raise a ValueError if model outputs (B, K) are not finite."""
+    """Raise an Error if model outputs (B, K) are not finite."""
     broken = int((~numbers.isfinite()).any(dim=1).sum())
     if broken:
-        raise ValueError(
+        raise Error(
             f'model output: NaN or infinite for {broken} of {len(numbers)} '
             'images (damaged weights or diverged training); use another '
             'checkpoint'

@@ -29,6 +29,7 @@ from mmclca.configs import (
     read_config,
     require_settings,
 )
+from mmclca.errors import Error
 from mmclca.models import LoRAModel, last_linear, without_lora
 from mmclca.utils.files import read_lines, replace_bytes
 
@@ -64,14 +65,14 @@ def load_classifier(
 
     Raises:
         CheckpointError: If the weights belong to another model.
-        ValueError: If weights or parameters are missing, or the config lacks
+        Error: If weights or parameters are missing, or the config lacks
             the model or test dataset.
     """
     if not isinstance(model, BaseModel | LoRAModel):
         named = model
         model, weights = config_and_weights(model, weights, options)
         if weights is None:
-            raise ValueError(
+            raise Error(
                 f'{model.filename or named} has no weights, so its '
                 'predictions would be random; pass pretrained=CHECKPOINT'
             )
@@ -79,13 +80,13 @@ def load_classifier(
         check_patches(model)
         model = build_classifier(model)
         if not hasattr(model.head, 'num_classes'):
-            raise ValueError(
+            raise Error(
                 f'{type(model).__name__} is not a classifier; pass the config '
                 'of a classifier'
             )
         device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     elif not hasattr(model, '_config'):
-        raise ValueError(
+        raise Error(
             'a built model needs its config to prepare images; build it with '
             'mmpretrain.get_model(CONFIG), or set model._config = Config(...)'
         )
@@ -116,7 +117,7 @@ def config_and_weights(
     change a copy of a passed ``Config``.
 
     Raises:
-        ValueError: If both arguments are checkpoints, or a checkpoint contains
+        Error: If both arguments are checkpoints, or a checkpoint contains
             no config.
     """
     if model is not None and not is_checkpoint(model):
@@ -124,7 +125,7 @@ def config_and_weights(
             return read_config(model, options), weights
         config = model
     elif model is not None and weights is not None:
-        raise ValueError(
+        raise Error(
             f'{model} and {weights} are both checkpoints; pass one of them, '
             'or a config and a checkpoint'
         )
@@ -200,7 +201,7 @@ def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
 def check_number(classes, num_classes: int, source: str) -> None:
     """Refuse class names if their number differs from ``num_classes``."""
     if len(classes) != num_classes:
-        raise ValueError(
+        raise Error(
             f'{source} has {len(classes)} class names for {num_classes} '
             f'classes; set model.head.num_classes={len(classes)}, or use the '
             'config of its training'

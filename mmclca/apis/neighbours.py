@@ -10,6 +10,7 @@ from torch import Tensor
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.datasets.levels import coarse_labels
 from mmclca.datasets.photographs import LabeledImages
+from mmclca.errors import Error
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
 from mmclca.models.selfsup.grafit import ranked_similarity
@@ -76,7 +77,7 @@ def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
     """Return coarse labels: gallery images first, then queries if needed."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
     if None in names:
-        raise ValueError(
+        raise Error(
             f'{ranking} ranking needs classes, but {names.count(None)} images '
             'have none; use folders or lists with classes'
         )

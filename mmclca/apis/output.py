@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mmclca.datasets.batches import view_of_input
+from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.utils.spreadsheets import write_sheet
 from mmclca.visualization import check_reduces, draw_survivors, survivors
@@ -174,7 +175,7 @@ def draw_prediction(
         out (str | Path): The picture; its folder is created.
 
     Raises:
-        ValueError: If the model does not reduce tokens.
+        Error: If the model does not reduce tokens.
     """
     model = inferencer.model
     check_reduces(model.backbone)
@@ -195,7 +196,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
         folder (str | Path): Folder for all pictures.
 
     Raises:
-        ValueError: If a picture would be written to a folder with images.
+        Error: If a picture would be written to a folder with images.
     """
     absolute = [Path(os.path.abspath(image)) for image in images]
     folders = {path.parent for path in absolute}
@@ -204,7 +205,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
         Path(folder, f'{path.relative_to(top)}.png') for path in absolute
     ]
     if folders & {Path(os.path.abspath(path)).parent for path in pictures}:
-        raise ValueError(
+        raise Error(
             f'{folder} contains images, which pictures might replace; choose '
             'another folder'
         )

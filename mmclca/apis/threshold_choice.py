@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mmclca.datasets.photographs import LabeledImages
+from mmclca.errors import Error
 from mmclca.evaluation.open_set import (
     auroc,
     false_positive_rate,
@@ -36,7 +37,7 @@ def choose_threshold(
     name from :func:`scores_of`, by default the first; ``accept`` is the share
     of known images to accept.
 
-    Returns ``score``, ``threshold`` and the measurements. Raises a ValueError
+    Returns ``score``, ``threshold`` and the measurements. Raises an Error
     if the model does not provide the score, if classes of ``known`` or
     ``test`` images are new to the model, or if they share images with
     ``unknown``.
@@ -91,7 +92,7 @@ def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
     """Refuse images of classes unknown to the model."""
     strange = sorted({*images.names} - {None, *classes})
     if strange:
-        raise ValueError(
+        raise Error(
             f'{images.source} has images of {len(strange)} classes that the '
             f'model does not know ({", ".join(strange[:3])}, ...); it knows '
             f'{", ".join(classes[:3])}, ...; to name the labels of a list, '
@@ -119,7 +120,7 @@ def _check(images, classes) -> None:
         some = images[name]
         both = 'unknown' in images and common_files(some, images['unknown'])
         if both:
-            raise ValueError(
+            raise Error(
                 f'{len(both)} images of {images["unknown"].source} are also '
                 f'in {some.source}, such as {min(both)}; remove them from one'
             )

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.evaluation.cost import MacCounter
 from mmclca.models import as_reducible, recording
 from mmclca.models.reduction.tokens import Tokens
@@ -49,10 +50,10 @@ class MacCounts:
 
 
 def check_tokens(model: nn.Module) -> None:
-    """Raise a ValueError if tokens cannot be recorded, or CLS is missing."""
+    """Raise an Error if tokens cannot be recorded, or CLS is missing."""
     backbone = as_reducible(model.backbone)
     if not backbone.has_cls:
-        raise ValueError(
+        raise Error(
             f'return_tokens needs the attention of CLS: {backbone.why_no_cls}'
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import to_2tuple
 
+from mmclca.errors import Error
 from mmclca.evaluation.cost import Cost, count_config
 from mmclca.models import (
     Variant,
@@ -102,7 +103,7 @@ def size_of(model: dict) -> Size:
         return _size(model['model_name'], model)
     kind = class_of(model['backbone'])
     if not model.get('head'):
-        raise ValueError('model.head is missing: add a classification head')
+        raise Error('model.head is missing: add a classification head')
     if issubclass(kind, VisionTransformer):
         return Size.of_config(model)
     return _size(kind.__name__, model['backbone'])
@@ -170,7 +171,7 @@ class Candidate:
     def vit_size(self) -> Size:
         """Size for a plain ViT baseline; raises for other architectures."""
         if not self.size.embed_dims:
-            raise ValueError(
+            raise Error(
                 f'{self.name} ({self.size.name}) is not a VisionTransformer: '
                 'add --baseline FILE and omit mmpretrain from --methods'
             )
@@ -302,7 +303,7 @@ def plan(
     Without ``baseline``, each model is compared with timm's plain ViT of the
     same size. ``archs`` and ``img_sizes`` add ViT sizes, ``fuse`` and ``onnx``
     add fused models and ONNX Runtime, and ``chosen`` is passed to
-    :func:`varied_candidates`. Raises a ValueError if two models have the same
+    :func:`varied_candidates`. Raises an Error if two models have the same
     name.
     """
     found = {baseline: list(configs)}
@@ -326,7 +327,7 @@ def plan(
 def _check_names(rows: list[Candidate]) -> None:
     for i, one in enumerate(rows):
         if one in rows[:i]:
-            raise ValueError(
+            raise Error(
                 f'two models have the name {one.title} {one.label}: omit one, '
                 'or rename the config file'
             )

@@ -43,7 +43,7 @@ def backbone_of(checkpoint: dict) -> dict:
 
     Raises:
         CheckpointError: If the architecture is not supported.
-        ValueError: If the stored config contains more than plain settings.
+        Error: If the stored config contains more than plain settings.
     """
     named = weights_of(checkpoint)
     source = source_of(named)

@@ -17,6 +17,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from mmclca.errors import Error
+
 KEY, METADATA = 'crc32', '__metadata__'
 WRONG = 'does not match its checksum'
 
@@ -27,9 +29,9 @@ def seal(facts: dict) -> dict:
 
 
 def check_seal(sealed: dict) -> None:
-    """Raise ``ValueError`` if values differ from :func:`seal`, if sealed."""
+    """Raise ``Error`` if values differ from :func:`seal`, if sealed."""
     if sealed.get(KEY, _of_facts(sealed)) != _of_facts(sealed):
-        raise ValueError(f'the content {WRONG}')
+        raise Error(f'the content {WRONG}')
 
 
 def _of_facts(facts: Mapping) -> int:
@@ -77,7 +79,7 @@ def load_tensors(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     Raises:
         SafetensorError: If the file has another format.
-        ValueError: If a tensor is damaged, see :func:`check`.
+        Error: If a tensor is damaged, see :func:`check`.
     """
     tensors = safetensors.torch.load(content)
     header = json.loads(content[8 : _end_of_header(content)])
@@ -90,13 +92,13 @@ def check(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Compare tensors and metadata with their checksums, if there are any.
 
     Raises:
-        ValueError: Names the first damaged tensor.
+        Error: Names the first damaged tensor.
     """
     if KEY in metadata:
         stored, found = json.loads(metadata[KEY]), _sums(tensors, metadata)
         for name in {**stored, **found}:
             if stored.get(name) != found.get(name):
-                raise ValueError(f'{name} {WRONG}')
+                raise Error(f'{name} {WRONG}')
 
 
 def has_sums(path: str | PathLike) -> bool:

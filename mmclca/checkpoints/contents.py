@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
 
+from mmclca.errors import Error
 from mmclca.utils.file_kinds import DOWNLOAD, UNPACK, match_kind
 
 from .error import CheckpointError
@@ -69,7 +70,7 @@ def unpacked_size(path: str) -> int:
     """Return the unpacked file size in bytes.
 
     Raises:
-        ValueError: If it is more than ten times the file size.
+        Error: If it is more than ten times the file size.
     """
     size = os.path.getsize(path)
     if not zipfile.is_zipfile(path):
@@ -77,7 +78,7 @@ def unpacked_size(path: str) -> int:
     with zipfile.ZipFile(path) as archive:
         parts = sum(entry.file_size for entry in archive.infolist())
     if parts > 10 * size + 2**20:
-        raise ValueError(
+        raise Error(
             f'the contents unpack to {parts / 1e9:.2g} GB, more than ten '
             'times the file size'
         )
@@ -88,13 +89,13 @@ def check_tensors(weights: dict, size: int) -> None:
     """Refuse small tensors expanded to a huge shape by their strides.
 
     Raises:
-        ValueError: If all tensors together would take more than 16 MB plus
+        Error: If all tensors together would take more than 16 MB plus
             four times ``size``, the unpacked file size in bytes.
     """
     tensors = [x for x in weights.values() if isinstance(x, Tensor)]
     copied = sum(x.numel() * x.element_size() for x in tensors)
     if copied > 4 * size + 2**24:
-        raise ValueError(
+        raise Error(
             f'the tensors would take {copied / 1e9:.2g} GB, but the file '
             f'stores only {size / 1e6:.2g} MB of numbers'
         )

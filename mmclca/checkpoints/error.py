@@ -1,7 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 
+from mmclca.errors import Error
 
-class CheckpointError(RuntimeError):
+
+class CheckpointError(Error):
     """A checkpoint is unreadable, unsafe or for another model."""
 
 

@@ -35,7 +35,7 @@ def is_fitted(place: str | PathLike) -> bool:
     """Return whether a path is a model folder.
 
     Raises:
-        ValueError: If the model or its folder is a link.
+        Error: If the model or its folder is a link.
     """
     return newest(Path(expanduser(place)), MODEL).is_file()
 
@@ -46,7 +46,7 @@ def prepare_writing(folder: Path) -> None:
     An interrupted file replacement is completed.
 
     Raises:
-        ValueError: If an entry written by fit or export is a link.
+        Error: If an entry written by fit or export is a link.
     """
     refuse_links(folder, (*FILES, *OTHERS))
     finish_replacing(folder, FILES)
@@ -110,7 +110,7 @@ def missing_files(folder: Path) -> list[str]:
     Empty if less than two files of a model are there.
 
     Raises:
-        ValueError: If a file is a link.
+        Error: If a file is a link.
     """
     missing = [x for x in FILES if not newest(folder, x).is_file()]
     if len(FILES) - len(missing) < 2:

@@ -14,6 +14,7 @@ from mmengine.logging import MMLogger
 from mmengine.runner import load_state_dict
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
 from .error import CheckpointError
@@ -251,7 +252,7 @@ def load_trained(
 
     Raises:
         CheckpointError: If the backbone differs.
-        ValueError: If parameters are missing, except for ``may_be_new``, or
+        Error: If parameters are missing, except for ``may_be_new``, or
             not finite.
     """
     if isinstance(checkpoint, str):
@@ -275,7 +276,7 @@ def load_copy(
 
     Raises:
         CheckpointError: If the backbone differs.
-        ValueError: If parameters are missing, except for ``may_be_new``.
+        Error: If parameters are missing, except for ``may_be_new``.
     """
     weights, reports = weights_of(checkpoint), []
     source = source_of(weights)
@@ -301,14 +302,14 @@ def load_copy(
 
 
 def refuse_broken(model: nn.Module, source: str) -> None:
-    """Raise ``ValueError`` if a model would predict NaN.
+    """Raise ``Error`` if a model would predict NaN.
 
     The error names tensors that are not finite and negative variances.
     """
     named = {n: x for n, x in model.state_dict().items() if not x.is_meta}
     broken = [name for name, tensor in named.items() if _broken(name, tensor)]
     if broken:
-        raise ValueError(
+        raise Error(
             f'{source}: {len(broken)} tensors contain NaN, infinite or '
             f'complex numbers or negative variances ({first_of(broken, 6)}); '
             'damaged file or diverged training; use another checkpoint'
@@ -335,7 +336,7 @@ def _without_parameters(model: nn.Module) -> nn.Module:
 def _refuse(wrong: list[str], source: str) -> None:
     """Raise if parameters are missing, as random ones predict noise."""
     if wrong:
-        raise ValueError(
+        raise Error(
             f'{source}: {len(wrong)} parameters of the model are missing or '
             f'have another shape or type ({first_of(wrong, 6)}); use the '
             'config of its training and check model.head.num_classes'

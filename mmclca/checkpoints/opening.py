@@ -20,6 +20,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.utils.lazy import lazy
 
 from .checksums import WRONG, check, damaged_entry, of_tensor
@@ -155,7 +156,7 @@ def _read_pickle(path: str, map_location, mapped: bool):
     # the old format lacks checksums and cannot be mapped
     is_zip = zipfile.is_zipfile(path)
     if is_zip and not mapped and (entry := damaged_entry(path)):
-        raise ValueError(f'{_tensor_in(path, entry)} {WRONG}')
+        raise Error(f'{_tensor_in(path, entry)} {WRONG}')
     mapped = mapped and is_zip
     # given a path, torch would choose the format by its extension
     with only_safe_globals(), open(path, 'rb') as file:

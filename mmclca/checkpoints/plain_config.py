@@ -24,6 +24,7 @@ from mmpretrain.models import BaseClassifier
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.peft import LoRAModel
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS, TRANSFORMS
 
 # maximum characters in a config (20,000 are usual) and nesting depth
@@ -39,22 +40,22 @@ def parse_plain_config(text: str) -> Config:
     """Parse the output from ``Config.pretty_text``.
 
     Raises:
-        ValueError: If the text contains anything but plain settings.
+        Error: If the text contains anything but plain settings.
     """
     if len(text) > LONGEST:
-        raise ValueError(f'{len(text)} characters exceed the limit {LONGEST}')
+        raise Error(f'{len(text)} characters exceed the limit {LONGEST}')
     try:
         tree = ast.parse(text)
         _check_depth(tree)
         return Config(dict(map(_assignment, tree.body)))
     except SyntaxError as error:
-        raise ValueError(f'line {error.lineno} is not a setting') from error
+        raise Error(f'line {error.lineno} is not a setting') from error
     except KeyError as error:  # names reserved by mmengine
-        raise ValueError(error.args[0]) from error
+        raise Error(error.args[0]) from error
     # unhashable keys; too many brackets or signs for Python
     except (MemoryError, RecursionError, TypeError) as error:
         problem = f'{type(error).__name__}: {error}'
-        raise ValueError(f'not plain settings ({problem})') from error
+        raise Error(f'not plain settings ({problem})') from error
 
 
 def _check_depth(tree: ast.AST) -> None:
@@ -63,7 +64,7 @@ def _check_depth(tree: ast.AST) -> None:
     for _ in range(DEEPEST):
         nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
     if nodes:
-        raise ValueError('the settings are nested too deeply')
+        raise Error('the settings are nested too deeply')
 
 
 def _assignment(node: ast.stmt) -> tuple:
@@ -102,9 +103,9 @@ def _call_of_dict(node: ast.Call) -> dict:
     return {**start, **named}
 
 
-def _refusal(node: ast.AST) -> ValueError:
+def _refusal(node: ast.AST) -> Error:
     code = ' '.join(ast.unparse(node).split())
-    return ValueError(f'line {node.lineno} is not a setting: {code[:60]}')
+    return Error(f'line {node.lineno} is not a setting: {code[:60]}')
 
 
 def _below(package: str, modules: str) -> list[str]:
@@ -168,7 +169,7 @@ def without_training(settings):
 
 
 def check_settings(config: dict) -> None:
-    """Raise ``ValueError`` with all unsafe settings.
+    """Raise ``Error`` with all unsafe settings.
 
     Unsafe settings could import, download or open something, or take hours
     or all memory.
@@ -179,7 +180,7 @@ def check_settings(config: dict) -> None:
         for problem in _unsafe(value, (name,))
     ]
     if refused:
-        raise ValueError(f'settings not allowed: {", ".join(refused)}')
+        raise Error(f'settings not allowed: {", ".join(refused)}')
 
 
 def _unsafe(value, place: tuple, owner=None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmpretrain.models import VisionTransformer
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from .contents import building_within
@@ -30,13 +31,13 @@ def stored_config(checkpoint: dict) -> Config:
     The config is parsed as plain settings and never executed.
 
     Raises:
-        ValueError: If there is no config, or it contains more than plain
+        Error: If there is no config, or it contains more than plain
             settings; see :func:`.plain_config.check_settings`.
         CheckpointError: If the model is larger than the weights.
     """
     remedy = 'pass the config file (predict.py: --config CONFIG)'
     if stored_text(checkpoint) is None:
-        raise ValueError(f'{_name(checkpoint)} has no config; {remedy}')
+        raise Error(f'{_name(checkpoint)} has no config; {remedy}')
     parts = _read(checkpoint, usable_parts, f'if you trust it, {remedy}')
     config = Config(dict(parts, default_scope='mmpretrain'))
     if 'model' in config:
@@ -56,7 +57,7 @@ def stored_backbone(checkpoint: dict) -> dict | None:
     """Read the backbone settings from a stored config; None without one.
 
     Raises:
-        ValueError: If the backbone is missing, or contains more than plain
+        Error: If the backbone is missing, or contains more than plain
             settings.
     """
     if stored_text(checkpoint) is None:
@@ -78,7 +79,7 @@ def stored_classes(checkpoint: dict) -> list[str] | None:
     """Return the class names in a checkpoint, None without.
 
     Raises:
-        ValueError: If they are not a list of strings.
+        Error: If they are not a list of strings.
     """
     classes = dict_in(dict_in(checkpoint, 'meta'), 'dataset_meta')
     classes = classes.get('classes')
@@ -92,7 +93,7 @@ def check_names(classes, source: str) -> None:
     if not isinstance(classes, list | tuple) or not all(
         isinstance(name, str) for name in classes
     ):
-        raise ValueError(
+        raise Error(
             f'{source}: class names must be a list of strings, such as '
             "['ash', 'elm']; correct them, or use the weights alone"
         )
@@ -110,7 +111,7 @@ def _read(
         parts = choose(parse_plain_config(stored_text(checkpoint)).to_dict())
         check_settings(parts)
     except ValueError as error:
-        raise ValueError(
+        raise Error(
             f'the config in {_name(checkpoint)} is refused, because stored '
             f'configs are never executed: {error}; {remedy}'
         ) from error
@@ -149,7 +150,7 @@ def _without_unused(model: dict) -> dict:
 
 def _settings(config: dict, name: str) -> dict:
     if not isinstance(config.get(name), dict):
-        raise ValueError(f'{name} is not a dict')
+        raise Error(f'{name} is not a dict')
     return config[name]
 
 

@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import NoReturn
 
+from mmclca.errors import Error
 from mmclca.utils.messages import printable
 
 from .errors import UsageError
@@ -83,7 +84,7 @@ class _Settings(argparse.Action):
             key, _, text = value.partition('=')
             try:
                 if not SETTING.match(value):
-                    raise ValueError('no name and value')
+                    raise Error('no name and value')
                 found[key] = _value(text)
             except (AssertionError, RecursionError, ValueError) as error:
                 raise argparse.ArgumentError(
@@ -105,7 +106,7 @@ def _value(text: str):
         return parse_plain_config(f'value = {text}').to_dict()['value']
     value = DictAction._parse_iterable(text)
     if isinstance(value, str) and text.startswith(('[', '(')):
-        raise ValueError('unclosed bracket')
+        raise Error('unclosed bracket')
     return value
 
 

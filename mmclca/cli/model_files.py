@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
+from mmclca.errors import Error
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.messages import spinner
 
@@ -50,7 +51,7 @@ def check_order(first: str, others: Sequence[str]) -> None:
         images = [file for file in others if file != models[0]]
         config = first.endswith('.py')
         words = [*images, '--config', first] if config else [first, *images]
-        raise ValueError(
+        raise Error(
             f'the model must be the first argument: {Path(sys.argv[0]).name} '
             f'{shlex.join([models[0], *words])}'
         )
@@ -69,7 +70,7 @@ def sort_files(
     configs = [file for file in rest if file not in images]
     few = random and configs and not checkpoints
     if not few and len(checkpoints) != 1 or len(configs) > 1:
-        raise ValueError(
+        raise Error(
             f'found {len(checkpoints)} checkpoints ({" ".join(checkpoints)}) '
             f'and {len(configs)} configs ({" ".join(configs)}); give one '
             'checkpoint (.pth, .safetensors or model folder) and, if it '
@@ -92,7 +93,7 @@ def read_images(places: Sequence[str]):
         except ValueError as error:
             bad.append(f'\n  {path}: {error}')
     if bad:
-        raise ValueError(f'unreadable images:{"".join(bad)}')
+        raise Error(f'unreadable images:{"".join(bad)}')
     return images
 
 

@@ -17,6 +17,7 @@ from mmpretrain.structures import DataSample
 from PIL import Image
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import integer
 
@@ -59,7 +60,7 @@ def batches(
     list of batches.
 
     Raises:
-        ValueError: If ``batch_size`` is below 1.
+        Error: If ``batch_size`` is below 1.
     """
     integer(batch_size=batch_size)
     indices = range(len(images)) if indices is None else indices
@@ -143,7 +144,7 @@ def read_image(source, over_white: bool = True) -> np.ndarray:
     white, as ``LoadPhotograph`` does; otherwise alpha is ignored.
 
     Raises:
-        ValueError: If the source is not a complete image, with the reason.
+        Error: If the source is not a complete image, with the reason.
     """
     if isinstance(source, np.ndarray):
         return _checked(source)
@@ -152,9 +153,9 @@ def read_image(source, over_white: bool = True) -> np.ndarray:
     try:
         content = _content(source)
     except FileNotFoundError:
-        raise ValueError('no such file or folder') from None
+        raise Error('no such file or folder') from None
     except OSError as error:
-        raise ValueError(f'{type(error).__name__}: {error}') from error
+        raise Error(f'{type(error).__name__}: {error}') from error
     return decode_whole(content, over_white)
 
 
@@ -169,10 +170,10 @@ def _content(source) -> bytes:
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
-    """Return an array; raise ValueError if it is not a BGR image."""
+    """Return an array; raise Error if it is not a BGR image."""
     is_image = image.ndim == 3 and image.shape[2] == 3 and image.size
     if not is_image or image.dtype != np.uint8:
-        raise ValueError(
+        raise Error(
             f'array of shape {image.shape} and type {image.dtype} is not a '
             'BGR image; expected shape (H, W, 3) and type uint8'
         )
@@ -191,10 +192,10 @@ class View:
 def view(
     model: nn.Module, prepare: Preparation, title: str, image: np.ndarray
 ) -> View:
-    """Preprocess a BGR image (H, W, 3), uint8; raise ValueError on failure."""
+    """Preprocess a BGR image (H, W, 3), uint8; raise Error on failure."""
     packed = prepare(image)
     if isinstance(packed, str):
-        raise ValueError(f'{title}: {packed}')
+        raise Error(f'{title}: {packed}')
     return view_of_input(model, title, packed['inputs'])
 
 
@@ -232,13 +233,13 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     ``changes`` override settings, such as ``pipeline=[]`` to read no images.
 
     Raises:
-        ValueError: If the config does not list images for the split.
+        Error: If the config does not list images for the split.
     """
     loader = cfg.get(f'{split}_dataloader') or {}
     settings = {**loader.get('dataset', {}), **changes}
     has_names = settings.get('type') != 'CustomDataset' or NAMES & {*settings}
     if 'dataset' not in loader or not has_names:
-        raise ValueError(
+        raise Error(
             f'{split}_dataloader does not list images (a config stored in a '
             'checkpoint never does); pass the config file (as argument or '
             'with --config), pass images if the tool accepts them, or set '

@@ -8,6 +8,7 @@ from mmengine.fileio import join_path
 from mmpretrain.datasets import CustomDataset, ImageNet
 from mmpretrain.datasets.custom import find_folders, get_samples
 
+from mmclca.errors import Error
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_lines
 from mmclca.utils.messages import first_of
@@ -31,7 +32,7 @@ class ClassFolders(CustomDataset):
 
     Raises:
         FileNotFoundError: If the folder or list does not exist.
-        ValueError: If a folder is missing in the class list, a name repeats,
+        Error: If a folder is missing in the class list, a name repeats,
             a line has an invalid label, or images are missing.
     """
 
@@ -55,7 +56,7 @@ class ClassFolders(CustomDataset):
             rows = filter(None, map(str.strip, read_lines(self.ann_file)))
         rows = [*rows] if self.with_label else [*zip(rows, strict=True)]
         if not rows:
-            raise ValueError(
+            raise Error(
                 f'{self.ann_file or self.img_prefix} has no images; use class '
                 f'folders with {", ".join(sorted(self.extensions))} files, or '
                 'an ann_file of lines "path label"'
@@ -76,7 +77,7 @@ class ClassFolders(CustomDataset):
         folders = [x for x in folders if not is_system(x)]
         named = self._metainfo.get('classes') or not folders
         if not named and all(map(split_named, folders)):
-            raise ValueError(
+            raise Error(
                 f'{self.img_prefix} contains the splits {first_of(folders)} '
                 'instead of classes; set data_root (or data_prefix) to one of '
                 'them'
@@ -85,7 +86,7 @@ class ClassFolders(CustomDataset):
         labels = {clean(name): i for i, name in enumerate(names)}
         lacking = [x for x in folders if clean(x) not in labels]
         if lacking or len(labels) < len(names):
-            raise ValueError(
+            raise Error(
                 f'{self.img_prefix}: the class list ({first_of(names)}) must '
                 f'contain each folder ({first_of(folders)}) once; missing in '
                 f'the list: {first_of(lacking) or "none"}'
@@ -130,7 +131,7 @@ def check_folder_labels(dataset, head) -> None:
     """Check the labels of a ``CustomDataset`` against the head.
 
     Raises:
-        ValueError: If a label is out of range, or mmpretrain would number
+        Error: If a label is out of range, or mmpretrain would number
             the folders in another order than the classes.
     """
     if not isinstance(dataset, CustomDataset) or not dataset.with_label:
@@ -138,14 +139,14 @@ def check_folder_labels(dataset, head) -> None:
     names, folders = dataset.CLASSES, vars(dataset).get('folder_to_idx')
     labels = [] if names else dataset.get_gt_labels()
     if max(labels, default=0) >= head.num_classes:
-        raise ValueError(
+        raise Error(
             f'{dataset.ann_file} has label {max(labels)}, but '
             f'model.head.num_classes={head.num_classes}; correct either'
         )
     own = type(dataset).METAINFO.get('classes')
     by_place = folders and not isinstance(dataset, ClassFolders)
     if by_place and names not in (own, tuple(folders)):
-        raise ValueError(
+        raise Error(
             f'{dataset.img_prefix}: mmpretrain numbers the folders '
             f'{first_of(folders)} in this order, but the classes are '
             f"{first_of(names)}; use type='mmclca.ClassFolders'"

@@ -23,6 +23,7 @@ from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
 from PIL import Image, ImageOps, TiffImagePlugin
 
+from mmclca.errors import Error
 from mmclca.registry import TRANSFORMS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import printable
@@ -63,7 +64,7 @@ _SPREAD = {'L;2': 85, 'L;4': 17}  # from 2 and 4 bits to 8
 _ANY_DEPTH = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
 
 
-class UndecodedError(ValueError):
+class UndecodedError(Error):
     """Unreadable or too large image."""
 
 

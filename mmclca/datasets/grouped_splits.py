@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from mmclca.errors import Error
+
 Split = tuple[np.ndarray, np.ndarray]  # positions for training, for testing
 
 
@@ -18,14 +20,14 @@ class GroupedSplits:
     ``per_class`` (K,) is the number of groups per class.
 
     Raises:
-        ValueError: If the numbers of groups and labels differ.
+        Error: If the numbers of groups and labels differ.
     """
 
     def __init__(self, labels: Sequence[int], groups: Sequence | None = None):
         self.labels = np.asarray(labels)
         groups = range(len(self.labels)) if groups is None else groups
         if len(groups) != len(self.labels):
-            raise ValueError(
+            raise Error(
                 f'{len(groups)} groups for {len(self.labels)} images; pass '
                 'one group per image'
             )

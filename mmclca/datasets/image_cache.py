@@ -20,6 +20,7 @@ from mmcv.transforms import BaseTransform
 from mmengine.dataset import Compose
 from mmengine.logging import print_log
 
+from mmclca.errors import Error
 from mmclca.registry import TRANSFORMS
 from mmclca.utils.messages import integer
 
@@ -53,7 +54,7 @@ class CacheImages(BaseTransform):
             system's folder for temporary files (``TMPDIR``).
 
     Raises:
-        ValueError: If a step is random or the limit negative.
+        Error: If a step is random or the limit negative.
     """
 
     def __init__(self, transforms, disk_mb=4096, folder=None):
@@ -113,7 +114,7 @@ def _check_steps(steps):
         or hasattr(step, '_methods_with_randomness')
     ]
     if random:
-        raise ValueError(
+        raise Error(
             f'CacheImages: {", ".join(random)} would give the same random '
             'result in every epoch; move it after CacheImages'
         )
@@ -123,12 +124,12 @@ def _new_values(before: dict, after: dict) -> dict:
     """Return the image and all other values set by the steps.
 
     Raises:
-        ValueError: If the image is missing.
+        Error: If the image is missing.
     """
     # `before` itself marks a missing value
     new = {k: v for k, v in after.items() if before.get(k, before) is not v}
     if not isinstance(new.get('img'), np.ndarray):
-        raise ValueError(
+        raise Error(
             'CacheImages: the transforms must end with an image (`img`), but '
             f'they set {sorted(new)}; move transforms such as PackInputs '
             'after CacheImages'

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
+from mmclca.errors import Error
 from mmclca.utils.files import open_file
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
@@ -125,7 +126,7 @@ def find_images(places: object) -> list:
         to be reported as unreadable.
 
     Raises:
-        ValueError: Names the type of an unsupported input.
+        Error: Names the type of an unsupported input.
     """
     if not _is_source(places) and _is_listed(places):
         entries = list(places)
@@ -133,7 +134,7 @@ def find_images(places: object) -> list:
         entries = [places]
     for i, entry in enumerate(entries):
         if not _is_source(entry):
-            raise ValueError(
+            raise Error(
                 f'image {i} has type {type(entry).__name__}; expected a path, '
                 'a BGR array (H, W, 3), a Pillow image, bytes, a binary file, '
                 'or a list of these'

@@ -11,6 +11,7 @@ from pathlib import Path
 from mmpretrain.datasets import CIFAR100
 from mmpretrain.datasets.base_dataset import BaseDataset
 
+from mmclca.errors import Error
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import one_of, print_safe, printable
@@ -29,14 +30,14 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the level column is missing, a cell is empty, or a
+        Error: If the level column is missing, a cell is empty, or a
             class has two coarse classes.
     """
     cells, notes = read_cells(Path(table))
     print_safe(*notes)
     _, *levels = cells
     if not levels:
-        raise ValueError(
+        raise Error(
             f'{table} has no level column; add a header row, the classes in '
             'the first column, and one column per level'
         )
@@ -44,14 +45,14 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
     for row in zip(*cells.values(), strict=True):
         name, *coarser = map(clean, row)
         if not (name and all(coarser)):
-            raise ValueError(
+            raise Error(
                 f'{table}: the row of {printable(name or "an empty class")} '
                 f'has empty cells; fill all {len(cells)} columns'
             )
         for level, coarse in zip(levels, coarser, strict=True):
             known = found[level].setdefault(name, coarse)
             if known != coarse:
-                raise ValueError(
+                raise Error(
                     f'{table}: {printable(name)} has two values of {level}, '
                     f'{known} and {coarse}; keep one per class'
                 )
@@ -64,7 +65,7 @@ def read_level(
     """Read one level of :func:`read_levels`, by default the first.
 
     Raises:
-        ValueError: If the level does not exist.
+        Error: If the level does not exist.
     """
     found = read_levels(table)
     level = level or next(iter(found))
@@ -81,12 +82,12 @@ def coarse_labels(
     messages.
 
     Raises:
-        ValueError: If a class is missing in the table.
+        Error: If a class is missing in the table.
     """
     names = [clean(name) for name in names]
     unknown = sorted({name for name in names if name not in coarse_of})
     if unknown:
-        raise ValueError(
+        raise Error(
             f'{source} has no row for {len(unknown)} classes, such as '
             f'{printable(unknown[0])}; add one row per class'
         )
@@ -115,7 +116,7 @@ class CoarseDataset(ClassFolders):
         **settings: ``ClassFolders`` settings.
 
     Raises:
-        ValueError: See :func:`read_level` and :func:`coarse_labels`.
+        Error: See :func:`read_level` and :func:`coarse_labels`.
     """
 
     def __init__(self, levels: str, level: str | None = None, **settings):
@@ -147,7 +148,7 @@ class INaturalist(BaseDataset):
             released list of a split, such as ``train2018.json``.
 
     Raises:
-        ValueError: If the level does not exist, or the list lacks
+        Error: If the level does not exist, or the list lacks
             annotations, such as a test list.
     """
 
@@ -185,7 +186,7 @@ class CoarseCIFAR100(CIFAR100):
         **settings: Settings for mmpretrain's ``CIFAR100``.
 
     Raises:
-        ValueError: If the file lacks coarse labels.
+        Error: If the file lacks coarse labels.
     """
 
     meta = dict(CIFAR100.meta, key='coarse_label_names')

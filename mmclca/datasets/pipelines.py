@@ -3,6 +3,8 @@
 
 from collections.abc import Iterator
 
+from mmclca.errors import Error
+
 # size argument per crop
 CROPS = dict(
     RandomCrop='crop_size', CenterCrop='crop_size', RandomResizedCrop='scale'
@@ -35,12 +37,12 @@ def set_image_size(dataset: dict | list, size: int) -> None:
     With a crop, images are resized to ``size / CROP`` first.
 
     Raises:
-        ValueError: If the pipeline lacks a resize or crop step.
+        Error: If the pipeline lacks a resize or crop step.
     """
     crops = [step for step in _dicts(dataset) if _name(step) in CROPS]
     resizes = [step for step in _dicts(dataset) if _name(step) in RESIZES]
     if not (crops or resizes):
-        raise ValueError(
+        raise Error(
             'cannot set the image size: the pipeline has no resize or crop '
             f'step; add one of {", ".join((*CROPS, *RESIZES))}'
         )

@@ -9,6 +9,7 @@ from mmengine.logging import print_log
 from mmpretrain.datasets import RepeatAugSampler as _RepeatAugSampler
 from torch.utils.data import BatchSampler
 
+from mmclca.errors import Error
 from mmclca.registry import DATA_SAMPLERS
 from mmclca.utils.messages import integer
 
@@ -28,7 +29,7 @@ class AtLeastSampler(DefaultSampler):
         **kwargs: ``shuffle`` and ``seed`` of mmengine's ``DefaultSampler``.
 
     Raises:
-        ValueError: If ``min_samples`` is not positive.
+        Error: If ``min_samples`` is not positive.
     """
 
     def __init__(self, dataset, min_samples: int, **kwargs):
@@ -90,15 +91,13 @@ class ClampedBatchSampler(BatchSampler):
             to True.
 
     Raises:
-        ValueError: If the dataset is empty.
+        Error: If the dataset is empty.
     """
 
     def __init__(self, sampler, batch_size, drop_last=True):
         share = len(sampler)
         if share == 0:
-            raise ValueError(
-                'the dataset is empty; check data_root and ann_file'
-            )
+            raise Error('the dataset is empty; check data_root and ann_file')
         if share < batch_size:
             print_log(
                 f'batch_size={batch_size} exceeds the {share} images per '

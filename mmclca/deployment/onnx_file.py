@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.models import Reducible
 from mmclca.utils.extras import require
 from mmclca.utils.files import replace_file
@@ -52,7 +53,7 @@ def export_onnx(
 
     Raises:
         ImportError: If onnx, onnxscript or onnxruntime is missing.
-        ValueError: If the model has no known image size, the opset is not
+        Error: If the model has no known image size, the opset is not
             supported, or the logits differ. No file is written then.
     """
     require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
@@ -71,12 +72,12 @@ def image_size(model: nn.Module) -> tuple[int, int]:
     """Return the image height and width of a model with token reduction.
 
     Raises:
-        ValueError: If the model does not have one.
+        Error: If the model does not have one.
     """
     for part in model.modules():
         if isinstance(part, Reducible):
             return tuple(part.img_size)
-    raise ValueError(
+    raise Error(
         f'{type(model).__name__} has no image size; pass '
         'size=(height, width), for example (224, 224)'
     )

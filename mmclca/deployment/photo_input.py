@@ -13,6 +13,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Preparation
+from mmclca.errors import Error
 from mmclca.models import with_nearest
 from mmclca.utils.extras import require
 
@@ -93,7 +94,7 @@ def add_preprocessing(path: Path, preprocessing: Preprocessing) -> None:
         preprocessing (Preprocessing): The steps.
 
     Raises:
-        ValueError: If ONNX has no operator for a step.
+        Error: If ONNX has no operator for a step.
     """
     require('onnx', extra='deploy')
     import onnx
@@ -132,7 +133,7 @@ def _operators(step: dict) -> tuple[str, dict]:
     kind = step['backend'], step['interpolation']
     if kind not in MODES:
         known = ', '.join(' '.join(x) for x in MODES)
-        raise ValueError(
+        raise Error(
             f'ONNX has no {" ".join(kind)} resizing (it has {known}): add '
             '--input batch, and resize photos before'
         )
@@ -154,7 +155,7 @@ def check_photo(model: nn.Module, path: Path, config: Config) -> float:
         float: Largest absolute difference between scores, 0 to 1.
 
     Raises:
-        ValueError: If it is above 0.01.
+        Error: If it is above 0.01.
     """
     exported, prepare, largest = onnx_logits(path), Preparation(config), 0.0
     for size in SIZES:
@@ -165,7 +166,7 @@ def check_photo(model: nn.Module, path: Path, config: Config) -> float:
         error = (_scores(exported(photo)) - expected).abs().max().item()
         largest = max(largest, error)
     if not largest <= TOLERANCE:
-        raise ValueError(
+        raise Error(
             f'not exported: scores differ by {largest:.2g} from PyTorch, '
             f'allowed is {TOLERANCE:g}; add --input batch'
         )

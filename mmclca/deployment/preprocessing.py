@@ -14,6 +14,7 @@ from torch import nn
 
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.decoding import LoadPhotograph
+from mmclca.errors import Error
 from mmclca.models import reduces
 from mmclca.registry import TRANSFORMS
 from mmclca.version import __version__
@@ -72,7 +73,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
         Preprocessing: The steps.
 
     Raises:
-        ValueError: If a step or the data preprocessor is not supported (the
+        Error: If a step or the data preprocessor is not supported (the
             message lists supported ones), or if the image size varies or is
             not a multiple of ``pad_size_divisor``.
     """
@@ -83,7 +84,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     if type(processor) is not ClsDataPreprocessor:
         problems.append(f'data_preprocessor={type(processor).__name__}')
     if problems:
-        raise ValueError(
+        raise Error(
             'the test pipeline cannot be exported because of '
             f'{"; ".join(problems)}. test_dataloader.dataset.pipeline '
             f'supports {ALLOWED}; data_preprocessor supports '
@@ -92,7 +93,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     steps = {step: words for step in built if (words := _describe(step))}
     size, divisor = _final_size(steps), processor.pad_size_divisor
     if any(side % divisor for side in size):
-        raise ValueError(
+        raise Error(
             f'data_preprocessor.pad_size_divisor={divisor} cannot be '
             f'exported: resize {size[0]} x {size[1]} px to a multiple of it'
         )
@@ -141,7 +142,7 @@ def _final_size(steps) -> tuple[int, int]:
             results = step(results)
         sizes.add(results['img'].shape[:2])
     if len(sizes) > 1:
-        raise ValueError(
+        raise Error(
             'the test pipeline returns several image sizes: add '
             "dict(type='ResizeEdge', scale=256), dict(type='CenterCrop', "
             'crop_size=224)'

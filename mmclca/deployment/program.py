@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch.fx import GraphModule
 
+from mmclca.errors import Error
 from mmclca.models import fuse, with_nearest
 from mmclca.models.reduced.transformers_vit import with_tensors
 from mmclca.utils.files import replace_file
@@ -38,7 +39,7 @@ def check_logits(
 
     ``exported`` maps images to logits (B, classes), and to ``nearest`` (B,)
     if the head stores references. Returns the largest absolute difference;
-    raises a ValueError above 1e-4, relative plus absolute.
+    raises an Error above 1e-4, relative plus absolute.
     """
     largest, model = 0.0, with_nearest(with_tensors(model))
     for batch in BATCH_SIZES:
@@ -47,7 +48,7 @@ def check_logits(
         error = (found - expected).abs()
         largest = max(largest, error.max().item())
         if not (error <= TOLERANCE * (1 + expected.abs())).all():
-            raise ValueError(
+            raise Error(
                 f'not exported: logits differ by {error.max():.2g} at batch '
                 f'size {batch} from PyTorch, allowed is {TOLERANCE:g}'
             )
@@ -100,7 +101,7 @@ def export_pt2(
         logits.
 
     Raises:
-        ValueError: If the logits differ. The file is not written.
+        Error: If the logits differ. The file is not written.
     """
     program = classifier_program(model, size)
 

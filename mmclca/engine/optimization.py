@@ -64,7 +64,7 @@ class WarmupCosineLR(_ParamScheduler):
             ``verbose``, as in every mmengine scheduler.
 
     Raises:
-        ValueError: If a relative rate is outside [0, 1], or the warm-up does
+        Error: If a relative rate is outside [0, 1], or the warm-up does
             not end before the cosine.
     """
 

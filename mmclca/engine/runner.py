@@ -14,6 +14,7 @@ from mmengine.runner import Runner, load_state_dict
 
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
+from mmclca.errors import Error
 from mmclca.utils.files import replace_text
 
 from .hooks import ExactResumeHook, FiniteHook
@@ -104,7 +105,7 @@ def use_amp(cfg, dtype='fp16'):
         wrapper.pop('loss_scale', None)
     else:
         if get_device() == 'cpu':
-            raise ValueError(
+            raise Error(
                 'mixed precision in fp16 needs a GPU; on a CPU, use bf16 '
                 '(--amp bf16)'
             )
@@ -166,7 +167,7 @@ def build_runner(cfg, runner_class=SafeRunner):
     try:
         runner = build(cfg)
     except (ArithmeticError, RuntimeError) as error:  # wrong settings
-        raise ValueError(error) from error
+        raise Error(error) from error
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
         # leave the config alone: checkpoints store it as the user wrote it
         setattr(runner, name, match_by_name(vars(runner)[name]))

@@ -10,6 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from mmclca.checkpoints.loading import load_trained
+from mmclca.errors import Error
 from mmclca.models import fuse, fusible
 from mmclca.utils.wrappers import inner_model
 
@@ -22,7 +23,7 @@ def draw_predictions(
 ) -> None:
     """Draw every ``interval``-th prediction in a window or a folder."""
     if 'visualization' not in (cfg.get('default_hooks') or {}):
-        raise ValueError(
+        raise Error(
             '--show and --show-dir need a visualization hook; add '
             "default_hooks=dict(visualization=dict(type='VisualizationHook')) "
             'to the config'
@@ -59,7 +60,7 @@ def use_benchmark(cfg: Config, name: str) -> None:
     """
     dataset = cfg.test_dataloader.dataset
     if dataset.get('type') != 'ImageNet':
-        raise ValueError(
+        raise Error(
             f'--benchmark {name} needs a config that tests on ImageNet-1k, '
             'such as one in configs/deit3; this config tests on '
             f'{dataset.get("type")}'

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import METRICS
 from mmclca.utils.files import open_file
 
@@ -95,7 +96,7 @@ class ReaLAccuracy(BaseMetric):
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file is not a list for all images, or an image has
+        Error: If the file is not a list for all images, or an image has
             another name.
     """
 
@@ -106,7 +107,7 @@ class ReaLAccuracy(BaseMetric):
         with open_file(labels) as file:
             self.labels = _read(file.read(LARGEST))
         if len(self.labels) != IMAGES:
-            raise ValueError(
+            raise Error(
                 f'{labels} is not a JSON file with {IMAGES} lists of labels: '
                 'download real.json again'
             )
@@ -121,7 +122,7 @@ class ReaLAccuracy(BaseMetric):
         """Return the ReaL labels of an image by its file name."""
         (number,) = re.findall(r'(\d{8})\.\w+$', path) or [0]
         if not 1 <= int(number) <= IMAGES:
-            raise ValueError(f'{path} is not named ILSVRC2012_val_*.JPEG')
+            raise Error(f'{path} is not named ILSVRC2012_val_*.JPEG')
         return self.labels[int(number) - 1]
 
     def compute_metrics(self, results: list[bool]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
+from mmclca.errors import Error
 from mmclca.models import LoRAModel, as_reducible
 from mmclca.models.recording import recording_copy
 from mmclca.registry import MODELS
@@ -141,7 +142,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
 
     The model itself is not changed. On the meta device nothing is computed.
     ``shape`` is the height and width of the image, by default the ``img_size``
-    of the backbone; a ValueError is raised if it has no fixed size.
+    of the backbone; an Error is raised if it has no fixed size.
     """
     cost = Cost(shape or _image_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
@@ -179,7 +180,7 @@ def _is_recordable(model: nn.Module) -> bool:
 def _image_shape(model: nn.Module) -> tuple[int, int]:
     if hasattr(model.backbone, 'img_size'):
         return to_2tuple(model.backbone.img_size)
-    raise ValueError(
+    raise Error(
         f'{type(model.backbone).__name__} has no fixed image size: give '
         'shape=(HEIGHT, WIDTH) (--shape on the command line)'
     )

@@ -8,6 +8,7 @@ from mmengine.config import Config
 from timm.data import resolve_data_config
 from torch import nn
 
+from mmclca.errors import Error
 from mmclca.models import LoRAModel, reduce_tokens
 
 from .cost import Cost, count, count_config
@@ -31,7 +32,7 @@ def cost(
         tokens for other networks.
 
     Raises:
-        ValueError: If ``model`` is neither a module nor a config, or ``shape``
+        Error: If ``model`` is neither a module nor a config, or ``shape``
             is missing for a model without an image size.
     """
     if isinstance(model, str | PathLike):
@@ -39,7 +40,7 @@ def cost(
     if isinstance(model, dict | Config):
         return count_config(model.get('model', model), shape)
     if not isinstance(model, nn.Module):
-        raise ValueError(f'model={model!r} must be a module or a config')
+        raise Error(f'model={model!r} must be a module or a config')
     if isinstance(model, LoRAModel):
         return count(model.merged(), shape)
     model = _follow_tokens(model)
@@ -48,7 +49,7 @@ def cost(
     if shape is None and hasattr(model, 'pretrained_cfg'):
         shape = resolve_data_config(model=model)['input_size'][1:]
     if shape is None:
-        raise ValueError(
+        raise Error(
             f'{type(model).__name__} has no known image size: give '
             'shape=(HEIGHT, WIDTH)'
         )

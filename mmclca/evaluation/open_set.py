@@ -20,6 +20,7 @@ from mmclca.checkpoints import checksums, identity
 from mmclca.checkpoints.plain_config import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
+from mmclca.errors import Error
 from mmclca.models.heads import NearestHead
 from mmclca.utils.files import replace_text
 from mmclca.utils.messages import one_of
@@ -60,7 +61,7 @@ def auroc(known: Tensor, unknown: Tensor) -> float:
     """Area under the ROC curve of known (N,) against unknown (M,) scores.
 
     The probability that a known image scores higher than an unknown one; ties
-    count half. Raises a ValueError for an empty tensor or NaN.
+    count half. Raises an Error for an empty tensor or NaN.
     """
     _check(known=known, unknown=unknown)
     ordered = unknown.sort().values
@@ -75,7 +76,7 @@ def false_positive_rate(
 ) -> float:
     """Share of unknown images accepted at true-positive rate ``tpr``.
 
-    Raises a ValueError for an empty tensor, NaN, or a rate outside 0 to 1.
+    Raises an Error for an empty tensor, NaN, or a rate outside 0 to 1.
     """
     _check(unknown=unknown)
     return float((unknown >= fit_threshold(known, tpr)).double().mean())
@@ -85,12 +86,12 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     """Highest threshold that accepts at least a share of known images.
 
     Images with a score equal to the threshold are accepted. Raises a
-    ValueError without scores, for NaN, or for a share outside 0 (exclusive) to
+    Error without scores, for NaN, or for a share outside 0 (exclusive) to
     1.
     """
     _check(known=known)
     if not 0 < accept <= 1:
-        raise ValueError(f'accept={accept}: expected above 0, at most 1')
+        raise Error(f'accept={accept}: expected above 0, at most 1')
     # 0.95 of 20 images are 19, but the float product can be slightly larger
     count = math.ceil(accept * len(known) - 1e-9)
     return float(known.sort(descending=True).values[max(count, 1) - 1])
@@ -132,12 +133,12 @@ def _without_nan(scores: Tensor) -> Tensor:
 
 
 def _check(**scores: Tensor) -> None:
-    """Raise a ValueError without scores, or for NaN."""
+    """Raise an Error without scores, or for NaN."""
     for name, values in scores.items():
         if len(values) == 0:
-            raise ValueError(f'{name} images: found 0, at least 1 is needed')
+            raise Error(f'{name} images: found 0, at least 1 is needed')
         if values.isnan().any():
-            raise ValueError(
+            raise Error(
                 f'scores of {name} images: {int(values.isnan().sum())} of '
                 f'{len(values)} are NaN: damaged weights or diverged training'
             )
@@ -147,7 +148,7 @@ def _check(**scores: Tensor) -> None:
 class Threshold:
     """Score threshold below which an image is flagged as unknown.
 
-    ``model`` is its :func:`fingerprint`. Raises a ValueError if the score name
+    ``model`` is its :func:`fingerprint`. Raises an Error if the score name
     is unknown or the threshold is not a finite number.
     """
 
@@ -159,7 +160,7 @@ class Threshold:
         one_of((*SCORES, NEAREST), score=self.score)
         number = isinstance(self.threshold, int | float)
         if not number or not math.isfinite(self.threshold):
-            raise ValueError(f'threshold={self.threshold!r} is not finite')
+            raise Error(f'threshold={self.threshold!r} is not finite')
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -204,7 +205,7 @@ def write_threshold(
 def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     """Read the threshold of a model.
 
-    Raises a FileNotFoundError without the file, and a ValueError if it is
+    Raises a FileNotFoundError without the file, and an Error if it is
     invalid or belongs to another model.
     """
     path = Path(path)
@@ -215,12 +216,12 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
         found = json.loads(path.read_text(encoding='utf-8'))
         threshold = Threshold(*(found[name] for name in names))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(
+        raise Error(
             f'{path} lacks {", ".join(names)} ({type(error).__name__}: '
             f'{error}): run tools/open_set.py'
         ) from error
     if threshold.model != fingerprint(model):
-        raise ValueError(
+        raise Error(
             f'{path} belongs to another model or keep rate: run '
             'tools/open_set.py for this model'
         )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from mmclca.errors import Error
+
 # functions that such files need in addition to plain values
 _ALLOWED = {
     ('_codecs', 'encode'),
@@ -37,7 +39,7 @@ def read_predictions(path, *wanted: str) -> list[dict]:
     """Read predictions from a pickle without running its code.
 
     Returns a dict per image with the tensors ``pred_label``, ``pred_score``,
-    ``gt_label`` etc. Raises a ValueError if the file is invalid or lacks the
+    ``gt_label`` etc. Raises an Error if the file is invalid or lacks the
     ``wanted`` fields.
     """
     how = 'write it with tools/test.py CONFIG CHECKPOINT --out results.pkl'
@@ -46,9 +48,9 @@ def read_predictions(path, *wanted: str) -> list[dict]:
     except OSError:
         raise
     except Exception as error:  # damaged files raise various exceptions
-        raise ValueError(f'{path} is not read: {error}; {how}') from error
+        raise Error(f'{path} is not read: {error}; {how}') from error
     if not isinstance(results, list) or not results:
-        raise ValueError(f'{path} contains no predictions; {how}')
+        raise Error(f'{path} contains no predictions; {how}')
     missing = {
         name
         for result in results
@@ -56,7 +58,7 @@ def read_predictions(path, *wanted: str) -> list[dict]:
         if not isinstance(result, dict) or name not in result
     }
     if missing:
-        raise ValueError(
+        raise Error(
             f'{path} lacks the fields {", ".join(sorted(missing))}; {how}'
         )
     return results

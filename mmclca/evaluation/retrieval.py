@@ -13,6 +13,7 @@ import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import METRICS
 
 
@@ -68,7 +69,7 @@ class RetrievalMetric(BaseMetric):
             mmengine's ``BaseMetric``.
 
     Raises:
-        ValueError: If a k is not a positive integer; during evaluation, if all
+        Error: If a k is not a positive integer; during evaluation, if all
             queries lack relevant images.
     """
 
@@ -77,7 +78,7 @@ class RetrievalMetric(BaseMetric):
     def __init__(self, topk: Sequence[int] = (1, 5, 10), **kwargs):
         super().__init__(**kwargs)
         if not topk or any(type(k) is not int or k < 1 for k in topk):
-            raise ValueError(f'topk={topk!r}: expected positive integers')
+            raise Error(f'topk={topk!r}: expected positive integers')
         self.topk = tuple(topk)
 
     def process(self, data_batch, data_samples: Sequence[dict]) -> None:
@@ -91,7 +92,7 @@ class RetrievalMetric(BaseMetric):
         """Average over the queries."""
         means = mean_over_matched(results)
         if means['unmatched'] == len(results):
-            raise ValueError(
+            raise Error(
                 f'none of the {len(results)} queries has its class in the '
                 'gallery: use the same classes'
             )

@@ -4,6 +4,7 @@
 from dataclasses import replace
 
 from mmclca.datasets.photographs import Checked
+from mmclca.errors import Error
 
 from .model import (
     BEST,
@@ -27,7 +28,7 @@ def calls_of(call: dict) -> list[dict]:
     if arch == [None]:
         arch = arch * len(weights)
     if len(arch) != len(weights):
-        raise ValueError(
+        raise Error(
             f'got {len(arch)} --arch for {len(weights)} --weights; pass one '
             '--arch per --weights, in the same order'
         )

@@ -7,13 +7,14 @@ from difflib import SequenceMatcher
 from unicodedata import combining, normalize
 
 from mmclca.datasets.photographs.spellings import look
+from mmclca.errors import Error
 
 from .record import FitRecord
 
 MIN_RATIO = 0.8  # similarity of two names that may be one, misspelled
 
 
-class ConfirmationError(ValueError):
+class ConfirmationError(Error):
     """A change that is probably a mistake; nothing was changed.
 
     Args:

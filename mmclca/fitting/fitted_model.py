@@ -20,6 +20,7 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of, integer, one_of
 
 from . import screen, training
@@ -106,12 +107,12 @@ def fit(
 
     Raises:
         FileNotFoundError: If photos, table or weights are missing.
-        ValueError: If the photos or options are invalid, ``out`` holds
+        Error: If the photos or options are invalid, ``out`` holds
             another model, or no model is within the budget.
     """
     integer(2, folds=folds)
     if fine_tune and probe_only:
-        raise ValueError('fine_tune and probe_only exclude each other')
+        raise Error('fine_tune and probe_only exclude each other')
     if runtime is not None:
         one_of(RUNTIMES, runtime=runtime)
         find_runtime(runtime, 'cpu')
@@ -271,7 +272,7 @@ class FittedModel:
 
     Raises:
         FileNotFoundError: If the folder holds no model.
-        ValueError: If fit.json is damaged.
+        Error: If fit.json is damaged.
 
     Example:
         >>> from mmclca import fit
@@ -339,7 +340,7 @@ class FittedModel:
             ConfirmationError: If a change needs ``force``. The model does not
                 change.
             FileNotFoundError: If the folder does not exist.
-            ValueError: If it is empty or has photos of another class. The
+            Error: If it is empty or has photos of another class. The
                 model does not change.
         """
         files = ModelFolder(self.folder)
@@ -352,7 +353,7 @@ class FittedModel:
                 check_name(name, had.classes)
             rows = files.used_rows()
             if not all(row['digest'] for row in rows):
-                raise ValueError(
+                raise Error(
                     f'{files.table}: no digest for some photos; restore the '
                     'file, or fit again'
                 )
@@ -392,12 +393,12 @@ def _joined(
     """Join the photos of a model with a folder for one class."""
     advice = 'give a folder of photos of one class'
     if place.is_file():
-        raise ValueError(f'{place} is a file; {advice}')
+        raise Error(f'{place} is a file; {advice}')
     if not place.is_dir():
         raise FileNotFoundError(f'folder {place} does not exist; {advice}')
     digests = _digests(place)
     if not digests:
-        raise ValueError(f'{place} has no photos; {advice}')
+        raise Error(f'{place} has no photos; {advice}')
     _check_class(rows, digests, place, name)
     known = [row['path'] for row in rows]
     seen = {row['digest'] for row in rows}
@@ -424,7 +425,7 @@ def _check_class(
     others = [classes.get(digest, name) for digest in digests.values()]
     others = [x for x in others if x != name]
     if others:
-        raise ValueError(
+        raise Error(
             f'{place}: {len(others)} of {len(digests)} photos are already '
             f'in the model as {first_of(sorted({*others}), 3)}; remove them, '
             'or move them to the other class and fit again'
@@ -436,7 +437,7 @@ def _check_one_class(place: Path) -> None:
     found = [Path(x).relative_to(place) for x in find_images([place])]
     folders = sorted({path.parts[0] for path in found if path.parent.parts})
     if len(folders) > 1 and all(path.parent.parts for path in found):
-        raise ValueError(
+        raise Error(
             f'{place} has {len(folders)} folders of photos, expected one '
             f'class; give one folder, such as {place / folders[0]}, or '
             '--name CLASS if all photos show one class'
@@ -449,4 +450,4 @@ def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
     if lost or name not in record.classes:
         what = f'would remove {", ".join(lost)}' if lost else 'no new photos'
         why = '; '.join(record.problems) or 'photographs.csv has other classes'
-        raise ValueError(f'class {name} not added: {what} ({why})')
+        raise Error(f'class {name} not added: {what} ({why})')

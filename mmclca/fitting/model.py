@@ -17,6 +17,7 @@ from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
 from mmclca.datasets.photographs import Checked, LabeledImages
 from mmclca.datasets.pipelines import evaluation_pipeline
+from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 from mmclca.models.head_variants import build_on_meta
@@ -56,7 +57,7 @@ FAR = 1.5  # times the latency budget: candidates are not measured
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
-class BudgetError(ValueError):
+class BudgetError(Error):
     """No candidate is within the budget."""
 
 
@@ -312,14 +313,14 @@ def _with_full_vit(plan: Plan) -> list[dict]:
 def parse_budget(text: str) -> tuple[float, str]:
     """Parse a budget such as ``0.5GMACs`` or ``20ms`` into amount and unit.
 
-    'best' gives infinite GMACs; anything else raises a ``ValueError``.
+    'best' gives infinite GMACs; anything else raises an ``Error``.
     """
     text = text.strip().lower()
     if text == BEST:
         return inf, 'GMACs'
     found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
     if not found or found[2] not in UNITS or not float(found[1]):
-        raise ValueError(
+        raise Error(
             f'budget {text!r} is invalid: expected a number above 0 with '
             f'its unit, such as 0.5GMACs or 20ms, or {BEST}'
         )

@@ -24,6 +24,7 @@ from mmclca.checkpoints.fitted import (
 )
 from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photographs import Checked
+from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import (
     WHOLE,
@@ -179,7 +180,7 @@ class ModelFolder:
     def locked(self) -> Iterator[None]:
         """Lock the folder, and complete interrupted replacements of files.
 
-        Raise a ``ValueError`` if another process writes into the folder, or
+        Raise an ``Error`` if another process writes into the folder, or
         it has links.
         """
         with locked(self.path, 'fit or add-class'):
@@ -215,7 +216,7 @@ class ModelFolder:
             rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
             if not rows:
-                raise ValueError('no used photos')
+                raise Error('no used photos')
             for row in rows:
                 match = _DIGEST.fullmatch(row.get('digest') or '')
                 row['digest'] = match[0]
@@ -236,7 +237,7 @@ class ModelFolder:
     def known(self, record: FitRecord) -> FitRecord | None:
         """Read the record of an equal earlier call, if possible of the draft.
 
-        Return None in a new folder. Raise a ``ValueError`` if the folder
+        Return None in a new folder. Raise an ``Error`` if the folder
         belongs to another call or has other files.
         """
         if self.draft.file.is_file():
@@ -253,25 +254,23 @@ class ModelFolder:
         had = self.read()
         other = _differences(had, record)
         if other:
-            raise ValueError(
+            raise Error(
                 f'{self.path} was fitted with {"; ".join(other)}; choose '
                 'another --out, or add --overwrite to replace the model'
             )
         return had
 
     def check_available(self) -> None:
-        """Raise a ``ValueError`` for a file, or a folder with other files."""
+        """Raise an ``Error`` for a file, or a folder with other files."""
         if self.path.is_file():
-            raise ValueError(
-                f'{self.path} is a file; choose a folder with --out'
-            )
+            raise Error(f'{self.path} is a file; choose a folder with --out')
         if self.file.is_file() or (self.path / WHOLE / MODEL).is_file():
             return
         ours = {self.features, self.path / '.lock'}
         if self.draft.path.is_dir():  # an interrupted fit
             ours |= {self.draft.path, self.log}
         if self.path.exists() and {*self.path.iterdir()} - ours:
-            raise ValueError(
+            raise Error(
                 f'{self.path} already exists and is not empty; choose another '
                 '--out, or add --overwrite'
             )
@@ -342,7 +341,7 @@ def _damage_of(file: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise ValueError(
+        raise Error(
             f'{file} is damaged ({type(error).__name__}: {error}); fit again '
             'with --overwrite'
         ) from error

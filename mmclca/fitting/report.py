@@ -69,7 +69,7 @@ def write_report(
 
     Raises:
         FileNotFoundError: If ``fit.json`` or ``photographs.csv`` is missing.
-        ValueError: If ``fit.json`` is damaged.
+        Error: If ``fit.json`` is damaged.
     """
     files = ModelFolder(folder)
     prepare_writing(files.path)

@@ -6,6 +6,7 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
 from mmclca.checkpoints.loading import fill_exactly
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -66,7 +67,7 @@ class DistilledClassifier(ImageClassifier):
             ``data_preprocessor`` and ``init_cfg`` for ``ImageClassifier``.
 
     Raises:
-        ValueError: If the loss of the head does not support a teacher; when
+        Error: If the loss of the head does not support a teacher; when
             training starts, if the teacher cannot be loaded or does not fit
             the student.
     """
@@ -91,13 +92,13 @@ class DistilledClassifier(ImageClassifier):
         if 'backbone' in teacher:
             return self._build_encoder_teacher(teacher)
         if not has_class_loss(type(self.head)):
-            raise ValueError(
+            raise Error(
                 f'the loss of {type(self.head).__name__} does not support '
                 'distillation; use LinearClsHead'
             )
         built = Teacher(**teacher)
         if built.compares_tokens and not self.has_tokens:
-            raise ValueError(
+            raise Error(
                 f'{type(self).__name__} has no tokens for a teacher; use '
                 'TokenReductionClassifier, or LogitDistillation'
             )
@@ -106,7 +107,7 @@ class DistilledClassifier(ImageClassifier):
     def _build_encoder_teacher(self, teacher: dict) -> EncoderTeacher:
         backbone = self.backbone
         if not self.has_tokens or backbone.reduces or backbone.cache:
-            raise ValueError(
+            raise Error(
                 'teacher: layer distillation needs a TokenReductionClassifier '
                 'without reducer and cache'
             )
@@ -170,7 +171,7 @@ class TokenReductionClassifier(DistilledClassifier):
             :class:`DistilledClassifier`.
 
     Raises:
-        ValueError: If the backbone is not a :class:`Reducible`; if the head
+        Error: If the backbone is not a :class:`Reducible`; if the head
             does not fit its channels, output layers, final norm or
             distillation token; if a :class:`PerClassHead` lacks a neck; at the
             first training step, if the reducer needs a teacher and has none.
@@ -182,7 +183,7 @@ class TokenReductionClassifier(DistilledClassifier):
     def __init__(self, *parts, **kwargs):
         super().__init__(*parts, **kwargs)
         if not isinstance(self.backbone, Reducible):
-            raise ValueError(
+            raise Error(
                 f'{type(self.backbone).__name__} is not a backbone for '
                 "TokenReductionClassifier; use type='ImageClassifier'"
             )
@@ -226,7 +227,7 @@ class TokenReductionClassifier(DistilledClassifier):
         reducer, teacher = self.backbone.reducer, self.teacher
         has_tokens = teacher is not None and teacher.compares_tokens
         if reducer.needs_teacher and not has_tokens:
-            raise ValueError(
+            raise Error(
                 f'{type(reducer).__name__} needs the tokens of a teacher; add '
                 'teacher=dict(model=..., checkpoint=..., '
                 "loss=dict(type='mmclca.TokenDistillation'))"

@@ -11,6 +11,7 @@ from mmpretrain.models.backbones import DeiT3, VisionTransformer
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.models.heads import ClsHead
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import ascending, one_of
 
@@ -23,7 +24,7 @@ def class_of(settings: dict | None) -> type:
     kind = settings['type'] if settings else object
     found = kind if isinstance(kind, type) else MODELS.get(kind)
     if found is None:
-        raise ValueError(
+        raise Error(
             f'type={kind!r} is not registered; import its module, such as '
             "with custom_imports=dict(imports=['my_module'])"
         )
@@ -54,7 +55,7 @@ def make_reducible(model: dict) -> None:
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
     elif not is_reducible(model):
-        raise ValueError(
+        raise Error(
             f'the backbone {kind.__name__} does not support token '
             f'reduction{_reason(kind)}; use mmclca.TokenReductionViT'
         )
@@ -79,7 +80,7 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
     """Replace the head by a CLA head over the reducing layers and the last.
 
     Raises:
-        ValueError: If a CLA head cannot replace the head.
+        Error: If a CLA head cannot replace the head.
     """
     backbone = model['backbone']
     built = build_on_meta(backbone)
@@ -100,7 +101,7 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
     if issubclass(kind, CLAHead):
         return dict(head, **sizes)
     if not has_class_loss(kind) or 'num_classes' not in head:
-        raise ValueError(
+        raise Error(
             f'a CLA head cannot replace head={head}; use, for example, '
             "dict(type='LinearClsHead', num_classes=80)"
         )
@@ -160,7 +161,7 @@ def with_layer_fusion(
         dict: The new config, typed like ``model``.
 
     Raises:
-        ValueError: If the backbone is not supported, or lacks one of the
+        Error: If the backbone is not supported, or lacks one of the
             layers or the ``out_type``.
     """
     one_of(POOLED_PARTS, out_type=out_type)
@@ -169,7 +170,7 @@ def with_layer_fusion(
     backbone = new['backbone']
     built = build_on_meta(backbone)
     if not gives_layers(class_of(backbone)):
-        raise ValueError(
+        raise Error(
             f'{type(built).__name__} returns only its last layer, but several '
             'are needed; use TokenReductionViT'
         )
@@ -179,7 +180,7 @@ def with_layer_fusion(
     if isinstance(built, VisionTransformer):  # the head normalizes
         backbone.update(final_norm=False, out_type=out_type)
     elif out_type != 'cls_token':
-        raise ValueError(
+        raise Error(
             f'{type(built).__name__} returns only CLS, not '
             f"out_type={out_type!r}; set out_type='cls_token'"
         )
@@ -198,7 +199,7 @@ def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
     if layers is None:
         return tuple(range(max(3 * depth // 4, 1)))
     if not layers:
-        raise ValueError('layers=() is empty; list some, ascending')
+        raise Error('layers=() is empty; list some, ascending')
     return ascending('layers', layers, depth)
 
 

@@ -22,7 +22,7 @@ class ThresholdedBCE(nn.Module):
         loss_weight (float): Weight of the loss. Defaults to 1.
 
     Raises:
-        ValueError: If ``threshold`` is outside 0 to 1, or the weight is
+        Error: If ``threshold`` is outside 0 to 1, or the weight is
             negative.
     """
 

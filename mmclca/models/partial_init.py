@@ -5,6 +5,7 @@ from mmengine.logging import MMLogger
 from torch import nn
 
 from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.errors import Error
 from mmclca.registry import WEIGHT_INITIALIZERS
 from mmclca.utils.messages import integer
 
@@ -33,7 +34,7 @@ class PartialInit:
             initialize randomly. Defaults to None.
 
     Raises:
-        ValueError: Unless exactly one number is given; at the start of a
+        Error: Unless exactly one number is given; at the start of a
             training, if the backbone has fewer layers.
     """
 
@@ -44,7 +45,7 @@ class PartialInit:
         last: int | None = None,
     ):
         if (first is None) == (last is None):
-            raise ValueError(f'first={first}, last={last}: set only one')
+            raise Error(f'first={first}, last={last}: set only one')
         self.checkpoint, self.first, self.last = checkpoint, first, last
 
     def __call__(self, module: nn.Module) -> None:

@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from .backbones import Reducible, TokenReductionViT
 from .reduction.attention import Attended
 from .reduction.tokens import Tokens
@@ -29,13 +31,13 @@ def as_reducible(backbone: nn.Module) -> Reducible:
         Reducible: A backbone with the same parameters.
 
     Raises:
-        ValueError: If the tokens of the backbone cannot be recorded.
+        Error: If the tokens of the backbone cannot be recorded.
     """
     if isinstance(backbone, Reducible):
         return backbone
     if type(backbone) is VisionTransformer:
         return TokenReductionViT.from_vit(backbone)
-    raise ValueError(
+    raise Error(
         f'the tokens of a {type(backbone).__name__} cannot be recorded; use '
         'VisionTransformer or mmclca.TokenReductionViT'
     )
@@ -51,7 +53,7 @@ def shallow_copy(model: nn.Module) -> nn.Module:
         model (nn.Module): A classifier.
 
     Raises:
-        ValueError: See :func:`as_reducible`.
+        Error: See :func:`as_reducible`.
     """
     copied = _copy(model)
     if copied.backbone is not copied:  # else backbone and classifier in one

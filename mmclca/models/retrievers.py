@@ -14,6 +14,7 @@ from mmpretrain.structures import DataSample
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -124,7 +125,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
             ``image_encoder``) and ``init_cfg`` of ``ImageToImageRetriever``.
 
     Raises:
-        ValueError: If the stage is unknown; on preparing the gallery, if it is
+        Error: If the stage is unknown; on preparing the gallery, if it is
             empty, or features are not finite or differ in dimension.
     """
 
@@ -155,7 +156,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
     def _get_prototype_vecs_from_dataloader(self, data_loader) -> Tensor:
         dataset = data_loader.dataset
         if len(dataset) == 0:
-            raise ValueError(
+            raise Error(
                 'the gallery is empty; set prototype= to a dataset with images'
             )
         self._index_gallery(dataset)
@@ -177,7 +178,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         super().prepare_prototype()
         broken = (~self.prototype_vecs.isfinite()).any(dim=1).sum()
         if broken:
-            raise ValueError(
+            raise Error(
                 f'the features of {broken} of {len(self.prototype_vecs)} '
                 'gallery images are NaN or infinite; use other weights'
             )
@@ -193,7 +194,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
                 results. Defaults to None.
         """
         if inputs.shape[1] != self.prototype_vecs.shape[1]:
-            raise ValueError(
+            raise Error(
                 f'the gallery has dimension {self.prototype_vecs.shape[1]}, '
                 f'this model {inputs.shape[1]}; rebuild it with this model'
             )

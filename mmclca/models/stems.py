@@ -10,6 +10,7 @@ from mmpretrain.models.utils import build_norm_layer, to_2tuple
 from torch import Tensor, nn
 from torch.nn.functional import unfold
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 BATCH_NORM = dict(type='BN')
@@ -37,7 +38,7 @@ class Stem(BaseModule):
         init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
 
     Raises:
-        ValueError: If ``patch_size`` is not 16, or ``norm_cfg`` is LayerNorm
+        Error: If ``patch_size`` is not 16, or ``norm_cfg`` is LayerNorm
             for tokens.
     """
 
@@ -55,7 +56,7 @@ class Stem(BaseModule):
     ):
         super().__init__(init_cfg)
         if to_2tuple(patch_size) != self.stride:
-            raise ValueError(
+            raise Error(
                 f'{type(self).__name__} needs patch_size={SIDE}, found '
                 f'{patch_size}'
             )
@@ -78,7 +79,7 @@ def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
     ``LN`` for tokens is refused: it would normalize over the map width.
     """
     if norm_cfg['type'] == 'LN':
-        raise ValueError(
+        raise Error(
             "norm_cfg=dict(type='LN') is for tokens; use dict(type='LN2d', "
             'eps=1e-6) in a stem'
         )
@@ -191,7 +192,7 @@ def build_stem(
     stem = MODELS.build(stem, default_args=sizes)
     actual = tuple(stem.stride), tuple(stem.init_out_size)
     if actual != expected:
-        raise ValueError(
+        raise Error(
             f'{type(stem).__name__} has patches of {actual[0]} px in a grid '
             f'of {actual[1]}, but the backbone has {expected[0]} and '
             f'{expected[1]}; remove img_size from stem, and patch_cfg'

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.families import FAMILIES, family
 from mmclca.checkpoints.loading import compare_weights
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
 from .backbones import TokenReductionViT
@@ -38,7 +39,7 @@ def to_timm(model: nn.Module) -> dict[str, Tensor]:
         dict[str, Tensor]: State dict that timm loads strictly.
 
     Raises:
-        ValueError: If timm has no equal model, for example for a CLA head, a
+        Error: If timm has no equal model, for example for a CLA head, a
             cache, a convolutional stem or a reducer with parameters.
 
     Example:
@@ -63,7 +64,7 @@ def to_timm(model: nn.Module) -> dict[str, Tensor]:
 
 def _refuse(parts: list[str]) -> None:
     if parts:
-        raise ValueError(f'timm has no {first_of(parts, 2)}; use a plain ViT')
+        raise Error(f'timm has no {first_of(parts, 2)}; use a plain ViT')
 
 
 def _differences(model: nn.Module) -> list[str]:

@@ -11,6 +11,7 @@ from mmpretrain.models.peft import LoRAModel as _LoRAModel
 from mmpretrain.models.peft.lora import LoRALinear
 from torch import nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -67,14 +68,14 @@ def parts(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, str]]:
 def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
     """Freeze all parameters outside a scope, in place.
 
-    Returns the numbers of trainable and all parameters. Raises ValueError if
+    Returns the numbers of trainable and all parameters. Raises Error if
     the scope is unknown or matches no backbone parameter.
     """
     one_of(SCOPES, scope=scope)
     named = list(parts(model))
     kinds = {part for _, _, part in named}
     if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):
-        raise ValueError(
+        raise Error(
             f'scope={scope!r} matches no backbone parameters of '
             f'{type(model).__name__}; scopes are {", ".join(SCOPES)}, where '
             "lora needs type='mmclca.LoRAModel', and full fits all models"
@@ -110,7 +111,7 @@ class LoRAModel(_LoRAModel):
             the config defines it outside ``module``. Defaults to None.
 
     Raises:
-        ValueError: If no linear layer matches ``targets``, or the classifier
+        Error: If no linear layer matches ``targets``, or the classifier
             lacks a backbone.
     """
 
@@ -135,7 +136,7 @@ class LoRAModel(_LoRAModel):
         self.apply_lora()
         parts = dict(self.module.named_children())
         if not self.applied or 'backbone' not in parts:
-            raise ValueError(
+            raise Error(
                 f'targets={targets!r} matches no linear layer of the backbone '
                 f"in {type(self.module).__name__}; use [dict(type='.*qkv')]"
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mmengine.config import ConfigDict
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import not_one_of
 
@@ -75,7 +76,7 @@ class Variant:
             dict: The new config, typed like ``model``.
 
         Raises:
-            ValueError: See :func:`with_reduction` and
+            Error: See :func:`with_reduction` and
                 :func:`with_layer_fusion`.
         """
         if self.img_size is not None:
@@ -132,7 +133,7 @@ def reduction_of(model: dict) -> dict:
         config lacks it), ``reduce_at`` (a tuple), ``cache`` and ``cla``.
 
     Raises:
-        ValueError: If the model lacks a backbone.
+        Error: If the model lacks a backbone.
     """
     backbone = _backbone_of(model)
     reducer = backbone.get('reducer') or {}
@@ -183,7 +184,7 @@ def with_reduction(
         dict: The new config, typed like ``model``.
 
     Raises:
-        ValueError: If the backbone does not support reduction, the method is
+        Error: If the backbone does not support reduction, the method is
             unknown, a keep rate is not allowed, or a CLA head cannot replace
             the model's head.
     """
@@ -214,7 +215,7 @@ def with_reduction(
 
 def _backbone_of(model: dict) -> dict:
     if not model.get('backbone'):
-        raise ValueError(
+        raise Error(
             f'{model.get("type", "this model")} has no backbone for token '
             'reduction; use the config of an ImageClassifier'
         )
@@ -239,7 +240,7 @@ def reducer_config(
     """
     if method is None:
         if keep_rate is not None:
-            raise ValueError(
+            raise Error(
                 f'keep_rate={keep_rate!r} needs a method; choose one of '
                 f'{", ".join(list_methods())}'
             )
@@ -260,8 +261,8 @@ def reducer_config(
 
 
 def class_of_method(method: str) -> type[TokenReducer]:
-    """Return the class of a method; raise ValueError if it is unknown."""
+    """Return the class of a method; raise Error if it is unknown."""
     kind = MODELS.get(method)
     if kind is None or not issubclass(kind, TokenReducer):
-        raise ValueError(f'method: {not_one_of(method, list_methods())}')
+        raise Error(f'method: {not_one_of(method, list_methods())}')
     return kind

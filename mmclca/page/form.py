@@ -19,6 +19,7 @@ import gradio as gr
 from mmclca.checkpoints.fitted import FILES, WEB
 from mmclca.datasets.photographs import check_photographs, read_photographs
 from mmclca.datasets.photographs.spellings import clean
+from mmclca.errors import Error
 from mmclca.fitting.record import ModelFolder
 from mmclca.fitting.report import write_report
 from mmclca.utils.folders import is_below, remove_folder
@@ -85,7 +86,7 @@ class FitForm:
             return self.out / name
         safe = safe_name(name)
         if safe != clean(name) or not is_below(self.out / safe, self.out):
-            raise ValueError(
+            raise Error(
                 f'The name {name!r:.80} is not allowed. Please use 1 to '
                 f'{MAX_LETTERS} letters, digits or spaces, without '
                 '/ \\ < > : " | ? * and without a dot or hyphen at the start.'

@@ -13,6 +13,7 @@ import gradio as gr
 from PIL import Image
 
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
+from mmclca.errors import Error
 from mmclca.evaluation.open_set import NEAREST, Threshold
 
 from .events import bind
@@ -53,11 +54,11 @@ class Identification:
         try:
             model = self.chosen(opened)
             if model is None:
-                raise ValueError('There is no model yet. Please train one.')
+                raise Error('There is no model yet. Please train one.')
             image = read_photo(uploaded(upload['path'], self.uploads))
             packed = model.inferencer.prepare(image)
             if isinstance(packed, str):
-                raise ValueError(f'The model cannot use this photo: {packed}')
+                raise Error(f'The model cannot use this photo: {packed}')
             result = classify(model.inferencer, packed)
         except (KeyError, OSError, TypeError, ValueError) as error:
             gr.Warning(escape(str(error)), duration=30)

@@ -12,6 +12,7 @@ from pathlib import Path
 from signal import SIGINT, SIGKILL
 from threading import Lock, Thread
 
+from mmclca.errors import Error
 from mmclca.utils.child import GRACE, INTERRUPTED
 
 from .texts import without_advice
@@ -67,14 +68,14 @@ class Job:
         *words: str | Path,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start ``fit`` with arguments; raise ``ValueError`` if it runs.
+        """Start ``fit`` with arguments; raise ``Error`` if it runs.
 
         ``after`` is called if the user stops it.
         """
         call = [sys.executable, '-c', PROGRAM, 'fit', *map(str, words)]
         with self._lock:
             if self.is_running:
-                raise ValueError(
+                raise Error(
                     f'{self.name} is still training. Please wait until it '
                     'ends, or cancel it.'
                 )
@@ -182,6 +183,6 @@ def export(model: Path, photos: Path, name: str) -> str:
     ended = subprocess.run(words, capture_output=True, **text)
     if ended.returncode:
         *_, why = ended.stderr.split('error: ')
-        raise ValueError(f'The web app could not be exported: {why}')
+        raise Error(f'The web app could not be exported: {why}')
     # accuracy, and agreement with the model
     return '\n'.join(re.findall('^A.+', ended.stdout, re.M))

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from mmclca.datasets.photographs.encodings import guess_encoding
 from mmclca.datasets.photographs.spellings import clean
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
 UTF8 = 0x800  # ZIP entry flag
@@ -132,13 +133,13 @@ def parts_of(name: str) -> tuple[str, ...]:
     """Split the path of an uploaded file into safe names of its folders.
 
     Drives and roots are dropped, and ``..`` is resolved below the root. Raise
-    a ``ValueError`` for a name that no file system can hold.
+    an ``Error`` for a name that no file system can hold.
     """
     path = normpath('/' + _DRIVE.sub('', normalize('NFC', name)))
     parts = PurePosixPath(path).parts[1:]
     for part in parts:
         if len(part.encode(errors='replace')) > MAX_PART:
-            raise ValueError(
+            raise Error(
                 f'The name {part!r:.40} has {len(part)} letters '
                 f'({len(part.encode())} bytes): the limit is {MAX_PART} '
                 'bytes. Please shorten it.'

@@ -103,7 +103,7 @@ def open_model(
 
     Raises:
         FileNotFoundError: If the model is missing.
-        ValueError: If the model or its record is damaged.
+        Error: If the model or its record is damaged.
     """
     inferencer = inferencer or TokenReductionInferencer(place)
     classes = inferencer.classes
@@ -134,7 +134,7 @@ def open_version(folder: Path, time: int) -> OpenedModel:
 def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
     """Return the training photos, whose features the head stores.
 
-    Raise a ``ValueError`` if their numbers differ.
+    Raise an ``Error`` if their numbers differ.
     """
     known = [row for row, _ in zip(rows, head.references, strict=True)]
     paths, names = ([row[x] for row in known] for x in ('path', 'class'))

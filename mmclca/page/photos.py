@@ -11,6 +11,7 @@ from PIL import Image
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.datasets.synthetic_leaves import drawn_leaves
+from mmclca.errors import Error
 
 PREVIEW = 1024  # longer side of shown photos, in pixels
 MIN_SIDE = 16  # pixels
@@ -29,13 +30,13 @@ def read_photo(path: str | Path) -> np.ndarray:
         np.ndarray: BGR image (H, W, 3), uint8.
 
     Raises:
-        ValueError: If the file is not an image, damaged, too large, too small
+        Error: If the file is not an image, damaged, too large, too small
             or too elongated. The message is shown on the page.
     """
     try:
         image = read_image(str(path))
     except ValueError as error:
-        raise ValueError(
+        raise Error(
             f'This file cannot be read ({error}). Please choose a photo '
             f'({", ".join(FORMATS)}, at most {MAX_PIXELS / 1e6:.0f} million '
             'pixels), or save it as JPEG.'
@@ -43,7 +44,7 @@ def read_photo(path: str | Path) -> np.ndarray:
     height, width = image.shape[:2]
     short, long = sorted((height, width))
     if short < MIN_SIDE or long > MAX_ASPECT * short:
-        raise ValueError(
+        raise Error(
             f'This photo has {width} x {height} pixels. Each side needs at '
             f'least {MIN_SIDE} pixels; the longer may be at most {MAX_ASPECT} '
             'times the shorter.'

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
 from mmclca.apis.features import digest_of_file
+from mmclca.errors import Error
 from mmclca.utils.folders import is_below, locked, remove_folder
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.messages import first_of
@@ -25,12 +26,12 @@ DIRECTORY_BYTES = 500  # listed entries, per allowed photo
 
 
 def uploaded(path: str, uploads: Path, megabytes: int = MEGABYTES) -> Path:
-    """Resolve an upload path; raise ``ValueError`` if elsewhere or large."""
+    """Resolve an upload path; raise ``Error`` if elsewhere or large."""
     # a forged request may name any file on this computer: Gradio accepts
     # such a path if "meta" is missing
     file = Path(path).resolve()
     if not (file.is_relative_to(uploads) and file.is_file()):
-        raise ValueError(
+        raise Error(
             'This file was not uploaded to this page, or is already deleted. '
             'Please drop it here.'
         )
@@ -61,7 +62,7 @@ def store(
 
     Raises:
         OSError: If the folder cannot be written.
-        ValueError: If a limit is exceeded, the disk is full, the content is
+        Error: If a limit is exceeded, the disk is full, the content is
             damaged or refused, or the folder has other photos.
     """
     with locked(folder, 'page'):
@@ -75,21 +76,21 @@ def store(
             if not photos.exists():
                 top.rename(photos)
             elif _contents(top) != _contents(photos):
-                raise ValueError(
+                raise Error(
                     f'{folder.name} already has other photos. Please type '
                     'another name, and choose the photos again.'
                 )
             return summary
         except DAMAGED as error:
-            raise ValueError(f'This ZIP cannot be read: {error}.') from error
+            raise Error(f'This ZIP cannot be read: {error}.') from error
         except OSError as error:  # without the path of the draft
             name = Path(error.filename or folder).name
-            raise ValueError(
+            raise Error(
                 f'{name} cannot be stored: {error.strerror or error}'
             ) from error
         except ValueError as error:  # the draft is not known to users
             text = str(error).replace(str(draft), folder.name)
-            raise ValueError(text) from error
+            raise Error(text) from error
         finally:
             remove_folder(draft)
 
@@ -99,7 +100,7 @@ class _Archive(FileIO):
 
     def read(self, size: int = -1) -> bytes:
         if size > DIRECTORY_BYTES * MAX_FILES:
-            raise ValueError(
+            raise Error(
                 f'This ZIP has too many entries: the limit is {MAX_FILES:,} '
                 'photos.'
             )
@@ -114,14 +115,14 @@ def _write(
         with _Archive(files[0]) as file, ZipFile(file) as opened:
             return _unpack(opened, draft)
     if len(files) != len(names):
-        raise ValueError(
+        raise Error(
             'The browser did not send the folders of the photos. Please '
             'choose the folder again, or a ZIP archive of it.'
         )
     _check_sizes([file.stat().st_size for file in files], MEGABYTES, draft)
     for name in names:
         if not is_below(draft / name, draft):
-            raise ValueError(f'The path {name!r:.80} is not allowed.')
+            raise Error(f'The path {name!r:.80} is not allowed.')
     for index, target in _targets(names, draft).items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(files[index], target)
@@ -134,7 +135,7 @@ def _unpack(archive: ZipFile, draft: Path) -> list[str]:
     targets = _targets(names, draft)
     infos = {archive.infolist()[i]: path for i, path in targets.items()}
     if any(info.flag_bits & 1 for info in infos):
-        raise ValueError('This ZIP is encrypted: make one without a password.')
+        raise Error('This ZIP is encrypted: make one without a password.')
     _check_sizes([info.file_size for info in infos], MEGABYTES, draft)
     # no file is written outside, and no link is made
     for info, target in infos.items():
@@ -167,7 +168,7 @@ def _check_archives(names: Sequence[str]) -> None:
     if inner and not any(
         x.lower().endswith(PHOTOGRAPH_SUFFIXES) for x in names
     ):
-        raise ValueError(
+        raise Error(
             f'There are archives instead of photos ({first_of(inner, 3)}). '
             'Please unpack them into one folder, and choose it or its ZIP.'
         )
@@ -178,10 +179,10 @@ def _check_sizes(
 ) -> None:
     """Refuse sizes above the limits, or above the space of a folder."""
     if max(sizes, default=0) > megabytes * MIB:
-        raise ValueError(f'A file is too large: the limit is {megabytes} MB.')
+        raise Error(f'A file is too large: the limit is {megabytes} MB.')
     total = sum(sizes)
     if len(sizes) > MAX_FILES or total > MAX_MEGABYTES * MIB:
-        raise ValueError(
+        raise Error(
             f'{len(sizes):,} files with {total / MIB:,.0f} MB exceed the '
             f'limits of {MAX_FILES:,} files and {MAX_MEGABYTES:,} MB.'
         )

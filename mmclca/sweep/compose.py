@@ -11,6 +11,7 @@ from mmengine.config import Config
 
 from mmclca.configs import open_config, require_settings
 from mmclca.datasets.pipelines import set_image_size
+from mmclca.errors import Error
 from mmclca.model_index import home
 from mmclca.models import Variant
 from mmclca.utils.messages import not_one_of
@@ -85,7 +86,7 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
     if name in named:
         return named[name]
     places = ', '.join(map(str, (*folders, home() / 'configs')))
-    raise ValueError(f'{not_one_of(name, sorted(files))}; looked in {places}')
+    raise Error(f'{not_one_of(name, sorted(files))}; looked in {places}')
 
 
 def read(file: Path) -> dict:
@@ -155,7 +156,7 @@ def compose(
     ``options`` are settings by dotted name, applied last; ``weights`` maps
     backbone names to checkpoints and replaces ``load_from``; ``recipe`` names
     a schedule; user ``folders`` with base configs take precedence. Raises a
-    ValueError if a base config or a required setting is missing, or if the
+    Error if a base config or a required setting is missing, or if the
     cell or an option does not match the config.
     """
     files = [
@@ -175,7 +176,7 @@ def compose(
         _set_num_classes(cfg.model)
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
-        raise ValueError(
+        raise Error(
             f'{cell.name}: {error} (options {options}, configs {listed})'
         ) from error
     return cfg
@@ -212,7 +213,7 @@ def _check_metric(evaluator: dict | list) -> None:
     metrics = evaluator if isinstance(evaluator, list) else [evaluator]
     topk = [m.get('topk', 1) for m in metrics if m['type'] in ACCURACY]
     if not any(1 in (k if isinstance(k, list | tuple) else [k]) for k in topk):
-        raise ValueError(
+        raise Error(
             'test_evaluator lacks top-1 accuracy: add '
             "dict(type='Accuracy', topk=(1,))"
         )

@@ -18,6 +18,7 @@ from mmclca.checkpoints.error import WRONG_INPUT
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.configs import open_config
 from mmclca.datasets import match_by_name
+from mmclca.errors import Error
 from mmclca.models import list_methods
 from mmclca.registry import DATASETS, MODELS
 from mmclca.utils.messages import integer, number, one_of
@@ -66,7 +67,7 @@ def read_grid(path: str | Path) -> Grid:
     relative to the file. Names starting with ``_`` are private.
 
     Cells are sorted by seed, so an interrupted sweep has complete seeds.
-    Raises a ValueError with all errors in the file.
+    Raises an Error with all errors in the file.
     """
     path = Path(path)
     content = open_config(path).to_dict()
@@ -93,7 +94,7 @@ def read_grid(path: str | Path) -> Grid:
     ]
     if wrong:
         listed = '\n  '.join(dict.fromkeys(wrong))
-        raise ValueError(f'{path} has errors:\n  {listed}')
+        raise Error(f'{path} has errors:\n  {listed}')
     cells.sort(key=lambda pair: pair[0].seed)
     return Grid(dict(cells), whole['keep_checkpoints'])
 
@@ -165,7 +166,7 @@ def check_inputs(configs: list[Config]) -> None:
     """Open weights and datasets of all cells and build their models.
 
     Remote weights are downloaded once here instead of in every cell. Raises a
-    ValueError with all missing or wrong inputs and their number of uses.
+    Error with all missing or wrong inputs and their number of uses.
     """
     init_default_scope('mmpretrain')
     loaders = [
@@ -181,9 +182,7 @@ def check_inputs(configs: list[Config]) -> None:
     ]
     if problems:
         listed = '\n  '.join(problems)
-        raise ValueError(
-            f'sweep not started; missing or wrong inputs:\n  {listed}'
-        )
+        raise Error(f'sweep not started; missing or wrong inputs:\n  {listed}')
 
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:

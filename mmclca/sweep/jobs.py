@@ -13,6 +13,7 @@ import submitit
 import torch
 from submitit.helpers import as_completed
 
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe, track
 
 from .compose import Cell
@@ -30,7 +31,7 @@ def visible_gpus() -> list[int]:
     """GPU numbers in ``CUDA_VISIBLE_DEVICES``, by default all GPUs.
 
     submitit overwrites the variable in jobs, so jobs select their GPU by
-    number. Raises a ValueError if the variable is not a list of numbers.
+    number. Raises an Error if the variable is not a list of numbers.
     """
     named = os.environ.get('CUDA_VISIBLE_DEVICES')
     if not named:
@@ -38,7 +39,7 @@ def visible_gpus() -> list[int]:
     if named == '-1':  # hides all GPUs
         return []
     if not re.fullmatch(r'\d+(,\d+)*', named):
-        raise ValueError(
+        raise Error(
             f'CUDA_VISIBLE_DEVICES={named}: expected GPU numbers, such as 0,1'
         )
     return [int(number) for number in named.split(',')]
@@ -65,14 +66,14 @@ def make_executor(
 ) -> submitit.AutoExecutor:
     """Make a submitit executor for the cluster 'local' or 'slurm'.
 
-    All nodes must share ``folder``. Raises a ValueError if Slurm is missing
+    All nodes must share ``folder``. Raises an Error if Slurm is missing
     or a parameter is unknown.
     """
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster)
         executor.update_parameters(**options)
     except (AssertionError, NameError, RuntimeError, TypeError) as error:
-        raise ValueError(f'--executor {cluster}: {error}') from None
+        raise Error(f'--executor {cluster}: {error}') from None
     # the result of an ended process is there, or never will be
     submitit.LocalJob._results_timeout_s = NO_WAIT
     return executor

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from mmclca.errors import Error
 from mmclca.utils.files import replace_text, to_cell
 
 from .compose import Cell
@@ -66,10 +67,10 @@ def to_table(results: list[dict]) -> pd.DataFrame:
 
     ``accuracy`` is top-1 in percent, ``max_gradient`` the largest gradient
     magnitude in the run, and ``mean_gradient`` the mean over the maxima per
-    epoch. Raises a ValueError without results or for duplicate cells.
+    epoch. Raises an Error without results or for duplicate cells.
     """
     if not results:
-        raise ValueError('no results found: run tools/sweep.py GRID first')
+        raise Error('no results found: run tools/sweep.py GRID first')
     table = pd.json_normalize(results).reindex(columns=list(RUN))
     table = table.rename(columns=RUN).astype(dict.fromkeys(FLOATS, float))
     table['mean_gradient'] = [  # skips epochs without updates
@@ -79,7 +80,7 @@ def to_table(results: list[dict]) -> pd.DataFrame:
     cell = [*SETTING, 'seed']
     duplicates = table[table.duplicated(cell)]
     if len(duplicates):
-        raise ValueError(
+        raise Error(
             f'{len(duplicates)} duplicate results: use one sweep folder\n'
             + duplicates[cell].head().to_string(index=False)
         )

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path, PurePath
 
 from mmclca.checkpoints.identity import digest
+from mmclca.errors import Error
 
 # config sections that affect training and test results
 SECTIONS = (
@@ -61,14 +62,14 @@ RESULT_KEYS = (
 def read_result(path: Path, wanted: str = '') -> dict | None:
     """Read a result; return None if it is missing or, with a warning, invalid.
 
-    Raises a ValueError if the config hash is not ``wanted`` ('' accepts all).
+    Raises an Error if the config hash is not ``wanted`` ('' accepts all).
     """
     try:
         result = json.loads(path.read_bytes())
         if not isinstance(result, dict):
-            raise ValueError('expected a JSON object')
+            raise Error('expected a JSON object')
         if missing := [key for key in RESULT_KEYS if result.get(key) is None]:
-            raise ValueError(f'missing {", ".join(missing)}')
+            raise Error(f'missing {", ".join(missing)}')
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -76,7 +77,7 @@ def read_result(path: Path, wanted: str = '') -> dict | None:
         warnings.warn(problem, stacklevel=2)
         return None
     if wanted and result['config_hash'] != wanted:
-        raise ValueError(
+        raise Error(
             f'{path} was made with other settings than the grid: choose '
             'another --work-dir, or set a variant in the grid'
         )

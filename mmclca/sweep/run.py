@@ -47,7 +47,7 @@ def run_cell(
     An interrupted run is resumed. The result is written to
     ``<root>/<name>.json``, the config to ``<root>/<name>/<hash>``. ``gpu`` is
     a GPU number, ignored without CUDA. Returns ``DONE`` or, if locked,
-    ``TAKEN``; raises a ValueError if the existing result has another config.
+    ``TAKEN``; raises an Error if the existing result has another config.
     """
     folder = root / cell.name
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 from uuid import uuid4
 
+from mmclca.errors import Error
+
 from .lazy import lazy
 
 fileio = lazy('mmengine.fileio')
@@ -167,12 +169,12 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     """Read the lines of a UTF-8 text, without line breaks or byte order mark.
 
     Raises:
-        ValueError: If the text has another encoding.
+        Error: If the text has another encoding.
     """
     try:
         text = read_bytes(path).decode('utf-8-sig')
     except UnicodeDecodeError as error:
-        raise ValueError(f'{path} is not UTF-8 ({error})') from error
+        raise Error(f'{path} is not UTF-8 ({error})') from error
     return [line.rstrip('\r\n') for line in StringIO(text)]
 
 
@@ -214,12 +216,12 @@ def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
     """Read the rows of a table as dicts, by the titles in its first row.
 
     Raises:
-        ValueError: If a required column is missing, or a cell is too large.
+        Error: If a required column is missing, or a cell is too large.
     """
     try:
         return rows_of(read_bytes(path), *columns)
     except ValueError as error:
-        raise ValueError(f'{path}: {error}') from error
+        raise Error(f'{path}: {error}') from error
 
 
 def rows_of(content: bytes, *columns: str) -> list[dict[str, str]]:
@@ -229,7 +231,7 @@ def rows_of(content: bytes, *columns: str) -> list[dict[str, str]]:
     try:
         for name in columns:
             if name not in (rows.fieldnames or ()):
-                raise ValueError(f'column {name!r} is missing')
+                raise Error(f'column {name!r} is missing')
         return [{key: from_cell(row[key]) for key in row} for row in rows]
     except csv.Error as error:
-        raise ValueError(f'line {rows.reader.line_num}: {error}') from error
+        raise Error(f'line {rows.reader.line_num}: {error}') from error

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from mmclca.errors import Error
+
 # workers of a killed process may hold its lock until they start
 WAIT = 0.5  # seconds
 NO_LOCKS = errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP
@@ -26,7 +28,7 @@ _NO_LINK = getattr(os, 'O_NOFOLLOW', 0)
 
 
 def refuse_links(folder: Path, names: Iterable[str]) -> None:
-    """Raise ``ValueError`` if an entry, or anything below it, is a link.
+    """Raise ``Error`` if an entry, or anything below it, is a link.
 
     The folder itself may be a link, and entries may be missing.
     """
@@ -67,7 +69,7 @@ def locked(folder: Path, users: str) -> Iterator[None]:
 
     Raises:
         OSError: If the folder cannot be written.
-        ValueError: If one of its ``users`` has locked it, or it has a link.
+        Error: If one of its ``users`` has locked it, or it has a link.
     """
     refuse_links(folder, ['.lock'])
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +77,7 @@ def locked(folder: Path, users: str) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise ValueError(
+        raise Error(
             f'{folder} is in use by another {users}; wait until it ends, or '
             'choose another folder'
         ) from None
@@ -92,7 +94,7 @@ def locked(folder: Path, users: str) -> Iterator[None]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, if it exists; raise ``ValueError`` for a link."""
+    """Remove a folder, if it exists; raise ``Error`` for a link."""
     if folder.is_symlink():
         raise _link_error(folder)
     if folder.is_dir():
@@ -131,7 +133,7 @@ def read_file(folder: Path, name: str) -> bytes:
 
     Raises:
         OSError: If it is missing or not a regular file.
-        ValueError: See :func:`newest`.
+        Error: See :func:`newest`.
     """
     path = newest(folder, name)
     names = path.parent.relative_to(folder).parts
@@ -151,7 +153,7 @@ def newest(folder: Path, name: str) -> Path:
     If :func:`replace_files` was killed, it is in the set of new files.
 
     Raises:
-        ValueError: If the file or the set of new files is a link.
+        Error: If the file or the set of new files is a link.
     """
     refuse_links(folder, [WHOLE, name])
     new = folder / WHOLE / name
@@ -169,7 +171,7 @@ def replace_files(folder: Path, files: Path, names: Collection[str]) -> None:
 
     Raises:
         OSError: If the files cannot be moved.
-        ValueError: If ``files`` is or contains a link; see also
+        Error: If ``files`` is or contains a link; see also
             :func:`finish_replacing`.
     """
     finish_replacing(folder, names)
@@ -182,19 +184,17 @@ def finish_replacing(folder: Path, names: Collection[str]) -> None:
     """Complete an interrupted :func:`replace_files`; call before writing.
 
     Raises:
-        ValueError: If the set of new files is not a folder, or contains links
+        Error: If the set of new files is not a folder, or contains links
             or other files.
     """
     refuse_links(folder, [WHOLE])
     whole = folder / WHOLE
     if whole.is_file():
-        raise ValueError(f'{whole} is a file, not a folder; remove it')
+        raise Error(f'{whole} is a file, not a folder; remove it')
     if not whole.is_dir():
         return
     if others := sorted({x.name for x in whole.glob('*')} - {*names}):
-        raise ValueError(
-            f'{whole / others[0]} was not written by fit; remove it'
-        )
+        raise Error(f'{whole / others[0]} was not written by fit; remove it')
     for name in names:
         with suppress(FileNotFoundError):  # not in the set
             _move(folder, name)

@@ -15,6 +15,8 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.spinner import Spinner
 
+from mmclca.errors import Error
+
 # progress displays are temporary and do not redirect standard streams
 PLAIN = dict(transient=True, redirect_stdout=False, redirect_stderr=False)
 # control characters, marks of the text direction, and bytes of file names
@@ -122,14 +124,14 @@ def number(least: float = 0, most: float | None = None, **settings) -> None:
 def _within(least, most, name: str, value, fits: bool, kind: str) -> None:
     if not (fits and least <= value <= (inf if most is None else most)):
         top = 'or more' if most is None else f'to {most}'
-        raise ValueError(f'{name}={value!r} must be {kind}, {least} {top}')
+        raise Error(f'{name}={value!r} must be {kind}, {least} {top}')
 
 
 def one_of(known: Collection, **settings) -> None:
     """Raise if a setting is not a known name."""
     for name, value in settings.items():
         if value not in known:
-            raise ValueError(f'{name}: {not_one_of(value, known)}')
+            raise Error(f'{name}: {not_one_of(value, known)}')
 
 
 def ascending(
@@ -140,7 +142,7 @@ def ascending(
     layers = tuple(given) if listed else (given,)
     inside = all(type(i) is int and 0 <= i < count for i in layers)
     if not inside or list(layers) != sorted(set(layers)):
-        raise ValueError(
+        raise Error(
             f'{name}={given!r} must be ascending, different layers '
             f'(integers) within 0 to {count - 1}'
         )

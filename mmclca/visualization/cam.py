@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.models import Reducible
 from mmclca.models.recording import grid_of, recording_copy, share_out
 from mmclca.models.reduced.transformers_vit import with_tensors
@@ -54,7 +55,7 @@ def class_activation_maps(
         Tensor: Maps (B, h, w), non-negative, not normalized.
 
     Raises:
-        ValueError: If the backbone does not support recording, the layer or
+        Error: If the backbone does not support recording, the layer or
             method does not exist, or there is not one class per image.
     """
     method = method.lower()
@@ -94,7 +95,7 @@ def _targets(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
     images, classes = scores.shape
     inside = all(0 <= category < classes for category in categories)
     if len(categories) != images or not inside:
-        raise ValueError(
+        raise Error(
             f'categories={list(categories)}: expected one class per image '
             f'({images} images, classes 0 to {classes - 1})'
         )

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
+from mmclca.errors import Error
 from mmclca.models.recording import as_reducible, layer_outputs
 from mmclca.models.reduction.tokens import Tokens
 
@@ -31,12 +32,12 @@ def feature_reader(model: nn.Module, feature: str) -> Callable:
 
     ``feature`` is 'cls', the CLS token; 'mean', the mean over patch tokens; or
     'all', all tokens in one vector. Ignored tokens are left out of the mean,
-    and are zero in the vector. Raises a ValueError if the backbone does not
+    and are zero in the vector. Raises an Error if the backbone does not
     support recording, or lacks the CLS token for 'cls'.
     """
     backbone = as_reducible(model.backbone)
     if feature == 'cls' and not backbone.ranks_by_cls:
-        raise ValueError(
+        raise Error(
             f"feature='cls': {backbone.why_no_cls}; use 'mean' or 'all'"
         )
 
@@ -70,11 +71,11 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
 
     `Feature Selection via Dependence Maximization`, theorem 2. The Gram
     matrices (L, B, B) and (M, B, B) need the same images; fewer than 4 images
-    raise a ValueError.
+    raise an Error.
     """
     n = first.size(-1)
     if n < MIN_IMAGES:
-        raise ValueError(f'CKA needs {MIN_IMAGES} images per batch, found {n}')
+        raise Error(f'CKA needs {MIN_IMAGES} images per batch, found {n}')
     off_diagonal = 1 - torch.eye(n).to(first)
     first, second = first * off_diagonal, second * off_diagonal
     trace = first.flatten(1) @ second.flatten(1).T

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from mmclca.datasets.batches import Batch
+from mmclca.errors import Error
 
 from .figures import Panel, draw_cells, photograph, save
 
@@ -76,13 +77,13 @@ def draw_confusions(
     Below the matrix is one row per pair: correct images of the first class,
     its images misclassified as the second class, and correct images of the
     second. ``pairs`` and ``examples`` (images per kind) are maximum numbers.
-    Raises a ValueError if all images are correct.
+    Raises an Error if all images are correct.
     """
     matrix = predictions.matrix()
     confused = most_confused(matrix, pairs)
     if not confused:
         number = len(predictions.paths)
-        raise ValueError(f'no confusions: all {number} images are correct')
+        raise Error(f'no confusions: all {number} images are correct')
     shown = list(dict.fromkeys(chain(*confused)))
     side = 1.2 + 0.45 * len(shown)
     width = max(3.2 * examples, side + 2)

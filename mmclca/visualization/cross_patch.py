@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.utils.messages import integer
 
 from .figures import Panel, draw_cells, save
@@ -25,10 +26,10 @@ MATRICES = dict(
 def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
     """Return the matrices A, B and C per layer; see :meth:`ResMLP.matrices`.
 
-    Raises a ValueError if the backbone lacks linear layers across patches.
+    Raises an Error if the backbone lacks linear layers across patches.
     """
     if not hasattr(backbone, 'matrices'):
-        raise ValueError(
+        raise Error(
             f'{type(backbone).__name__} has no linear layers across patches: '
             "use dict(type='mmclca.ResMLP', communication='linear')"
         )
@@ -71,7 +72,7 @@ def draw_cross_patch(
 
     Touvron's thesis (2022), figures 4.2 and 4.3. ``layers`` are drawn
     (default: all), with ``side`` as in :func:`rows_as_maps`. Raises a
-    ValueError without linear layers across patches, or if a layer does not
+    Error without linear layers across patches, or if a layer does not
     exist.
     """
     weights, depth = cross_patch_weights(backbone), len(backbone.layers)

@@ -19,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from mmclca.datasets.decoding import read_bgr
+from mmclca.errors import Error
 from mmclca.utils.files import replace_file
 
 from .painting import HEAT, paint_map
@@ -141,10 +142,10 @@ def contact_sheet(
         columns (int): Classes per band of rows. Defaults to 8.
 
     Raises:
-        ValueError: If there is no image.
+        Error: If there is no image.
     """
     if not any(groups.values()):
-        raise ValueError('groups contains no image to draw')
+        raise Error('groups contains no image to draw')
     rows, names = [], list(groups)
     for start in range(0, len(names), columns):
         band = names[start : start + columns]
@@ -222,7 +223,7 @@ def to_array(figure: Figure) -> np.ndarray:
 def check_picture(path: str | Path) -> None:
     """Check picture folder and format before drawing.
 
-    Raises a FileNotFoundError without the folder, and a ValueError for a
+    Raises a FileNotFoundError without the folder, and an Error for a
     format that matplotlib cannot write.
     """
     path = Path(path)
@@ -230,7 +231,7 @@ def check_picture(path: str | Path) -> None:
         raise FileNotFoundError(f'folder {path.parent} not found: create it')
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
-        raise ValueError(
+        raise Error(
             f'{path}: expected one of the formats '
             f'{", ".join(f".{ending}" for ending in sorted(known))}'
         )

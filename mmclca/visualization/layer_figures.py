@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.models.distillation.agreement import disagreement
 from mmclca.utils.files import write_rows
 
@@ -113,7 +114,7 @@ def check_classes(names: Sequence[list[str]]) -> None:
     """
     known = [one for one in names if one != [*map(str, range(len(one)))]]
     if any(of_one != known[0] for of_one in known):
-        raise ValueError('the models have different class names or orders')
+        raise Error('the models have different class names or orders')
 
 
 def draw_agreement(

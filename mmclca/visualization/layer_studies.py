@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
+from mmclca.errors import Error
 from mmclca.models.recording import (
     AttentionRecorder,
     layer_outputs,
@@ -85,7 +86,7 @@ def maps(
     """Compare layer attention by cosine similarity over patch pairs.
 
     ``pairs`` are batches of the same images for both models. Returns the mean
-    over images, (L, M). Raises a ValueError if the numbers of patches differ.
+    over images, (L, M). Raises an Error if the numbers of patches differ.
     """
     found = []
     for batches in pairs:
@@ -94,7 +95,7 @@ def maps(
             for model, batch in zip((first, second), batches, strict=True)
         ]
         if len({x.shape[-1] for x in seen}) > 1:
-            raise ValueError(
+            raise Error(
                 'the models have different numbers of patches: use the same '
                 'image size and patch size'
             )
@@ -114,7 +115,7 @@ def _grid_side(share: Tensor) -> int:
     patches = share.shape[-1]
     side = round(patches**0.5)
     if side**2 != patches:
-        raise ValueError(
+        raise Error(
             f'{patches} patches do not form a square grid: resize images to '
             'squares in the test pipeline'
         )
@@ -180,10 +181,10 @@ def _accuracy(model: nn.Module, read: Callable) -> float:
 def renumbered(labels: list[int]) -> tuple[Tensor, int]:
     """Renumber labels from 0; return them with the class count.
 
-    Raises a ValueError without labels.
+    Raises an Error without labels.
     """
     if not labels:
-        raise ValueError('accuracy needs labels: choose a labeled --split')
+        raise Error('accuracy needs labels: choose a labeled --split')
     classes, found = torch.tensor(labels).unique(return_inverse=True)
     return found, len(classes)
 

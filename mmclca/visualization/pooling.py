@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
+from mmclca.errors import Error
 
 from .figures import HeatMapRow
 
@@ -31,13 +32,13 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
         classes with one query per class, else 1.
 
     Raises:
-        ValueError: If the model does not pool by class attention, or patches
+        Error: If the model does not pool by class attention, or patches
             were reduced before.
     """
     layers, hw = class_attention(model, images), _pooled_grid(model, images)
     places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
     if keys not in (places, K + places):
-        raise ValueError(
+        raise Error(
             f'class attention has {keys} keys for {places} patches: set '
             'model.backbone.reducer=None and model.backbone.cache=None'
         )
@@ -60,7 +61,7 @@ def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
         class tokens; their own keys, if any, come first.
 
     Raises:
-        ValueError: If the model does not pool by class attention.
+        Error: If the model does not pool by class attention.
     """
     rows = []
     if hasattr(model.backbone, 'class_attention'):
@@ -68,7 +69,7 @@ def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
     elif _pools_in_neck(model):
         rows = model.neck.class_attention(model.backbone(images))
     if not rows:
-        raise ValueError(
+        raise Error(
             f'{type(model.backbone).__name__} does not pool by class '
             'attention: use mmclca.PatchConvNet, mmclca.CaiT or the neck '
             'mmclca.AttentionPool'
@@ -108,14 +109,14 @@ def pooled(
             empty: the classes with the highest scores.
 
     Raises:
-        ValueError: See :func:`pooling_maps`; or for ``labels`` with a single
+        Error: See :func:`pooling_maps`; or for ``labels`` with a single
             query for all classes.
     """
     maps = [layer[0] for layer in pooling_maps(model, one.batch)]
     if has_query_per_class(model):
         return [_class_row(model, one, maps[0].mean(dim=0), names, labels)]
     if labels:
-        raise ValueError(
+        raise Error(
             f'{type(model.backbone).__name__} has one query for all classes: '
             'omit --classes, or train with multiclass'
         )

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.models import recording
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Appended
@@ -34,13 +35,13 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
         The remainder to a sum of 1 is on CLS, registers and CLR tokens.
 
     Raises:
-        ValueError: If the backbone does not support recording, or lacks CLS.
+        Error: If the backbone does not support recording, or lacks CLS.
     """
     backbone = recording.recording_copy(
         model, recording.AttentionRecorder
     ).backbone
     if not backbone.ranks_by_cls:
-        raise ValueError(f'rollout needs CLS: {backbone.why_no_cls}')
+        raise Error(f'rollout needs CLS: {backbone.why_no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.recorder.layers
     rows = rollout_rows(layers, backbone.cache)

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
+from mmclca.errors import Error
 from mmclca.models import recording, reduces
 
 from .figures import Panel, add_heat_bar, picture_grid, save
@@ -165,10 +166,10 @@ def check_reduces(backbone: nn.Module) -> None:
         backbone (nn.Module): The backbone.
 
     Raises:
-        ValueError: If it does not reduce tokens.
+        Error: If it does not reduce tokens.
     """
     if not reduces(backbone):
-        raise ValueError(
+        raise Error(
             f'{type(backbone).__name__} reduces no tokens: set reducer and '
             'reduce_at, or omit --pictures and TokenVisualizationHook'
         )

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.datasets.grouped_splits import GroupedSplits
+from mmclca.errors import Error
 from mmclca.utils.messages import one_of
 
 
@@ -97,13 +98,13 @@ def check_classifier(classifier: str) -> None:
 def check_labels(labels: Tensor, num_classes: int) -> None:
     """Refuse labels out of range, and classes without an image."""
     if not len(labels) or labels.min() < 0 or labels.max() >= num_classes:
-        raise ValueError(
+        raise Error(
             f'{len(labels)} labels must be within 0 and {num_classes - 1}'
         )
     counts = labels.bincount(minlength=num_classes)
     empty = torch.where(counts == 0)[0].tolist()
     if empty:
-        raise ValueError(
+        raise Error(
             f'{len(empty)} of {num_classes} classes have no images (the first '
             f'is number {empty[0]}); omit these classes'
         )
@@ -147,7 +148,7 @@ class ProbeData:
         facts = labels, num_classes, classifier, groups
         views = features if features.dim() == 3 else features[:, None]
         if len(views) != len(labels):
-            raise ValueError(
+            raise Error(
                 f'{len(views)} images have features, but {len(labels)} labels'
             )
         data = cls(views.double(), *facts, class_weights, readings)
@@ -325,7 +326,7 @@ def fit_linear(
         LinearClassifier: The classifier.
 
     Raises:
-        ValueError: If the classifier is unknown, or a class is empty.
+        Error: If the classifier is unknown, or a class is empty.
     """
     data = ProbeData.of(
         features,

@@ -158,7 +158,7 @@ def out_of_fold(
         is tested, and setting and temperature are defaults.
 
     Raises:
-        ValueError: If the classifier is unknown, a class is empty, or the
+        Error: If the classifier is unknown, a class is empty, or the
             numbers of groups and images differ.
     """
     data = ProbeData.of(
@@ -263,7 +263,7 @@ def learning_curve(
         no image was tested.
 
     Raises:
-        ValueError: See :func:`out_of_fold`.
+        Error: See :func:`out_of_fold`.
     """
     number = found.logits.shape[-1], classifier
     more = groups, class_weights, found.readings

@@ -11,6 +11,7 @@ from mmengine.model import BaseModel
 from torch import Tensor
 
 from mmclca.datasets.photographs import LabeledImages
+from mmclca.errors import Error
 from mmclca.evaluation.open_set import image_settings, model_digest
 from mmclca.models.classifiers import feature_of
 from mmclca.models.heads import (
@@ -78,7 +79,7 @@ class Probe:
 
     Raises:
         CheckpointError: If the weights belong to another model.
-        ValueError: If weights are missing outside the last layer, or the head
+        Error: If weights are missing outside the last layer, or the head
             does not end in a linear layer.
 
     Example:
@@ -134,7 +135,7 @@ class Probe:
             and the reason for each unreadable image by position.
 
         Raises:
-            ValueError: If no image is readable, or features are not finite.
+            Error: If no image is readable, or features are not finite.
         """
         return self._view(*self._with_digests(paths), 1.0)
 
@@ -158,7 +159,7 @@ class Probe:
         cache = self._caches[zoom]
         new = [i for i in range(len(paths)) if digests[i] not in cache]
         if lost := [paths[i] for i in new if paths[i] in self._unopened]:
-            raise ValueError(
+            raise Error(
                 f'features of {len(lost)} images are missing, such as '
                 f'{lost[0]}; run fit again with --overwrite'
             )
@@ -215,11 +216,11 @@ class Probe:
             OutOfFold: The cross-validated scores.
 
         Raises:
-            ValueError: If there are fewer than two classes, a class is empty,
+            Error: If there are fewer than two classes, a class is empty,
                 or a setting is unknown.
         """
         if len(classes) < 2:
-            raise ValueError(
+            raise Error(
                 'a classifier needs images of at least two classes, found '
                 f'{len(classes)} ({", ".join(classes)})'
             )
@@ -305,13 +306,13 @@ def fit_to_images(
     their features, and the cross-validated scores.
 
     Raises:
-        ValueError: If an image has no class, or see :meth:`Probe.fit`.
+        Error: If an image has no class, or see :meth:`Probe.fit`.
     """
     features, unread = probe.views(images.paths)
     images = drop_unreadable(images, unread)
     if None in images.labels:
         nameless = images.paths[images.labels.index(None)]
-        raise ValueError(
+        raise Error(
             f'{nameless} has no class; put it in a class folder, or pass a '
             'list with labels'
         )
@@ -327,13 +328,13 @@ def accuracy_on(
     """Return the number of readable test images, and the accuracy.
 
     Raises:
-        ValueError: If images have unknown classes or no labels, or are among
+        Error: If images have unknown classes or no labels, or are among
             the training images, ``fitted``.
     """
     check_known(images, probe.classes)
     both = common_files(images, fitted)
     if both:
-        raise ValueError(
+        raise Error(
             f'{len(both)} test images are also training images, such as '
             f'{min(both)}; remove them from one of the sets'
         )
@@ -341,5 +342,5 @@ def accuracy_on(
     images = drop_unreadable(images, unread)
     right = accuracy_by_name(images, probe.scores(features), probe.classes)
     if right is None:
-        raise ValueError(f'accuracy needs labels; {images.source} has none')
+        raise Error(f'accuracy needs labels; {images.source} has none')
     return len(images.paths), right

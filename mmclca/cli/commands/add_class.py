@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import model_file
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
 from .. import Parser, model_files, usage_errors
@@ -38,7 +39,7 @@ def main(args):
             add(model, args, args.yes)
         except fitting.confirmation.ConfirmationError as error:
             if not ask(error.reason):
-                raise ValueError(
+                raise Error(
                     f'{error.reason}; the model did not change; add --yes to '
                     'change it'
                 ) from None

@@ -7,6 +7,7 @@
 
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
 from .. import Parser, usage_errors
@@ -68,7 +69,7 @@ def analyze(args):
     results = evaluation.predictions.read_predictions(args.result, *KEYS)
     dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
-        raise ValueError(
+        raise Error(
             f'{args.result} has {len(results)} predictions, the test set '
             f'{len(dataset)} images: use config and results of one test'
         )

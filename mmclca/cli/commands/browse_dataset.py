@@ -4,6 +4,7 @@
 import sys
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe, track
 
 from .. import Parser, usage_errors
@@ -144,7 +145,7 @@ def draw_samples(settings, args):
 def browse(args):
     shown = not args.not_show and visualization.figures.can_show()
     if not (args.output_dir or shown):
-        raise ValueError('no display found: add --output-dir FOLDER')
+        raise Error('no display found: add --output-dir FOLDER')
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
     mmengine.registry.init_default_scope('mmpretrain')

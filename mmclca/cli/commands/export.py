@@ -17,6 +17,7 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
+from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_file
 from mmclca.utils.messages import print_safe, spinner
 
@@ -70,19 +71,19 @@ def parse_args():
 
 def check(args):
     if args.format == 'pt2' and (args.int8 or args.web):
-        raise ValueError('--int8 and --web need --format onnx')
+        raise Error('--int8 and --web need --format onnx')
     if args.web and args.input == 'batch':
-        raise ValueError('--web needs --input photo')
+        raise Error('--web needs --input photo')
     if (args.float or args.name) and not args.web:
-        raise ValueError('--float and --name need --web')
+        raise Error('--float and --name need --web')
     if args.web and args.int8:
-        raise ValueError('--int8 is not for --web, whose weights have 8 bits')
+        raise Error('--int8 is not for --web, whose weights have 8 bits')
     if args.out and not args.web and args.out.suffix != f'.{args.format}':
-        raise ValueError(
+        raise Error(
             f'--out {args.out}: expected a file name ending in .{args.format}'
         )
     if args.photos and not args.photos.is_dir():
-        raise ValueError(f'--photos {args.photos} is not a folder')
+        raise Error(f'--photos {args.photos} is not a folder')
     if args.out:
         check_file(args.out / 'index.html' if args.web else args.out)
 

@@ -10,6 +10,8 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 
+from mmclca.errors import Error
+
 from .. import Parser, usage_errors
 from ..arguments import positive
 from ..packages import apis, configs, evaluation
@@ -34,7 +36,7 @@ def count_cost(config, cfg_options, shape):
     """Compute the cost of a configured model; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
-            raise ValueError(f'--shape {shape}: expected one or two numbers')
+            raise Error(f'--shape {shape}: expected one or two numbers')
         cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
         configs.require_settings(cfg, 'model')
         sides = shape and (shape[0], shape[-1])

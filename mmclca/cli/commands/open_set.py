@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
 from .. import Parser, model_files, usage_errors
@@ -62,7 +63,7 @@ def parse_args():
 def default_out(checkpoint):
     """Return the threshold file next to a checkpoint or in a model folder."""
     if '://' in checkpoint:
-        raise ValueError(f'{checkpoint} is a URL: add --out FILE.json')
+        raise Error(f'{checkpoint} is a URL: add --out FILE.json')
     if is_fitted(checkpoint):
         prepare_writing(Path(checkpoint))
         return Path(checkpoint, THRESHOLD)
@@ -71,7 +72,7 @@ def default_out(checkpoint):
 
 def run(args):
     if args.test and not args.unknown:
-        raise ValueError('--test needs --unknown (images of unknown classes)')
+        raise Error('--test needs --unknown (images of unknown classes)')
     out = args.out or default_out(args.checkpoint)
     check_file(out)
     inferencer = model_files.load(args, args.config, args.checkpoint)

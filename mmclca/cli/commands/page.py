@@ -10,6 +10,7 @@ import socket
 from argparse import ArgumentTypeError
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe, warn
 
@@ -84,7 +85,7 @@ def check(args):
         needs, names = 'no model', ('out', 'weights')
     for name in names:
         if vars(args)[name]:
-            raise ValueError(f'--{name.replace("_", "-")} needs {needs}')
+            raise Error(f'--{name.replace("_", "-")} needs {needs}')
 
 
 def open_model(args):

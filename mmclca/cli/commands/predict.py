@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint, is_fitted
+from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.messages import print_safe
@@ -49,13 +50,13 @@ def check(args):
     model_files.check_order(args.checkpoint, args.images)
     weights = [*filter(is_checkpoint, args.images)]
     if weights:
-        raise ValueError(
+        raise Error(
             f'found {1 + len(weights)} checkpoints, expected one: '
             f'{" ".join([args.checkpoint, *weights])}; best_*.pth may match '
             'several, so write its full name'
         )
     if args.tokens and not args.out:
-        raise ValueError('--tokens needs --out FILE')
+        raise Error('--tokens needs --out FILE')
     if args.out:
         check_file(args.out)
         if args.out.suffix.lower() == '.xlsx':
@@ -70,7 +71,7 @@ def prepare(args):
         paths = apis.find_images(args.images)
     if not paths:
         endings = ' '.join(PHOTOGRAPH_SUFFIXES)
-        raise ValueError(
+        raise Error(
             f'{" ".join(args.images)}: no image found; accepted file types: '
             f'{endings}'
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from mmclca.checkpoints import fitted
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of, print_safe, track, warn
 
 from .. import Parser, model_files, usage_errors
@@ -84,9 +85,9 @@ def add_classifier(parser):
 
 def check(args):
     if args.keep_rate and not args.method:
-        raise ValueError('--keep-rate needs --method, such as EViT')
+        raise Error('--keep-rate needs --method, such as EViT')
     if args.groups and (args.images or '.txt').endswith('.txt'):
-        raise ValueError('--groups needs --images FOLDER or --images TABLE')
+        raise Error('--groups needs --images FOLDER or --images TABLE')
     check_file(args.out)
     apis.probe.classifiers.check_classifier(args.classifier)
 

@@ -10,6 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.messages import did_you_mean, print_safe, warn
 
 from .. import Parser, usage_errors
@@ -41,7 +42,7 @@ def classes_of(checkpoint, dataset_type):
     datasets = mmpretrain.registry.DATASETS
     dataset = dataset_type and datasets.get(dataset_type)
     if not dataset:
-        raise ValueError(
+        raise Error(
             f'--dataset-type {dataset_type}: not a dataset of mmpretrain or '
             f'mmclca{did_you_mean(dataset_type, datasets.module_dict)}'
         )

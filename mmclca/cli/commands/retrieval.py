@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
 from .. import Parser, model_files, usage_errors
@@ -92,9 +93,9 @@ def add_outputs(parser):
 
 def check(args):
     if args.index and (args.gallery or args.save_index):
-        raise ValueError('--index excludes --gallery and --save-index')
+        raise Error('--index excludes --gallery and --save-index')
     if args.ranking != 'cosine' and not args.coarse:
-        raise ValueError(f'--ranking {args.ranking} needs --coarse TABLE')
+        raise Error(f'--ranking {args.ranking} needs --coarse TABLE')
     for path in filter(None, (args.out, args.save_index)):
         check_file(path)
     if args.sheet:

@@ -9,6 +9,7 @@ Images are not copied; lists are written, and the training command is printed.
 import re
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 from mmclca.utils.messages import print_safe, warn
 
@@ -39,11 +40,11 @@ def parse_args(argv=None):
 def images_in(place):
     """Read the images as ``fit`` does; print the skipped files."""
     if not place.is_dir():
-        raise ValueError(f'{place} is not a folder')
+        raise Error(f'{place} is not a folder')
     found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
-        raise ValueError(
+        raise Error(
             f'{place} is split ({splits}): expected one folder per class'
         )
     print_safe(f'Data       {len(found)} images, {len(found.classes)} classes')

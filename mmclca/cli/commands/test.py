@@ -3,6 +3,7 @@
 
 import shlex
 
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
 from .. import Parser, usage_errors
@@ -79,12 +80,12 @@ def run_test(args, checkpoint):
     source = f'{args.config}, {checkpoint}'
     with usage_errors(source):
         if args.out_item and not args.out:
-            raise ValueError('--out-item needs --out FILE')
+            raise Error('--out-item needs --out FILE')
         if args.out:
             check_file(args.out)
         several = len(args.checkpoint) > 1
         if args.out and several and args.out_item != 'metrics':
-            raise ValueError('several checkpoints need --out-item metrics')
+            raise Error('several checkpoints need --out-item metrics')
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':

@@ -15,6 +15,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
 from mmclca.utils.messages import not_one_of, print_safe
@@ -180,7 +181,7 @@ def build_setting(args):
     )
     obstacle = benchmark.memory.obstacle(setting)
     if args.memory and obstacle:
-        raise ValueError(f'--memory: {obstacle}; omit it')
+        raise Error(f'--memory: {obstacle}; omit it')
     if args.memory is None:
         args.memory = args.train and not obstacle
     return setting
@@ -192,7 +193,7 @@ def read_config(name, train):
         config = configs.open_config(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
-            raise ValueError('model.teacher is not supported by --train')
+            raise Error('model.teacher is not supported by --train')
         model = config.model.to_dict()
         return benchmark.candidates.of_config(Path(name).stem, model)
 
@@ -219,7 +220,7 @@ def check(args):
     """Refuse settings that fail only after measurements have begun."""
     set_defaults(args)
     for problem in (*refused_names(args), *refused_together(args)):
-        raise ValueError(problem)
+        raise Error(problem)
     for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
         check_file(Path(f'{args.out}.{suffix}'))
     return build_setting(args), plan(args)

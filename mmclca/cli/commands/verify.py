@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import RECORD, THRESHOLD, WEIGHTS, missing_files
+from mmclca.errors import Error
 from mmclca.utils.files import PARTIAL
 from mmclca.utils.folders import WHOLE, read_file
 from mmclca.utils.messages import first_of, print_safe, track
@@ -56,7 +57,7 @@ def check(path):
         checkpoints.opening.open_checkpoint(str(path))
     elif path.suffix == '.pt2':
         if entry := sums.damaged_entry(path):
-            raise ValueError(f'{entry} {sums.WRONG}')
+            raise Error(f'{entry} {sums.WRONG}')
     elif path.suffix == '.json':
         sums.check_seal(json.loads(path.read_bytes()))
     elif path.name == WORKER:
@@ -78,7 +79,7 @@ def check_folder(folder):
     files.used_rows()
     content, stored = read_file(files.path, files.table.name), files.read()
     if stored.table not in (None, zlib.crc32(content)):
-        raise ValueError(f'{files.table} {checkpoints.checksums.WRONG}')
+        raise Error(f'{files.table} {checkpoints.checksums.WRONG}')
 
 
 def read_digests(folder):
@@ -97,7 +98,7 @@ def check_web_app(folder):
         kind, _, expected = str(digest).partition('-')
         actual = sha256(path.read_bytes()).digest()
         if kind == 'sha256' and actual != b64decode(expected):
-            raise ValueError(f'{path} does not match its digest in {WORKER}')
+            raise Error(f'{path} does not match its digest in {WORKER}')
 
 
 def damage(path):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
 from .. import model_files
@@ -66,7 +67,7 @@ def load(args, files, new_last_layer=False):
     visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files)
     if images:
-        raise ValueError(f'{images[0]}: this command takes no images')
+        raise Error(f'{images[0]}: this command takes no images')
     how = args.cfg_options, args.device, new_last_layer
     return apis.loading.load_classifier(config, checkpoint, *how)
 
@@ -85,7 +86,7 @@ def images_of(args, places, seed=0):
     leaves = datasets.synthetic_leaves.drawn_leaves(args.leaves, seed)
     images = [*model_files.read_images(places), *leaves]
     if not images:
-        raise ValueError('no images given: name images, or add --leaves 1')
+        raise Error('no images given: name images, or add --leaves 1')
     return images
 
 
@@ -93,7 +94,7 @@ def check_labels(option, labels, number):
     """Raise if a label is not in range(number)."""
     wrong = [label for label in labels if not 0 <= label < number]
     if wrong:
-        raise ValueError(
+        raise Error(
             f'{option} {" ".join(map(str, wrong))}: expected labels from 0 '
             f'to {number - 1}'
         )

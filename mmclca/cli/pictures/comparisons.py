@@ -4,6 +4,8 @@
 from functools import partial
 from pathlib import Path
 
+from mmclca.errors import Error
+
 from ..arguments import positive
 from ..packages import apis, datasets, models, torch, visualization
 from .command import add_split, load
@@ -46,7 +48,7 @@ def draw_cka(args):
     """
     figures = visualization.layer_figures
     if args.other and args.kind in CURVES:
-        raise ValueError(f'--kind {args.kind} shows one model: omit --other')
+        raise Error(f'--kind {args.kind} shows one model: omit --other')
     opened = [
         open_split(args, load(args, files, True), partial(choose_images, args))
         for files in filter(None, (args.files, args.other))
@@ -83,7 +85,7 @@ def compute_curves(args, model, read):
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
     if args.feature == 'all':  # gigabytes
-        raise ValueError('--kind probe needs --feature cls or mean')
+        raise Error('--kind probe needs --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
     how = study.renumbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
@@ -96,7 +98,7 @@ def choose_images(args, length):
     most = min(length, args.num_images)
     number = most // args.batch_size
     if not number:
-        raise ValueError(
+        raise Error(
             f'--batch-size {args.batch_size} exceeds the {most} images: use '
             f'--batch-size {most} or less'
         )
@@ -119,7 +121,7 @@ def open_split(args, model, choose=range):
 def check_same_images(args, seen):
     """Raise if the configs have different images."""
     if any(names != seen[0] for names in seen):
-        raise ValueError(f'the configs have different {args.split} images')
+        raise Error(f'the configs have different {args.split} images')
 
 
 def add_agreement(parser):

@@ -4,6 +4,7 @@
 import argparse
 import re
 
+from mmclca.errors import Error
 from mmclca.utils.messages import not_one_of, warn
 
 from .. import model_files
@@ -65,7 +66,7 @@ def parse_class(text, names):
         return names.index(text)
     if text.isdecimal() and int(text) < len(names):
         return int(text)
-    raise ValueError(
+    raise Error(
         f'--classes: {not_one_of(text, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )
@@ -188,7 +189,7 @@ def draw_reduction(args):
     """
     config, checkpoint, places = model_files.sort_files(args.files, True)
     if checkpoint and args.pretrained:
-        raise ValueError('--pretrained excludes a checkpoint: omit one')
+        raise Error('--pretrained excludes a checkpoint: omit one')
     images = command.images_of(args, places, args.seed)
     with usage_errors(config):
         cfg, opened = apis.loading.config_and_weights(

@@ -9,6 +9,7 @@ from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.files import from_cell, read_bytes
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
@@ -38,7 +39,7 @@ def read_cells(
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the format is not supported or a line is invalid.
+        Error: If the format is not supported or a line is invalid.
         ImportError: If a package for the format is not installed.
     """
     kind = table.suffix.lower()
@@ -47,7 +48,7 @@ def read_cells(
             f'table {table} does not exist; check the path'
         )
     if kind not in TABLES:
-        raise ValueError(
+        raise Error(
             f'{table} is not a table; accepted types: {" ".join(TABLES)}'
         )
     require(*TABLES[kind], extra='tables')
@@ -58,7 +59,7 @@ def read_cells(
         return _columns(*_rows_of_text(text, is_file), is_file), notes
     except Exception as error:  # three packages raise different types
         reason = ' '.join(str(error).split())
-        raise ValueError(f'cannot read {table}: {reason}') from error
+        raise Error(f'cannot read {table}: {reason}') from error
 
 
 def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
@@ -115,7 +116,7 @@ def _split(
     try:
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
-        raise ValueError(f'line {reader.line_num}: {error}') from error
+        raise Error(f'line {reader.line_num}: {error}') from error
     return [
         (line, row)
         for line, row in rows
@@ -132,7 +133,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     """Return the columns by title."""
     rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
     if not rows:
-        raise ValueError('the table is empty')
+        raise Error('the table is empty')
     titles = [clean(cell) for cell in rows[0][1]]
     if any(map(is_image, titles)):
         ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
@@ -154,7 +155,7 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
     """Pad a row to ``width`` cells, or join the parts of one name.
 
     Raises:
-        ValueError: If the row is ambiguous; names the line.
+        Error: If the row is ambiguous; names the line.
     """
     filled = [i + 1 for i, cell in enumerate(row) if cell.strip()]
     row = (row + [''] * width)[: max(width, *filled)]
@@ -163,7 +164,7 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
         joined = [separator.join(row[i : i + end]) for i in range(width)]
         found = [i for i in range(width) if is_file(joined[i].strip())]
         if len(found) != 1:
-            raise ValueError(
+            raise Error(
                 f'line {line} has {len(row)} cells, expected {width}; put '
                 f'names that contain {separator} in double quotes'
             )

@@ -15,6 +15,7 @@ from math import ceil, floor
 import numpy as np
 from PIL import Image, ImageOps
 
+from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import first_of, track
 
@@ -135,7 +136,7 @@ def check_photographs(
         skipped.
 
     Raises:
-        ValueError: If fewer than two classes have training photos.
+        Error: If fewer than two classes have training photos.
     """
     unopened = unopened or {}
     found = {path: ImageSummary('', x) for path, x in unopened.items()}
@@ -153,7 +154,7 @@ def check_photographs(
     )
     if len(used.classes) < 2:
         problems = '; '.join(checked.lines())
-        raise ValueError(
+        raise Error(
             f'{photographs.source}: at least two classes with training photos '
             f'are needed, found {len(used.classes)} of '
             f'{len(photographs.classes)} ({problems})'
@@ -312,7 +313,7 @@ def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
         if image.format in _LENIENT or image.mode in _NO_COLORS:
             problem = check_image(content, quick=True)
             if problem:
-                raise ValueError(problem)
+                raise Error(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
             ImageOps.exif_transpose(image, in_place=True)
             return size, _thumbnail(image)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
 from .labeled_images import SPLITS, split_named, words_of
@@ -34,7 +35,7 @@ def find_levels(parts: Parts, folder: Path) -> tuple:
     split level or None, the class level, and notes for the user.
 
     Raises:
-        ValueError: If the first level contains splits or variants instead of
+        Error: If the first level contains splits or variants instead of
             classes, but cannot be read as splits.
     """
     deep = [part for part in parts if len(part) > 1]
@@ -63,7 +64,7 @@ def _check_mixed(parts: Parts, folder: Path) -> None:
     for name, inner in held.items():
         kind = split_named(name)
         if kind and (inner & classes or not (inner or kind in SPLITS)):
-            raise ValueError(
+            raise Error(
                 f'{folder}: {name} looks like a split or like photos without '
                 'a class, but is next to class folders; move it elsewhere, or '
                 'rename it if it is a class'
@@ -126,7 +127,7 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     is_many = len(below) >= len(held)
     splits = len([*filter(None, kinds)])
     if is_named or (may_be and (splits > 1 or (numbered[0] and is_many))):
-        raise ValueError(
+        raise Error(
             f'{folder}: {look}; {advice}; if they are the classes, list files '
             'and classes in a table (--labels TABLE)'
         )

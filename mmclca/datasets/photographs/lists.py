@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmclca.errors import Error
 from mmclca.utils.files import read_lines, replacing
 from mmclca.utils.messages import integer
 
@@ -30,7 +31,7 @@ def read_labels(
     a path without a label (None). ``lines_of`` reads the lines.
 
     Raises:
-        ValueError: Names the first lines without a valid label.
+        Error: Names the first lines without a valid label.
     """
     rows, wrong = [], []
     lines = enumerate(map(str.strip, lines_of(file)), 1)
@@ -42,7 +43,7 @@ def read_labels(
         rows.append((path, label))
     if wrong:
         most = f' to {len(classes) - 1}' if classes else ''
-        raise ValueError(
+        raise Error(
             f'{file}: expected lines "path label", with labels from 0{most}; '
             f'{len(wrong)} lines differ:{"".join(wrong[:10])}'
         )
@@ -62,7 +63,7 @@ def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:
     first one.
 
     Raises:
-        ValueError: Names the lines without a valid label.
+        Error: Names the lines without a valid label.
     """
     classes = read_lines(folder / 'classes.txt')
     rows = {}
@@ -105,7 +106,7 @@ def write_lists(
     """Write lists, and delete further ``old`` lists.
 
     Raises:
-        ValueError: If a file exists and differs, unless ``force``; then
+        Error: If a file exists and differs, unless ``force``; then
             nothing is written.
     """
     texts = {
@@ -118,7 +119,7 @@ def write_lists(
         if file.exists() and file.read_text('utf-8') != texts.get(file)
     ]
     if differ and not force:
-        raise ValueError(f'{", ".join(map(str, differ))}: {refusal}')
+        raise Error(f'{", ".join(map(str, differ))}: {refusal}')
     with ExitStack() as written:  # splits of two calls share images
         for file, text in texts.items():
             written.enter_context(replacing(file)).write_text(text, 'utf-8')
@@ -135,11 +136,11 @@ def split_sizes(
     then validation, then test.
 
     Raises:
-        ValueError: If a fraction is out of range.
+        Error: If a fraction is out of range.
     """
     total = val_fraction + test_fraction
     if val_fraction <= 0 or test_fraction < 0 or total >= 1:
-        raise ValueError(
+        raise Error(
             f'val fraction {val_fraction}, test fraction {test_fraction}: '
             'expected val above 0, test 0 or more, and their sum below 1'
         )
@@ -173,7 +174,7 @@ def hold_out_classes(
     """Hold out randomly selected classes; return remaining, held-out images.
 
     Raises:
-        ValueError: If fewer than two classes would remain.
+        Error: If fewer than two classes would remain.
     """
     given = len(photographs.classes)
     integer(1, given - 2, num=number)

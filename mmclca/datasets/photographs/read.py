@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from mmclca.errors import Error
 from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
@@ -49,7 +50,7 @@ def read_photographs(
 
     Raises:
         FileNotFoundError: If the folder, table or listed files are missing.
-        ValueError: If photos are missing, or there are fewer than two or
+        Error: If photos are missing, or there are fewer than two or
             ambiguous classes; names a remedy.
     """
     place = Path(place).absolute()
@@ -68,7 +69,7 @@ def read_photographs(
 def _check_groups(photographs: LabeledImages, groups: str | None) -> None:
     """Refuse a single group, which leaves no photo for a test."""
     if len({*(photographs.groups or ())}) == 1:
-        raise ValueError(
+        raise Error(
             f'groups={groups!r} puts all {len(photographs)} photos into one '
             f'group, {photographs.groups[0]!r}; give what differs between '
             r"plants, such as the expression 'plant\d+'"
@@ -77,7 +78,7 @@ def _check_groups(photographs: LabeledImages, groups: str | None) -> None:
 
 def _check_place(place: Path) -> None:
     if place.is_file():
-        raise ValueError(
+        raise Error(
             f'{place} is a file; give the folder of the photos, with one '
             'folder per class'
         )
@@ -94,7 +95,7 @@ def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
     try:
         pattern = re.compile(groups)
     except re.error as error:
-        raise ValueError(
+        raise Error(
             f'groups={groups!r} is neither a column of the table nor a valid '
             f'regular expression: {error}'
         ) from error
@@ -102,7 +103,7 @@ def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
     found = [pattern.search(Path(name).as_posix()) for name in names]
     without = [n for n, m in zip(names, found, strict=True) if not m]
     if without:
-        raise ValueError(
+        raise Error(
             f'groups={groups!r} does not match {len(without)} of '
             f'{len(names)} paths, such as {", ".join(without[:3])}; write an '
             'expression that matches every path, or name a column of the table'
@@ -121,7 +122,7 @@ def read_folder(
     file extensions in lower case.
 
     Raises:
-        ValueError: If there are no images or fewer than two classes, or the
+        Error: If there are no images or fewer than two classes, or the
             splits are ambiguous.
     """
     skipped = []
@@ -187,7 +188,7 @@ def _check_images(images, files, folder: Path, suffixes) -> None:
     if images:
         return
     what = f'no images, but {len(files)} other files' if files else 'no files'
-    raise ValueError(
+    raise Error(
         f'{folder} has {what}; put the photos of each class into one folder '
         f'({EXAMPLE}); accepted file types: {" ".join(suffixes)}'
     )
@@ -198,7 +199,7 @@ def _check_classes(classes, parts, folder: Path) -> None:
     if len(classes) > 1:
         return
     if not classes:
-        raise ValueError(
+        raise Error(
             f'{folder} has {len(parts)} photos but no class folders; put the '
             f'photos of each class into one folder ({EXAMPLE}), or list files '
             'and classes in a table (--labels TABLE)'
@@ -206,7 +207,7 @@ def _check_classes(classes, parts, folder: Path) -> None:
     (name,) = classes
     deeper = {part[1] for part in parts if len(part) > 2 and part[0] == name}
     hint = f'; if its folders are the classes, use {folder / name}'
-    raise ValueError(
+    raise Error(
         f'{folder}: at least two classes are needed, but all photos are in '
         f'the folder {name}; make one folder per class ({EXAMPLE})'
         f'{hint if len(deeper) > 1 else ""}'
@@ -224,7 +225,7 @@ def images_at(place: str | os.PathLike) -> LabeledImages:
 
     Raises:
         FileNotFoundError: If the folder or list does not exist.
-        ValueError: If images or the name of a label are missing.
+        Error: If images or the name of a label are missing.
     """
     place = os.fspath(place)
     if os.path.isdir(place):
@@ -232,11 +233,11 @@ def images_at(place: str | os.PathLike) -> LabeledImages:
     elif not os.path.exists(place):
         raise FileNotFoundError(f'{place} does not exist; check the path')
     elif not (os.path.isfile(place) and place.endswith('.txt')):
-        raise ValueError(f'{place}: expected a folder or a .txt list')
+        raise Error(f'{place}: expected a folder or a .txt list')
     else:
         found = _in_list(place)
     if not found.paths:
-        raise ValueError(
+        raise Error(
             f'{place} has no image; accepted file types: '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
@@ -273,13 +274,13 @@ def images_of_split(cfg: Config, split: str) -> LabeledImages:
 
     Raises:
         FileNotFoundError: If its files do not exist.
-        ValueError: If the dataset is missing or empty.
+        Error: If the dataset is missing or empty.
     """
     # mmengine cannot serialize a dataset without images
     dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
     if not infos:
-        raise ValueError(f'the {split} dataset of the config is empty')
+        raise Error(f'the {split} dataset of the config is empty')
     classes = dataset.metainfo.get('classes') or ()
     labels = [int(info['gt_label']) for info in infos]
     names = [classes[i] if classes else str(i) for i in labels]

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from mmclca.errors import Error
+
 from ..image_files import files_below
 from .cells import is_image, read_cells
 from .labeled_images import SPLITS, LabeledImages, split_named, words_of
@@ -78,7 +80,7 @@ def read_table(
 
     Raises:
         FileNotFoundError: If the table or listed files are missing.
-        ValueError: If the column of files or classes is ambiguous, a split
+        Error: If the column of files or classes is ambiguous, a split
             is invalid, or there are fewer than two classes.
         ImportError: If a package for the format is not installed.
     """
@@ -89,7 +91,7 @@ def read_table(
         columns = find_columns(cells, files, groups)
         splits = _splits(cells, columns['split'])
     except ValueError as error:
-        raise ValueError(f'{table}: {error}') from error
+        raise Error(f'{table}: {error}') from error
     names = [clean(name) for name in cells[columns['label']]]
     paths = _find_files(cells[columns['file']], files, table)
     left_out = _left_out(paths, names, files, table)
@@ -139,7 +141,7 @@ def _splits(cells: dict, column: str | None) -> list[str]:
     named = {name: name and split_named(name) for name in cells[column]}
     wrong = [name for name in named if named[name] not in ('', *SPLITS)]
     if wrong:
-        raise ValueError(
+        raise Error(
             f'column {column!r}: {wrong[0]!r} is not a split; write train, '
             'val, test or nothing, or rename the column'
         )
@@ -170,7 +172,7 @@ def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
 def _check_classes(classes, label: str, table: Path) -> None:
     if len(classes) < 2:
         found = f'only {classes[0]!r}' if classes else 'none'
-        raise ValueError(
+        raise Error(
             f'{table}: at least two classes are needed, found {found} in the '
             f'column {label!r}'
         )
@@ -185,7 +187,7 @@ def find_columns(
     column ``groups`` is not considered.
 
     Raises:
-        ValueError: If a column is ambiguous; names the title to use.
+        Error: If a column is ambiguous; names the title to use.
     """
     titles = [title for title in cells if title != groups]
     endings = _mostly(titles, cells, is_image)
@@ -225,7 +227,7 @@ def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
     fix = f'name it {first!r}'
     if all(map(_UNTITLED.match, cells)):
         fix = f'add a first line with titles, such as {FILE},{LABEL}'
-    raise ValueError(
+    raise Error(
         f'cannot identify the column of {kind} among '
         f'{", ".join(map(repr, cells))}; {fix}'
     )

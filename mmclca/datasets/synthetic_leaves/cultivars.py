@@ -85,7 +85,7 @@ def make_cultivars(
         list[Cultivar]: One per class.
 
     Raises:
-        ValueError: If ``num_classes`` or ``difference`` is out of range.
+        Error: If ``num_classes`` or ``difference`` is out of range.
     """
     integer(num_classes=num_classes)
     number(0, 2, difference=difference)
@@ -101,7 +101,7 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
     Cultivars are divided evenly, and differ a third as much as species.
 
     Raises:
-        ValueError: If there are more species than cultivars.
+        Error: If there are more species than cultivars.
     """
     integer(most=max(num_classes, 1), num_species=num_species)
     species = make_cultivars(num_species, seed, difference)

@@ -10,6 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import integer, track
@@ -37,7 +38,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
     call are removed.
 
     Raises:
-        ValueError: If an option is out of range, or ``out`` is not empty and
+        Error: If an option is out of range, or ``out`` is not empty and
             was not created here.
     """
     for name, least in dict(per_class=2, size=32, seed=0).items():
@@ -100,7 +101,7 @@ def _take_over(out: Path, options: dict) -> None:
     if mark.exists():
         remove_folder(out / 'images')
     elif out.exists() and any(out.iterdir()):
-        raise ValueError(
+        raise Error(
             f'{out} is not empty and was not created by this tool ({MARK} is '
             'missing); choose another folder'
         )

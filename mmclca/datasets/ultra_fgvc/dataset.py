@@ -40,7 +40,7 @@ def find_set(
     Raises:
         FileNotFoundError: Names the searched folders, or the import command
             if training does not read the form (``to_train``).
-        ValueError: If the lists are invalid.
+        Error: If the lists are invalid.
     """
     folder = Path(folder)
     for form in READERS:
@@ -149,7 +149,7 @@ class UltraFGVC(BaseDataset):
             ``mmpretrain.datasets.BaseDataset``.
 
     Raises:
-        ValueError: If the dataset or split is unknown or incomplete, or
+        Error: If the dataset or split is unknown or incomplete, or
             images are unreadable.
         FileNotFoundError: If the dataset or images are missing.
     """

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.files import read_lines, read_rows
 
@@ -90,14 +91,14 @@ READERS = dict(
 
 @contextmanager
 def _open_parquet(path):
-    """Open a parquet file; raise ValueError if it is damaged."""
+    """Open a parquet file; raise Error if it is damaged."""
     require('pyarrow', extra='parquet')
     from pyarrow import parquet
 
     try:
         yield parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
     except (OSError, ValueError) as error:  # pyarrow raises both
-        raise ValueError(
+        raise Error(
             f'{path} is damaged ({error}); download it again'
         ) from error
 
@@ -112,7 +113,7 @@ def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
                 # the ``datasets`` library writes a struct {bytes, path}
                 image = image['bytes'] if isinstance(image, dict) else image
                 if isinstance(image, str):  # never open it as a path
-                    raise ValueError(f'row {row}: expected bytes, found text')
+                    raise Error(f'row {row}: expected bytes, found text')
                 yield f'{path}/{row}', image
                 row += 1
 
@@ -144,7 +145,7 @@ def _lines_of_csv(file) -> list[str]:
 def _check_names(file, kind, found, needed) -> None:
     missing = [name for name in needed if name not in found]
     if missing:
-        raise ValueError(f'{file}: missing {kind} {missing}, found {[*found]}')
+        raise Error(f'{file}: missing {kind} {missing}, found {[*found]}')
 
 
 def _image_folder(root, names) -> Path:

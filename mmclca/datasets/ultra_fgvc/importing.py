@@ -53,7 +53,7 @@ def listed_images(found, info, counts=True):
     """List each image of a dataset once, with its split and label.
 
     Raises:
-        ValueError: If the dataset is incomplete.
+        Error: If the dataset is incomplete.
     """
     splits = divide(found.images, info)
     for split in {**splits, 'trainval': [], 'test': []} if counts else ():
@@ -75,7 +75,7 @@ def import_set(found, info, target=None, counts=True):
     nothing is written.
 
     Raises:
-        ValueError: If the dataset is incomplete, or images are unreadable.
+        Error: If the dataset is incomplete, or images are unreadable.
         FileNotFoundError: If images are missing.
         FileExistsError: If ``target`` exists.
     """

@@ -55,7 +55,7 @@ def get_info(name):
     """Look up a dataset by any spelling of its name.
 
     Raises:
-        ValueError: If the dataset is unknown.
+        Error: If the dataset is unknown.
     """
     known = {plain(key): key for key in SETS}
     key = known.get(plain(name), name)

@@ -4,6 +4,8 @@
 import re
 from collections import Counter
 
+from mmclca.errors import Error
+
 from ..image_files import MISSING
 from .info import VAL_STAGE, LeafImage
 
@@ -12,7 +14,7 @@ def join_parts(images, parts, info) -> list[LeafImage]:
     """Join images from all parts; skip other stages, name classes from 1.
 
     Raises:
-        ValueError: If a class has two labels or a label two classes.
+        Error: If a class has two labels or a label two classes.
     """
     listed = []
     for some, part in zip(images, parts, strict=True):
@@ -38,7 +40,7 @@ def _check_one_to_one(images, info) -> None:
     named = Counter(name for _, name in pairs)
     bad = [pair for pair in pairs if given[pair[0]] + named[pair[1]] > 2]
     if bad:
-        raise ValueError(
+        raise Error(
             f'{info.title}: labels (or folders) contradict the classes in the '
             'file names: '
             + '; '.join(f'{label} is class {name}' for label, name in bad[:5])
@@ -54,7 +56,7 @@ def divide(images, info) -> dict[str, list[LeafImage]]:
     ``val`` is stage R6, as in the lists of the CLCA authors.
 
     Raises:
-        ValueError: If an image is in both the training and the test list.
+        Error: If an image is in both the training and the test list.
     """
     train, val, whole, test = (
         [image for image in images if image.split == split]
@@ -65,7 +67,7 @@ def divide(images, info) -> dict[str, list[LeafImage]]:
     whole = whole or [*{image.path: image for image in train + val}.values()]
     both = {image.path for image in whole} & {image.path for image in test}
     if both:
-        raise ValueError(
+        raise Error(
             f'{info.title}: the training and test lists share {len(both)} '
             f'images, such as {", ".join(sorted(both)[:3])}'
         )
@@ -90,14 +92,14 @@ def check_split(splits, wanted, info, found, counts=True) -> None:
     """Raise if a split is missing or, with ``counts``, incomplete.
 
     Raises:
-        ValueError: Names the counts found and expected.
+        Error: Names the counts found and expected.
     """
     sizes = {split: len(listed) for split, listed in splits.items()}
     classes = len({image.class_name for image in found.images})
     known = info.counts.get(wanted, sizes.get(wanted))
     whole = (classes, sizes.get(wanted)) == (info.num_classes, known)
     if wanted not in splits or counts and not whole:
-        raise ValueError(
+        raise Error(
             f'{info.title}, split {wanted!r}, in {found} is incomplete: found '
             f'{classes} classes and {sizes} images, expected '
             f'{info.num_classes} classes and {info.counts} images; to use a '
@@ -111,14 +113,14 @@ def refuse_unreadable(problems, info, advice='', most=None) -> None:
 
     Raises:
         FileNotFoundError: If an image is missing.
-        ValueError: If all bad images exist.
+        Error: If all bad images exist.
     """
     if not problems:
         return
     lines = [f'\n  {path}: {why}' for path, why in problems.items()]
     more = ['\n  ...'] * (len(lines) > len(lines[:most]))
     missing = [*problems.values()].count(MISSING)
-    error = FileNotFoundError if missing else ValueError
+    error = FileNotFoundError if missing else Error
     raise error(
         f'{info.title}: {len(problems)} images cannot be read, '
         f'{missing} of them missing:{"".join(lines[:most] + more)}{advice}'
@@ -132,7 +134,7 @@ def class_names(images, info, classes=None) -> tuple[str, ...]:
     ``classes`` overrides the order, such as for a part of the dataset.
 
     Raises:
-        ValueError: If ``classes`` does not contain the class of an image.
+        Error: If ``classes`` does not contain the class of an image.
     """
     found = {image.class_name for image in images}
     if classes is None and info.numbered:
@@ -141,7 +143,7 @@ def class_names(images, info, classes=None) -> tuple[str, ...]:
         classes = sorted(found, key=int if all_numbers(found) else str)
     unknown = sorted(found - set(classes), key=natural)
     if unknown:
-        raise ValueError(
+        raise Error(
             f'{info.title}: {len(unknown)} classes of the images are not in '
             f'the list of {len(classes)} classes '
             f'({classes[0]}..{classes[-1]}): ' + ', '.join(unknown[:5])

@@ -7,6 +7,7 @@ from mmclca.checkpoints.loading import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photographs.spellings import clean
+from mmclca.errors import Error
 from mmclca.models import DistilledClassifier, Grafit, LoRAModel
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import first_of
@@ -38,7 +39,7 @@ class ClassCountHook(Hook):
     def before_run(self, runner):
         """Check the datasets before weights are downloaded or loaded.
 
-        Raises a ValueError if the datasets have different classes or no
+        Raises an Error if the datasets have different classes or no
         batch, or if the head, a metric or a teacher does not match them.
         """
         # private attributes: the properties would build unused loops
@@ -64,7 +65,7 @@ class ClassCountHook(Hook):
     def after_load_checkpoint(self, runner, checkpoint):
         """Compare a tested or resumed checkpoint with the datasets.
 
-        Raises a ValueError if the classes differ, or if a resumed checkpoint
+        Raises an Error if the classes differ, or if a resumed checkpoint
         contains only weights.
         """
         if 'train' in self.loops and not runner._resume:
@@ -74,7 +75,7 @@ class ClassCountHook(Hook):
             _check_names({'the checkpoint': stored, **self.names})
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
-            raise ValueError(
+            raise Error(
                 'only weights found; use load_from=FILE without --resume'
             )
 
@@ -92,7 +93,7 @@ class ClassCountHook(Hook):
             inside = '' if isinstance(model, Grafit) else 'head.'
             setting = f'model.{inside}num_classes'
             found = ', '.join(f'{count} classes in {x}' for x in self.names)
-            raise ValueError(
+            raise Error(
                 f'{setting} is {number}, but there are {found}; add '
                 f'`--cfg-options {setting}={count}`'
             )
@@ -113,7 +114,7 @@ def _check_names(named: dict[str, tuple]) -> None:
         said = [f'only {k} has {first_of(v)}' for k, v in only.items() if v]
         sets = [x for x in SETS if f'the {x} set' in named]
         options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
-        raise ValueError(
+        raise Error(
             f'the classes of {first} and {other} differ: '
             f'{", ".join(said) or "their order"}; rename or remove class '
             'folders, or list all classes in a file, one per line: '
@@ -125,7 +126,7 @@ def _check_loop(name: str, loop: BaseLoop, model) -> None:
     """Raise if data or metrics would fail later in the run."""
     dataset = loop.dataloader.dataset
     if len(loop.dataloader) == 0:
-        raise ValueError(
+        raise Error(
             f'{name}_dataloader has no batches: with drop_last, batch_size '
             'must not exceed the number of images'
         )
@@ -133,7 +134,7 @@ def _check_loop(name: str, loop: BaseLoop, model) -> None:
     metrics = [] if name == 'train' else loop.evaluator.metrics
     for metric in (x for x in metrics if isinstance(x, Accuracy)):
         if not all(0 < k <= model.head.num_classes for k in metric.topk):
-            raise ValueError(
+            raise Error(
                 f'{name}_evaluator.topk={metric.topk} must be within 1 and '
                 f'{model.head.num_classes}, the number of classes'
             )

@@ -8,6 +8,7 @@ from packaging.version import Version
 from torch import nn
 
 from mmclca.engine.training_data import count_epochs
+from mmclca.errors import Error
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 from mmclca.utils.compile_modes import MODES, WITH_CUDA_GRAPHS
@@ -40,7 +41,7 @@ class CompileHook(Hook):
             Defaults to 'inductor'.
 
     Raises:
-        ValueError: If the mode is unknown, the model is not a classifier, or
+        Error: If the mode is unknown, the model is not a classifier, or
             ``mode`` uses CUDA graphs while gradients are accumulated.
     """
 
@@ -62,7 +63,7 @@ class CompileHook(Hook):
         """Raise if the model is not a classifier."""
         model = inner_model(runner.model)
         if not isinstance(model, BaseClassifier):
-            raise ValueError(
+            raise Error(
                 'CompileHook supports classifiers, not '
                 f'{type(model).__name__}; remove it from custom_hooks'
             )
@@ -72,7 +73,7 @@ class CompileHook(Hook):
         counts = runner.optim_wrapper._accumulative_counts
         mode = self.options['mode']
         if counts > 1 and mode in WITH_CUDA_GRAPHS:
-            raise ValueError(
+            raise Error(
                 f'CompileHook: mode={mode!r} uses CUDA graphs, which '
                 'overwrite gradients accumulated with '
                 f"accumulative_counts={counts}; use mode='default' or "

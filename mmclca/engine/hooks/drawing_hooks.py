@@ -33,7 +33,7 @@ class ReconstructionHook(Hook):
         num_images (int): Images to draw. Defaults to 4.
 
     Raises:
-        ValueError: If ``interval`` or ``num_images`` is below 1.
+        Error: If ``interval`` or ``num_images`` is below 1.
     """
 
     def __init__(self, interval: int = 10, num_images: int = 4):
@@ -74,7 +74,7 @@ class TokenVisualizationHook(Hook):
         num_images (int): Images to draw. Defaults to 4.
 
     Raises:
-        ValueError: If ``interval`` or ``num_images`` is below 1; at the start
+        Error: If ``interval`` or ``num_images`` is below 1; at the start
             of training or validation, if the model does not reduce tokens.
     """
 

@@ -12,6 +12,7 @@ from mmclca.engine.training_data import (
     list_changes,
     stored_facts,
 )
+from mmclca.errors import Error
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import seed_random_state
 
@@ -53,11 +54,11 @@ class ExactResumeHook(Hook):
         """Replace the batch sampler, and run a missing validation.
 
         Raises:
-            ValueError: If the data give no batch.
+            Error: If the data give no batch.
         """
         self.facts = describe_data(runner)
         if not self.facts['batches']:
-            raise ValueError(
+            raise Error(
                 'train_dataloader has no batches: with drop_last, batch_size '
                 'must not exceed the number of images'
             )

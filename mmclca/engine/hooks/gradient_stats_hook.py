@@ -3,6 +3,7 @@ import torch
 from mmengine.hooks import Hook
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
@@ -73,7 +74,7 @@ class GradientStatsHook(EpochMaximaHook):
             ``('backbone', 'head')``.
 
     Raises:
-        ValueError: At the start of training, if a part lacks trainable
+        Error: At the start of training, if a part lacks trainable
             parameters.
     """
 
@@ -96,7 +97,7 @@ class GradientStatsHook(EpochMaximaHook):
         }
         empty = [part for part, params in self.params_of.items() if not params]
         if empty:
-            raise ValueError(
+            raise Error(
                 f'GradientStatsHook(parts={(*self.parts,)}): no trained '
                 f'parameter begins with {", ".join(empty)}; use '
                 f'{", ".join(sorted({n.partition(".")[0] for n in trained}))}'

@@ -4,6 +4,7 @@ from math import cos, pi
 from mmengine.hooks import Hook
 
 from mmclca.engine.training_data import count_epochs
+from mmclca.errors import Error
 from mmclca.models import TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
@@ -25,7 +26,7 @@ class KeepRateWarmUpHook(Hook):
         start (int): Epochs at keep rate 1 before them. Defaults to 0.
 
     Raises:
-        ValueError: If ``epochs`` is below 1 or ``start`` is negative; at the
+        Error: If ``epochs`` is below 1 or ``start`` is negative; at the
             start of training, if the reducer is not EViT or Top-K.
     """
 
@@ -41,7 +42,7 @@ class KeepRateWarmUpHook(Hook):
         backbone = inner_model(runner.model).backbone
         self.reducer = reducer = dict(backbone.named_children()).get('reducer')
         if not isinstance(reducer, TopK) or reducer.num_tokens:
-            raise ValueError(
+            raise Error(
                 'KeepRateWarmUpHook needs mmclca.EViT or mmclca.TopK with '
                 f'keep_rate (not num_tokens), but {type(backbone).__name__} '
                 f'has reducer={type(reducer).__name__}; change the reducer, '

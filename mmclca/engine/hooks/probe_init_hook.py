@@ -44,7 +44,7 @@ class ProbeInitHook(Hook):
         batch_size (int): Images per batch. Defaults to 32.
 
     Raises:
-        ValueError: If the classifier is unknown or not linear.
+        Error: If the classifier is unknown or not linear.
     """
 
     priority = 'VERY_HIGH'  # run before hooks that copy the model, such as EMA
@@ -65,7 +65,7 @@ class ProbeInitHook(Hook):
     def before_train(self, runner) -> None:
         """Fit the last layer, unless the run is resumed.
 
-        Raises a ValueError if the last layer of the head is not supported.
+        Raises an Error if the last layer of the head is not supported.
         """
         if runner.iter:
             return

@@ -13,6 +13,7 @@ from mmengine.runner.checkpoint import weights_to_cpu
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from mmclca.checkpoints.identity import base_file
+from mmclca.errors import Error
 from mmclca.models.tuning import SCOPES, part_of, tune_only
 from mmclca.registry import HOOKS
 from mmclca.utils.files import replace_bytes
@@ -41,7 +42,7 @@ class TuningScopeHook(Hook):
             Defaults to 'attn'.
 
     Raises:
-        ValueError: If the scope is unknown; before training starts, if the
+        Error: If the scope is unknown; before training starts, if the
             model lacks parameters in this scope.
     """
 
@@ -88,7 +89,7 @@ class SaveTrainableHook(Hook):
     checkpoint or its parent.
 
     Raises:
-        ValueError: Before training starts, if no parameter is frozen.
+        Error: Before training starts, if no parameter is frozen.
     """
 
     priority = 'LOWEST'  # after weights are loaded and EMA saves its weights
@@ -99,7 +100,7 @@ class SaveTrainableHook(Hook):
         named = model.named_parameters()
         frozen = {_plain(n) for n, p in named if not p.requires_grad}
         if not frozen:
-            raise ValueError(
+            raise Error(
                 'SaveTrainableHook: no parameter is frozen, so there are no '
                 'base weights to store; add mmclca.TuningScopeHook(scope=...) '
                 'to custom_hooks, or omit --save-trainable'

@@ -11,6 +11,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
 from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
+from mmclca.errors import Error
 from mmclca.utils.messages import integer, one_of
 
 from ..layers.class_attention import check_heads
@@ -29,7 +30,7 @@ def settings_of(
         sizes (Collection[str]): Names of the required sizes.
 
     Raises:
-        ValueError: If the name or a size is unknown, a size is missing, or the
+        Error: If the name or a size is unknown, a size is missing, or the
             number of heads does not divide the embedding dimension.
     """
     if not isinstance(arch, dict):
@@ -39,7 +40,7 @@ def settings_of(
         one_of(sizes, arch=name)
     missing = [name for name in sizes if name not in arch]
     if missing:
-        raise ValueError(f'arch={arch!r}: missing {", ".join(missing)}')
+        raise Error(f'arch={arch!r}: missing {", ".join(missing)}')
     check_heads(arch['embed_dims'], arch.get('num_heads', 1))
     return arch
 

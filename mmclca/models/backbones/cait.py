@@ -17,6 +17,7 @@ from mmpretrain.models.utils import (
 )
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -97,7 +98,7 @@ class CaiT(Reducible, BaseBackbone):
         init_cfg (dict, optional): Defaults to a :class:`DeiTInit`.
 
     Raises:
-        ValueError: If ``arch`` is unknown or lacks a size, the number of heads
+        Error: If ``arch`` is unknown or lacks a size, the number of heads
             does not divide the channels, CLS would attend to nothing,
             ``cls_at`` is not a layer, or class attention does not support the
             reduction.
@@ -269,19 +270,19 @@ class CaiT(Reducible, BaseBackbone):
         super().check_reducer(reducer)
         kind = type(reducer)
         if kind.softmax is not TokenReducer.softmax:
-            raise ValueError(
+            raise Error(
                 f'{kind.__name__} masks tokens in training, which CaiT does '
                 'not support; use another reducer, such as ToMe'
             )
         if self.cls_at and self.reduce_at:
-            raise ValueError(
+            raise Error(
                 f'cls_at={self.cls_at} with reduce_at={self.reduce_at} is not '
                 'supported; set cls_at to 0 or None'
             )
 
     def check_cla(self) -> None:
         """See :class:`Reducible`; always refused."""
-        raise ValueError(
+        raise Error(
             'CLAHead needs CLS from several layers, but CaiT has CLS only '
             'from the last layer; use LinearClsHead'
         )

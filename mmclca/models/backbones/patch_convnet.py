@@ -15,6 +15,7 @@ from mmpretrain.models.utils import (
 )
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -134,7 +135,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             and queries, PyTorch's default for convolutions.
 
     Raises:
-        ValueError: If ``arch`` is unknown or lacks a size, ``multiclass`` is
+        Error: If ``arch`` is unknown or lacks a size, ``multiclass`` is
             not a number of classes or is combined with 'average', ``pooling``
             is unknown, or the stem has another patch size.
     """
@@ -184,7 +185,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         )
         one_of(POOLINGS, pooling=pooling)
         if multiclass and pooling == 'average':
-            raise ValueError(
+            raise Error(
                 f'multiclass={multiclass} needs one query per class, but '
                 "pooling='average' has no queries; set pooling='attention'"
             )

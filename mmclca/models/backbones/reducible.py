@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import ascending
 
@@ -177,7 +178,7 @@ class Reducible(ForeignWeights):
         """Refuse settings without raw CLS tokens for a CLA head.
 
         Raises:
-            ValueError: If outputs do not start with CLS, or are normalized.
+            Error: If outputs do not start with CLS, or are normalized.
         """
 
     @property
@@ -199,13 +200,13 @@ class Reducible(ForeignWeights):
             cache (dict, optional): Config of a :class:`CrossLayerCache`.
 
         Raises:
-            ValueError: If the backbone lacks an attribute of ``REQUIRED``; if
+            Error: If the backbone lacks an attribute of ``REQUIRED``; if
                 ``reduce_at`` is not ascending, outside the layers,
                 or missing for a reducer or cache; if a required CLS token is
                 missing; if the reducer cannot protect CLR tokens.
         """
         if missing := [x for x in REQUIRED if not hasattr(self, x)]:
-            raise ValueError(
+            raise Error(
                 f'{type(self).__name__} lacks {", ".join(missing)}; set '
                 'these attributes before set_reduction()'
             )
@@ -223,7 +224,7 @@ class Reducible(ForeignWeights):
 
     def _build_reducer(self, reducer: dict | None, sizes) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
-            raise ValueError(
+            raise Error(
                 f'reducer={reducer["type"]} needs layers, but reduce_at=(); '
                 'set reduce_at, for example to (3, 6, 9)'
             )
@@ -242,11 +243,11 @@ class Reducible(ForeignWeights):
         """Refuse a reducer that the layers do not support.
 
         Raises:
-            ValueError: If it scores patches by CLS attention, which the
+            Error: If it scores patches by CLS attention, which the
                 backbone lacks.
         """
         if reducer.needs_cls_token and not self.ranks_by_cls:
-            raise ValueError(
+            raise Error(
                 f'{type(reducer).__name__} needs a CLS token: '
                 f'{self.why_no_cls}'
             )
@@ -256,12 +257,12 @@ class Reducible(ForeignWeights):
             return None
         cache = MODELS.build(cache, default_args=sizes)
         if cache.num_tokens and not self.num_prefix:
-            raise ValueError(
+            raise Error(
                 f'CLR tokens start as copies of CLS: {self.why_no_cls}; set '
                 'num_tokens=0'
             )
         if cache.num_protected and not self.reducer.can_protect:
-            raise ValueError(
+            raise Error(
                 f'{type(self.reducer).__name__} does not support '
                 'protect_clr=True; use TopK or EViT'
             )
@@ -270,7 +271,7 @@ class Reducible(ForeignWeights):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Map images (B, 3, H, W) to the outputs of ``out_indices``."""
         if self.training and self.reducer.has_loss:
-            raise ValueError(
+            raise Error(
                 f'{type(self.reducer).__name__} has a loss; use '
                 "type='mmclca.TokenReductionClassifier' for the model"
             )

@@ -7,6 +7,7 @@ from mmpretrain.models.utils import BEiTAttention
 from torch import Tensor, nn
 
 from mmclca.checkpoints.positions import TABLE
+from mmclca.errors import Error
 
 from ..reduction.tokens import Tokens
 from ..reduction.trace import Appended, Kept
@@ -32,14 +33,14 @@ class RelativePositions:
             branches (int): Parallel attentions per layer.
 
         Raises:
-            ValueError: If the reducer creates tokens without a position, or
+            Error: If the reducer creates tokens without a position, or
                 layers have several attention branches.
         """
         mixes = self.reduces and not self.reducer.keeps_places
         if mixes or branches > 1:
             kind = type(self.reducer).__name__
             wrong = kind if mixes else f'branches={branches}'
-            raise ValueError(
+            raise Error(
                 f'rel_pos_bias=True does not support {wrong}; use branches=1, '
                 'and TopK, EViT, DynamicViT, ATS or no reducer'
             )
@@ -60,10 +61,10 @@ class RelativePositions:
         """Return the bias for each pair of tokens, (B or 1, H, N, N).
 
         Raises:
-            ValueError: If the image size is not ``img_size``.
+            Error: If the image size is not ``img_size``.
         """
         if tokens.num_patches != len(self.relative_index) - 2:
-            raise ValueError(
+            raise Error(
                 f'rel_pos_bias=True needs images of img_size={self.img_size}'
             )
         places = patch_places(tokens)

@@ -7,6 +7,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -64,7 +65,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         init_cfg (dict, optional): As in ``BaseModule``.
 
     Raises:
-        ValueError: If ``arch`` is unknown or has other sizes, or if
+        Error: If ``arch`` is unknown or has other sizes, or if
             ``communication``, ``ending`` or ``norm_cfg`` is unknown.
     """
 
@@ -137,10 +138,10 @@ class ResMLP(ForeignWeights, BaseBackbone):
         """Map images (B, 3, H, W) to a tuple with one vector each, (B, C).
 
         Raises:
-            ValueError: If the images do not have ``img_size``.
+            Error: If the images do not have ``img_size``.
         """
         if tuple(x.shape[-2:]) != self.img_size:
-            raise ValueError(
+            raise Error(
                 f'ResMLP needs images of {self.img_size} px, found '
                 f'{tuple(x.shape[-2:])} px; resize the images'
             )
@@ -164,10 +165,10 @@ class ResMLP(ForeignWeights, BaseBackbone):
             the FFN.
 
         Raises:
-            ValueError: If the model lacks linear layers across patches.
+            Error: If the model lacks linear layers across patches.
         """
         if not isinstance(self.layers[0].mix, PatchLinear):
-            raise ValueError(
+            raise Error(
                 'this ResMLP has no linear layers across patches; build it '
                 "with communication='linear', and do not fuse it"
             )

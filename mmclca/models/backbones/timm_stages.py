@@ -16,6 +16,7 @@ from mmclca.checkpoints.loading import (
     fill_exactly,
     wrong_parameters,
 )
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import did_you_mean, first_of
 
@@ -42,7 +43,7 @@ class TimmStages(ForeignWeights, BaseBackbone):
         init_cfg (dict, optional): See ``BaseModule``. Defaults to None.
 
     Raises:
-        ValueError: If the architecture is not in timm.
+        Error: If the architecture is not in timm.
     """
 
     may_be_new = ()
@@ -60,7 +61,7 @@ class TimmStages(ForeignWeights, BaseBackbone):
         known = timm.list_models()
         if arch not in known:  # other names download or open files
             hint = did_you_mean(arch, known, most=3)
-            raise ValueError(f'arch={arch!r} is not in timm{hint}')
+            raise Error(f'arch={arch!r} is not in timm{hint}')
         size = dict(img_size=img_size) if img_size and has_size(arch) else {}
         net = timm.create_model(arch, **size)
         self.arch, self.fused, self.net = arch, False, net

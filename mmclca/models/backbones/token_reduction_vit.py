@@ -12,6 +12,7 @@ from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
@@ -219,7 +220,7 @@ class TokenReductionViT(
             always trained.
 
     Raises:
-        ValueError: If ``reduce_at`` is not ascending, outside the layers, or
+        Error: If ``reduce_at`` is not ascending, outside the layers, or
             missing for a reducer or cache; if a required CLS token is missing;
             if ``arch`` or ``drop_path_mode`` is unknown; if ``num_registers``,
             ``depth`` or ``branches`` is out of range; if the stem does not
@@ -307,12 +308,12 @@ class TokenReductionViT(
         if self.num_prefix:
             return
         if dist_token:
-            raise ValueError(
+            raise Error(
                 'dist_token=True needs a CLS token, but with_cls_token=False; '
                 'remove with_cls_token'
             )
         if self.out_type.startswith(('cls_average', 'cls_std', 'prefix')):
-            raise ValueError(
+            raise Error(
                 f'out_type={self.out_type!r} needs a CLS token, but '
                 "with_cls_token=False; set out_type to 'average' or 'std'"
             )
@@ -336,12 +337,12 @@ class TokenReductionViT(
     def check_cla(self) -> None:
         """See :class:`Reducible`."""
         if self.out_type not in ('cls_token', 'prefix'):
-            raise ValueError(
+            raise Error(
                 f'CLAHead needs CLS tokens, not out_type={self.out_type!r}; '
                 "use 'cls_token' or 'prefix' in the backbone"
             )
         if self.final_norm:
-            raise ValueError(
+            raise Error(
                 'CLAHead needs CLS tokens without the final LayerNorm; set '
                 'final_norm=False in the backbone (it is True)'
             )

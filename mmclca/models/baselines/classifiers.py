@@ -8,6 +8,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -27,7 +28,7 @@ def _labels(data_samples: list[DataSample]) -> Tensor:
 
 def _check_no_mixing(model: ImageClassifier) -> None:
     if vars(model.data_preprocessor).get('batch_augments') is not None:
-        raise ValueError(
+        raise Error(
             f'{type(model).__name__} compares classes, which batch augments '
             'mix (Mixup, CutMix); remove batch_augments'
         )
@@ -52,7 +53,7 @@ class ContrastiveClassifier(ImageClassifier):
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
-        ValueError: If ``contrast`` is unknown, or batch augments (Mixup,
+        Error: If ``contrast`` is unknown, or batch augments (Mixup,
             CutMix) would mix the compared classes.
     """
 
@@ -115,7 +116,7 @@ class CLEViTClassifier(ImageClassifier):
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
-        ValueError: If ``contrast`` is unknown, or batch augments (Mixup,
+        Error: If ``contrast`` is unknown, or batch augments (Mixup,
             CutMix) would mix the compared classes; in training, if the image
             width is not twice the height, or a triplet lacks another image.
     """
@@ -149,7 +150,7 @@ class CLEViTClassifier(ImageClassifier):
         """
         height, width = inputs.shape[-2:]
         if width == height or width % 2:
-            raise ValueError(
+            raise Error(
                 f'images of {height} x {width} px are not two square views; '
                 'use the transform mmclca.ShuffledView in training'
             )
@@ -164,7 +165,7 @@ class CLEViTClassifier(ImageClassifier):
     def _triplet(self, features: Tensor) -> Tensor:
         B = len(features) // 2
         if B == 1:
-            raise ValueError(
+            raise Error(
                 'a triplet needs two images per batch; set drop_last=True'
             )
         index = torch.arange(B, device=features.device)

@@ -62,7 +62,7 @@ class TransFG(BaselineViT):
         **vit: Arguments of :class:`BaselineViT`.
 
     Raises:
-        ValueError: See :class:`BaselineViT`; if the image has fewer patches
+        Error: See :class:`BaselineViT`; if the image has fewer patches
             than heads.
     """
 
@@ -114,7 +114,7 @@ class FFVT(BaselineViT):
         **vit: Arguments of :class:`BaselineViT`.
 
     Raises:
-        ValueError: See :class:`BaselineViT`; if the image has fewer patches
+        Error: See :class:`BaselineViT`; if the image has fewer patches
             than ``num_tokens``.
     """
 

@@ -13,6 +13,7 @@ from mmpretrain.datasets.transforms import RandomErasing
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import TRANSFORMS
 
 
@@ -43,7 +44,7 @@ class ShuffledView(BaseTransform):
             to 0.
 
     Raises:
-        ValueError: In a pipeline, if the image size is not divisible into
+        Error: In a pipeline, if the image size is not divisible into
             equal parts.
     """
 
@@ -95,13 +96,13 @@ def shuffle_parts(
     columns, rows = (parts, parts) if isinstance(parts, int) else parts
     height, width = image.shape[-2:]
     if rows < 1 or columns < 1 or height % rows or width % columns:
-        raise ValueError(
+        raise Error(
             f'parts={parts!r} does not divide the image of {height} x {width} '
             'px (height x width)'
         )
     order = torch.as_tensor(permutation, device=image.device)
     if sorted(order.tolist()) != [*range(rows * columns)]:
-        raise ValueError(
+        raise Error(
             f'permutation={order.tolist()} must contain each of 0 to '
             f'{rows * columns - 1} once'
         )

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from ..heads import Head
@@ -83,7 +84,7 @@ class SIMTrans(BaselineViT):
             the graph convolutions.
 
     Raises:
-        ValueError: See :class:`BaselineViT`; if the patch grid is not square,
+        Error: See :class:`BaselineViT`; if the patch grid is not square,
             or the model has fewer than three layers.
     """
 
@@ -98,7 +99,7 @@ class SIMTrans(BaselineViT):
     def check_grid(self, height: int, width: int) -> None:
         """Refuse a grid that is not square."""
         if height != width:
-            raise ValueError(
+            raise Error(
                 f'SIMTrans needs a square grid of patches, found {height} x '
                 f'{width}; use square images'
             )
@@ -136,7 +137,7 @@ class SIMTransHead(Head):
             initialization applies.
 
     Raises:
-        ValueError: If a size is not a positive integer.
+        Error: If a size is not a positive integer.
     """
 
     def __init__(self, num_classes: int, in_channels: int, **head):

@@ -11,6 +11,7 @@ from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.errors import Error
 from mmclca.utils.messages import integer, one_of
 
 from ..backbones import ForeignWeights, ViTEmbedding
@@ -54,7 +55,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
             ``num_layers - 2``) of ``VisionTransformer``.
 
     Raises:
-        ValueError: If ``arch``, ``last_block`` or an option is unknown, the
+        Error: If ``arch``, ``last_block`` or an option is unknown, the
             model has too few layers, a size or ``frozen_stages`` is out of
             range, or the method does not support the patch grid.
     """
@@ -105,7 +106,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         overrides the check.
         """
         if height * width < self.num_parts:
-            raise ValueError(
+            raise Error(
                 f'{type(self).__name__} selects {self.num_parts} parts of '
                 f'only {height} x {width} patches; use larger images'
             )

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from mmpretrain.models import BaseClassifier
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from ..backbones import Reducible
 from ..heads import DistilledHead
 from ..heads.token_heads import FUSIONS
@@ -68,12 +70,12 @@ def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
         over images.
 
     Raises:
-        ValueError: If the backbone lacks a distillation token.
+        Error: If the backbone lacks a distillation token.
     """
     if not (
         isinstance(model.backbone, Reducible) and model.backbone.is_distilled
     ):
-        raise ValueError(
+        raise Error(
             f'{type(model.backbone).__name__} has no distillation token to '
             'compare with CLS; set dist_token=True'
         )

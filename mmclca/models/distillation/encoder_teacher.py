@@ -7,6 +7,7 @@ import torch
 from mmpretrain.apis import ModelHub
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -35,7 +36,7 @@ class EncoderTeacher(Teacher):
         student (nn.Module): Student backbone.
 
     Raises:
-        ValueError: If the encoder is not supported, its patch size differs
+        Error: If the encoder is not supported, its patch size differs
             from the student's, or a loss does not fit both backbones.
     """
 
@@ -55,7 +56,7 @@ class EncoderTeacher(Teacher):
             built = MODELS.build(encoder)
         ours, theirs = (tuple(one.stride) for one in (student, built))
         if ours != theirs:
-            raise ValueError(
+            raise Error(
                 f"teacher: patch size {theirs} differs from the student's "
                 f'{ours}; use a teacher with the same patch_size'
             )

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number
 
@@ -113,7 +114,7 @@ class LayerDistillation(nn.Module):
         weight (float): Loss weight. Defaults to 1.
 
     Raises:
-        ValueError: If the layers are empty, repeated or invalid, or the weight
+        Error: If the layers are empty, repeated or invalid, or the weight
             is negative; see also :meth:`fit`.
     """
 
@@ -128,7 +129,7 @@ class LayerDistillation(nn.Module):
         number(weight=weight)
         is_list = isinstance(layers, Sequence) and len(layers) > 0
         if not is_list or len({*layers}) < len(layers):
-            raise ValueError(f'layers={layers!r} must list different layers')
+            raise Error(f'layers={layers!r} must list different layers')
         for layer in layers:
             integer(least=self.first, layer=layer)
         self.layers, self.adapter = tuple(layers), adapter
@@ -139,7 +140,7 @@ class LayerDistillation(nn.Module):
         """Build the adapters between two backbones.
 
         Raises:
-            ValueError: If a backbone lacks one of the layers, or their sizes
+            Error: If a backbone lacks one of the layers, or their sizes
                 differ without adapters.
         """
         most = min(len(student.layers), len(teacher.layers))
@@ -150,7 +151,7 @@ class LayerDistillation(nn.Module):
             for layer in self.layers:
                 self.adapters[str(layer)] = self.build(ours, theirs)
         elif ours != theirs:
-            raise ValueError(
+            raise Error(
                 f'adapter=False: the student has {ours} {self.measured}, the '
                 f'teacher {theirs}; set adapter=True'
             )
@@ -178,7 +179,7 @@ class AttentionDistillation(LayerDistillation):
         weight (float): Loss weight. Defaults to 1.
 
     Raises:
-        ValueError: See :class:`LayerDistillation`.
+        Error: See :class:`LayerDistillation`.
     """
 
     measured = 'heads'
@@ -215,7 +216,7 @@ class HiddenDistillation(LayerDistillation):
         weight (float): Loss weight. Defaults to 1.
 
     Raises:
-        ValueError: See :class:`LayerDistillation`.
+        Error: See :class:`LayerDistillation`.
     """
 
     first = 0

@@ -94,7 +94,7 @@ def deit_distillation(
         reduction (str): See :class:`DeiTDistillation`.
 
     Raises:
-        ValueError: If a setting is not allowed.
+        Error: If a setting is not allowed.
     """
     if kind == 'none':
         return base_loss
@@ -127,7 +127,7 @@ class DeiTDistillation(nn.Module):
             the equation, K times larger. Defaults to 'mean'.
 
     Raises:
-        ValueError: If a setting is not allowed.
+        Error: If a setting is not allowed.
     """
 
     compares_tokens = False
@@ -170,7 +170,7 @@ class LogitDistillation(nn.Module):
         tau (float): Temperature that divides the scores. Defaults to 1.
 
     Raises:
-        ValueError: If the weight is negative, or ``tau`` is below 0.001.
+        Error: If the weight is negative, or ``tau`` is below 0.001.
     """
 
     compares_tokens = False
@@ -199,7 +199,7 @@ class TokenDistillation(nn.Module):
         weight (float): Loss weight. Defaults to 0.5.
 
     Raises:
-        ValueError: If the weight is negative.
+        Error: If the weight is negative.
     """
 
     compares_tokens = True

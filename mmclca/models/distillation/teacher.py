@@ -15,6 +15,7 @@ from mmclca.checkpoints.loading import load_copy, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import attach_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, not_one_of
 from mmclca.utils.random_state import preserve_random_state
@@ -52,7 +53,7 @@ class Teacher:
             to None: the size of its backbone, or else of the student's images.
 
     Raises:
-        ValueError: If a loss or the size is not allowed, no loss is given, or
+        Error: If a loss or the size is not allowed, no loss is given, or
             two have one type.
     """
 
@@ -74,7 +75,7 @@ class Teacher:
         self.img_size = img_size
         self.compares_tokens = any(o.compares_tokens for o in self.losses)
         if img_size and self.compares_tokens:
-            raise ValueError(
+            raise Error(
                 'teacher: TokenDistillation compares patches of the same '
                 f'images; remove img_size={img_size}'
             )
@@ -88,7 +89,7 @@ class Teacher:
             student (DistilledClassifier): The student.
 
         Raises:
-            ValueError: If the teacher is unknown, not a classifier or does not
+            Error: If the teacher is unknown, not a classifier or does not
                 fit the student; or if its weights cannot be read or are
                 incomplete.
         """
@@ -114,13 +115,13 @@ class Teacher:
             names (Sequence[str], optional): Training classes.
 
         Raises:
-            ValueError: If the teacher lacks one of the classes.
+            Error: If the teacher lacks one of the classes.
         """
         if not (self.classes and names) or list(self.classes) == list(names):
             return
         missing = [name for name in names if name not in self.classes]
         if missing:
-            raise ValueError(
+            raise Error(
                 'teacher: it does not know a class of the training images, '
                 f'{not_one_of(missing[0], self.classes)}'
             )
@@ -129,7 +130,7 @@ class Teacher:
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         model = MODELS.build(config)
         if not isinstance(model, BaseClassifier):
-            raise ValueError(f'{type(model).__name__} is not a classifier')
+            raise Error(f'{type(model).__name__} is not a classifier')
         self.rescale = rescaling(student, model)
         # token losses need equal patches, so images are not resized
         own = None if self.compares_tokens else image_size_of(model)
@@ -153,16 +154,16 @@ class Teacher:
             if size is None:
                 return
             first = str(error).strip().partition('\n')[0]
-            raise ValueError(
+            raise Error(
                 f'images of {sides} px are not supported ({first}); set '
                 'img_size of the teacher'
             ) from error
         if not isinstance(scores, Tensor):
-            raise ValueError(f'{type(model).__name__} has no head')
+            raise Error(f'{type(model).__name__} has no head')
         ours = student.head.num_classes
         if scores.shape != (1, ours):
             theirs = ' x '.join(map(str, scores.shape[1:]))
-            raise ValueError(
+            raise Error(
                 f'head.num_classes is {theirs}, the student has {ours} classes'
             )
 
@@ -184,7 +185,7 @@ class Teacher:
                 ``ours``, a :class:`LayerFeatures`.
 
         Raises:
-            ValueError: See :meth:`prepare`; with the first batch, if weights
+            Error: See :meth:`prepare`; with the first batch, if weights
                 of the teacher are not finite.
         """
         self.prepare(student)
@@ -233,13 +234,13 @@ def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
     """Raise if a loss does not suit the teacher or two have one type."""
     for loss in losses:
         if isinstance(loss, LayerDistillation) != of_layers:
-            raise ValueError(
+            raise Error(
                 f'teacher: {type(loss).__name__} needs '
                 f'teacher=dict({"model" if of_layers else "backbone"}=...)'
             )
     kinds = [(type(x), *(x.layers if of_layers else ())) for x in losses]
     if not kinds or len({*kinds}) < len(kinds):
-        raise ValueError(
+        raise Error(
             f'teacher: {len(kinds)} losses of {len({*kinds})} kinds; use at '
             'least one loss, and each kind once'
         )
@@ -249,7 +250,7 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
     """Raise if the tokens of the teacher do not match the student's."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:
-        raise ValueError(
+        raise Error(
             f'{type(model.backbone.reducer).__name__} reduces the tokens of '
             'the teacher; remove its reducer'
         )
@@ -258,7 +259,7 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
         for one in (model, student)
     )
     if theirs != ours:
-        raise ValueError(
+        raise Error(
             'TokenDistillation needs equal embed_dims and patch_size, but the '
             f'teacher has {theirs} and the student {ours}'
         )
@@ -288,12 +289,12 @@ def _one_line_errors(config: str | dict | None) -> Iterator[None]:
         said = ' '.join(str(error).split())
         if isinstance(config, str) and config not in said:
             said = f'{config}: {said}'
-        raise ValueError(f'teacher: {said}') from error
+        raise Error(f'teacher: {said}') from error
 
 
 def _classifier_in(config: Config) -> dict:
     if 'model' not in config:
-        raise ValueError('the config has no model; use a classifier config')
+        raise Error('the config has no model; use a classifier config')
     model = config.model
     model.setdefault('data_preprocessor', config.get('data_preprocessor'))
     return model

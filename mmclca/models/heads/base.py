@@ -11,6 +11,7 @@ from mmpretrain.models.heads import (
 )
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.utils.messages import integer
 
 # last layer of mmpretrain's linear heads
@@ -32,7 +33,7 @@ class Head(ClsHead):
             ``ClsHead``.
 
     Raises:
-        ValueError: If a size is not a positive integer.
+        Error: If a size is not a positive integer.
     """
 
     last_layer: str | None = None  # layer that maps pre_logits to scores
@@ -60,7 +61,7 @@ class Head(ClsHead):
             with_neck (bool): Whether a neck lies between backbone and head.
 
         Raises:
-            ValueError: If the dimensions or the number of layers differ.
+            Error: If the dimensions or the number of layers differ.
         """
         check_channels(backbone, self)
 
@@ -69,7 +70,7 @@ class Head(ClsHead):
         depth = len(backbone.layers)
         num_layers = sum(i in backbone.out_indices for i in range(depth))
         if self.num_layers != num_layers:
-            raise ValueError(
+            raise Error(
                 f'{type(self).__name__}(num_layers={self.num_layers}) does '
                 'not match the backbone, whose '
                 f'out_indices={tuple(backbone.out_indices)} selects '
@@ -86,7 +87,7 @@ class Head(ClsHead):
 def check_channels(backbone: nn.Module, head: nn.Module) -> None:
     """Raise if ``in_channels`` of a head differs from ``embed_dims``."""
     if head.in_channels != backbone.embed_dims:
-        raise ValueError(
+        raise Error(
             f'{type(head).__name__}(in_channels={head.in_channels}) does not '
             f'match the backbone; set in_channels={backbone.embed_dims}'
         )
@@ -106,7 +107,7 @@ def check_head(
     if not backbone.is_distilled or accepts:
         return
     if is_linear or backbone.out_type == 'prefix':
-        raise ValueError(
+        raise Error(
             f'{type(head).__name__} does not use the distillation token '
             '(dist_token=True); use mmclca.DistilledHead'
         )
@@ -130,12 +131,12 @@ def last_linear(head: nn.Module) -> nn.Module:
         (classes, D, 1) for a point-wise convolution, and ``bias`` (classes,).
 
     Raises:
-        ValueError: If the type of the head is not supported.
+        Error: If the type of the head is not supported.
     """
     known = (n for kind, n in LINEAR_HEADS.items() if isinstance(head, kind))
     name = head.last_layer if isinstance(head, Head) else next(known, None)
     if name is None:
-        raise ValueError(
+        raise Error(
             f'cannot fit the last layer of {type(head).__name__} in closed '
             'form; use LinearClsHead, CLAHead or LayerFusionHead'
         )
@@ -152,11 +153,11 @@ def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
         bias (Tensor): (classes,).
 
     Raises:
-        ValueError: See :func:`last_linear`, or if the shapes differ.
+        Error: See :func:`last_linear`, or if the shapes differ.
     """
     layer = last_linear(head)
     if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
-        raise ValueError(
+        raise Error(
             f'a classifier of shape {tuple(weight.shape)} (classes, features) '
             f'does not match the last layer, {tuple(layer.weight.shape[:2])}'
         )

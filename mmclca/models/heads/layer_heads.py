@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -40,7 +41,7 @@ class CLAHead(Head):
             initialization is used.
 
     Raises:
-        ValueError: If a size is not a positive integer.
+        Error: If a size is not a positive integer.
     """
 
     last_layer = 'layers.4'
@@ -113,7 +114,7 @@ class LayerFusionHead(Head):
             mmpretrain's ``ClsHead``.
 
     Raises:
-        ValueError: If a size is not a positive integer, or the length of
+        Error: If a size is not a positive integer, or the length of
             ``in_channels`` differs from ``num_layers``.
     """
 
@@ -131,7 +132,7 @@ class LayerFusionHead(Head):
         listed = isinstance(in_channels, Sequence)
         channels = list(in_channels) if listed else [in_channels] * num_layers
         if len(channels) != num_layers:
-            raise ValueError(
+            raise Error(
                 f'in_channels={in_channels!r} has {len(channels)} layers, but '
                 f'num_layers={num_layers}; use equal numbers'
             )

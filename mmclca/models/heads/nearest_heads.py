@@ -56,7 +56,7 @@ class NearestHead(nn.Module):
         **head: Arguments of the other base class.
 
     Raises:
-        ValueError: If the number is not a positive integer.
+        Error: If the number is not a positive integer.
     """
 
     def __init__(self, *, num_references: int, **head):
@@ -108,7 +108,7 @@ def keep_references(model: BaseModel, features: Tensor) -> None:
             images, (N, D).
 
     Raises:
-        ValueError: If the head lacks a variant with references.
+        Error: If the head lacks a variant with references.
     """
     head = model._config.model.head
     one_of(NEAREST_HEADS, head=head.type)

@@ -9,6 +9,7 @@ from mmengine.logging import MMLogger
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -56,7 +57,7 @@ class DistilledHead(Head):
             ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
 
     Raises:
-        ValueError: If a size is not a positive integer, or ``fusion`` is
+        Error: If a size is not a positive integer, or ``fusion`` is
             unknown.
     """
 
@@ -82,7 +83,7 @@ class DistilledHead(Head):
         """See :class:`Head`."""
         super().check(backbone, with_neck)
         if not (backbone.is_distilled and backbone.out_type == 'prefix'):
-            raise ValueError(
+            raise Error(
                 f'{type(backbone).__name__} has no distillation token for '
                 'DistilledHead; use mmclca.TokenReductionViT with '
                 "dist_token=True, out_type='prefix'"
@@ -141,7 +142,7 @@ class PerClassHead(Head):
             a truncated normal of standard deviation 0.02, biases from zero.
 
     Raises:
-        ValueError: If a size is not a positive integer; in ``forward``, if
+        Error: If a size is not a positive integer; in ``forward``, if
             there is not one vector per class.
     """
 
@@ -154,7 +155,7 @@ class PerClassHead(Head):
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
         """Raise without a neck; the neck may change the channels."""
         if not with_neck:
-            raise ValueError(
+            raise Error(
                 'PerClassHead needs one vector per class; use the neck '
                 'mmclca.AttentionPool(multiclass=...) with '
                 "out_type='featmap', or mmclca.PatchConvNet(multiclass=...)"
@@ -165,7 +166,7 @@ class PerClassHead(Head):
         x = feats[-1]
         if x.shape[1:] != self.weight.shape:
             K, C = self.weight.shape
-            raise ValueError(
+            raise Error(
                 f'PerClassHead needs one vector per class, (B, {K}, {C}), '
                 f'found {tuple(x.shape)}; set multiclass={K} in the pooling'
             )

@@ -3,6 +3,7 @@ from mmengine.model import BaseModule
 from mmpretrain.models.utils import build_norm_layer
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -46,7 +47,7 @@ class AttentionPool(BaseModule):
             the distribution of the initial queries.
 
     Raises:
-        ValueError: If ``multiclass`` is not a number of classes, or the number
+        Error: If ``multiclass`` is not a number of classes, or the number
             of heads does not divide the channels.
     """
 
@@ -117,7 +118,7 @@ class AttentionPool(BaseModule):
     def _queries_and_places(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries (B, K, C) and positions (B, HW, C)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
-            raise ValueError(
+            raise Error(
                 f'AttentionPool needs maps (B, {self.in_channels}, H, W), '
                 f'found {tuple(x.shape)}; set in_channels to embed_dims'
             )

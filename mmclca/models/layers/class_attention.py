@@ -8,6 +8,7 @@ from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from mmclca.errors import Error
 from mmclca.utils.messages import integer
 
 from ..reduction.attention import logits_of
@@ -17,7 +18,7 @@ def check_heads(embed_dims: int, num_heads: int) -> None:
     """Refuse a number of heads that does not divide the channels."""
     integer(num_heads=num_heads)
     if embed_dims % num_heads:
-        raise ValueError(
+        raise Error(
             f'embed_dims={embed_dims} is not divisible by '
             f'num_heads={num_heads}; use a divisor'
         )

@@ -14,6 +14,8 @@ from mmpretrain.models.backbones.vision_transformer import (
 )
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from ..reduction.attention import ParallelAttention, attend
 from .resmlp_layer import split_affine
 
@@ -122,7 +124,7 @@ class ParallelLayer(BaseModule):
     evaluation, the branches run sequentially, because joining would be slower
     for small batches; :meth:`fuse` joins them permanently.
 
-    Raises ValueError if the layer has dropout, norms other than LayerNorm, or
+    Raises Error if the layer has dropout, norms other than LayerNorm, or
     an FFN without exactly two linear layers.
     """
 
@@ -261,13 +263,13 @@ def _reinitialized_copy(layer: nn.Module) -> nn.Module:
 
 def _check(layer: TransformerEncoderLayer) -> None:
     if layer.attn.proj_drop.p:
-        raise ValueError(
+        raise Error(
             f'drop_rate={layer.attn.proj_drop.p} is not supported with '
             'branches > 1; use drop_path_rate'
         )
     norms = isinstance(layer.ln1, nn.LayerNorm)
     if not (norms and isinstance(layer.ffn, FFN) and layer.ffn.num_fcs == 2):
-        raise ValueError(
+        raise Error(
             'branches > 1 needs LayerNorm and an FFN with two linear layers, '
             f'found {type(layer.ln1).__name__} and {type(layer.ffn).__name__}'
         )

@@ -11,6 +11,7 @@ from mmengine.model import BaseModule
 from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 
@@ -245,7 +246,7 @@ def build_affine(norm_cfg: dict, channels: int) -> nn.Module:
     """
     norm = build_norm_layer(norm_cfg, channels)
     if not isinstance(norm, Affine | nn.LayerNorm):
-        raise ValueError(
+        raise Error(
             f'norm_cfg={norm_cfg!r} is not supported in ResMLP; use '
             "dict(type='mmclca.Affine') or dict(type='LN', eps=1e-6)"
         )

@@ -7,6 +7,8 @@ from math import inf
 from torch import Tensor, nn
 from torch.fx import Proxy
 
+from mmclca.errors import Error
+
 from ..backbones import Reducible
 from ..heads import CLAHead
 from ..reduction.attention import Attended
@@ -176,14 +178,14 @@ class ReducedModel(Reducible):
     def forward(self, x: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to the output of the original model."""
         if isinstance(x, Proxy):
-            raise ValueError(NO_GRAPH.format(tool='torch.fx'))
+            raise Error(NO_GRAPH.format(tool='torch.fx'))
         features, tokens = self._features(x)
         biased = self.attn_pool is not None and tokens is not None
         return self.forward_head(tokens if biased else features)
 
     def __prepare_scriptable__(self) -> None:
         """Refuse ``torch.jit.script``."""
-        raise ValueError(NO_GRAPH.format(tool='torch.jit.script'))
+        raise Error(NO_GRAPH.format(tool='torch.jit.script'))
 
     def forward_head(self, x, pre_logits: bool = False) -> Tensor:
         """Map the output of :meth:`forward_features` to class scores."""

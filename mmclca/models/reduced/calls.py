@@ -7,6 +7,8 @@ from inspect import Parameter, signature
 
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from ..reduction.attention import Attended
 
 HOOKS = ('_forward_hooks', '_forward_pre_hooks')
@@ -72,7 +74,7 @@ def call(module: nn.Module, x: Tensor, function: Callable, **inputs) -> tuple:
         tuple: The output after hooks, and the second result.
 
     Raises:
-        ValueError: If a wrapper or a hook replaces the module.
+        Error: If a wrapper or a hook replaces the module.
     """
     results = []
 
@@ -83,7 +85,7 @@ def call(module: nn.Module, x: Tensor, function: Callable, **inputs) -> tuple:
 
     output = module(x, **inputs, run=run)
     if not results:
-        raise ValueError(
+        raise Error(
             f'a hook or wrapper of {type(module).__name__} drops the keyword '
             "argument 'run'; pass on all of them, as token reduction needs "
             'queries and keys'
@@ -144,7 +146,7 @@ def same_shape(old: Tensor, new: Tensor, layer: nn.Module) -> Tensor:
     is_tensor = isinstance(new, Tensor)
     if not is_tensor or new.shape != old.shape:
         changed = tuple(new.shape) if is_tensor else f'a {type(new).__name__}'
-        raise ValueError(
+        raise Error(
             f'a hook or wrapper of {type(layer).__name__} changes the tokens '
             f'from {tuple(old.shape)} to {changed}; token reduction needs the '
             'same shape'

@@ -8,6 +8,7 @@ from numbers import Real
 
 from torch import nn
 
+from mmclca.errors import Error
 from mmclca.utils.messages import ascending, did_you_mean, first_of, warn
 
 from ..reduction.reducers.base import evenly, list_settings
@@ -57,7 +58,7 @@ def reduce_tokens(
         **settings: Further settings of the reducer.
 
     Raises:
-        ValueError: If the model is not supported, a layer is outside the
+        Error: If the model is not supported, a layer is outside the
             depth, a setting does not exist or is not allowed, or the method
             or ``clca`` needs a class token that the model lacks.
     """
@@ -69,14 +70,14 @@ def reduce_tokens(
     layers = sorted({*evenly(3, depth)}) if layers is None else layers
     layers = ascending('layers', layers, depth) if method or clca else ()
     if clca and not new.has_cls:
-        raise ValueError(f'clca=True needs a class token: {new.why_no_cls}')
+        raise Error(f'clca=True needs a class token: {new.why_no_cls}')
     if num_tokens is not None:
         settings['num_tokens'] = num_tokens
     _check_method(method, settings, new)
     if {'num_tokens', 'prune', 'merge', 'target'} & settings.keys():
         keep_rate = None
     elif method and keep_rate is None:
-        raise ValueError(
+        raise Error(
             'keep_rate=None keeps all tokens; give a rate, such as 0.7, or '
             'num_tokens'
         )
@@ -97,11 +98,11 @@ def _check_method(method, settings: dict, model: ReducedModel) -> None:
     """Refuse an unknown method, or settings that it does not have."""
     if method is None:
         if settings:
-            raise ValueError(f'{first_of(settings)}: set a method, too')
+            raise Error(f'{first_of(settings)}: set a method, too')
         return
     if not isinstance(method, str):
         hint = f'; write keep_rate={method}' * isinstance(method, Real)
-        raise ValueError(
+        raise Error(
             f"method={method!r} must be the name of a method, such as 'ToMe', "
             f'or None{hint}'
         )
@@ -110,7 +111,7 @@ def _check_method(method, settings: dict, model: ReducedModel) -> None:
         hint = did_you_mean(name, allowed)
         if name == 'r':
             hint = _hint_for_r(settings['r'], model)
-        raise ValueError(
+        raise Error(
             f'{method} has no setting {name!r}{hint}; choose from layers, '
             f'{", ".join(allowed)}'
         )

@@ -12,6 +12,7 @@ from timm.models.vision_transformer import ParallelThingsBlock
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
 
+from mmclca.errors import Error
 from mmclca.utils.messages import first_of, warn
 
 from .base import ReducedModel
@@ -41,10 +42,10 @@ def reduced_class(model: nn.Module) -> type[ReducedModel]:
         model (nn.Module): The original.
 
     Raises:
-        ValueError: If the model is not supported; the message says why.
+        Error: If the model is not supported; the message says why.
     """
     if not isinstance(model, nn.Module):
-        raise ValueError(
+        raise Error(
             f'model={model!r} must be a module, such as '
             "timm.create_model('deit_tiny_patch16_224')"
         )
@@ -174,7 +175,7 @@ def _is_of_transformers(module: nn.Module) -> bool:
 
 def _refuse(module: nn.Module, why: str) -> NoReturn:
     kind = type(module)
-    raise ValueError(
+    raise Error(
         f'the tokens of {kind.__module__}.{kind.__qualname__} cannot be '
         f'reduced: {why}'
     )
@@ -191,7 +192,7 @@ def _check_instances(model: nn.Module, kind: type[ReducedModel]) -> None:
         for attribute in vars(module):
             if _is_method(owner, attribute):
                 place = f'{_path(name) if name else "model"}.{attribute}'
-                raise ValueError(
+                raise Error(
                     f'{place} is set on the instance, so it would replace '
                     'the method with token reduction; remove it first, for '
                     f'example with "del {place}" or unwrap_model(model, '

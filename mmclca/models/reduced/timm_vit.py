@@ -10,6 +10,8 @@ from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
 from torch.fx import Proxy
 
+from mmclca.errors import Error
+
 from ..reduction.tokens import Tokens, featmap
 from .base import Kind, ReducedModel
 from .calls import call, same_shape
@@ -128,7 +130,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
 
     def _check_mask(self) -> None:
         if not self.is_plain:
-            raise ValueError(
+            raise Error(
                 'attn_mask and is_causal refer to all tokens, which the '
                 'reduced layers no longer have; use '
                 'reduce_tokens(model, None) or the original model'
@@ -193,7 +195,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
     def prune_intermediate_layers(self, *args, **kwargs) -> list[int]:
         """See timm."""
         if self.has_cla:
-            raise ValueError(
+            raise Error(
                 'layers of a model with clca=True cannot be removed, since '
                 'the CLA head uses them'
             )

@@ -6,6 +6,8 @@ from types import ModuleType
 
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from ..reduction.tokens import Tokens
 from .calls import call
 from .transformers_families import weighted_pool
@@ -14,10 +16,10 @@ CLASSIFIERS = ('classifier', 'cls_classifier', 'distillation_classifier')
 
 
 def refuse_set(inputs: dict[str, object], why: str) -> None:
-    """Raise a ValueError if an input is set."""
+    """Raise an Error if an input is set."""
     for name, value in inputs.items():
         if value is not None and value is not False:
-            raise ValueError(f'{name}= is not supported {why}')
+            raise Error(f'{name}= is not supported {why}')
 
 
 class TransformersHead:
@@ -104,7 +106,7 @@ class TransformersHead:
         """Replace the classifiers by new ones."""
         classifiers = self.classifiers
         if not any(isinstance(x, nn.Linear) for x in classifiers.values()):
-            raise ValueError(
+            raise Error(
                 f'{type(self).__name__} has no classifier to replace; build '
                 'a model for image classification, with num_labels'
             )
@@ -115,7 +117,7 @@ class TransformersHead:
     def remove_head(self) -> None:
         """Remove the classifiers."""
         if not self.classifiers:
-            raise ValueError(
+            raise Error(
                 f'clca=True needs a classifier, but {type(self).__name__} has '
                 'none'
             )

@@ -8,6 +8,8 @@ from inspect import signature
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from ..reduction.tokens import Tokens
 from .base import Kind, ReducedModel
 from .transformers_families import TransformersFamily, family_of
@@ -91,7 +93,7 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         """Run the forward pass of the original with fewer tokens.
 
         Raises:
-            ValueError: If an input does not allow token reduction.
+            Error: If an input does not allow token reduction.
         """
         if not (self.reduces or self.has_cla or self.recorder is not None):
             return self.original.forward(self, *args, **kwargs)
@@ -168,10 +170,10 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         """Save the original, without reducer; see Transformers.
 
         Raises:
-            ValueError: If the classifier is a CLA head.
+            Error: If the classifier is a CLA head.
         """
         if self.has_cla:
-            raise ValueError(
+            raise Error(
                 'a CLA head is no part of Transformers; save the weights with '
                 'torch.save(model.state_dict(), path)'
             )

@@ -6,6 +6,7 @@ import torch
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -50,7 +51,7 @@ class CrossLayerCache(BaseModule):
         init_cfg (dict, optional): Initialization config.
 
     Raises:
-        ValueError: If there is nothing to cache, or no reduction.
+        Error: If there is nothing to cache, or no reduction.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class CrossLayerCache(BaseModule):
         super().__init__(init_cfg)
         integer(least=int(not with_gap), num_tokens=num_tokens)
         if not reduce_at:
-            raise ValueError(
+            raise Error(
                 f'a cache with reduce_at={tuple(reduce_at)} is never used; '
                 'set reduce_at of the backbone, for example to (3, 6, 9)'
             )

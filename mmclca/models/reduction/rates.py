@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
+
 from .operators import stable_order
 from .tokens import Tokens
 from .trace import Merged, ranks, row_starts, rows_at, sum_into
@@ -57,7 +59,7 @@ def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
     Like given counts, they do not increase from stage to stage.
     """
     if torch.compiler.is_exporting():
-        raise ValueError(
+        raise Error(
             'DiffRate with target= cannot be exported, which needs fixed '
             'counts; set prune and merge to the values of steps(stage)'
         )

@@ -11,6 +11,7 @@ from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -55,7 +56,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         **vit: Further arguments of ``MAEViT``.
 
     Raises:
-        ValueError: If ``arch`` is unknown, ``mask_ratio`` masks all patches or
+        Error: If ``arch`` is unknown, ``mask_ratio`` masks all patches or
             none, ``num_segments`` is neither 1 nor an even divisor, or the
             patches of the stem overlap; on load, if the file is a
             classifier's.
@@ -92,7 +93,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
     def _build_stem(self, stem: dict) -> nn.Module:
         built = build_stem(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):
-            raise ValueError(
+            raise Error(
                 f'{type(built).__name__} mixes masked and visible patches; '
                 "use dict(type='mmclca.HMLPStem')"
             )
@@ -184,7 +185,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
 def _num_segments(num_layers: int, num_segments: int) -> int:
     integer(num_segments=num_segments)
     if num_segments > 1 and num_segments % 2 or num_layers % num_segments:
-        raise ValueError(
+        raise Error(
             f'num_segments={num_segments} does not suit {num_layers} layers; '
             'use 1, or an even number that divides them'
         )
@@ -194,7 +195,7 @@ def _num_segments(num_layers: int, num_segments: int) -> int:
 def _refuse_classifier(source) -> None:
     heads = [key for key in source.keys if HEAD_KEY.match(key)]
     if heads:
-        raise ValueError(
+        raise Error(
             f'{source.name} contains a classifier ({heads[0]}); use a '
             'pre-training checkpoint, such as a release of MAE or MIRL'
         )
@@ -214,7 +215,7 @@ class StemBEiTViT(BEiTPretrainViT):
         **beit: Further arguments of ``BEiTPretrainViT``.
 
     Raises:
-        ValueError: If the stem has another patch size.
+        Error: If the stem has another patch size.
     """
 
     def __init__(self, stem: dict, patch_size: int = 16, **beit):

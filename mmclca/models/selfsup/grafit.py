@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.utils.messages import integer, one_of
 
 from ..retrievers import cosine_similarity, nearest_votes
@@ -47,7 +48,7 @@ def knn_loss(
         Tensor: The loss, (B,) for 'none'.
 
     Raises:
-        ValueError: If the reduction is unknown or an index is outside.
+        Error: If the reduction is unknown or an index is outside.
     """
     one_of(REDUCTIONS, reduction=reduction)
     check_index(index, len(bank))
@@ -74,7 +75,7 @@ def check_index(index: Tensor, rows: int) -> None:
     """Raise if an index is not a row of the bank."""
     outside = index[(index < 0) | (index >= rows)].tolist()
     if outside:
-        raise ValueError(
+        raise Error(
             f'index={outside[0]} is not a row of the bank (0 to {rows - 1}); '
             'add mmclca.BankHook'
         )
@@ -95,7 +96,7 @@ def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
         Tensor: The loss, in -1 to 1.
 
     Raises:
-        ValueError: If there is only one view.
+        Error: If there is only one view.
     """
     views = len(online)
     integer(least=2, views=views)
@@ -120,7 +121,7 @@ def update_bank(bank: Tensor, embedding: Tensor, index: Tensor) -> Tensor:
         Tensor: The new bank (N, D), with unit-length rows.
 
     Raises:
-        ValueError: If an index is outside.
+        Error: If an index is outside.
     """
     check_index(index, len(bank))
     bank = F.normalize(bank, dim=1)
@@ -153,7 +154,7 @@ def knn_scores(
         Tensor: Scores (Q, num_classes); each row sums to 1.
 
     Raises:
-        ValueError: If k is not an integer from 1 to N.
+        Error: If k is not an integer from 1 to N.
     """
     integer(k=k, most=len(bank))
     similarity = cosine_similarity(queries, bank)
@@ -183,7 +184,7 @@ def ranking_scores(
         Tensor: Scores (Q, N).
 
     Raises:
-        ValueError: See :func:`ranked_similarity`.
+        Error: See :func:`ranked_similarity`.
     """
     how = gallery_coarse, ranking, sigma, query_coarse
     return ranked_similarity(cosine_similarity(queries, gallery), *how)
@@ -205,7 +206,7 @@ def ranked_similarity(
             'oracle'. Defaults to None.
 
     Raises:
-        ValueError: If the ranking is unknown, or 'oracle' lacks a
+        Error: If the ranking is unknown, or 'oracle' lacks a
             ``query_coarse``.
     """
     one_of(RANKINGS, ranking=ranking)
@@ -217,7 +218,7 @@ def ranked_similarity(
         odds = nearest_votes(similarity, *how).logit(eps=MIN_PROBABILITY)
         return odds[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
-        raise ValueError(
+        raise Error(
             "ranking='oracle' needs coarse classes of the queries; set "
             "query_coarse=, or ranking='conditional'"
         )

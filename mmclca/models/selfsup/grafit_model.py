@@ -12,6 +12,7 @@ from mmpretrain.models.utils import CosineEMA, build_norm_layer, to_2tuple
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
@@ -140,7 +141,7 @@ class Grafit(ImageClassifier):
             ``ImageClassifier``.
 
     Raises:
-        ValueError: If the projector or the reduction is unknown, or the
+        Error: If the projector or the reduction is unknown, or the
             instance loss has only one view.
     """
 
@@ -202,7 +203,7 @@ class Grafit(ImageClassifier):
         """
         views = inputs if isinstance(inputs, list) else [inputs]
         if len(views) != self.num_views:
-            raise ValueError(
+            raise Error(
                 f'found {len(views)} views per image, but '
                 f'num_views={self.num_views}; set the same number in MultiView'
             )

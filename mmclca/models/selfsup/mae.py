@@ -8,6 +8,7 @@ from mmpretrain.models.necks import MAEPretrainDecoder
 from mmpretrain.models.selfsup import MAE
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -25,7 +26,7 @@ def check_width(heads: int, **width: int) -> None:
     integer(decoder_num_heads=heads, **width)
     ((name, channels),) = width.items()
     if channels % heads or channels % 4:
-        raise ValueError(
+        raise Error(
             f'{name}={channels} is not divisible by decoder_num_heads={heads} '
             'and by 4; choose a multiple of both'
         )
@@ -41,7 +42,7 @@ class CheckedMAEDecoder(MAEPretrainDecoder):
         **options: Arguments of ``MAEPretrainDecoder``.
 
     Raises:
-        ValueError: If the channels are not divisible by the heads and by 4.
+        Error: If the channels are not divisible by the heads and by 4.
     """
 
     def __init__(self, **options):
@@ -73,7 +74,7 @@ class DistilledMAE(MAE):
             ``MAE``.
 
     Raises:
-        ValueError: If the teacher or a loss does not fit the backbone; when
+        Error: If the teacher or a loss does not fit the backbone; when
             training starts, if the teacher cannot be loaded or is a
             classifier.
     """

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.utils.messages import number
 
 from ..distillation.layers import LayerFeatures
@@ -32,11 +33,11 @@ class Encoded(LayerFeatures):
 
 
 def count_visible(num_patches: int, mask_ratio: float) -> int:
-    """Count the visible patches; raise ValueError if all or none are."""
+    """Count the visible patches; raise Error if all or none are."""
     number(mask_ratio=mask_ratio)
     num_visible = int(num_patches * (1 - mask_ratio))
     if not 0 < num_visible < num_patches:
-        raise ValueError(
+        raise Error(
             f'mask_ratio={mask_ratio!r} leaves {num_visible} of {num_patches} '
             'patches visible; it must mask some, but not all'
         )

@@ -9,6 +9,7 @@ from mmpretrain.models.heads import MAEPretrainHead
 from mmpretrain.models.selfsup import MAE
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number, one_of
 
@@ -53,7 +54,7 @@ class MIRLHead(MAEPretrainHead):
         patch_size (int): Patch size in pixels; set by ``MIRL``.
 
     Raises:
-        ValueError: If the mode or the filter is not allowed.
+        Error: If the mode or the filter is not allowed.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class MIRLHead(MAEPretrainHead):
         number(least=0.1, sigma=sigma)
         integer(least=3, most=MAX_SIZE, size=size)
         if size % 2 == 0:
-            raise ValueError(f'size={size} must be odd, such as 7')
+            raise Error(f'size={size} must be odd, such as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)
         self.mode = mode
         log = laplacian_of_gaussian(sigma, size)
@@ -141,7 +142,7 @@ class MIRL(MAE):
             ``MAE``.
 
     Raises:
-        ValueError: If a mode with coarse and fine parts has only one segment.
+        Error: If a mode with coarse and fine parts has only one segment.
     """
 
     def __init__(self, backbone: dict, neck: dict, head: dict, **kwargs):
@@ -149,7 +150,7 @@ class MIRL(MAE):
         patch_size = encoder.patch_size
         head = MODELS.build(head, default_args=dict(patch_size=patch_size))
         if encoder.num_segments == 1 and head.mode in MODES[2:]:
-            raise ValueError(
+            raise Error(
                 f'mode={head.mode!r} needs a shallow and a deep half; set '
                 'num_segments=2 or more'
             )

@@ -149,7 +149,7 @@ class MIRLDecoders(BaseModule):
             channels and norms; set by ``MIRL``.
 
     Raises:
-        ValueError: If a number is not a positive integer, the channels are not
+        Error: If a number is not a positive integer, the channels are not
             divisible by the heads and by 4, or ``did`` is unknown.
     """
 

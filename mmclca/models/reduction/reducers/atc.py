@@ -35,7 +35,7 @@ class ATC(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if the linkage is unknown.
+        Error: As :class:`CountedReducer`, or if the linkage is unknown.
     """
 
     summary = 'merge groups of similar patches, most similar first'

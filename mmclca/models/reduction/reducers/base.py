@@ -9,6 +9,7 @@ from mmengine.logging import MMLogger
 from mmengine.model import BaseModule, TruncNormalInit
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number
 
@@ -40,7 +41,7 @@ class TokenReducer(BaseModule):
         init_cfg (dict, optional): Initialization config.
 
     Raises:
-        ValueError: If a keep rate is outside (0, 1], or there is not one per
+        Error: If a keep rate is outside (0, 1], or there is not one per
             stage.
     """
 
@@ -81,7 +82,7 @@ class TokenReducer(BaseModule):
     @keep_rate.setter
     def keep_rate(self, keep_rate: float | Sequence[float]) -> None:
         if type(self) is TokenReducer and '_keep_rate' in vars(self):
-            raise ValueError(
+            raise Error(
                 f'keep_rate={keep_rate!r} has no effect without a method; '
                 "build the model with one, such as method='ToMe'"
             )
@@ -104,7 +105,7 @@ class TokenReducer(BaseModule):
 
     @layers.setter
     def layers(self, layers: object) -> None:
-        raise ValueError(
+        raise Error(
             f'layers={layers!r}: the layers of a built model cannot change; '
             'reduce the original model again, with these layers'
         )
@@ -185,7 +186,7 @@ def check_list(name: str, values, num_stages: int, kind=object) -> None:
     """Raise unless a setting is a list with one typed entry per stage."""
     is_list = isinstance(values, Sequence) and len(values) == num_stages
     if not (is_list and all(isinstance(x, kind) for x in values)):
-        raise ValueError(
+        raise Error(
             f'{name}={values!r} must be {num_stages} values, one per stage '
             '(layer with a reduction)'
         )
@@ -255,7 +256,7 @@ class CountedReducer(TokenReducer):
             :class:`TokenReducer`.
 
     Raises:
-        ValueError: As :class:`TokenReducer`, if both are given, or if
+        Error: As :class:`TokenReducer`, if both are given, or if
             ``num_tokens`` is not one number per stage, or increases.
     """
 
@@ -271,7 +272,7 @@ class CountedReducer(TokenReducer):
         **backbone,
     ):
         if keep_rate is not None and num_tokens is not None:
-            raise ValueError(
+            raise Error(
                 f'num_tokens={num_tokens!r} and keep_rate={keep_rate!r} '
                 'exclude each other; set only one'
             )
@@ -286,7 +287,7 @@ class CountedReducer(TokenReducer):
         A new rate takes effect at once, and replaces other counts.
 
         Raises:
-            ValueError: If it is not allowed, or parameters of the method have
+            Error: If it is not allowed, or parameters of the method have
                 the shape of its counts.
         """
         return self._keep_rate
@@ -309,7 +310,7 @@ class CountedReducer(TokenReducer):
     def _replace_counts(self, **values) -> None:
         if self.fixed and 'stages' in self._modules:
             name = type(self).__name__
-            raise ValueError(
+            raise Error(
                 f'the counts of {name} cannot change: it {self.fixed}; build '
                 'another model with the new keep_rate or num_tokens'
             )

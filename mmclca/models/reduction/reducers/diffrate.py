@@ -4,6 +4,7 @@ from functools import partial
 
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, number
 
@@ -54,7 +55,7 @@ class DiffRate(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`; if ``merge_share`` is outside 0
+        Error: As :class:`CountedReducer`; if ``merge_share`` is outside 0
             to 1, ``prune`` and ``merge`` are not counts, ``target`` or
             ``loss_weight`` is negative, ``granularity`` is not a positive
             integer, or counts are given in more than one way.
@@ -90,7 +91,7 @@ class DiffRate(CountedReducer):
         steps = prune if merge is None else merge
         ways = keep_rate, num_tokens, steps, target
         if sum(way is not None for way in ways) > 1:
-            raise ValueError(
+            raise Error(
                 f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, prune '
                 f'or merge={steps!r}, target={target!r}: set only one'
             )

@@ -50,7 +50,7 @@ class DPCKNN(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``num_neighbors`` is not
+        Error: As :class:`CountedReducer`, or if ``num_neighbors`` is not
             an integer from 1 to the patch count.
     """
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import number
 
@@ -25,9 +26,7 @@ class Predictor(nn.Module):
     def __init__(self, embed_dims: int):
         super().__init__()
         if embed_dims % 4:
-            raise ValueError(
-                f'embed_dims={embed_dims} must be a multiple of 4'
-            )
+            raise Error(f'embed_dims={embed_dims} must be a multiple of 4')
         C = embed_dims
         self.in_conv = nn.Sequential(
             nn.LayerNorm(C), nn.Linear(C, C), nn.GELU()
@@ -78,7 +77,7 @@ class DynamicViT(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``loss_weight`` is
+        Error: As :class:`CountedReducer`, or if ``loss_weight`` is
             negative or the channels are not a multiple of 4.
     """
 

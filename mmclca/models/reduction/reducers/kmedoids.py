@@ -27,7 +27,7 @@ class KMedoids(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``num_iterations`` is
+        Error: As :class:`CountedReducer`, or if ``num_iterations`` is
             negative.
     """
 

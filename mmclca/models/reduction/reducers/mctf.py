@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -76,7 +77,7 @@ class MCTF(HalvingReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``tau`` is not three
+        Error: As :class:`CountedReducer`, or if ``tau`` is not three
             numbers of at least 0, or ``pooling`` or ``variant`` is unknown.
     """
 
@@ -95,7 +96,7 @@ class MCTF(HalvingReducer):
         super().__init__(*counts, **backbone)
         is_list = isinstance(tau, Sequence) and len(tau) == 3
         if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
-            raise ValueError(f'tau={tau!r} must be three numbers, 0 or more')
+            raise Error(f'tau={tau!r} must be three numbers, 0 or more')
         one_of(('weighted', 'size'), pooling=pooling)
         one_of(('precise',), variant=variant)
         self.tau = tau

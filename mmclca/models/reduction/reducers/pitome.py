@@ -70,7 +70,7 @@ class PiToMe(HalvingReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if a list does not have one
+        Error: As :class:`CountedReducer`, or if a list does not have one
             entry per stage.
     """
 

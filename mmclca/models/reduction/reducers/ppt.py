@@ -44,7 +44,7 @@ class PPT(HalvingReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``threshold`` is
+        Error: As :class:`CountedReducer`, or if ``threshold`` is
             negative.
     """
 

@@ -45,7 +45,7 @@ class Sinkhorn(CountedReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``eps`` or
+        Error: As :class:`CountedReducer`, or if ``eps`` or
             ``num_iterations`` is not positive.
     """
 

@@ -3,6 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
@@ -72,7 +73,7 @@ class SiT(CountedReducer):
         if self.reverse is None:
             return super().token_loss(tokens, teacher)
         if teacher.size(1) != self.num_patches:
-            raise ValueError(
+            raise Error(
                 f'SiT(recalibrate=True) needs {self.num_patches} patches, '
                 f'found {teacher.size(1)}; resize images to img_size'
             )

@@ -91,7 +91,7 @@ class ToMe(HalvingReducer):
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As :class:`CountedReducer`, or if ``early`` or ``fuse`` is
+        Error: As :class:`CountedReducer`, or if ``early`` or ``fuse`` is
             unknown.
     """
 
