@@ -9,6 +9,8 @@ from pathlib import Path
 from mmclca.utils.folders import finish_replacing, newest, refuse_links
 from mmclca.utils.messages import warn
 
+from .converter import convert_record
+
 MODEL, THRESHOLD, RECORD = 'model.pth', 'threshold.json', 'fit.json'
 WEB = 'web'  # folder of the exported web app
 # model files, replaced together
@@ -98,7 +100,7 @@ def threshold_file(place: str | PathLike) -> Path | None:
 def has_threshold(folder: Path) -> bool:
     """Return whether fit has written a threshold, by fit.json."""
     try:
-        facts = json.loads(newest(folder, RECORD).read_bytes())
+        facts = convert_record(json.loads(newest(folder, RECORD).read_bytes()))
         return facts['threshold']['threshold'] is not None
     except (LookupError, OSError, RecursionError, TypeError, ValueError):
         return False  # too few photos, or no record

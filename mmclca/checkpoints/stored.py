@@ -17,6 +17,7 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from .contents import building_within
+from .converter import convert_config
 from .opening import dict_in
 from .plain_config import check_settings, parse_plain_config, without_training
 from .releases import WeightSource, heads_of_release, source_of, weights_of
@@ -108,7 +109,8 @@ def _read(
 ) -> dict:
     """Parse the stored config, and choose and check parts."""
     try:
-        parts = choose(parse_plain_config(stored_text(checkpoint)).to_dict())
+        config = parse_plain_config(stored_text(checkpoint)).to_dict()
+        parts = choose(convert_config(config))
         check_settings(parts)
     except ValueError as error:
         raise Error(

@@ -15,6 +15,7 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from mmclca.checkpoints import checksums
+from mmclca.checkpoints.converter import convert_record
 from mmclca.checkpoints.fitted import (
     FILES,
     MODEL,
@@ -197,7 +198,7 @@ class ModelFolder:
                 f'run: python -m mmclca fit PHOTOS --out {self.path}'
             ) from None
         with _damage_of(self.file, ValueError, TypeError, RecursionError):
-            facts = {**json.loads(content)}
+            facts = convert_record({**json.loads(content)})
             facts.pop(checksums.KEY, None)
             return FitRecord(**facts)
 

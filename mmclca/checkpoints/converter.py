@@ -1,0 +1,70 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Convert the names of earlier checkpoints and model folders.
+
+Stored configs and fit.json keep the names of the version that wrote them.
+They are converted once, when they are read, so other code knows the present
+names only.
+"""
+
+from collections.abc import Mapping
+
+# old registered type -> new type, both without scope
+TYPES: dict[str, str] = {}
+# (new type without scope, old option) -> new option
+OPTIONS: dict[tuple[str, str], str] = {}
+# old key in fit.json -> new key; the key of an inner value is written with
+# the old keys around it, such as 'probe.share'
+RECORD_KEYS: dict[str, str] = {}
+
+
+def convert_config(config: dict) -> dict:
+    """Return settings with the present names of types and options.
+
+    Args:
+        config (dict): Plain settings, which are not changed.
+    """
+    return {name: _convert_settings(value) for name, value in config.items()}
+
+
+def _convert_settings(settings):
+    """Convert a value of a config, at all depths."""
+    if isinstance(settings, list | tuple):
+        return type(settings)(map(_convert_settings, settings))
+    if not isinstance(settings, dict):
+        return settings
+    settings = {
+        name: _convert_settings(value) for name, value in settings.items()
+    }
+    registered = settings.get('type')
+    if not isinstance(registered, str):
+        return settings
+    scope, dot, name = registered.rpartition('.')
+    name = TYPES.get(name, name)
+    settings['type'] = f'{scope}{dot}{name}'
+    return {
+        OPTIONS.get((name, option), option): value
+        for option, value in settings.items()
+    }
+
+
+def convert_record(record: Mapping) -> dict:
+    """Return the content of fit.json with the present keys.
+
+    Args:
+        record (Mapping): Parsed JSON, which is not changed.
+    """
+    return _convert_keys(record, '')
+
+
+def _convert_keys(content, path: str):
+    """Convert the keys of a JSON value, at all depths."""
+    if isinstance(content, list):
+        return [_convert_keys(item, path) for item in content]
+    if not isinstance(content, Mapping):
+        return content
+    return {
+        RECORD_KEYS.get(f'{path}{key}', key): _convert_keys(
+            value, f'{path}{key}.'
+        )
+        for key, value in content.items()
+    }

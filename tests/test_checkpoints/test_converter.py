@@ -1,0 +1,94 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Names of earlier checkpoints and model folders are converted."""
+
+import json
+from inspect import signature
+
+import pytest
+
+from mmclca.checkpoints import converter
+from mmclca.checkpoints.converter import convert_config, convert_record
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.stored import stored_config
+from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.registry import MODELS, TRANSFORMS
+
+# one entry per row of the tables: settings or records as they were written,
+# and with the present names
+CONFIGS: list[tuple[dict, dict]] = []
+RECORDS: list[tuple[dict, dict]] = []
+
+
+@pytest.mark.parametrize('old, new', CONFIGS, ids=lambda x: x.get('type'))
+def test_earlier_settings_get_present_names(old, new):
+    assert convert_config(dict(model=old)) == dict(model=new)
+
+
+@pytest.mark.parametrize('old, new', RECORDS, ids=lambda x: next(iter(x)))
+def test_earlier_record_gets_present_keys(old, new):
+    assert convert_record(old) == new
+
+
+def find_class(name):
+    for registry in (MODELS, TRANSFORMS):
+        registry.import_from_location()
+        if name in registry.module_dict:
+            return registry.module_dict[name]
+    return None
+
+
+def test_new_types_and_options_exist():
+    for old, new in converter.TYPES.items():
+        assert find_class(new) is not None and find_class(old) is None
+    for (name, old), new in converter.OPTIONS.items():
+        options = set()
+        for base in find_class(name).__mro__:
+            options |= {*signature(base.__init__).parameters}
+        assert new in options and old not in options, (name, old)
+
+
+@pytest.fixture
+def renamed(monkeypatch):
+    """Rename a type, its option and two keys of a record."""
+    monkeypatch.setitem(converter.TYPES, 'OldHead', 'LinearClsHead')
+    option = 'LinearClsHead', 'number'
+    monkeypatch.setitem(converter.OPTIONS, option, 'num_classes')
+    monkeypatch.setitem(converter.RECORD_KEYS, 'label', 'name')
+    monkeypatch.setitem(converter.RECORD_KEYS, 'considered.share', 'weight')
+
+
+def test_settings_are_converted_at_all_depths(renamed):
+    old = dict(type='mmpretrain.OldHead', number=3)
+    new = dict(type='mmpretrain.LinearClsHead', num_classes=3)
+    config = dict(model=dict(heads=[old, (old,)], number=1), lr=0.1)
+    assert convert_config(config) == dict(
+        model=dict(heads=[new, (new,)], number=1), lr=0.1
+    )
+    assert config['model']['heads'][0] is old and old['number'] == 3
+
+
+def test_record_is_converted_at_all_depths(renamed):
+    old = dict(label='a', considered=[dict(share=1, label='b')], share=2)
+    assert convert_record(old) == dict(
+        name='a', considered=[dict(weight=1, label='b')], share=2
+    )
+
+
+def test_stored_config_is_converted_when_read(renamed, tiny, change):
+
+    text = (
+        "model = dict(type='ImageClassifier', backbone=dict(type='LeNet5', "
+        "num_classes=-1), head=dict(type='OldHead', number=4, in_channels=84))"
+    )
+    head = stored_config(open_checkpoint(change(text))).model.head
+    assert head == dict(type='LinearClsHead', num_classes=4, in_channels=84)
+
+
+def test_record_of_folder_is_converted_when_read(renamed, tmp_path):
+    ModelFolder(tmp_path).write(FitRecord(name='oaks'))
+    file = tmp_path / 'fit.json'
+    written = json.loads(file.read_text())
+    written['label'] = written.pop('name')
+    del written['crc32']
+    file.write_text(json.dumps(written))
+    assert ModelFolder(tmp_path).read() == FitRecord(name='oaks')
