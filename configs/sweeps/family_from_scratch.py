@@ -36,4 +36,4 @@ options = {
     'test_dataloader.num_workers': 0,
 }
 weights = {_distilled: None}
-keep_checkpoints = True  # to look at the patches that survive
+keep_checkpoints = True  # to look at the kept patches

@@ -12,7 +12,11 @@ from mmclca.datasets.batches import view_of_input
 from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.utils.spreadsheets import write_sheet
-from mmclca.visualization import check_reduces, draw_survivors, survivors
+from mmclca.visualization import (
+    check_reduces,
+    draw_kept_patches,
+    find_kept_patches,
+)
 from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
 
 from .inferencer import PREDICTION, TokenReductionInferencer, prediction_of
@@ -185,7 +189,7 @@ def draw_prediction(
     seen = inferencer.prepare(source)['inputs']
     view = view_of_input(model, title, seen)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    draw_survivors(survivors(model, [view]), out)
+    draw_kept_patches(find_kept_patches(model, [view]), out)
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:

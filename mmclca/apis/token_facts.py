@@ -94,7 +94,8 @@ def token_facts(
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     counts = torch.stack(counts, dim=1).tolist()
     kept = [
-        stage.cpu().numpy() for stage in recording.survivor_maps(left[-1], hw)
+        stage.cpu().numpy()
+        for stage in recording.patch_weight_maps(left[-1], hw)
     ]
     attribution, painted = (
         spread(attention, weights).unflatten(1, hw).cpu().numpy()

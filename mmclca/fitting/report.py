@@ -27,10 +27,10 @@ from mmclca.datasets.pipelines import CROP
 from mmclca.models import reduces
 from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import first_of
-from mmclca.visualization import legend, survivors
+from mmclca.visualization import find_kept_patches, legend
 from mmclca.visualization.confusions import Predictions, most_confused
+from mmclca.visualization.kept_patches import MIXED, SWATCHES, KeptPatches
 from mmclca.visualization.painting import DROPPED, MERGED
-from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors
 
 from .pictures import Pictures, embedded
 from .record import FitRecord, ModelFolder
@@ -329,7 +329,7 @@ def draw_kept_patches(
         for row in _chosen(tested)
         if (inputs := pictures.view(inferencer, row['path'])) is not None
     ]
-    found = survivors(inferencer.model, views)
+    found = find_kept_patches(inferencer.model, views)
     if not found:
         return None
     swatches = legend(found)
@@ -348,7 +348,7 @@ def _chosen(tested: list[dict]) -> list[dict]:
     return [first[name] for name in sorted(first)[:PATCH_PHOTOS]]
 
 
-def _row(one: Survivors) -> list[tuple[str, dict]]:
+def _row(one: KeptPatches) -> list[tuple[str, dict]]:
     """Return captions and pictures: the photo, then each stage."""
     pictures = {one.title: one.image}
     for stage in one.stages:

@@ -184,7 +184,7 @@ def _stages(tokens: Tokens) -> list[tuple[Tokens, list]]:
     ]
 
 
-def survivor_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
+def patch_weight_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
     """Map the largest share of each patch in one token, per reduction.
 
     Args:

@@ -7,8 +7,13 @@ import gradio as gr
 import numpy as np
 
 from mmclca.registry import MODELS
+from mmclca.visualization.kept_patches import (
+    MIXED,
+    SWATCHES,
+    KeptPatches,
+    legend,
+)
 from mmclca.visualization.painting import KEPT, MERGED
-from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
 from .events import bind
 from .variants import classify, remaining_patches
@@ -79,7 +84,7 @@ def explore(
     yield *[gr.skip()] * 3, costs
 
 
-def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
+def _pictures(left: KeptPatches) -> list[tuple[np.ndarray, str]]:
     """Return the photo and its patches after each stage, with captions."""
     found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
     for number, stage in enumerate(left.stages, start=1):

@@ -21,7 +21,7 @@ from mmclca.datasets.batches import view_of_input
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
-from mmclca.visualization.survivors import Survivors, survivors
+from mmclca.visualization.kept_patches import KeptPatches, find_kept_patches
 
 NONE = 'none'  # method of a model without token reduction
 REDUCER = 'backbone.reducer.'
@@ -158,13 +158,13 @@ def classify(
 
 def remaining_patches(
     inferencer: TokenReductionInferencer, packed: dict
-) -> Survivors:
+) -> KeptPatches:
     """Find the remaining patches of a photo after each stage."""
     view = view_of_input(inferencer.model, 'leaf', packed['inputs'])
     scale = max(1.0, SIDE / max(view.image.shape[:2]))
     cubic = dict(fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
     view = replace(view, image=cv2.resize(view.image, None, **cubic))
-    (left,) = survivors(inferencer.model, [view])
+    (left,) = find_kept_patches(inferencer.model, [view])
     return left
 
 

@@ -35,7 +35,7 @@ def test_same_images_are_drawn_every_interval_epochs(config):
     assert np.array_equal(before[0], np.random.get_state()[1])
     assert torch.equal(before[1], torch.get_rng_state())
     (first, step), (last, _) = found.values()
-    assert [*found] == ['survivors_0_0', 'survivors_15_3'] and step == 2
+    assert [*found] == ['kept_patches_0_0', 'kept_patches_15_3'] and step == 2
     assert first.std() > 10 and not np.array_equal(first, last)
 
 

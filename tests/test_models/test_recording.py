@@ -10,15 +10,15 @@ from mmclca.models.recording import (
     AttentionRecorder,
     assigned,
     cached_by_stage,
+    patch_weight_maps,
     recording_copy,
     stage_weights,
-    survivor_maps,
 )
 from mmclca.models.reduction.attention import project_qkv
 from mmclca.models.reduction.trace import Appended, Kept, Merged, Unchanged
 
 
-def test_survivor_maps_per_stage():
+def test_patch_weight_maps_per_stage():
     # Tokens 1 to 4 are patches. The first reduction keeps patches 2 and 0 and
     # fuses 1 and 3; two cached tokens are added; the second reduction keeps
     # patch 0 only; the third keeps all tokens.
@@ -27,7 +27,7 @@ def test_survivor_maps_per_stage():
         Kept(torch.tensor([[0, 3, 1]]), mix),
         *(Appended(2), Kept(torch.tensor([[0, 2]])), Unchanged()),
     ]
-    first, second, third = survivor_maps(traced(trace, 1, 4), (2, 2))
+    first, second, third = patch_weight_maps(traced(trace, 1, 4), (2, 2))
     assert_close(first, torch.tensor([[[1.0, 0.3], [1.0, 0.2]]]))
     assert_close(second, torch.tensor([[[1.0, 0.0], [0.0, 0.0]]]))
     assert_close(third, second)

@@ -81,7 +81,7 @@ def main(args):
     data = Path(mmengine.config.Config.fromfile(CONFIG).data_root)
     options = [f'randomness.seed={args.seed}', *args.cfg_options]
     options = ['--work-dir', work_dir, '--cfg-options', *options]
-    metrics, picture = work_dir / 'test.json', work_dir / 'survivors.png'
+    metrics, picture = work_dir / 'test.json', work_dir / 'kept_patches.png'
     run(
         *('dataset_converters/synthetic_leaves', data, '--size', 160),
         *('--per-class', args.per_class, '--val-fraction', 0.15),

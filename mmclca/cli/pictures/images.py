@@ -170,7 +170,7 @@ def heat_map_row(inferencer, one, args):
 
 def describe_patches_left(model, batch, layers):
     """Describe the number of remaining patches per layer, without repeats."""
-    from mmclca.visualization.survivors import patches_left
+    from mmclca.visualization.kept_patches import patches_left
 
     weights = visualization.cam.weights_per_layer(model, batch)
     lines = [patches_left(weights[number][0]) for number in layers]
@@ -199,10 +199,10 @@ def draw_reduction(args):
     gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
     model = build(cfg, opened, args.pretrained).to(args.device or gpu)
     pipeline = datasets.batches.Preparation(cfg, model.backbone.img_size)
-    found = visualization.survivors(
+    found = visualization.find_kept_patches(
         model, command.views(model, pipeline, images)
     )
-    return visualization.draw_survivors(found, args.out)
+    return visualization.draw_kept_patches(found, args.out)
 
 
 def build(cfg, checkpoint, pretrained):

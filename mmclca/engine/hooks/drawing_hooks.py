@@ -13,7 +13,11 @@ from mmclca.registry import HOOKS
 from mmclca.utils.messages import integer
 from mmclca.utils.random_state import preserve_random_state
 from mmclca.utils.wrappers import inner_model
-from mmclca.visualization import check_reduces, survivors, survivors_figure
+from mmclca.visualization import (
+    check_reduces,
+    find_kept_patches,
+    plot_kept_patches,
+)
 from mmclca.visualization.figures import to_array
 from mmclca.visualization.reconstructions import reconstruction_figure
 
@@ -62,7 +66,7 @@ class TokenVisualizationHook(Hook):
     Pictures are drawn after validation, with the validated weights. The
     images are the same each time and evenly spread over the dataset, which
     covers many classes if it is sorted by class. The visualizer receives one
-    picture per image, named ``survivors_INDEX_FILE``: ``LocalVisBackend``
+    picture per image, named ``kept_patches_INDEX_FILE``: ``LocalVisBackend``
     writes to ``vis_data/vis_image``, and ``visualizer.vis_backends`` may add
     TensorBoard and WandB. Random numbers for training stay the same. Only the
     first process draws.
@@ -114,9 +118,9 @@ class TokenVisualizationHook(Hook):
         view = view_of_input(model, '', packed['inputs'])
         scores = model(view.batch, mode='tensor')
         view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
-        figure = survivors_figure(survivors(model, [view]))
+        figure = plot_kept_patches(find_kept_patches(model, [view]))
         # a dataset may lack files
-        name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
+        name = f'kept_patches_{index}_{Path(sample.get("img_path", "")).stem}'
         by_epoch = (runner.cfg.train_cfg or {}).get('by_epoch', True)
         step = runner.epoch if by_epoch else runner.iter
         runner.visualizer.add_image(name, to_array(figure), step)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_models import CACHE, REDUCE_AT, arch, build, images, vit
 
-from mmclca.models.recording import survivor_maps
+from mmclca.models.recording import patch_weight_maps
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 
@@ -134,6 +134,6 @@ def test_registers_have_no_patch_weights():
     assert weights.shape[:2] == tokens.x.shape[:2]
     assert set(weights.unique().tolist()) <= {0.0, 1.0}
     assert (weights.sum(dim=1) <= 1).all()
-    assert len(survivor_maps(tokens, (4, 4))) == 3  # one per reduction
+    assert len(patch_weight_maps(tokens, (4, 4))) == 3  # one per reduction
     start = patch_weights(tokens.trace[:2], 2, 16)
     assert not start[:, 17:].any() and start[:, 1:17].sum() == 32

@@ -15,7 +15,11 @@ from timm.utils import ModelEmaV3
 import mmclca
 from mmclca.datasets.batches import View
 from mmclca.evaluation.cost import MacCounter, count
-from mmclca.visualization import class_activation_maps, rollout, survivors
+from mmclca.visualization import (
+    class_activation_maps,
+    find_kept_patches,
+    rollout,
+)
 
 
 def test_plain_loop_fits_images():
@@ -111,7 +115,7 @@ def test_cost_and_pictures_of_reduced_model():
     cost = count(reduced)
     assert cost.tokens == [20, 13, 10, 10] and cost.flops < same.flops
     view = View('leaf', np.zeros((32, 32, 3), np.uint8), images)
-    (shown,) = survivors(reduced, [view])
+    (shown,) = find_kept_patches(reduced, [view])
     assert [len(stage.weights) for stage in shown.stages] == [13, 10]
     flow = rollout(reduced, images)
     assert flow.shape == (1, 4, 4) and 0 < flow.sum() < 1

@@ -12,7 +12,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mmclca.models import DynamicViT, EViT
-from mmclca.models.recording import assigned, stage_weights, survivor_maps
+from mmclca.models.recording import assigned, patch_weight_maps, stage_weights
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights
@@ -31,12 +31,12 @@ def attended(row):
     return Attended(torch.ones_like(k), k, k)
 
 
-def check(tokens, assignment, survivors):
+def check(tokens, assignment, largest):
     """Compare the last maps with the expected ones."""
     token = assigned(stage_weights(tokens)[-1]).unflatten(1, (2, 3))[0]
     assert token.tolist() == assignment
-    most = survivor_maps(tokens, (2, 3))[-1][0]
-    assert_close(most, torch.tensor(survivors), atol=1e-5, rtol=1e-5)
+    most = patch_weight_maps(tokens, (2, 3))[-1][0]
+    assert_close(most, torch.tensor(largest), atol=1e-5, rtol=1e-5)
 
 
 def test_trace_of_evit_composes_if_tokens_are_recovered():
@@ -83,5 +83,5 @@ def test_trace_composes_in_a_model_with_cache(name):
     num_tokens = by_stage[-1].size(1)
     assert_close(final[:, :num_tokens], by_stage[-1])
     assert not final[:, num_tokens:].any() and not final[:, 0].any()
-    for survivors in survivor_maps(tokens, (4, 4)):
-        assert survivors.amin() >= 0 and 0 < survivors.amax() <= 1 + 1e-6
+    for largest in patch_weight_maps(tokens, (4, 4)):
+        assert largest.amin() >= 0 and 0 < largest.amax() <= 1 + 1e-6

@@ -31,7 +31,7 @@ def run(command, *words):
 @cache
 def demo():
     """Return the ``make demo`` checkpoint; train it if it is not complete."""
-    if not (DEMO / 'survivors.png').exists():  # written after the training
+    if not (DEMO / 'kept_patches.png').exists():  # written after the training
         run('demo', '--work-dir', DEMO)
     WORK.mkdir(parents=True, exist_ok=True)
     return max(DEMO.glob('best_*.pth'), key=lambda path: path.stat().st_mtime)

@@ -143,7 +143,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Survivors:
+class KeptPatches:
     """Image as the model input, with its tokens after each stage.
 
     Args:
@@ -176,7 +176,9 @@ def check_reduces(backbone: nn.Module) -> None:
 
 
 @torch.inference_mode()
-def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
+def find_kept_patches(
+    model: nn.Module, views: Sequence[View]
+) -> list[KeptPatches]:
     """Compute the tokens after each stage.
 
     Args:
@@ -185,10 +187,10 @@ def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
             image, not of its batch.
     """
     # one by one, to avoid padding
-    return [_survivors(model.backbone, one) for one in views]
+    return [_find_in_view(model.backbone, one) for one in views]
 
 
-def _survivors(backbone: nn.Module, one: View) -> Survivors:
+def _find_in_view(backbone: nn.Module, one: View) -> KeptPatches:
     _, tokens = backbone.forward_tokens(one.batch)
     hw = recording.grid_of(backbone, one.batch)
     weights = [stage[0].cpu() for stage in recording.stage_weights(tokens)]
@@ -199,14 +201,14 @@ def _survivors(backbone: nn.Module, one: View) -> Survivors:
         Stage(f'after layer {layer}', of, paint(one.image, of, hw), put_back)
         for layer, of, put_back in parts
     ]
-    return Survivors(one.title, one.image, hw, stages)
+    return KeptPatches(one.title, one.image, hw, stages)
 
 
-def legend(images: Sequence[Survivors]) -> list[Swatch]:
+def legend(images: Sequence[KeptPatches]) -> list[Swatch]:
     """List the legend entries for pictures.
 
     Args:
-        images (Sequence[Survivors]): The images.
+        images (Sequence[KeptPatches]): The images.
     """
     stages = [stage for one in images for stage in one.stages]
     found = {swatch for stage in stages for swatch in stage.swatches}
@@ -231,24 +233,24 @@ def _tokens(number: int) -> str:
     return f'{number} token{"s" * (number != 1)}'
 
 
-def draw_survivors(images: Sequence[Survivors], out: str) -> str:
+def draw_kept_patches(images: Sequence[KeptPatches], out: str) -> str:
     """Draw the remaining patches after each stage, one row per image.
 
     Args:
-        images (Sequence[Survivors]): Result of :func:`survivors`.
+        images (Sequence[KeptPatches]): Result of :func:`find_kept_patches`.
         out (str): The picture; its suffix selects the format.
 
     Returns:
         str: ``out``.
     """
-    return save(survivors_figure(images), out)
+    return save(plot_kept_patches(images), out)
 
 
-def survivors_figure(images: Sequence[Survivors]) -> Figure:
-    """Make the figure of :func:`draw_survivors`.
+def plot_kept_patches(images: Sequence[KeptPatches]) -> Figure:
+    """Make the figure of :func:`draw_kept_patches`.
 
     Args:
-        images (Sequence[Survivors]): See :func:`draw_survivors`.
+        images (Sequence[KeptPatches]): See :func:`draw_kept_patches`.
     """
     rows = [_row(one) for one in images]
     for cell, stage in zip(rows[0][1:], images[0].stages, strict=True):
@@ -276,6 +278,6 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
     return figure
 
 
-def _row(one: Survivors) -> list[Panel]:
+def _row(one: KeptPatches) -> list[Panel]:
     first = Panel(one.image, f'{one.hw[0]} x {one.hw[1]} patches')
     return [first, *(Panel(s.picture, s.contents) for s in one.stages)]

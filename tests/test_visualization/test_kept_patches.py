@@ -8,12 +8,13 @@ from small_models import CACHE, build, classifier, images, vit
 
 from mmclca.datasets.batches import View
 from mmclca.visualization import (
-    Survivors,
+    KeptPatches,
     check_reduces,
+    find_kept_patches,
     legend,
-    survivors,
-    survivors_figure,
+    plot_kept_patches,
 )
+from mmclca.visualization.kept_patches import Stage, patches_left
 from mmclca.visualization.painting import (
     DROPPED,
     FUSED,
@@ -22,7 +23,6 @@ from mmclca.visualization.painting import (
     kinds,
     paint,
 )
-from mmclca.visualization.survivors import Stage, patches_left
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
 GREY = np.full((12, 12, 3), 100, np.uint8)
@@ -75,7 +75,7 @@ def test_stage_describes_its_tokens(weights, kept, contents, left, texts):
     one = stage(weights)
     assert one.kept == kept and one.contents == contents
     assert patches_left(weights) == left
-    swatches = legend([Survivors('', GREY, (2, 2), [one])])
+    swatches = legend([KeptPatches('', GREY, (2, 2), [one])])
     assert len(swatches) == len(texts)
     for swatch, text in zip(swatches, texts, strict=True):
         assert swatch.text.startswith(text)
@@ -126,9 +126,9 @@ def test_figure_has_a_panel_per_stage_at_keep_rate_one(cache, said):
     reducer = dict(type='mmclca.TopK', keep_rate=1.0)
     backbone = vit(6, reducer=reducer, reduce_at=(1, 3), cache=cache)
     view = View('leaf', np.zeros((64, 64, 3), np.uint8), images(1))
-    found = survivors(build(classifier(backbone)).eval(), [view, view])
+    found = find_kept_patches(build(classifier(backbone)).eval(), [view, view])
     assert [one.contents for one in found[0].stages] == said
-    figure = survivors_figure(found)
+    figure = plot_kept_patches(found)
     shown = ['4 x 4 patches', *said]
     titles = [axis.get_title() for axis in figure.axes]
     headed = [shown[0], *map('after layer {}\n{}'.format, (1, 3), said)]
@@ -139,8 +139,8 @@ def test_figure_has_a_panel_per_stage_at_keep_rate_one(cache, said):
 
 
 def test_figure_has_a_color_bar_for_mixed_patches():
-    figure = survivors_figure(
-        [Survivors('', GREY, (2, 2), [stage(MIX), stage(FUSE)])]
+    figure = plot_kept_patches(
+        [KeptPatches('', GREY, (2, 2), [stage(MIX), stage(FUSE)])]
     )
     labels = [axis.get_xlabel() for axis in figure.axes]
     assert [*filter(None, labels)] == ['largest token weight per patch']
