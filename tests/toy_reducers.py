@@ -12,7 +12,7 @@ from mmclca.models import TokenReducer
 class Halve(TokenReducer):
     """Keep every other token before a layer, from the first."""
 
-    def before(self, tokens, stage):
+    def before_layer(self, tokens, stage):
         index = torch.arange(0, tokens.x.size(1), 2, device=tokens.x.device)
         return tokens.gather(index.expand(tokens.x.size(0), -1))
 
@@ -41,7 +41,7 @@ class MaskBySoftmax(TokenReducer):
 class MaskFromFirstStage(MaskBySoftmax):
     """:class:`MaskBySoftmax` in the layers after the first stage."""
 
-    def between(self, tokens, attended, stage):
+    def after_attention(self, tokens, attended, stage):
         return replace(tokens, weight=tokens.weights)
 
     def softmax(self, tokens):
@@ -61,7 +61,7 @@ class Scored(TokenReducer):
         self.shared = nn.Sequential(*[nn.Linear(dims, dims) for _ in range(6)])
         self.scale = nn.Parameter(torch.ones(1))
 
-    def before(self, tokens, stage):
+    def before_layer(self, tokens, stage):
         score = self.scores[stage](self.shared(tokens.x)).sigmoid()
         return tokens.with_x(tokens.x * (1 + self.scale * score))
 

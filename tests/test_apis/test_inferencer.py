@@ -67,7 +67,7 @@ def slow_attention(model, images):
         if backbone.cache is not None:
             tokens = backbone.cache(i, tokens, cached)
     if last in backbone.stage_of:
-        tokens = backbone.reducer.before(tokens, backbone.stage_of[last])
+        tokens = backbone.reducer.before_layer(tokens, backbone.stage_of[last])
     layer = backbone.layers[last]
     B, N, C = tokens.x.shape
     H = layer.attn.num_heads

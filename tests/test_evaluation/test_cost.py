@@ -114,7 +114,7 @@ def test_other_backbones_use_their_image_size():
 class KeepsPositive(TopK):
     """Reducer whose number of tokens depends on the image."""
 
-    def between(self, tokens, attended, stage):
+    def after_attention(self, tokens, attended, stage):
         positive = int((tokens.x[0].mean(-1) > -9).sum())
         index = torch.arange(positive - 1, device=tokens.x.device)
         return tokens.gather(index.expand(len(tokens.x), -1))

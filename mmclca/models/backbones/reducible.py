@@ -324,25 +324,27 @@ class Reducible(ForeignWeights):
         """
         reducer = self.reducer
         if stage is not None:
-            tokens = reducer.before(tokens, stage)
+            tokens = reducer.before_layer(tokens, stage)
             if reducer.needs_attention:
-                tokens = self._reduce_ahead(layer, tokens, stage)
+                tokens = self._reduce_before_attention(layer, tokens, stage)
         softmax = reducer.softmax(tokens)
         key_bias = self.key_bias(layer, tokens)
         x, attended = self.attention_block(layer, tokens, key_bias, softmax)
         left = tokens.with_x(x)
         if stage is not None:
-            left = reducer.between(left, attended, stage)
+            left = reducer.after_attention(left, attended, stage)
         if self.recorder is not None:
             self.recorder.observe(tokens, attended, softmax, left)
         return left
 
-    def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
+    def _reduce_before_attention(
+        self, layer, tokens: Tokens, stage: int
+    ) -> Tokens:
         """Reduce before a layer, by the queries and keys of its attention."""
         with torch.no_grad():
             key_bias = self.key_bias(layer, tokens)
-            ahead = self.project(layer, tokens, key_bias)
-        return self.reducer.ahead(tokens, ahead, stage)
+            attended = self.project(layer, tokens, key_bias)
+        return self.reducer.before_attention(tokens, attended, stage)
 
     def project(self, layer, tokens: Tokens, key_bias) -> Attended:
         """Return queries, keys and values of a layer, without its output."""

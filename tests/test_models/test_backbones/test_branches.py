@@ -27,13 +27,13 @@ def test_reducer_sees_heads_of_all_branches_before_and_after_fusing(name):
     config = vit(3, branches=2, layer_scale_init_value=0.1, **reduction)
     backbone = build(config).double().eval()
     x, heads = images().double(), []
-    between = backbone.reducer.between
+    after_attention = backbone.reducer.after_attention
 
     def note(tokens, attended, stage):
         heads.append(attended.k.size(1))
-        return between(tokens, attended, stage)
+        return after_attention(tokens, attended, stage)
 
-    backbone.reducer.between = note
+    backbone.reducer.after_attention = note
     with torch.no_grad():
         (before,), reduced = backbone.forward_tokens(x)
         assert backbone.fuse() is backbone

@@ -43,12 +43,12 @@ def test_reducer_hooks_get_stage_of_reducing_layers():
     seen = []
 
     class Spy(TokenReducer):
-        def before(self, tokens, stage):
-            seen.append(('before', stage))
+        def before_layer(self, tokens, stage):
+            seen.append(('before_layer', stage))
             return tokens
 
-        def between(self, tokens, attended, stage):
-            seen.append(('between', stage))
+        def after_attention(self, tokens, attended, stage):
+            seen.append(('after_attention', stage))
             return tokens
 
         def key_bias(self, tokens):
@@ -57,23 +57,25 @@ def test_reducer_hooks_get_stage_of_reducing_layers():
     model = build(vit(4, reducer=dict(type=Spy), reduce_at=(0, 2)))
     model(images())
     assert seen == [
-        *(('before', 0), 'layer', ('between', 0), 'layer'),
-        *(('before', 1), 'layer', ('between', 1), 'layer'),
+        *(('before_layer', 0), 'layer', ('after_attention', 0), 'layer'),
+        *(('before_layer', 1), 'layer', ('after_attention', 1), 'layer'),
     ]
 
 
-def test_before_precedes_attention_and_between_precedes_ffn():
+def test_before_layer_precedes_attention_and_after_attention_the_ffn():
     model = build(vit(1, reducer=dict(type=Halve), reduce_at=(0,)))
     layer, reducer = model.layers[0], model.reducer
     tokens, _ = model.embed(images())
     ours = model.run_layer(layer, tokens, 0).x
     assert torch.equal(ours, layer(tokens.x[:, ::2]))
     with (
-        patch.object(reducer, 'before', lambda tokens, stage: tokens),
+        patch.object(reducer, 'before_layer', lambda tokens, stage: tokens),
         patch.object(
             reducer,
-            'between',
-            lambda tokens, _, stage: Halve.before(reducer, tokens, stage),
+            'after_attention',
+            lambda tokens, _, stage: Halve.before_layer(
+                reducer, tokens, stage
+            ),
         ),
     ):
         ours = model.run_layer(layer, tokens, 0).x

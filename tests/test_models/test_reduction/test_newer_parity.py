@@ -142,7 +142,7 @@ def test_model_equals_public_code(case):
 def reduced(tokens, attended, **reducer):
     """Return tokens after a single stage."""
     sizes = dict(num_patches=tokens.num_patches, num_stages=1)
-    return MODELS.build(reducer | sizes).between(tokens, attended, 0)
+    return MODELS.build(reducer | sizes).after_attention(tokens, attended, 0)
 
 
 def given(case):
@@ -245,7 +245,7 @@ def test_mctf_fusion_equals_public_code(case):
     q, k, bias = seeing(DRAWN.given(case, 'attn'))
     sizes = dict(num_patches=tokens.num_patches, num_stages=1)
     model = MODELS.build(dict(mctf(case), num_tokens=[left], **sizes))
-    fused = model.ahead(tokens, Attended(q, k, k, bias), 0)
+    fused = model.before_attention(tokens, Attended(q, k, k, bias), 0)
     check_stage(case, fused)
 
 

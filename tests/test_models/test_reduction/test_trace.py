@@ -42,9 +42,11 @@ def check(tokens, assignment, largest):
 def test_trace_of_evit_composes_if_tokens_are_recovered():
     method = EViT(0.5, num_patches=6, num_stages=2)
     attention = attended((0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10))
-    tokens = method.between(patches(*range(6)), attention, 0)
+    tokens = method.after_attention(patches(*range(6)), attention, 0)
     # keeps p3, fused and a cached token: [CLS p1 p3 p4 fused cached cached]
-    tokens = method.between(tokens.append(torch.ones(1, 2, 1)), attention, 1)
+    tokens = method.after_attention(
+        tokens.append(torch.ones(1, 2, 1)), attention, 1
+    )
     check(tokens, [[2, 4, 2], [1, 4, 2]], [[0.05, 0.05, 0.1], [1, 0.1, 0.1]])
     assert not patch_weights(tokens.trace, 1, 6)[0, 3].any()
 
@@ -64,7 +66,7 @@ def test_trace_of_dynamic_vit_drops_or_masks_patches(train, assignment):
     method = DynamicViT(0.5, embed_dims=4, num_patches=6, num_stages=1)
     method.train(train).stages[0] = Rating()
     ratings = [[rating] * 4 for rating in (-99.0, 99, -99, 97, 98, -99)]
-    tokens = method.before(patches(*ratings), 0)
+    tokens = method.before_layer(patches(*ratings), 0)
     assert tokens.x.size(1) == (7 if train else 4)
     check(tokens, assignment, [[0.0, 1, 0], [1, 1, 0]])
 

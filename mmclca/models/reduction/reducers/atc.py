@@ -52,7 +52,7 @@ class ATC(CountedReducer):
         self.linkage = linkage
         self.prop_attn = prop_attn
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         surplus = self.surplus(tokens, stage)

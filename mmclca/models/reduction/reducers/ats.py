@@ -71,7 +71,7 @@ class ATS(CountedReducer):
     keeps_places = True
     prop_attn = True
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         num_tokens = self.count_for(tokens, stage)

@@ -24,9 +24,9 @@ init_linear = TruncNormalInit(std=0.02, layer='Linear')
 class TokenReducer(BaseModule):
     """Base class for token-reduction methods, which itself reduces nothing.
 
-    A method overrides ``before`` or ``between``. Both are called only in the
-    layers that the backbone lists in ``reduce_at``, numbered as stages from 0.
-    The other hooks are called in every layer.
+    A method overrides ``before_layer`` or ``after_attention``. Both are called
+    only in the layers that the backbone lists in ``reduce_at``, numbered as
+    stages from 0. The other hooks are called in every layer.
 
     Args:
         keep_rate (float | Sequence[float]): Share of tokens kept per stage, in
@@ -48,7 +48,7 @@ class TokenReducer(BaseModule):
     summary = ''  # one line that helps users to choose a method
     needs_cls_token = False  # whether it uses CLS attention
     can_protect = False  # whether it supports protected tokens
-    needs_attention = False  # whether it overrides ``ahead``
+    needs_attention = False  # whether it overrides ``before_attention``
     keeps_places = False  # whether remaining tokens are original patches
     prop_attn = False  # whether token sizes bias the attention
     num_tokens = None  # counts per stage that replace the keep rate
@@ -120,19 +120,21 @@ class TokenReducer(BaseModule):
         """Whether there is an auxiliary training loss."""
         return self.needs_teacher or type(self).loss is not TokenReducer.loss
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
+    def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         """Reduce tokens before the layer."""
         return tokens
 
-    def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
-        """Reduce tokens before the layer, given its queries and keys.
+    def before_attention(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        """Reduce tokens before the attention, by its queries and keys.
 
         Called if ``needs_attention`` is True; queries and keys are computed
         twice.
         """
         return tokens
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         """Reduce tokens between the attention and the FFN of the layer."""

@@ -131,7 +131,7 @@ class DiffRate(CountedReducer):
         pruned = self.count_for(tokens, stage - 1) - self.steps(stage)[0]
         return min(max(0, pruned), surplus)
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         cls = attended.q[:, :, :1]

@@ -80,7 +80,7 @@ class DPCKNN(CountedReducer):
             return count
         return max(count, self.num_neighbors)
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
+    def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         num_cached, num_prefix = tokens.num_cached, tokens.num_prefix
         y = tokens.x[:, num_prefix : tokens.x.size(1) - num_cached]
         num_clusters = min(self.count_for(tokens, stage), y.size(1))

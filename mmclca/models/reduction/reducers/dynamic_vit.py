@@ -92,7 +92,7 @@ class DynamicViT(CountedReducer):
             Predictor(self.embed_dims) for _ in range(self.num_stages)
         )
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
+    def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         return (self.mask if self.training else self.drop)(tokens, stage)
 
     def mask(self, tokens: Tokens, stage: int) -> Tokens:

@@ -50,7 +50,7 @@ class KMedoids(CountedReducer):
         """Whether weights are CLS attention."""
         return not self.attention_of_all
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         if self.attention_of_all:

@@ -103,7 +103,9 @@ class MCTF(HalvingReducer):
         self.bidirectional = bidirectional
         self.pooling = pooling
 
-    def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
+    def before_attention(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
         num_merged = self.num_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()

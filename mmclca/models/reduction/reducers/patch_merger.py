@@ -46,6 +46,6 @@ class PatchMerger(CountedReducer):
             for stage in range(self.num_stages)
         )
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
+    def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         y, mix = self.stages[stage](tokens.body)
         return tokens.with_body(y).mix_body(mix)

@@ -95,7 +95,7 @@ class PiToMe(HalvingReducer):
         self.margin = margin
         self.prop_attn = prop_attn
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         num_merged = self.num_merged(tokens, stage)

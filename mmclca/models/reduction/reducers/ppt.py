@@ -65,7 +65,7 @@ class PPT(HalvingReducer):
         self.relative = relative
         self.prop_attn = prop_attn
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         num_merged = self.num_merged(tokens, stage)

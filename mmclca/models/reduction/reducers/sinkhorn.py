@@ -65,7 +65,7 @@ class Sinkhorn(CountedReducer):
             for stage in range(self.num_stages)
         )
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
+    def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         y = F.normalize(tokens.body, dim=-1)
         centers = F.normalize(self.stages[stage], dim=-1)
         score = centers @ y.transpose(1, 2)

@@ -64,7 +64,7 @@ class SiT(CountedReducer):
         if recalibrate:
             self.reverse = Slimming(self.embed_dims, self.num_patches)
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
+    def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         mix = self.stages[stage](tokens.body)
         return tokens.mix_body(mix)
 

@@ -110,7 +110,7 @@ class ToMe(HalvingReducer):
         self.early = early
         self.fuse = fuse
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         num_merged = self.num_merged(tokens, stage)

@@ -53,7 +53,7 @@ class TopK(CountedReducer):
     can_protect = True
     keeps_places = True
 
-    def between(
+    def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
         num_prefix = tokens.num_prefix

@@ -81,12 +81,12 @@ def uneven():
 
 def test_ats_pads_after_cls():
     reducer, tokens = uneven()
-    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    kept = reducer.after_attention(tokens, attended(*UNEVEN), 0)
     assert kept.weight.tolist() == [[1, 0, 0, 0, 1], [1, 1, 1, 1, 1]]
     assert torch.equal(kept.x[0, 4], tokens.x[0, 1])
     assert torch.equal(kept.x[0, :4], tokens.x[0, :1].expand(4, -1))
     assert torch.equal(kept.x[1], tokens.x[1])
-    alone = reducer.between(
+    alone = reducer.after_attention(
         Tokens(tokens.x[:1], num_patches=4), attended(UNEVEN[0]), 0
     )
     assert torch.equal(alone.x[0], tokens.x[0, :2])
@@ -94,7 +94,7 @@ def test_ats_pads_after_cls():
 
 def test_padding_gets_no_attention_and_is_not_in_the_cache_average():
     reducer, tokens = uneven()
-    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    kept = reducer.after_attention(tokens, attended(*UNEVEN), 0)
     bias = reducer.key_bias(kept)
     q, k, v = torch.randn(3, 2, 2, 5, 3).double().unbind(0)
     weights = Attended(q, k, v, bias).cls_attn()
@@ -111,11 +111,11 @@ def test_padding_gets_no_attention_and_is_not_in_the_cache_average():
 
 def test_ats_never_samples_padding_in_later_stages():
     reducer, tokens = uneven()
-    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    kept = reducer.after_attention(tokens, attended(*UNEVEN), 0)
     longer = kept.append(torch.randn(2, 1, 3).double())
     seen = attended([0, 0, 0, 0.3, 0.7], [0.1, 0.2, 0.09, 0.31, 0.3])
     seen.key_bias = reducer.key_bias(longer)
-    again = reducer.between(longer, seen, 0)
+    again = reducer.after_attention(longer, seen, 0)
     assert again.weight.tolist() == [[1, 0, 0, 1, 1], [1, 1, 1, 1, 1]]
     assert torch.equal(again.x[0, -2:], longer.x[0, -2:])
     assert torch.equal(again.x[1], longer.x[1, :5])
@@ -125,9 +125,9 @@ def test_ats_length_is_fixed_if_compiled():
     reducer, tokens = uneven()
     reducer.num_tokens = [2]
     seen = attended(UNEVEN[0], UNEVEN[0])
-    assert reducer.between(tokens, seen, 0).x.size(1) == 2
+    assert reducer.after_attention(tokens, seen, 0).x.size(1) == 2
     with patch.object(torch.compiler, 'is_compiling', lambda: True):
-        fixed = reducer.between(tokens, seen, 0)
+        fixed = reducer.after_attention(tokens, seen, 0)
     assert fixed.x.size(1) == 1 + 3  # rounding may add one point
     assert fixed.weight.tolist() == [[1, 0, 0, 1]] * 2
 

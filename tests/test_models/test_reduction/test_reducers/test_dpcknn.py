@@ -22,7 +22,7 @@ def toy(**options):
 def test_dpcknn_averages_clusters_if_weights_are_equal():
     method, tokens = toy(equal_weight=True)
     assert not list(method.parameters())
-    merged = method.before(tokens, 0)
+    merged = method.before_layer(tokens, 0)
     y = tokens.x[:, 1 : 1 + P]
     label = dpc_knn(y, 6, 5, noise=0.0)
     for b in range(B):
@@ -36,7 +36,7 @@ def test_dpcknn_is_finite_if_scores_are_large():
     made = []
     for bias in (20, 200):  # a shift of all scores cancels
         torch.nn.init.constant_(method.float().stages[0].score.bias, bias)
-        made.append(method.before(tokens.with_x(tokens.x.float()), 0).x)
+        made.append(method.before_layer(tokens.with_x(tokens.x.float()), 0).x)
     assert torch.allclose(*made, atol=1e-4)
     made[1].square().sum().backward()
     assert method.stages[0].score.weight.grad.isfinite().all()
@@ -44,7 +44,7 @@ def test_dpcknn_is_finite_if_scores_are_large():
 
 def test_dpcknn_keeps_cls_and_cached_tokens():
     method, tokens = toy()
-    merged = method.before(tokens, 0)
+    merged = method.before_layer(tokens, 0)
     assert merged.x.shape == (B, 1 + 6 + 2, C)
     assert torch.allclose(merged.x[:, 0], tokens.x[:, 0])
     assert torch.allclose(merged.x[:, -2:], tokens.x[:, -2:])
@@ -56,10 +56,10 @@ def test_dpcknn_noise_is_used_in_training_only():
     method, tokens = toy()
     tokens.x[:, 1:13:2] = tokens.x[:, 1:2]
     tokens.x[:, 2:14:2] = tokens.x[:, 2:3]
-    same = [method.before(tokens, 0).trace[1].target for _ in range(5)]
+    same = [method.before_layer(tokens, 0).trace[1].target for _ in range(5)]
     assert all(torch.equal(same[0], target) for target in same)
     method.train()
-    drawn = [method.before(tokens, 0).trace[1].target for _ in range(20)]
+    drawn = [method.before_layer(tokens, 0).trace[1].target for _ in range(20)]
     assert any(not torch.equal(drawn[0], target) for target in drawn)
 
 

@@ -85,8 +85,8 @@ def test_ratio_loss_is_zero_or_missing_if_num_tokens_are_met():
 def test_dynamic_vit_masks_without_removal_in_training():
     method = reducer(keep_rate=0.5).train()
     tokens = Tokens(torch.randn(B, 17, C), num_patches=16)
-    first = method.before(tokens, 0)
-    second = method.before(first, 1)
+    first = method.before_layer(tokens, 0)
+    second = method.before_layer(first, 1)
     assert first.x is tokens.x
     assert torch.equal(second.weight, second.trace[1].decision)
     assert (first.weight >= second.weight).all()
@@ -124,7 +124,7 @@ def test_dynamic_vit_keeps_first_tokens_if_all_are_recovered():
     tokens = Tokens(torch.randn(1, 17, C), num_patches=16)
     tokens = tokens.append(tokens.x[:, :0]).gather(torch.tensor([[0]]))
     tokens = tokens.append(torch.randn(1, 6, C))
-    kept = method.before(tokens, 0)
+    kept = method.before_layer(tokens, 0)
     assert kept.trace[-1].index.tolist() == [[0, 1, 2, 3, 4, 5]]
 
 

@@ -26,7 +26,7 @@ def test_kmedoids_weights_are_attention(attention_of_all):
     maps = logits.softmax(-1).sum(dim=1)
     weight = maps.sum(dim=1) if attention_of_all else maps[:, 0]
     medoids = k_medoids(tokens.x[:, 1:], weight[:, 1:], 4, 2)
-    kept = method.between(tokens, attended, 0)
+    kept = method.after_attention(tokens, attended, 0)
     for b in range(B):
         index = [0, *(medoid + 1 for medoid in medoids[b].tolist())]
         assert torch.equal(kept.x[b], tokens.x[b, index])
@@ -37,5 +37,5 @@ def test_kmedoids_keeps_all_tokens_if_few_remain():
     method.num_tokens = [9]
     tokens = Tokens(torch.randn(1, 4, C), num_patches=N - 1)
     q, k, v = torch.randn(3, 1, 2, 4, 3).unbind(0)
-    kept = method.between(tokens, Attended(q, k, v), 0)
+    kept = method.after_attention(tokens, Attended(q, k, v), 0)
     assert sorted(kept.trace[0].index[0].tolist()) == [0, 1, 2, 3]

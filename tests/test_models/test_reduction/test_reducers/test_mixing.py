@@ -56,7 +56,7 @@ def test_sinkhorn_mixes_normalized_tokens_by_direction_of_centers():
         0.5, embed_dims=C, num_patches=N, num_stages=1, eps=0.5
     ).double()
     tokens = Tokens(torch.randn(B, 1 + N, C).double(), num_patches=N)
-    mixed = method.before(tokens, 0)
+    mixed = method.before_layer(tokens, 0)
     assert torch.equal(mixed.x[:, 0], tokens.x[:, 0])
     centers = normalize(method.stages[0].detach(), dim=-1)
     for b in range(B):
@@ -65,7 +65,7 @@ def test_sinkhorn_mixes_normalized_tokens_by_direction_of_centers():
         assert torch.allclose(mixed.x[b, 1:], plan @ y)
     with torch.no_grad():
         method.stages[0].mul_(7)
-    assert torch.allclose(method.before(tokens, 0).x, mixed.x)
+    assert torch.allclose(method.before_layer(tokens, 0).x, mixed.x)
 
 
 def toy(**options):
@@ -76,7 +76,7 @@ def toy(**options):
     for parameter in method.parameters():
         torch.nn.init.normal_(parameter)
     x, clr = torch.randn(B, 1 + N, C).double(), torch.randn(B, 1, C).double()
-    return method, method.before(Tokens(x, num_patches=7).append(clr), 0)
+    return method, method.before_layer(Tokens(x, num_patches=7).append(clr), 0)
 
 
 def test_sit_token_loss_equals_loop_if_recalibrated():

@@ -126,7 +126,11 @@ def test_mctf_is_finite_if_tokens_receive_no_attention():
     k[:, :, :3] *= -1
     tokens = Tokens(torch.randn(1, 9, 4).half(), num_patches=8)
     reducer = MCTF(num_tokens=[4], num_patches=8, num_stages=1)
-    assert reducer.ahead(tokens, Attended(q, k, k), 0).x.isfinite().all()
+    assert (
+        reducer.before_attention(tokens, Attended(q, k, k), 0)
+        .x.isfinite()
+        .all()
+    )
 
 
 def test_diffrate_sizes_are_positive_if_tokens_are_zero():

@@ -17,7 +17,7 @@ def test_topk_is_unchanged_if_all_tokens_are_kept(keep_rate, kind):
     q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
     tokens = Tokens(torch.randn(1, 5, 2))
     reducer = kind(keep_rate, num_stages=1)
-    same = reducer.between(tokens, Attended(q, k, v), 0)
+    same = reducer.after_attention(tokens, Attended(q, k, v), 0)
     assert same.x is tokens.x
     assert [type(record) for record in same.trace] == [Unchanged]
 
@@ -81,7 +81,7 @@ def test_evit_averages_dropped_tokens_if_normalized():
     made = []
     for normalize in (False, True):
         reducer = EViT(0.5, normalize=normalize, num_stages=1)
-        made.append(reducer.between(Tokens(x), Attended(q, k, v), 0))
+        made.append(reducer.after_attention(Tokens(x), Attended(q, k, v), 0))
     plain, averaged = made
     total = plain.trace[0].mix.sum(dim=-1)  # (B, 1)
     assert (total < 0.99).all()
