@@ -8,7 +8,7 @@ from mmpretrain.apis.model import ModelHub
 PACKAGE = Path(__file__).parent
 
 
-def home() -> Path:
+def package_root() -> Path:
     """Return the parent folder of ``configs``.
 
     It is inside the package if installed from a wheel, else the checkout.
@@ -19,6 +19,6 @@ def home() -> Path:
 
 def register_models() -> None:
     """Add ``configs`` to ``mmpretrain.list_models`` and ``get_model``."""
-    index = home() / 'model-index.yml'
+    index = package_root() / 'model-index.yml'
     if index.is_file():
-        ModelHub.register_model_index(index, home())
+        ModelHub.register_model_index(index, package_root())

@@ -16,7 +16,7 @@ from mmclca.utils.messages import first_of
 from .image_files import is_system
 from .photographs.labeled_images import split_named
 from .photographs.lists import read_labels
-from .photographs.spellings import clean
+from .photographs.spellings import normalize_name
 
 
 @DATASETS.register_module()
@@ -83,15 +83,15 @@ class ClassFolders(CustomDataset):
                 'them'
             )
         names = self._metainfo.setdefault('classes', tuple(folders))
-        labels = {clean(name): i for i, name in enumerate(names)}
-        lacking = [x for x in folders if clean(x) not in labels]
+        labels = {normalize_name(name): i for i, name in enumerate(names)}
+        lacking = [x for x in folders if normalize_name(x) not in labels]
         if lacking or len(labels) < len(names):
             raise Error(
                 f'{self.img_prefix}: the class list ({first_of(names)}) must '
                 f'contain each folder ({first_of(folders)}) once; missing in '
                 f'the list: {first_of(lacking) or "none"}'
             )
-        return {name: labels[clean(name)] for name in folders}
+        return {name: labels[normalize_name(name)] for name in folders}
 
 
 @DATASETS.register_module()

@@ -19,7 +19,7 @@ from mmclca.utils.messages import one_of, print_safe, printable
 from .class_folders import ClassFolders
 from .photographs import LabeledImages
 from .photographs.cells import read_cells
-from .photographs.spellings import clean
+from .photographs.spellings import normalize_name
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
@@ -43,7 +43,7 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
         )
     found = {level: {} for level in levels}
     for row in zip(*cells.values(), strict=True):
-        name, *coarser = map(clean, row)
+        name, *coarser = map(normalize_name, row)
         if not (name and all(coarser)):
             raise Error(
                 f'{table}: the row of {printable(name or "an empty class")} '
@@ -84,7 +84,7 @@ def coarse_labels(
     Raises:
         Error: If a class is missing in the table.
     """
-    names = [clean(name) for name in names]
+    names = [normalize_name(name) for name in names]
     unknown = sorted({name for name in names if name not in coarse_of})
     if unknown:
         raise Error(

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from difflib import SequenceMatcher
 from unicodedata import combining, normalize
 
-from mmclca.datasets.photographs.spellings import look
+from mmclca.datasets.photographs.spellings import visual_key
 from mmclca.errors import Error
 
 from .record import FitRecord
@@ -48,7 +48,7 @@ def is_similar(name: str, other: str) -> bool:
 
     Accents are ignored.
     """
-    letters = (normalize('NFKD', look(x)) for x in (name, other))
+    letters = (normalize('NFKD', visual_key(x)) for x in (name, other))
     pair = [''.join(x for x in text if not combining(x)) for text in letters]
     numbers = [re.findall(r'\d+', x) for x in pair]
     ratio = SequenceMatcher(None, *pair).ratio()

@@ -29,7 +29,7 @@ from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
-from mmclca.model_index import home
+from mmclca.model_index import package_root
 from mmclca.models.heads import nearest_of_others, readings_of
 
 from . import probing
@@ -207,7 +207,7 @@ def refit_classifier(
 
 def read_recipe() -> Config:
     """Read the fine-tuning config, whose benefit was measured."""
-    return Config.fromfile(home() / 'configs/few_shot' / RECIPE)
+    return Config.fromfile(package_root() / 'configs/few_shot' / RECIPE)
 
 
 def training_config(

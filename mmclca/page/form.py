@@ -18,7 +18,7 @@ import gradio as gr
 
 from mmclca.checkpoints.fitted import FILES, WEB
 from mmclca.datasets.photographs import check_photographs, read_photographs
-from mmclca.datasets.photographs.spellings import clean
+from mmclca.datasets.photographs.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.fitting.record import ModelFolder
 from mmclca.fitting.report import write_report
@@ -85,7 +85,9 @@ class FitForm:
         if name in self._names():
             return self.out / name
         safe = safe_name(name)
-        if safe != clean(name) or not is_below(self.out / safe, self.out):
+        if safe != normalize_name(name) or not is_below(
+            self.out / safe, self.out
+        ):
             raise Error(
                 f'The name {name!r:.80} is not allowed. Please use 1 to '
                 f'{MAX_LETTERS} letters, digits or spaces, without '

@@ -14,7 +14,7 @@ from zipfile import ZipInfo
 from zlib import crc32
 
 from mmclca.datasets.photographs.encodings import guess_encoding
-from mmclca.datasets.photographs.spellings import clean
+from mmclca.datasets.photographs.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
@@ -35,7 +35,7 @@ def safe_name(text: str) -> str:
     Characters that file systems refuse become ``_``; dots and hyphens at the
     start are dropped, and long names are cut.
     """
-    name = clean(_REFUSED.sub('_', normalize('NFC', text)))
+    name = normalize_name(_REFUSED.sub('_', normalize('NFC', text)))
     name = name.lstrip('.- ')[:MAX_LETTERS]
     while len(name.encode()) > MAX_BYTES:
         name = name[:-1]

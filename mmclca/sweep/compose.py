@@ -12,7 +12,7 @@ from mmengine.config import Config
 from mmclca.configs import open_config, require_settings
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.errors import Error
-from mmclca.model_index import home
+from mmclca.model_index import package_root
 from mmclca.models import Variant
 from mmclca.utils.messages import not_one_of
 
@@ -85,7 +85,7 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
     named = {file.stem: file for file in files.values()} | files
     if name in named:
         return named[name]
-    places = ', '.join(map(str, (*folders, home() / 'configs')))
+    places = ', '.join(map(str, (*folders, package_root() / 'configs')))
     raise Error(f'{not_one_of(name, sorted(files))}; looked in {places}')
 
 
@@ -104,7 +104,7 @@ def _parsed(file: Path, data: str | None) -> Config:
 def base_configs(kind: str, folders: tuple[Path, ...] = ()) -> dict[str, Path]:
     """Map base config names to files; earlier folders take precedence."""
     found = {}
-    for folder in (*folders, home() / 'configs'):
+    for folder in (*folders, package_root() / 'configs'):
         for file in _files(folder, kind):
             found.setdefault(_name(kind, file.stem), file)
     return found

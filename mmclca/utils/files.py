@@ -89,16 +89,16 @@ def replace_text(path: Path, text: str) -> None:
     replace_bytes(path, text.encode())
 
 
-def put(backend, obj: bytes, filepath: str | os.PathLike) -> None:
+def save(backend, obj: bytes, filepath: str | os.PathLike) -> None:
     """Replace a file in one step, as a method of a file backend."""
     replace_bytes(Path(filepath), obj)
 
 
-def put_text(
+def save_text(
     backend, obj: str, filepath: str | os.PathLike, encoding: str = 'utf-8'
 ) -> None:
     """Replace a text in one step, as a method of a file backend."""
-    put(backend, obj.encode(encoding), filepath)
+    save(backend, obj.encode(encoding), filepath)
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def atomic_backend() -> Iterator[None]:
     """
     local = fileio.LocalBackend
     before = local.put, local.put_text
-    local.put, local.put_text = put, put_text
+    local.put, local.put_text = save, save_text
     try:
         yield
     finally:

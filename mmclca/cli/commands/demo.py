@@ -75,7 +75,7 @@ def leaves_to_draw(folder):
 
 def main(args):
     start = time.time()
-    os.chdir(model_index.home())
+    os.chdir(model_index.package_root())
     work_dir = Path(args.work_dir)
     make_empty(work_dir)
     data = Path(mmengine.config.Config.fromfile(CONFIG).data_root)

@@ -15,7 +15,7 @@ from mmclca.utils.files import from_cell, read_bytes
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 from .encodings import WINDOWS, guess_encoding
-from .spellings import clean
+from .spellings import normalize_name
 
 # file extensions, and the packages required to read them
 TABLES = {'.csv': (), '.tsv': ()}
@@ -134,7 +134,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
     if not rows:
         raise Error('the table is empty')
-    titles = [clean(cell) for cell in rows[0][1]]
+    titles = [normalize_name(cell) for cell in rows[0][1]]
     if any(map(is_image, titles)):
         ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
         titles = [''] * width

@@ -22,7 +22,7 @@ from mmclca.utils.messages import first_of, track
 from ..decoding import by_pillow, crop_rows, decode, open_image, reserved
 from ..image_files import check_image
 from .labeled_images import LabeledImages
-from .spellings import look
+from .spellings import visual_key
 
 _some = partial(first_of, most=3, between='; ')
 # copies in several splits: the copy in the split of lowest rank is kept
@@ -104,8 +104,8 @@ class Checked:
 
     @property
     def similar_names(self) -> list[tuple[str, ...]]:
-        """Groups of class names with the same :func:`look`."""
-        names = {name: look(name) for name in self.photographs.classes}
+        """Groups of class names with the same :func:`visual_key`."""
+        names = {name: visual_key(name) for name in self.photographs.classes}
         return [(*x,) for x in keys_by(names).values() if len(x) > 1]
 
     @property

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
-from .spellings import clean
+from .spellings import normalize_name
 
 _WORDS = dict(
     train=r'train(ing|val)?|训练(数据)?集?',
@@ -16,7 +16,7 @@ _WORDS = dict(
 
 def words_of(name: str) -> str:
     """Split ``TrainImages_2`` into lower-case words: 'train images 2'."""
-    name = re.sub(r'(?<=[^\W\dA-Z])(?=[A-Z])', ' ', clean(name))
+    name = re.sub(r'(?<=[^\W\dA-Z])(?=[A-Z])', ' ', normalize_name(name))
     name = re.sub(r'(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])', ' ', name)
     return re.sub(r'[\W_]+', ' ', name).strip().lower()
 

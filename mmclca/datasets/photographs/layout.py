@@ -10,7 +10,7 @@ from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
 from .labeled_images import SPLITS, split_named, words_of
-from .spellings import clean
+from .spellings import normalize_name
 
 Parts = Sequence[tuple[str, ...]]
 # folder names for dataset variants or parts rather than classes
@@ -59,8 +59,8 @@ def _check_mixed(parts: Parts, folder: Path) -> None:
     """Refuse a split next to class folders."""
     held = {part[0]: set() for part in parts}
     for part in parts:
-        held[part[0]].update(map(clean, part[1:-1]))
-    classes = {clean(name) for name in held}
+        held[part[0]].update(map(normalize_name, part[1:-1]))
+    classes = {normalize_name(name) for name in held}
     for name, inner in held.items():
         kind = split_named(name)
         if kind and (inner & classes or not (inner or kind in SPLITS)):
@@ -89,7 +89,8 @@ def _are_splits(parts: Parts) -> bool:
     """
     held = defaultdict(set)
     for part in parts:
-        held[part[0]].update(map(clean, part[1:2] if len(part) > 2 else ()))
+        names = part[1:2] if len(part) > 2 else ()
+        held[part[0]].update(map(normalize_name, names))
     train = {name for name in held if split_named(name) == 'train'}
     others = {name for name in held if split_named(name)} - train
     is_flat = any(len(part) < 3 for part in parts if part[0] in train)

@@ -20,7 +20,7 @@ from .cells import TABLES
 from .labeled_images import SPLITS, LabeledImages, split_named
 from .layout import find_levels
 from .lists import read_labels
-from .spellings import clean
+from .spellings import normalize_name
 from .table import read_table
 
 EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
@@ -141,7 +141,7 @@ def read_folder(
         for path in parts
         if path not in images
     }
-    names = [clean(name) or name for _, name in taken.values()]
+    names = [normalize_name(name) or name for _, name in taken.values()]
     classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
     found = LabeledImages.named([*taken], names, str(folder), classes)
@@ -175,7 +175,7 @@ def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[str]:
 
     Systems write accents in two ways, and names may have invisible characters.
     """
-    numbers = Counter((split, clean(name)) for split, name in folders)
+    numbers = Counter((split, normalize_name(name)) for split, name in folders)
     for (_, name), number in sorted(numbers.items()):
         if number > 1:
             yield (

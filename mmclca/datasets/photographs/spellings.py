@@ -16,18 +16,20 @@ _TWINS = str.maketrans(
 )
 
 
-def clean(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Normalize a name: NFC, no invisible characters, single spaces."""
     return ' '.join(_INVISIBLE.sub('', normalize('NFC', name)).split())
 
 
-def look(name: str) -> str:
+def visual_key(name: str) -> str:
     """Return a key for comparing names by their appearance.
 
     It ignores case, spaces, width, separators, similar letters of other
     scripts, leading zeros and the date order.
     """
-    plain = clean(normalize('NFKC', name)).translate(_TWINS).casefold()
+    plain = (
+        normalize_name(normalize('NFKC', name)).translate(_TWINS).casefold()
+    )
     kept = (x for x in plain if category(x) not in ('Cc', 'Cf'))
     plain = re.sub('[\ufe00-\ufe0f]', '', ''.join(kept)).strip('\'"')
     plain = plain.removesuffix(' 00:00:00')

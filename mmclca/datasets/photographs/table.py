@@ -13,7 +13,7 @@ from mmclca.errors import Error
 from ..image_files import files_below
 from .cells import is_image, read_cells
 from .labeled_images import SPLITS, LabeledImages, split_named, words_of
-from .spellings import clean
+from .spellings import normalize_name
 
 FILE, LABEL = 'file', 'class'  # preferred titles
 # further titles, without spaces
@@ -46,7 +46,7 @@ class FileNames:
         self.paths = [path for path in below if is_image(path)]
         self.known = defaultdict(list)
         for path in self.paths:
-            name = clean(Path(path).relative_to(place).as_posix())
+            name = normalize_name(Path(path).relative_to(place).as_posix())
             for x in {name, os.path.basename(name)}:
                 for spelling in (x, os.path.splitext(x)[0]):
                     self.known[spelling.casefold()].append((spelling, path))
@@ -62,7 +62,7 @@ class FileNames:
             for path in (os.path.join(folder, x) for x in spellings if name):
                 if os.path.isfile(path):
                     return str(Path(path))
-        plain = clean(spellings[1]).removeprefix('./')
+        plain = normalize_name(spellings[1]).removeprefix('./')
         found = self.known.get(plain.casefold(), [])
         same = [pair for pair in found if pair[0] == plain]
         paths = {path for _, path in same or found}
@@ -92,7 +92,7 @@ def read_table(
         splits = _splits(cells, columns['split'])
     except ValueError as error:
         raise Error(f'{table}: {error}') from error
-    names = [clean(name) for name in cells[columns['label']]]
+    names = [normalize_name(name) for name in cells[columns['label']]]
     paths = _find_files(cells[columns['file']], files, table)
     left_out = _left_out(paths, names, files, table)
     # keep the first of two equal rows

@@ -17,7 +17,7 @@ from mmengine.runner import save_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
-from mmclca.utils.files import put, put_text, remove_partial_files
+from mmclca.utils.files import remove_partial_files, save, save_text
 
 ATOMIC = dict(backend='mmclca_atomic')
 
@@ -26,7 +26,7 @@ ATOMIC = dict(backend='mmclca_atomic')
 class AtomicLocalBackend(LocalBackend):
     """mmengine's ``LocalBackend``, which replaces files in one step."""
 
-    put, put_text = put, put_text
+    put, put_text = save, save_text
 
 
 class _DeferredRemoval:

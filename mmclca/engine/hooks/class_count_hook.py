@@ -6,7 +6,7 @@ from mmpretrain.evaluation import Accuracy
 from mmclca.checkpoints.loading import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
 from mmclca.datasets.class_folders import check_folder_labels
-from mmclca.datasets.photographs.spellings import clean
+from mmclca.datasets.photographs.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.models import DistilledClassifier, Grafit, LoRAModel
 from mmclca.registry import HOOKS
@@ -53,7 +53,9 @@ class ClassCountHook(Hook):
             if classes is None:
                 runner.logger.warning(NO_CLASS_NAMES.format(name))
             else:
-                self.names[f'the {name} set'] = tuple(map(clean, classes))
+                self.names[f'the {name} set'] = tuple(
+                    normalize_name(x) for x in classes
+                )
         _check_names(self.names)
         # a local checkpoint is checked after loading instead
         if 'train' in self.loops or '://' in (runner._load_from or '://'):
@@ -71,7 +73,7 @@ class ClassCountHook(Hook):
         if 'train' in self.loops and not runner._resume:
             return
         if stored := stored_classes(checkpoint):
-            stored = tuple(map(clean, stored))
+            stored = tuple(normalize_name(x) for x in stored)
             _check_names({'the checkpoint': stored, **self.names})
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
