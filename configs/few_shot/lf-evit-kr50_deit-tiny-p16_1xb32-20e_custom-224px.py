@@ -30,5 +30,5 @@ custom_hooks = [
     dict(type='mmclca.ProbeInitHook'),
 ]
 train_dataloader = dict(
-    sampler=dict(type='mmclca.AtLeastSampler', min_samples=256)
+    sampler=dict(type='mmclca.MinLengthSampler', min_samples=256)
 )

@@ -16,7 +16,7 @@ _base_ = [
 ]
 model = dict(head=dict(num_classes=_base_.num_classes))
 train_dataloader = dict(
-    sampler=dict(type='mmclca.AtLeastSampler', min_samples=256)
+    sampler=dict(type='mmclca.MinLengthSampler', min_samples=256)
 )
 custom_hooks = [
     dict(type='mmclca.ClassCountHook'),

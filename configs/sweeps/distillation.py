@@ -52,7 +52,7 @@ options = {
     'model.type': 'mmclca.TokenReductionClassifier',
     'model.backbone.depth': 6,
     'train_dataloader.sampler': dict(
-        type='mmclca.AtLeastSampler', min_samples=640
+        type='mmclca.MinLengthSampler', min_samples=640
     ),
     'optim_wrapper.type': 'mmclca.BF16OptimWrapper',
     'train_dataloader.num_workers': 0,

@@ -26,7 +26,7 @@ _hooks = [
 _start = {
     'custom_hooks': _hooks,
     'train_dataloader.sampler': dict(
-        type='mmclca.AtLeastSampler', min_samples=256
+        type='mmclca.MinLengthSampler', min_samples=256
     ),
 }
 _draw = '{{ fileDirname }}/../few_shot/draws/leaf40_white/d'

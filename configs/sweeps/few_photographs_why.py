@@ -93,11 +93,11 @@ _changes = {
     'not-frozen': ({f'{_backbone}.frozen_stages': 0}, {}),
     'lr1e-3': ({'optim_wrapper.optimizer.lr': 1e-3}, {}),
     'half': (
-        {_sampler: dict(type='mmclca.AtLeastSampler', min_samples=128)},
+        {_sampler: dict(type='mmclca.MinLengthSampler', min_samples=128)},
         {},
     ),
     'double': (
-        {_sampler: dict(type='mmclca.AtLeastSampler', min_samples=512)},
+        {_sampler: dict(type='mmclca.MinLengthSampler', min_samples=512)},
         {},
     ),
     'no-decay': ({'optim_wrapper.paramwise_cfg.layer_decay_rate': 1.0}, {}),

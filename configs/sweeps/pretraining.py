@@ -55,7 +55,7 @@ blocks = [
 options = {
     **_epochs(30),
     'train_dataloader.sampler': dict(
-        type='mmclca.AtLeastSampler', min_samples=320
+        type='mmclca.MinLengthSampler', min_samples=320
     ),
     'default_hooks.logger.interval': 10,  # an epoch
     'train_dataloader.num_workers': 0,

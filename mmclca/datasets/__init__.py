@@ -6,11 +6,10 @@ from .class_folders import ClassFolders, ImageNetV2
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
 from .levels import CoarseCIFAR100, CoarseDataset, INaturalist
-from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
+from .samplers import ClampedBatchSampler, MinLengthSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC
 
 __all__ = [
-    'AtLeastSampler',
     'CacheImages',
     'ClassFolders',
     'ClampedBatchSampler',
@@ -19,6 +18,7 @@ __all__ = [
     'INaturalist',
     'ImageNetV2',
     'LoadPhotograph',
+    'MinLengthSampler',
     'RepeatAugSampler',
     'UltraFGVC',
     'match_by_name',

@@ -15,7 +15,7 @@ from mmclca.utils.messages import integer
 
 
 @DATA_SAMPLERS.register_module()
-class AtLeastSampler(DefaultSampler):
+class MinLengthSampler(DefaultSampler):
     """Sampler with a minimum image count per epoch.
 
     An epoch of a few photos would be a single step, too short for a schedule

@@ -11,11 +11,16 @@ from mmclca.checkpoints.converter import convert_config, convert_record
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.fitting.record import FitRecord, ModelFolder
-from mmclca.registry import MODELS, TRANSFORMS
+from mmclca.registry import DATA_SAMPLERS, MODELS, TRANSFORMS
 
 # one entry per row of the tables: settings or records as they were written,
 # and with the present names
-CONFIGS: list[tuple[dict, dict]] = []
+CONFIGS: list[tuple[dict, dict]] = [
+    (
+        dict(type='mmclca.AtLeastSampler', min_samples=256),
+        dict(type='mmclca.MinLengthSampler', min_samples=256),
+    )
+]
 RECORDS: list[tuple[dict, dict]] = []
 
 
@@ -30,7 +35,7 @@ def test_earlier_record_gets_present_keys(old, new):
 
 
 def find_class(name):
-    for registry in (MODELS, TRANSFORMS):
+    for registry in (DATA_SAMPLERS, MODELS, TRANSFORMS):
         registry.import_from_location()
         if name in registry.module_dict:
             return registry.module_dict[name]

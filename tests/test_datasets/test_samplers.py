@@ -7,8 +7,8 @@ from timm.data.distributed_sampler import RepeatAugSampler as TimmSampler
 
 from mmclca.datasets import samplers
 from mmclca.datasets.samplers import (
-    AtLeastSampler,
     ClampedBatchSampler,
+    MinLengthSampler,
     RepeatAugSampler,
 )
 
@@ -64,8 +64,8 @@ def test_batch_size_is_limited_to_images_per_process(monkeypatch):
     'sampler, images, size, term',
     [
         (ClampedBatchSampler, [], 32, 'empty'),
-        (AtLeastSampler, range(5), 0, 'min_samples'),
-        (AtLeastSampler, range(5), 2.5, 'min_samples'),
+        (MinLengthSampler, range(5), 0, 'min_samples'),
+        (MinLengthSampler, range(5), 2.5, 'min_samples'),
     ],
 )
 def test_samplers_refuse_setting(sampler, images, size, term):
@@ -74,21 +74,21 @@ def test_samplers_refuse_setting(sampler, images, size, term):
 
 
 def test_small_dataset_is_repeated_within_an_epoch():
-    sampler = AtLeastSampler(range(5), min_samples=12, seed=3)
+    sampler = MinLengthSampler(range(5), min_samples=12, seed=3)
     first, again = [*sampler], [*sampler]
     assert first == again and len(first) == len(sampler) == 12
     assert sorted(first[:5]) == sorted(first[5:10]) == [0, 1, 2, 3, 4]
     assert first[:5] != first[5:10]
     sampler.set_epoch(1)
     assert [*sampler] != first
-    large = AtLeastSampler(range(20), min_samples=12, shuffle=False)
+    large = MinLengthSampler(range(20), min_samples=12, shuffle=False)
     assert [*large] == [*range(20)]
 
 
 def test_processes_share_an_epoch():
     shares = []
     for rank in range(2):
-        sampler = AtLeastSampler(range(5), min_samples=11, seed=3)
+        sampler = MinLengthSampler(range(5), min_samples=11, seed=3)
         sampler.rank, sampler.world_size = rank, 2
         sampler.total_size = 12
         shares.append([*sampler])

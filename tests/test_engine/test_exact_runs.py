@@ -70,7 +70,7 @@ model = dict(
         model='tiny.py', checkpoint='teacher.pth',
         loss=dict(type='mmclca.DeiTDistillation', kind='soft', tau=2.0)))
 train_dataloader['sampler'] = dict(
-    type='mmclca.AtLeastSampler', min_samples=24, _delete_=True)
+    type='mmclca.MinLengthSampler', min_samples=24, _delete_=True)
 """
 SCALED = """
 optim_wrapper.update(

@@ -4,7 +4,7 @@
 # The head starts from a classifier in closed form (ProbeInitHook, in the
 # configs); AdamW with smaller steps for earlier layers, two epochs of warm-up
 # and a cosine over 20. An epoch has at least 256 images
-# (AtLeastSampler): at least 160 steps with batches of 32.
+# (MinLengthSampler): at least 160 steps with batches of 32.
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
     constructor='LearningRateDecayOptimWrapperConstructor',
