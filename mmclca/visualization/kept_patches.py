@@ -170,8 +170,8 @@ def check_reduces(backbone: nn.Module) -> None:
     """
     if not reduces(backbone):
         raise Error(
-            f'{type(backbone).__name__} reduces no tokens: set reducer and '
-            'reduce_at, or omit --pictures and TokenVisualizationHook'
+            f'{type(backbone).__name__} reduces no tokens, so it has no '
+            'stages to draw: set reducer and reduce_at'
         )
 
 

@@ -128,9 +128,9 @@ ERRORS = [
     ('predict new a.pth', 'predict a.pth new'),
     ('predict tiny.pth nothing', 'nothing'),
     ('predict model photographs', 'mmclca fit'),
-    ('predict tiny.pth data --pictures data', 'contains images'),
+    ('predict tiny.pth data --show-dir data', 'contains images'),
     ('predict bare.pth data', 'bare.pth has no config'),
-    (f'predict tiny.pth data --pictures p {OPTIONS} {PLAIN}', '--pictures'),
+    (f'predict tiny.pth data --show-dir p {OPTIONS} {PLAIN}', 'reduce_at'),
     *(
         (f'predict model a.png --device {name}', name)
         for name in ('gpu', 'meta', 'mps', 'cpu:x')

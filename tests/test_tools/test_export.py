@@ -117,7 +117,7 @@ def test_pt2_and_int8_files_have_their_own_names(export, tmp_path, capsys):
 def test_infer_onnx_equals_inferencer_without_torch(folder, tmp_path):
     (tmp_path / 'sitecustomize.py').write_text(BLOCK)
     out = tmp_path / 'new/results.csv'
-    words = 'tiny.onnx', 'data', '--csv', out, '--top', 9, '--threads', 1
+    words = 'tiny.onnx', 'data', '--out', out, '--topk', 9, '--threads', 1
     run = subprocess.run(
         [sys.executable, str(INFER), *map(str, words)],
         env=dict(environment(), PYTHONPATH=str(tmp_path)),
@@ -173,6 +173,7 @@ def others(exported):
     file.ClearField('metadata_props')
     onnx.save(file, folder / 'other.onnx')
     (folder / 'empty').mkdir()
+    (folder / 'e.csv').mkdir()
 
 
 @pytest.mark.parametrize(
@@ -183,8 +184,9 @@ def others(exported):
         ('huge.onnx data', 'not finite'),
         ('gone.onnx data', 'gone.onnx'),
         ('tiny.pth data', 'tiny.pth'),
-        ('tiny.onnx data --top 0', '--top'),
-        ('tiny.onnx data --csv empty', '--csv empty: Is a directory'),
+        ('tiny.onnx data --topk 0', '--topk'),
+        ('tiny.onnx data --out e.csv', '--out e.csv: Is a directory'),
+        ('tiny.onnx data --out a.xlsx', '.csv'),
     ],
 )
 def test_infer_onnx_exits_with_one_line_if_argument_is_wrong(

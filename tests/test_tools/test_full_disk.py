@@ -17,7 +17,7 @@ from test_every_tool import answer, fitted, folder, run_words  # noqa: F401
 # arguments of a command, and a file that it replaces
 LINES = """
 predict tiny.pth new --out p.csv > p.csv
-predict tiny.pth new --pictures p > p/elm/0.png.png
+predict tiny.pth new --show-dir p > p/elm/0.png.png
 predict model new --out m.json > m.json
 probe tiny.pth --images data --out p.pth > p.pth
 retrieval tiny.pth --gallery data --queries new --out r.csv > r.csv

@@ -90,7 +90,7 @@ def test_unreadable_images_are_skipped_and_reported(
     data, out = tmp_path / 'data', tmp_path / 'results.csv'
     (data / 'oak' / '0.png').write_bytes(b'')
     (data / 'ash' / '1.png').write_text('no image')
-    options = ('--batch-size', 1, '--out', out, '--pictures', tmp_path / 'p')
+    options = ('--batch-size', 1, '--out', out, '--show-dir', tmp_path / 'p')
     with pytest.raises(SystemExit, match='^1$'):
         predict(checkpoint, data, tmp_path / 'gone.png', *options)
     printed = capsys.readouterr()
@@ -110,7 +110,7 @@ def test_pictures_mirror_the_image_folders(checkpoint, predict, tmp_path):
     data, pictures = tmp_path / 'data', tmp_path / 'new/pictures'
     for name in ('ash', 'beech'):  # half is enough
         shutil.rmtree(data / name)
-    predict(checkpoint, data, '--pictures', pictures)
+    predict(checkpoint, data, '--show-dir', pictures)
     images = sorted(
         Path(f'{path.relative_to(data)}.png') for path in data.rglob('*.png')
     )

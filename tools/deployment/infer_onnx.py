@@ -40,6 +40,7 @@ ANSWER += ('pred_class', 'pred_score', 'known', 'known_score')
 SCORES = ('max_softmax', 'energy', 'nearest')
 NEEDED = ('preparation', 'classes')
 BACKENDS = ('cv2', 'pillow')
+SHOWN = 0.001  # minimum score to print a further class
 LARGEST = 10_000  # maximum side after resizing, in pixels
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -61,10 +62,10 @@ def parse_args():
         'images', nargs='+', help='image files, or folders with subfolders'
     )
     parser.add_argument(
-        '--top',
+        '--topk',
         type=int,
-        default=3,
-        help='classes to print per photo (default: %(default)s)',
+        default=5,
+        help='classes per photo (default: %(default)s)',
     )
     parser.add_argument(
         '--threads',
@@ -72,18 +73,20 @@ def parse_args():
         default=0,
         help='CPU threads; 0: one per core (default: %(default)s)',
     )
-    parser.add_argument('--csv', type=Path, help='CSV file for the results')
+    parser.add_argument('--out', type=Path, help='results file: .csv')
     args = parser.parse_args()
-    if args.top < 1 or args.threads < 0:
-        parser.error('--top must be at least 1, --threads at least 0')
+    if args.topk < 1 or args.threads < 0:
+        parser.error('--topk must be at least 1, --threads at least 0')
+    if args.out and args.out.suffix.lower() != '.csv':
+        parser.error(printable(f'--out {args.out}: expected a .csv file'))
     if not Path(args.model).is_file():
         parser.error(printable(f'{args.model} not found: check the path'))
     try:  # before classifying
-        if args.csv:
-            args.csv.parent.mkdir(parents=True, exist_ok=True)
-            args.csv.open('a').close()
+        if args.out:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            args.out.open('a').close()
     except OSError as error:
-        parser.error(printable(f'--csv {args.csv}: {error.strerror}'))
+        parser.error(printable(f'--out {args.out}: {error.strerror}'))
     return args
 
 
@@ -330,8 +333,9 @@ def to_8_bits(image):
 def line_of(path, row):
     """Describe an image by its best classes; flag an unknown one first."""
     _, _, _, _, known, known_score, *cells = row
-    best = zip(cells[1::3], cells[2::3], strict=True)
-    words = [f'{name} {score:.1%}' for name, score in best]
+    best, *others = zip(cells[1::3], cells[2::3], strict=True)
+    shown = [best, *((name, x) for name, x in others if x >= SHOWN)]
+    words = [f'{name} {score:.1%}' for name, score in shown]
     if known == 'no':
         words[0] = f'nearest: {words[0]}'
         words.insert(0, f'unknown? (score {known_score:.3f})')
@@ -395,7 +399,7 @@ def main():
             f'{" ".join(SUFFIXES)}'
         )
     classifier = Classifier(args.model, args.threads)
-    top = min(args.top, len(classifier.classes))
+    top = min(args.topk, len(classifier.classes))
     rows, unreadable = [], []
     try:
         for path in paths:
@@ -409,9 +413,9 @@ def main():
                 row, error = [''] * (len(ANSWER) + 3 * top), 'not read'
             rows.append([str(path), *row, error])
     finally:
-        if args.csv and rows:
-            write(args.csv, rows, top)
-    print(summary(rows, len(unreadable), args.csv))
+        if args.out and rows:
+            write(args.out, rows, top)
+    print(summary(rows, len(unreadable), args.out))
     if unreadable:
         sys.exit('\n  '.join(['Unreadable:', *map(printable, unreadable)]))
 

@@ -50,7 +50,7 @@ def parse_args():
 def in_python(file, photos, table):
     """Classify photos in ONNX Runtime; return seconds and megabytes."""
     words = [sys.executable, ROOT / 'tools/deployment/infer_onnx.py', file]
-    words += [*photos, '--threads', '1', '--csv', table]
+    words += [*photos, '--threads', '1', '--out', table]
     began = time.perf_counter()
     process = Popen([*map(str, words)], stdout=DEVNULL)
     used = os.wait4(process.pid, 0)[2]

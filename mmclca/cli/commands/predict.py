@@ -41,7 +41,7 @@ def parse_args():
         '--tokens', 'tokens per layer and GMACs in --out, also maps in .json'
     )
     pictures = 'folder for pictures with the remaining patches'
-    parser.add('--pictures DIR', pictures, type=Path)
+    parser.add('--show-dir DIR', pictures, type=Path)
     parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
     return parser.parse_args()
 
@@ -76,13 +76,13 @@ def prepare(args):
             f'{endings}'
         )
     pictures = [None] * len(paths)
-    if args.pictures:
-        pictures = apis.picture_paths(paths, args.pictures)
+    if args.show_dir:
+        pictures = apis.picture_paths(paths, args.show_dir)
     with model_files.quiet():
         found = model_files.load(
             args, args.config, args.checkpoint, args.reject
         )
-    if args.pictures:
+    if args.show_dir:
         visualization.check_reduces(found.model.backbone)
     if args.tokens:
         apis.token_facts.check_tokens(found.model)
