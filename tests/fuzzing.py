@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from mmclca.cli.errors import UsageError, usage_errors
-from mmclca.cli.verbs import prepare_process
+from mmclca.cli.main import prepare_process
 
 SECONDS, BYTES, WARNINGS = 60, 2**31, 5
 # Python's own errors, which do not say what is wrong with a file

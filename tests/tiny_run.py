@@ -19,7 +19,7 @@ from PIL import Image
 from quick_runs import make_quick
 
 from mmclca import cli
-from mmclca.cli.verbs import command_named, main_of
+from mmclca.cli.main import get_main, load_command
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ('ash', 'beech', 'elm', 'oak')
@@ -173,8 +173,8 @@ def load_tool(monkeypatch, tool, *arguments):
     stub = re.search(r"run_command\('(\w+)'\)", tool.read_text())
     if not stub:
         return runpy.run_path(str(tool))
-    command = command_named(stub[1])
-    return {**vars(command), 'main': main_of(stub[1])}
+    command = load_command(stub[1])
+    return {**vars(command), 'main': get_main(stub[1])}
 
 
 def exit_code(main, *given):

@@ -7,7 +7,7 @@ command starts to work, so ``--help`` and wrong options answer immediately.
 
 from .arguments import Parser
 from .errors import UsageError, usage_errors
-from .verbs import run, run_command, upstream, vis_scheduler
+from .main import run, run_command, upstream, vis_scheduler
 
 __all__ = [
     'UsageError',

@@ -20,7 +20,7 @@ from .texts import without_advice
 # the command prints its errors in one line
 PROGRAM = (
     'from mmclca.utils.child import attach; attach(); '
-    'from mmclca.cli.verbs import main; main()'
+    'from mmclca.cli.main import main; main()'
 )
 EXPORT = sys.executable, '-m', 'mmclca', 'export', '--web'
 PIPES = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)

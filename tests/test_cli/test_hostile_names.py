@@ -17,7 +17,7 @@ from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES, exit_code
 
 import mmclca
-from mmclca.cli.verbs import main
+from mmclca.cli.main import main
 from mmclca.datasets.photographs import read_photographs
 from mmclca.fitting import FittedModel
 from mmclca.utils.files import read_rows, write_rows

@@ -13,7 +13,7 @@ from tiny_run import ROOT, environment, exit_code, write_run
 
 from mmclca import cli
 from mmclca.apis import TokenReductionInferencer
-from mmclca.cli.verbs import main
+from mmclca.cli.main import main
 
 LONG = ('--cfg-options', 'train_cfg.max_epochs=100000')
 

@@ -7,7 +7,7 @@ from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from golden import golden
 from tiny_run import ROOT
 
-from mmclca.cli.verbs import FOLDERS
+from mmclca.cli.main import FOLDERS
 
 TOOL = runpy.run_path(str(ROOT / 'tools/dev/write_command_reference.py'))
 TOOLS = [

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tiny_run import ROOT, environment
 
-from mmclca.cli.verbs import VERBS
+from mmclca.cli.main import SUBCOMMANDS
 
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -36,7 +36,9 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize('names', [TOOLS, VERBS], ids=['tools', 'verbs'])
+@pytest.mark.parametrize(
+    'names', [TOOLS, SUBCOMMANDS], ids=['tools', 'subcommands']
+)
 def test_help_and_wrong_options_import_nothing_heavy(names):
     assert len(names) > 25
     done = subprocess.run(

@@ -21,8 +21,8 @@ from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES, CONFIG, ROOT, exit_code, load_tool, write_images
 
 from mmclca.checkpoints.error import DownloadError
-from mmclca.cli import verbs
 from mmclca.cli.errors import describe_error
+from mmclca.cli.main import main
 from mmclca.fitting import weights
 from mmclca.utils.messages import did_you_mean
 
@@ -301,10 +301,10 @@ def end(folder, monkeypatch, fetched):
     def end(*words):
         name, *others = words
         monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
-        main = verbs.main
+        program = main
         if '/' in name:  # a tool without a command
-            main = load_tool(monkeypatch, ROOT / name, *others)['main']
-        return exit_code(main)
+            program = load_tool(monkeypatch, ROOT / name, *others)['main']
+        return exit_code(program)
 
     return end
 

@@ -11,7 +11,7 @@ from mmpretrain.datasets import CustomDataset
 from sklearn.neighbors import KNeighborsClassifier
 from tiny_run import exit_code
 
-from mmclca.cli.verbs import main_of
+from mmclca.cli.main import get_main
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.datasets.synthetic_leaves.cultivars import make_species
@@ -139,7 +139,7 @@ def run(monkeypatch):
         shape = '--classes', '3', '--per-class', '5', '--size', '40'
         command = [*map(str, ('synthetic_leaves.py', out, *shape, *options))]
         monkeypatch.setattr(sys, 'argv', command)
-        return exit_code(main_of('synthetic_leaves'))
+        return exit_code(get_main('synthetic_leaves'))
 
     return run
 

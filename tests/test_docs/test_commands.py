@@ -29,7 +29,7 @@ from tiny_run import ROOT
 
 import mmclca
 from mmclca import registry
-from mmclca.cli.verbs import command_named
+from mmclca.cli.main import load_command
 
 HEADERS = [
     path
@@ -61,14 +61,14 @@ def _parse(first, *words):
     if first == '-m':
         if words[0] == 'mmclca':
             sys.argv[:2] = []
-            command_named(words[1].replace('-', '_')).parse_args()
+            load_command(words[1].replace('-', '_')).parse_args()
         return
     script = ROOT / COPIED.get(first, first)
     stub = re.search(r"run_command\('(\w+)'\)", script.read_text())
     if '...' in words:  # omitted arguments
         return
     if stub:
-        command_named(stub[1]).parse_args()
+        load_command(stub[1]).parse_args()
     elif parse := runpy.run_path(str(script)).get('parse_args'):
         parse()
 

@@ -17,7 +17,7 @@ from tiny_run import exit_code
 
 import mmclca
 from mmclca.apis.probe import probe
-from mmclca.cli.verbs import main
+from mmclca.cli.main import main
 from mmclca.fitting import FittedModel
 
 

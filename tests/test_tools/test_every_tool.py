@@ -24,7 +24,7 @@ from tiny_run import ROOT, exit_code, load_tool, train_with_hooks, write_images
 
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
-from mmclca.cli import verbs
+from mmclca.cli.main import FOLDERS, main
 
 
 class Row(NamedTuple):
@@ -231,10 +231,10 @@ def run_words(program, words, folder):
         patch.setattr(signal, 'signal', lambda *_: None)
         patch.setattr('gradio.Blocks.block_thread', lambda page: None)
         patch.setattr(sys, 'argv', [Path(program).name, *words])
-        main = verbs.main
+        run = main
         if program != 'mmclca':
-            main = load_tool(patch, ROOT / 'tools' / program, *words)['main']
-        return exit_code(main), out.getvalue()
+            run = load_tool(patch, ROOT / 'tools' / program, *words)['main']
+        return exit_code(run), out.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_table_lists_every_tool():
     files = (ROOT / 'tools').rglob('*.py')
     tools = [path for path in files if '__main__' in path.read_text()]
     there = {path.relative_to(ROOT / 'tools').as_posix() for path in tools}
-    there |= {f'mmclca {verb}' for verb in verbs.FOLDERS}
+    there |= {f'mmclca {name}' for name in FOLDERS}
     tests = ROOT / 'tests'
     elsewhere = ' '.join(ELSEWHERE.values()).split()
     own = {x for x in there if [*tests.rglob(f'test_{Path(x).stem}.py')]}

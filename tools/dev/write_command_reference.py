@@ -17,7 +17,7 @@ from unittest.mock import patch
 from marked_text import write_between
 
 from mmclca import cli
-from mmclca.cli import verbs
+from mmclca.cli import main as program
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / 'docs/tools.md'
@@ -103,7 +103,7 @@ def help_of(command, *task):
         if file.suffix:
             runpy.run_path(str(file), run_name='__main__')
         else:
-            verbs.main()
+            program.main()
     return out.getvalue()
 
 

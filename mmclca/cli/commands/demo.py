@@ -17,8 +17,8 @@ from pathlib import Path
 from mmclca.utils.files import read_lines
 
 from .. import Parser, UsageError
+from ..main import get_main
 from ..packages import mmengine, model_index
-from ..verbs import main_of
 
 CONFIG = (
     'configs/clca/'
@@ -63,7 +63,7 @@ def run(tool, *words):
     command = [f'tools/{tool}.py', *map(str, words)]
     print(f'\n$ python {shlex.join(command)}', flush=True)
     sys.argv = command
-    main_of(Path(tool).name)()
+    get_main(Path(tool).name)()
 
 
 def leaves_to_draw(folder):

@@ -81,34 +81,36 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export', 'verify'
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
 NAMES = [*PICTURES, *(path.stem for path in COMMANDS)]
-VERBS = sorted(name.replace('_', '-') for name in NAMES)
+SUBCOMMANDS = sorted(name.replace('_', '-') for name in NAMES)
 
 
 def main() -> None:
     """Run the command named on the command line."""
-    verb = _subcommand_of(sys.argv[1:2])
-    sys.argv = [f'mmclca {verb}', *sys.argv[2:]]
-    run_command(verb.replace('-', '_'))
+    subcommand = _parse_subcommand(sys.argv[1:2])
+    sys.argv = [f'mmclca {subcommand}', *sys.argv[2:]]
+    run_command(subcommand.replace('-', '_'))
 
 
-def _subcommand_of(words: list[str]) -> str:
+def _parse_subcommand(words: list[str]) -> str:
     parser = argparse.ArgumentParser(
         prog='mmclca',
         usage='mmclca COMMAND ... ("mmclca COMMAND --help" for its options)',
         description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('verb', choices=VERBS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        'subcommand', choices=SUBCOMMANDS, help=argparse.SUPPRESS
+    )
     parser.add_argument('--version', action='version', version=__version__)
     if not words:
         parser.print_help()
         parser.exit()
-    if not words[0].startswith('-') and words[0] not in VERBS:
-        hint = did_you_mean(words[0].replace('_', '-'), VERBS)
+    if not words[0].startswith('-') and words[0] not in SUBCOMMANDS:
+        hint = did_you_mean(words[0].replace('_', '-'), SUBCOMMANDS)
         parser.error(
             f'{words[0]!r} is not a command{hint}; list all: mmclca --help'
         )
-    return parser.parse_args(words).verb
+    return parser.parse_args(words).subcommand
 
 
 def run_command(name: str) -> None:
@@ -117,12 +119,12 @@ def run_command(name: str) -> None:
     Args:
         name (str): Module name in ``mmclca.cli.commands``.
     """
-    run(main_of(name))
+    run(get_main(name))
 
 
-def main_of(name: str) -> Callable[[], int | None]:
+def get_main(name: str) -> Callable[[], int | None]:
     """Return a function parsing the options and running a command."""
-    command = command_named(name)
+    command = load_command(name)
 
     def main():
         args = command.parse_args()
@@ -138,7 +140,7 @@ def main_of(name: str) -> Callable[[], int | None]:
     return main
 
 
-def command_named(name: str):
+def load_command(name: str):
     """Return a picture command, or the module of any other command."""
     return PICTURES.get(name) or import_module(f'mmclca.cli.commands.{name}')
 

@@ -11,15 +11,19 @@ import pytest
 from tiny_run import exit_code
 
 from mmclca import cli
-from mmclca.cli import errors, verbs
+from mmclca.cli import errors
+from mmclca.cli import main as program
 
 
 def test_help_lists_all_commands(monkeypatch, capsys):
-    assert sorted(re.findall(r'(?m)^  (\S+)', verbs.__doc__)) == verbs.VERBS
+    assert (
+        sorted(re.findall(r'(?m)^  (\S+)', program.__doc__))
+        == program.SUBCOMMANDS
+    )
     for words in (['--help'], []):
         monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
-        assert exit_code(verbs.main) == 0
-        assert {*verbs.VERBS} <= {*capsys.readouterr().out.split()}
+        assert exit_code(program.main) == 0
+        assert {*program.SUBCOMMANDS} <= {*capsys.readouterr().out.split()}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ def test_help_lists_all_commands(monkeypatch, capsys):
 )
 def test_nearest_command_is_suggested(monkeypatch, capsys, word, command):
     monkeypatch.setattr(sys, 'argv', ['mmclca', word])
-    assert exit_code(verbs.main) == 2
+    assert exit_code(program.main) == 2
     error = capsys.readouterr().err
     assert command in error and 'vis-tsne' not in error
 
