@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# CLCA with EViT, keep rate 0.5: a small ViT from scratch on drawn leaves.
+# CLCA with EViT, keep rate 0.5: a small ViT from scratch on synthetic leaves.
 # Reproduces: nothing in the paper; the demo, a few minutes on a CPU.
 # Expected: not reported in the paper.
 # Evaluation: val split while training; test split, best checkpoint.

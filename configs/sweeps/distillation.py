@@ -17,7 +17,7 @@ keep_rates = [1.0]
 sizes = [112]
 clca = ['base']
 _teachers = '{{$MMCLCA_TEACHERS:work_dirs/teachers}}/leaf40_d'
-_draw = '{{ fileDirname }}/../few_shot/draws/leaf40_white/d'
+_split = '{{ fileDirname }}/../few_shot/splits/leaf40_white/d'
 _losses = dict(
     alone=None,
     hard=dict(type='mmclca.DeiTDistillation', kind='hard', alpha=0.5),
@@ -33,8 +33,8 @@ _losses = dict(
 
 def _options(n, loss):
     options = {
-        'train_dataloader.dataset.ann_file': f'{_draw}{n}.txt',
-        'test_dataloader.dataset.ann_file': f'{_draw}{n}_test.txt',
+        'train_dataloader.dataset.ann_file': f'{_split}{n}.txt',
+        'test_dataloader.dataset.ann_file': f'{_split}{n}_test.txt',
     }
     if loss:
         options['model.teacher'] = dict(

@@ -29,11 +29,11 @@ _start = {
         type='mmclca.MinLengthSampler', min_samples=256
     ),
 }
-_draw = '{{ fileDirname }}/../few_shot/draws/leaf40_white/d'
+_split = '{{ fileDirname }}/../few_shot/splits/leaf40_white/d'
 _files = [
     {
-        'train_dataloader.dataset.ann_file': f'{_draw}{n}.txt',
-        'test_dataloader.dataset.ann_file': f'{_draw}{n}_test.txt',
+        'train_dataloader.dataset.ann_file': f'{_split}{n}.txt',
+        'test_dataloader.dataset.ann_file': f'{_split}{n}_test.txt',
     }
     for n in range(5)
 ]

@@ -168,4 +168,4 @@ changed = [
     if crops > 1
 ]
 # photos per class of synthetic cultivars
-drawn = (8, 15, 30, 100, 300)
+synthetic = (8, 15, 30, 100, 300)

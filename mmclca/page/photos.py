@@ -10,7 +10,7 @@ from PIL import Image
 
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
-from mmclca.datasets.synthetic_leaves import drawn_leaves
+from mmclca.datasets.synthetic_leaves import generate_leaves
 from mmclca.errors import Error
 
 PREVIEW = 1024  # longer side of shown photos, in pixels
@@ -67,7 +67,7 @@ def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:
 def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
     """Draw one new leaf per cultivar of ``make demo``; return the paths."""
     paths = []
-    for name, image in drawn_leaves(num_leaves):
+    for name, image in generate_leaves(num_leaves):
         path = Path(folder, f'{name.replace(" ", "_")}.png')
         mmcv.imwrite(image, str(path))
         paths.append(str(path))

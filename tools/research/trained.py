@@ -47,10 +47,10 @@ def values():
     wanted = [(named_run(*x[:2], 3, x[2]), x) for x in GRID['changed']]
     rows = kept(STUDY, changed, wanted)
     rows = rows.groupby(KEYS, as_index=False, sort=False).first()
-    wanted = [(dict(count=count), (count,)) for count in GRID['drawn']]
-    drawn = kept('few_photographs_drawn', fitted, wanted)
-    shown = drawn.to_dict('records')
-    return dict(trained=partial(by_folds, rows), drawn=shown)
+    wanted = [(dict(count=count), (count,)) for count in GRID['synthetic']]
+    synthetic = kept('few_photographs_synthetic', fitted, wanted)
+    shown = synthetic.to_dict('records')
+    return dict(trained=partial(by_folds, rows), synthetic=shown)
 
 
 def named_run(backbone, name, crops, recipe):
@@ -102,7 +102,7 @@ def fitted(count):
     accuracies in percent, without and with fine-tuning."""
     with TemporaryDirectory() as folder:
         place, found = Path(folder, 'photographs'), {}
-        link(DATA / 'drawn_cultivars', place, train=count, test=None)
+        link(DATA / 'synthetic_cultivars', place, train=count, test=None)
         options = dict(weights=WEIGHTS / FILES['deit-tiny-p16'])
         options.update(out=Path(folder, 'model'), budget='0.3GMACs')
         for name, flag in (('probe', 'probe_only'), ('fit', 'fine_tune')):

@@ -83,7 +83,7 @@ def load_with_views(args):
 def images_of(args, places, seed=0):
     """Check the output path, then read the images and draw the leaves."""
     visualization.figures.check_picture(args.out)
-    leaves = datasets.synthetic_leaves.drawn_leaves(args.leaves, seed)
+    leaves = datasets.synthetic_leaves.generate_leaves(args.leaves, seed)
     images = [*model_files.read_images(places), *leaves]
     if not images:
         raise Error('no images given: name images, or add --leaves 1')

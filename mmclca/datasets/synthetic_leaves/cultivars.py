@@ -152,7 +152,7 @@ def _vary(cultivar, steps):
     return Cultivar(*moved)
 
 
-def drawn_leaves(
+def generate_leaves(
     num_leaves: int, seed: int = 0
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield names and BGR images of synthetic leaves, one per cultivar.

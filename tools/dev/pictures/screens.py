@@ -169,14 +169,14 @@ def web_app(width, height):
     import cv2
     import screenshot_page as tool
 
-    from mmclca.datasets.synthetic_leaves import drawn_leaves
+    from mmclca.datasets.synthetic_leaves import generate_leaves
 
     fitted()
     app = WORK / 'apps/leaf_cultivars/web'  # the folder names the app
     shutil.copytree(FOLDER / 'model', app.parent, dirs_exist_ok=True)
     run('export', app.parent, '--web')
     leaves = [WORK / 'other_class.png', WORK / 'new_leaf.jpg']
-    cv2.imwrite(str(leaves[0]), next(drawn_leaves(24, seed=4))[1])
+    cv2.imwrite(str(leaves[0]), next(generate_leaves(24, seed=4))[1])
     known = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
     shutil.copy(known, leaves[1])
     with tool.served(app) as address, tool.browser() as chromium:
