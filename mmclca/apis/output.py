@@ -20,7 +20,7 @@ from mmclca.visualization import (
 from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
 
 from .inferencer import PREDICTION, TokenReductionInferencer, prediction_of
-from .neighbours import NEAREST
+from .neighbors import NEAREST
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
@@ -216,7 +216,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
     return pictures
 
 
-def write_neighbours(
+def write_neighbors(
     entries: Sequence[dict], metrics: dict[str, float], path: Path
 ) -> None:
     """Write the result of :func:`look_up` as .json or .csv.
@@ -224,20 +224,20 @@ def write_neighbours(
     A CSV table has one row per query, and no metrics.
     """
     if path.suffix == '.csv':
-        write_rows(path, _neighbour_rows(entries))
+        write_rows(path, _neighbor_rows(entries))
     else:
         dump_json(dict(metrics=metrics, queries=entries), path)
 
 
-def _neighbour_rows(entries: Sequence[dict]) -> Iterator[list]:
-    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
+def _neighbor_rows(entries: Sequence[dict]) -> Iterator[list]:
+    ranks = range(1, 1 + max(len(e['neighbors']) for e in entries))
     yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
     for entry in entries:
-        near = [one[key] for one in entry['neighbours'] for key in NEAREST]
+        near = [one[key] for one in entry['neighbors'] for key in NEAREST]
         yield [*(entry.get(fact) for fact in QUERY), *near]
 
 
-def draw_neighbours(
+def draw_neighbors(
     entries: Sequence[dict],
     path: Path,
     number: int = 8,
@@ -257,7 +257,7 @@ def draw_neighbours(
         name = entry['name'] or entry.get('knn_class', '')
         vote = 'vote: ' if name and not entry['name'] else ''
         cells = [photograph(entry['image'], note=f'{vote}{name}')]
-        for one in entry['neighbours'][:nearest]:
+        for one in entry['neighbors'][:nearest]:
             note = f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
             frame = FRAMES[_same(name, one['name'], coarse_of)]
             cells.append(photograph(one['image'], note=note, frame=frame))

@@ -14,7 +14,7 @@ from PIL import Image
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file
 from mmclca.apis.gallery import Gallery
-from mmclca.apis.neighbours import look_up
+from mmclca.apis.neighbors import look_up
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.datasets.decoding import UndecodedError
 from mmclca.datasets.photographs import LabeledImages
@@ -72,7 +72,7 @@ class OpenedModel:
         feature = feature_of(model, data['inputs'], self.gallery.stage)
         leaf = LabeledImages.named(['leaf'], [None], 'the page')
         (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
-        return [*self._pictures(entry['neighbours'])]
+        return [*self._pictures(entry['neighbors'])]
 
     def _pictures(self, near: list[dict]) -> Iterator:
         for one in near:

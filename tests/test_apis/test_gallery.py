@@ -8,10 +8,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny_run import CLASSES, write_images, write_run
 
-from mmclca.apis import neighbours
+from mmclca.apis import neighbors
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
-from mmclca.apis.neighbours import VOTERS, choose_voters, look_up
+from mmclca.apis.neighbors import VOTERS, choose_voters, look_up
 from mmclca.datasets.photographs import (
     LabeledImages,
     images_at,
@@ -40,7 +40,7 @@ def queries_of(*names):
 
 
 def images_of(entry):
-    return [near['image'] for near in entry['neighbours']]
+    return [near['image'] for near in entry['neighbors']]
 
 
 def test_look_up_finds_other_images_if_queries_are_the_gallery():
@@ -50,7 +50,7 @@ def test_look_up_finds_other_images_if_queries_are_the_gallery():
         *('a1.png', 'a0.png', 'b1.png', 'b0.png', 'b1.png')
     ]
     assert all(entry['image'] not in images_of(entry) for entry in entries)
-    assert entries[0]['neighbours'][0]['similarity'] == pytest.approx(
+    assert entries[0]['neighbors'][0]['similarity'] == pytest.approx(
         math.cos(math.radians(10))
     )
     assert found['queries'] == 4 and found['unmatched'] == 1  # only one c
@@ -104,7 +104,7 @@ def test_look_up_warns_if_the_gallery_lacks_the_query_classes():
     with pytest.warns(UserWarning, match='elm, oak'):
         entries, found = look_up(gallery_of(), queries, features_at(0, 1))
     assert found == dict(queries=0, unmatched=2)
-    assert all(entry['neighbours'] for entry in entries)
+    assert all(entry['neighbors'] for entry in entries)
 
 
 @pytest.mark.parametrize('ranking', ['cosine', 'conditional', 'oracle'])
@@ -121,7 +121,7 @@ def test_look_up_ranks_by_scores_in_any_chunk_size(monkeypatch, ranking):
         assert images_of(entry) == order
     if ranking == 'oracle':
         assert found['mAP'] == 100
-    monkeypatch.setattr(neighbours, 'MAX_ENTRIES', 1)
+    monkeypatch.setattr(neighbors, 'MAX_ENTRIES', 1)
     some, again = look_up(*how)
     assert again == pytest.approx(found)
     assert [*map(images_of, some)] == [*map(images_of, entries)]

@@ -46,7 +46,7 @@ def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
         retrieve('--out', tmp_path / 'c.json', *config, '--cfg-options', new)
         entries, _ = written(tmp_path / 'c.json')
         assert len(entries) == dict(train=16, test=8)[split]
-        found = entries[0]['neighbours'][0]['image']
+        found = entries[0]['neighbors'][0]['image']
         assert ('/new/' in found) == (split == 'train')
 
 
@@ -94,7 +94,7 @@ def test_sheet_shows_votes_and_frames(retrieve, folder, tmp_path, monkeypatch):
     (groups,) = drawn
     assert list(groups) == ['1: 0.png', '2: 1.png']
     for entry, cells in zip(entries, groups.values(), strict=True):
-        near, voted = entry['neighbours'][:4], entry['knn_class']
+        near, voted = entry['neighbors'][:4], entry['knn_class']
         lines = [f'{n["similarity"]:.3f} {n["name"]}' for n in near]
         assert [cell.note for cell in cells] == [f'vote: {voted}', *lines]
         colours = [figures.FRAMES[n['name'] == voted] for n in near]
@@ -102,8 +102,8 @@ def test_sheet_shows_votes_and_frames(retrieve, folder, tmp_path, monkeypatch):
     coarse_of = dict(zip(CLASSES, 'aabb', strict=True))
     found = ['ash', 'beech', 'elm', None]
     near = [dict(image=entry['image'], name=n, similarity=1) for n in found]
-    one = dict(entry, name='ash', neighbours=near)
-    output.draw_neighbours([one], sheet, coarse_of=coarse_of)
+    one = dict(entry, name='ash', neighbors=near)
+    output.draw_neighbors([one], sheet, coarse_of=coarse_of)
     *_, cells = drawn[-1].values()
     colours = [figures.FRAMES[x] for x in (True, 'coarse', False, None)]
     assert [cell.frame for cell in cells] == [None, *colours]
@@ -114,7 +114,7 @@ def test_coarse_table_adds_metrics_per_level(retrieve, folder, tmp_path):
     rows = [f'{name},{name[0] in "ae"},all' for name in CLASSES]
     table.write_text('\n'.join(['class,vowel,tree', *rows]))
     places = '--queries', folder / 'new', '--gallery', folder / 'data'
-    more = '--coarse', table, '--ranking', 'oracle', '--neighbours', '0'
+    more = '--coarse', table, '--ranking', 'oracle', '--neighbors', '0'
     printed = retrieve(*places, *more).out
     assert 'vowel mAP ' in printed and 'tree knn_top1 100.00%' in printed
 
@@ -125,7 +125,7 @@ def test_sheet_shows_evenly_spaced_queries(monkeypatch, tmp_path):
     monkeypatch.setattr(
         output, 'contact_sheet', lambda groups, out: drawn.extend(groups)
     )
-    entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
-    output.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
+    entries = [dict(image=f'{i}', name='x', neighbors=[]) for i in range(15)]
+    output.draw_neighbors(entries, tmp_path / 's.png', 8, 5)
     found = [int(name.split()[1]) for name in drawn]
     assert found == [0, 1, 3, 5, 7, 9, 11, 13]

@@ -38,7 +38,7 @@ def parse_args():
         'number of voting neighbors; 0 chooses 10 to 30 by cross-validation '
         '(default: 5)'
     )
-    parser.add('--neighbours', votes, 5, type=whole)
+    parser.add('--neighbors', votes, 5, type=whole)
     add_levels(parser)
     add_outputs(parser)
     parser.share('--device', '--cfg-options')
@@ -131,26 +131,26 @@ def run(args):
     queries = gallery.images, gallery.features
     if args.queries or not (args.gallery or args.index):
         queries = extract(args, inferencer, args.queries, 'test')
-    how = args.topk, args.neighbours, args.ranking
+    how = args.topk, args.neighbors, args.ranking
     first = next(iter(levels.values()), {})
-    entries, metrics = apis.neighbours.look_up(gallery, *queries, *how, first)
+    entries, metrics = apis.neighbors.look_up(gallery, *queries, *how, first)
     at_level = datasets.levels.at_level
     for level, coarse_of in levels.items():
         some = replace(gallery, images=at_level(gallery.images, coarse_of))
         ours = at_level(queries[0], coarse_of), queries[1]
-        _, found = apis.neighbours.look_up(some, *ours, 1, args.neighbours)
+        _, found = apis.neighbors.look_up(some, *ours, 1, args.neighbors)
         metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
-        apis.output.write_neighbours(entries, metrics, args.out)
+        apis.output.write_neighbors(entries, metrics, args.out)
     if args.sheet:
         how = args.sheet_queries, args.sheet_nearest, first
-        apis.output.draw_neighbours(entries, args.sheet, *how)
+        apis.output.draw_neighbors(entries, args.sheet, *how)
     return entries, metrics
 
 
 def print_results(entries, metrics):
     for entry in entries:
-        found = map(describe_neighbor, entry['neighbours'][:3])
+        found = map(describe_neighbor, entry['neighbors'][:3])
         vote = ''
         if 'knn_class' in entry:
             vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '

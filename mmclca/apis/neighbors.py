@@ -30,20 +30,20 @@ def look_up(
     queries: LabeledImages,
     features: Tensor,
     topk: int = 10,
-    neighbours: int = 5,
+    neighbors: int = 5,
     ranking: str = 'cosine',
     coarse_of: dict[str, str] = {},
 ) -> tuple[list[dict], dict[str, float]]:
     """Find the nearest gallery images of queries, and measure the retrieval.
 
-    Features are (N, C). ``topk`` images are listed per query; ``neighbours``
+    Features are (N, C). ``topk`` images are listed per query; ``neighbors``
     images vote on its class (0: :func:`choose_voters`). ``ranking`` is
     described in :func:`.ranked_similarity`; all but 'cosine' need the coarse
     class of each class, ``coarse_of``. Queries are processed in chunks, so
     memory use does not grow with their number.
 
     Returns an entry per query and the metrics. Entries have ``image``,
-    ``name`` (its class) and ``neighbours`` (``image``, ``name`` and
+    ``name`` (its class) and ``neighbors`` (``image``, ``name`` and
     ``similarity``, nearest first); ``knn_class`` and ``knn_score`` if gallery
     images have classes; ``average_precision`` if the gallery has another image
     of the class. Metrics are means in percent over the queries with such an
@@ -52,8 +52,8 @@ def look_up(
     only counts, with a warning, if all classes are new.
     """
     images, entries, measured = gallery.images, [], []
-    voting = (neighbours,)
-    if not neighbours:
+    voting = (neighbors,)
+    if not neighbors:
         voting = choose_voters(images, gallery.features)
     labels = torch.tensor([-1 if x is None else x for x in images.labels])
     known = {name: label for label, name in enumerate(images.classes)}
@@ -93,8 +93,8 @@ def _nearest(images, queries, similarity, ranked, topk) -> list[dict]:
         near = ranking[row[ranking] > -torch.inf]
         some = images.select(near.tolist())
         facts = zip(some.paths, some.names, row[near].tolist(), strict=True)
-        neighbours = [dict(zip(NEAREST, one, strict=True)) for one in facts]
-        entries.append(dict(image=path, name=name, neighbours=neighbours))
+        neighbors = [dict(zip(NEAREST, one, strict=True)) for one in facts]
+        entries.append(dict(image=path, name=name, neighbors=neighbors))
     return entries
 
 
