@@ -50,16 +50,16 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         device (str | torch.device, optional): Device. Defaults to None: the
             device of a built model, else a GPU if available.
         classes (Sequence[str], optional): Class names. Defaults to None.
-        reject (str | Path, optional): File of ``tools/open_set.py`` with the
-            score threshold below which an image is flagged as unknown.
+        threshold (str | Path, optional): File of ``tools/open_set.py`` with
+            the score threshold below which an image is flagged as unknown.
             Defaults to None: the threshold of a model folder, else none.
         options (dict): Config settings to override. Defaults to {}.
 
     Raises:
-        FileNotFoundError: If the file ``reject`` does not exist.
+        FileNotFoundError: If the file ``threshold`` does not exist.
         Error: If weights or parameters are missing, the config lacks the
             model or test dataset, the number of names differs from the classes
-            of the head, or ``reject`` belongs to another model.
+            of the head, or ``threshold`` belongs to another model.
 
     Example:
         >>> from mmclca.apis import TokenReductionInferencer
@@ -76,20 +76,20 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         pretrained: str | PathLike | None = None,
         device: str | torch.device | None = None,
         classes: Sequence[str] | None = None,
-        reject: str | PathLike | None = None,
+        threshold: str | PathLike | None = None,
         options: dict = {},
     ):
         place = model if pretrained is None else pretrained
-        if reject is None and isinstance(place, str | PathLike):
-            reject = threshold_file(place)
+        if threshold is None and isinstance(place, str | PathLike):
+            threshold = threshold_file(place)
         model = load_classifier(model, pretrained, options, device)
         names = model._dataset_meta['classes']
         if classes is not None:
             check_number(classes, model.head.num_classes, 'classes=')
         super().__init__(model, pretrained=None, classes=classes or names)
         self.threshold = None
-        if reject is not None:
-            self.threshold = read_threshold(reject, self.model)
+        if threshold is not None:
+            self.threshold = read_threshold(threshold, self.model)
 
     @cached_property
     def _macs(self) -> MacCounts:
@@ -123,10 +123,10 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             - ``error``: why the image is unreadable; nothing else follows;
             - ``pred_label``, ``pred_score``, ``pred_class``: the best class;
             - ``pred_scores`` (np.ndarray): scores of all classes;
-            - ``known`` (bool): whether the class is known, by ``reject``;
+            - ``known`` (bool): whether the class is known, by ``threshold``;
               None without it;
             - ``known_score`` (float): score compared with the threshold, high
-              for known classes; None without ``reject``.
+              for known classes; None without ``threshold``.
 
             Added by ``return_tokens``:
 

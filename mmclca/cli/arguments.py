@@ -210,7 +210,7 @@ SHARED = {
         default=1.0,
         type=factor,
     ),
-    '--reject THRESHOLD.json': dict(
+    '--threshold FILE': dict(
         meaning='threshold file for unknown classes (default: in the model)',
         type=Path,
     ),

@@ -15,13 +15,13 @@ from mmclca.utils.messages import spinner
 from .packages import apis, datasets, mmengine
 
 
-def load(args, config, checkpoint, reject=None):
+def load(args, config, checkpoint, threshold=None):
     """Load a model with the device and config options in ``args``."""
     return apis.TokenReductionInferencer(
         config,
         checkpoint,
         args.device,
-        reject=reject,
+        threshold=threshold,
         options=args.cfg_options,
     )
 

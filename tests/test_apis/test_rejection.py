@@ -28,7 +28,9 @@ def rejecting(request, folder, inferencer, images, tmp_path):
     path = tmp_path / 'new/t.json'
     write_threshold(path, inferencer.model, request.param, middle, accept=0.5)
     checkpoint = folder / 'tiny.pth'
-    rejecting = TokenReductionInferencer(checkpoint, None, 'cpu', reject=path)
+    rejecting = TokenReductionInferencer(
+        checkpoint, None, 'cpu', threshold=path
+    )
     return rejecting, scores, middle
 
 

@@ -83,7 +83,7 @@ def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     assert not torch.equal(weights[tuned], start[tuned])
     folder = model.folder
     inferencer = TokenReductionInferencer(
-        folder / 'model.pth', reject=folder / 'threshold.json'
+        folder / 'model.pth', threshold=folder / 'threshold.json'
     )
     assert tuple(inferencer.classes) == CLASSES
     assert not [*folder.glob('training/*/*.pth')]

@@ -93,7 +93,7 @@ def test_threshold_is_measured_and_used_by_predict(
     capsys.readouterr()
     run_tool(
         *(monkeypatch, PREDICT, folder / 'tiny.pth', folder / 'unknown'),
-        *('--reject', out, '--device=cpu', '--out', results),
+        *('--threshold', out, '--device=cpu', '--out', results),
     )
     rows = list(csv.DictReader(results.open()))
     hidden = [row['known'] == 'no' for row in rows]

@@ -64,7 +64,7 @@ def parse_args():
         'photos for the 8-bit comparison, if changed since fit',
         type=Path,
     )
-    parser.share('--reject THRESHOLD.json', '--cfg-options')
+    parser.share('--threshold FILE', '--cfg-options')
     parser.set_defaults(device='cpu')
     return parser.parse_args()
 
@@ -107,7 +107,7 @@ def export(args, out):
     logits, lines about 8 bits, and the written files.
     """
     inferencer = model_files.load(
-        args, args.config, args.checkpoint, args.reject
+        args, args.config, args.checkpoint, args.threshold
     )
     model = inferencer.model.eval()
     cfg = model._config

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Choose the score threshold below which an image is flagged as unknown, on
 validation images of known classes. It is written next to the checkpoint, for
-predict.py --reject, or into the model folder.
+predict.py --threshold, or into the model folder.
 
 python tools/open_set.py CKPT --known my_leaves/val.txt
-python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
+python tools/predict.py CKPT IMAGES --threshold CKPT.threshold.json
 
 With images of unknown classes it also measures the detection.
 """
@@ -115,6 +115,6 @@ def main(args):
     print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print('\n'.join(format_table(notes['scores'])))
     in_folder = is_fitted(args.checkpoint) and not args.out
-    words = ['PHOTOS', *['--reject', str(out)] * (not in_folder)]
+    words = ['PHOTOS', *['--threshold', str(out)] * (not in_folder)]
     command = shlex.join(['predict', args.checkpoint, *words])
     print_safe(f'Saved      {out}', f'Next       python -m mmclca {command}')

@@ -45,7 +45,7 @@ def parse_args():
         os.environ.get(LOGIN),
         type=login,
     )
-    parser.share('--index FILE', '--reject THRESHOLD.json')
+    parser.share('--index FILE', '--threshold FILE')
     parser.share('--device', '--cfg-options')
     return parser.parse_args()
 
@@ -80,7 +80,7 @@ def local_address(host):
 
 def check(args):
     """Refuse options for the other kind of page."""
-    needs, names = 'a model', ('config', 'index', 'reject', 'cfg_options')
+    needs, names = 'a model', ('config', 'index', 'threshold', 'cfg_options')
     if args.checkpoint:
         needs, names = 'no model', ('out', 'weights')
     for name in names:
@@ -90,7 +90,9 @@ def check(args):
 
 def open_model(args):
     """Load the model of the page, and its gallery."""
-    model = model_files.load(args, args.config, args.checkpoint, args.reject)
+    model = model_files.load(
+        args, args.config, args.checkpoint, args.threshold
+    )
     gallery = args.index and read_gallery(args.index, model)
     return page.open_model(args.checkpoint, model, gallery)
 

@@ -42,7 +42,7 @@ def parse_args():
     )
     pictures = 'folder for pictures with the remaining patches'
     parser.add('--show-dir DIR', pictures, type=Path)
-    parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
+    parser.share('--threshold FILE', '--device', '--cfg-options')
     return parser.parse_args()
 
 
@@ -80,7 +80,7 @@ def prepare(args):
         pictures = apis.picture_paths(paths, args.show_dir)
     with model_files.quiet():
         found = model_files.load(
-            args, args.config, args.checkpoint, args.reject
+            args, args.config, args.checkpoint, args.threshold
         )
     if args.show_dir:
         visualization.check_reduces(found.model.backbone)
