@@ -14,7 +14,7 @@ from torch import Tensor
 from mmclca.checkpoints import checksums
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.errors import Error
-from mmclca.models.classifiers import STAGES, feature_of
+from mmclca.models.classifiers import FEATURES, extract_feature
 from mmclca.utils.files import read_bytes, replace_bytes
 from mmclca.utils.messages import one_of, warn
 
@@ -27,12 +27,12 @@ Outputs = tuple[Tensor, dict[int, str]]
 def extract_features(
     inferencer: TokenReductionInferencer,
     paths: Sequence[str],
-    stage: str = 'pre_logits',
+    feature: str = 'pre_logits',
     batch_size: int = 32,
 ) -> Outputs:
     """Extract one feature per image.
 
-    ``stage`` is 'pre_logits' (the input features of the classifier: the
+    ``feature`` is 'pre_logits' (the input features of the classifier: the
     aggregated CLA features, or the last CLS token without CLA) or 'backbone'
     (always the last CLS token).
 
@@ -41,9 +41,9 @@ def extract_features(
 
     Raises an Error if no image is readable or features are not finite.
     """
-    one_of(STAGES, stage=stage)
-    feature = partial(feature_of, inferencer.model, stage=stage)
-    return _readable_outputs(inferencer, paths, feature, batch_size)
+    one_of(FEATURES, feature=feature)
+    extract = partial(extract_feature, inferencer.model, feature=feature)
+    return _readable_outputs(inferencer, paths, extract, batch_size)
 
 
 def extract_logits(

@@ -23,14 +23,14 @@ from mmclca.utils.files import replace_bytes
 class Gallery:
     """Labeled images and their features (M, C), searched by similarity.
 
-    ``model`` is the ``fingerprint`` of their model, ``stage`` the layer they
-    come from (see ``extract_features``).
+    ``model`` is the ``fingerprint`` of their model, ``feature`` their
+    kind (see ``extract_features``).
     """
 
     images: LabeledImages
     features: Tensor
     model: str
-    stage: str
+    feature: str
 
     def similarity(self, paths: list[str], features: Tensor) -> Tensor:
         """Cosine similarity (N, M) of query features (N, C) to the gallery.
@@ -56,17 +56,17 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
         names=json.dumps(images.names),
         source=images.source,
         model=gallery.model,
-        stage=gallery.stage,
+        stage=gallery.feature,  # a stage of mmpretrain's extract_feat
     )
     features = dict(features=gallery.features.contiguous())
     replace_bytes(Path(path), checksums.save_tensors(features, facts))
 
 
-def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
+def read_gallery(path: str | PathLike, model: str, feature: str) -> Gallery:
     """Read a gallery written by :func:`write_gallery`.
 
     Raises an Error if the file is not a gallery, or if its features come
-    from another model or stage.
+    from another model or layer.
     """
     path = Path(path)
     if not path.is_file():
@@ -83,11 +83,11 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
             f'{path} is not a gallery ({error}); create one with retrieval.py '
             '--save-index'
         ) from error
-    if (found.model, found.stage) != (model, stage):
+    if (found.model, found.feature) != (model, feature):
         raise Error(
-            f'{path} was written with another model, keep rate or stage '
-            f'({found.stage!r}, expected {stage!r}); write it again with this '
-            'model'
+            f'{path} was written with another model, keep rate or feature '
+            f'({found.feature!r}, expected {feature!r}); write it '
+            'again with this model'
         )
     return found
 

@@ -16,24 +16,27 @@ from .distillation.layers import LayerFeatures
 from .heads import Head, check_head, has_class_loss
 from .recording import recording_copy
 
-STAGES = ('backbone', 'pre_logits')
+# features of an image: last CLS token, input of the classifier
+FEATURES = ('backbone', 'pre_logits')
 
 
-def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
+def extract_feature(
+    classifier: nn.Module, inputs: Tensor, feature: str
+) -> Tensor:
     """Compute one feature per image.
 
     Args:
         classifier (nn.Module): Classifier of mmpretrain or mmclca.
         inputs (Tensor): Preprocessed images (B, 3, H, W).
-        stage (str): One of ``STAGES``.
+        feature (str): One of ``FEATURES``, or 'neck'.
 
     Returns:
         Tensor: (B, C). If the backbone returns tokens (B, N, C), the CLS
         token.
     """
-    found = classifier.extract_feat(inputs, stage=stage)
-    feature = found[-1] if isinstance(found, tuple) else found
-    return feature[:, 0] if feature.dim() == 3 else feature
+    outputs = classifier.extract_feat(inputs, stage=feature)
+    last = outputs[-1] if isinstance(outputs, tuple) else outputs
+    return last[:, 0] if last.dim() == 3 else last
 
 
 def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:

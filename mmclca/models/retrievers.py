@@ -18,7 +18,7 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
-from .classifiers import STAGES, feature_of
+from .classifiers import FEATURES, extract_feature
 
 
 def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         prototype (dict | str | Tensor | DataLoader): The gallery, as in
             ``ImageToImageRetriever``. Labels and files are known only for a
             ``dict`` or ``DataLoader`` with a dataset.
-        stage (str): 'pre_logits' for the input features of the head's last
+        feature (str): 'pre_logits' for the input features of the head's last
             linear layer, 'backbone' for the CLS token of the last layer.
             Defaults to 'pre_logits'.
         **kwargs: ``topk`` (number of images in ``pred_label``; -1, the
@@ -125,7 +125,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
             ``image_encoder``) and ``init_cfg`` of ``ImageToImageRetriever``.
 
     Raises:
-        Error: If the stage is unknown; on preparing the gallery, if it is
+        Error: If the feature is unknown; on preparing the gallery, if it is
             empty, or features are not finite or differ in dimension.
     """
 
@@ -133,21 +133,21 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self,
         image_encoder: dict,
         prototype: dict | str | Tensor | DataLoader,
-        stage: Literal['backbone', 'pre_logits'] = 'pre_logits',
+        feature: Literal['backbone', 'pre_logits'] = 'pre_logits',
         **kwargs,
     ):
-        one_of(STAGES, stage=stage)
+        one_of(FEATURES, feature=feature)
         super().__init__(
             image_encoder, prototype, similarity_fn=cosine_similarity, **kwargs
         )
-        self.stage = stage
+        self.feature = feature
         self.labels = None  # of the gallery
         self.files = None  # of the gallery
         self._register_load_state_dict_pre_hook(_add_encoder_prefix)
 
     def extract_feat(self, inputs: Tensor) -> Tensor:
         """Map images (B, 3, H, W) to features (B, C)."""
-        return feature_of(self.image_encoder, inputs, self.stage)
+        return extract_feature(self.image_encoder, inputs, self.feature)
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
         """Compute the losses of the classifier."""

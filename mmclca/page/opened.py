@@ -21,7 +21,7 @@ from mmclca.datasets.photographs import LabeledImages
 from mmclca.fitting.pictures import upright
 from mmclca.fitting.record import ModelFolder
 from mmclca.models import as_reducible
-from mmclca.models.classifiers import feature_of
+from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
 from mmclca.utils.messages import first_of
 
@@ -69,7 +69,7 @@ class OpenedModel:
             return []
         model = self.inferencer.model
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
-        feature = feature_of(model, data['inputs'], self.gallery.stage)
+        feature = extract_feature(model, data['inputs'], self.gallery.feature)
         leaf = LabeledImages.named(['leaf'], [None], 'the page')
         (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
         return [*self._pictures(entry['neighbors'])]

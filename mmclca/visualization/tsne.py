@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
-from mmclca.models.classifiers import feature_of
+from mmclca.models.classifiers import extract_feature
 from mmclca.utils.messages import warn
 
 from .figures import save
@@ -41,7 +41,7 @@ def image_features(
 ) -> tuple[Tensor, list[int]]:
     """Extract one feature per image, (N, C), with labels."""
     return collect(
-        batches, lambda x: feature_of(model, x, stage).flatten(1).float()
+        batches, lambda x: extract_feature(model, x, stage).flatten(1).float()
     )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from mmclca.datasets.photographs import LabeledImages
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import image_settings, model_digest
-from mmclca.models.classifiers import feature_of
+from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import (
     drop_references,
     last_linear,
@@ -177,7 +177,7 @@ class Probe:
         batches = feature_batches(
             self._inferencer,
             [paths[i] for i in new],
-            partial(feature_of, self.model, stage='pre_logits'),
+            partial(extract_feature, self.model, feature='pre_logits'),
             self.batch_size,
             zoom,
         )

@@ -27,7 +27,7 @@ def parse_args():
     parser.share('checkpoint', '--config')
     add_places(parser)
     parser.add(
-        '--stage',
+        '--feature',
         'features: input of the last layer (pre_logits) or last CLS token '
         '(backbone)',
         'pre_logits',
@@ -106,7 +106,7 @@ def extract(args, inferencer, place, split):
     """Return the readable images and their features."""
     images = model_files.images_of(inferencer.model._config, place, split)
     found, unread = apis.features.extract_features(
-        inferencer, images.paths, args.stage, args.batch_size
+        inferencer, images.paths, args.feature, args.batch_size
     )
     return apis.features.drop_unreadable(images, unread), found
 
@@ -115,9 +115,9 @@ def make_gallery(args, inferencer):
     """Read the gallery from --index, or extract its features."""
     model = evaluation.open_set.fingerprint(inferencer.model)
     if args.index:
-        return apis.gallery.read_gallery(args.index, model, args.stage)
+        return apis.gallery.read_gallery(args.index, model, args.feature)
     found = extract(args, inferencer, args.gallery, 'train')
-    gallery = apis.gallery.Gallery(*found, model, args.stage)
+    gallery = apis.gallery.Gallery(*found, model, args.feature)
     if args.save_index:
         apis.gallery.write_gallery(gallery, args.save_index)
     return gallery

@@ -10,7 +10,7 @@ from small_models import build, classifier, images, vit
 from torch.nn import functional as F
 
 from mmclca.checkpoints.loading import load_trained
-from mmclca.models.classifiers import feature_of
+from mmclca.models.classifiers import extract_feature
 from mmclca.models.reduction.attention import attend
 from mmclca.registry import MODELS
 from mmclca.visualization.rollout import rollout
@@ -61,7 +61,7 @@ def test_distilled_features_are_both_tokens():
     (tokens,) = model.extract_feat(x, stage='backbone')
     both = model.extract_feat(x, stage='pre_logits')
     assert torch.equal(both, tokens.flatten(1)) and both.shape == (2, 32)
-    assert torch.equal(feature_of(model, x, 'backbone'), tokens[:, 0])
+    assert torch.equal(extract_feature(model, x, 'backbone'), tokens[:, 0])
 
 
 @torch.no_grad()

@@ -108,15 +108,15 @@ def test_stage_selects_features(folder):
     cla.image_encoder.head = HEAD
     images = torch.randn(2, 3, 32, 32)
     model = MODELS.build(cla).eval()
-    last = MODELS.build(dict(cla, stage='backbone')).eval()
+    last = MODELS.build(dict(cla, feature='backbone')).eval()
     last.load_state_dict(model.state_dict())
     encoder = model.image_encoder
     outs = encoder.backbone(images)
     assert torch.equal(model(images), encoder.head.pre_logits(outs))
     assert model(images).shape == (2, 48)
     assert torch.equal(last(images), outs[-1])
-    with pytest.raises(ValueError, match='stage'):
-        MODELS.build(dict(cla, stage='neck'))
+    with pytest.raises(ValueError, match='feature'):
+        MODELS.build(dict(cla, feature='neck'))
 
 
 def test_prepare_prototype_uses_current_weights(folder):
