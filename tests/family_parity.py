@@ -174,7 +174,7 @@ def outputs(model, x):
 
         def run_layer(layer, *arguments):
             tokens = run(layer, *arguments)
-            keep(f'blocks.{[*backbone.layers].index(layer)}', tokens.x)
+            keep(f'blocks.{[*backbone.layers].index(layer)}', tokens.features)
             return tokens
 
         backbone.run_layer = run_layer

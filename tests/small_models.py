@@ -105,7 +105,7 @@ def token_counts(backbone, x):
 
     def note(layer, tokens, stage):
         left = run(layer, tokens, stage)
-        counts.append((tokens.x.size(1), left.x.size(1)))
+        counts.append((tokens.features.size(1), left.features.size(1)))
         return left
 
     with patch.object(backbone, 'run_layer', note):

@@ -46,9 +46,9 @@ class ToyReducible(Reducible, BaseBackbone):
         return self.norm(x)
 
     def attention_block(self, layer, tokens, key_bias, softmax):
-        x = self.normalize(layer, tokens.x)
+        x = self.normalize(layer, tokens.features)
         update, attended = attend(layer, x, key_bias, softmax)
-        return tokens.x + update, attended
+        return tokens.features + update, attended
 
     def ffn_block(self, layer, x):
         return x

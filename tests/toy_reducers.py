@@ -13,15 +13,17 @@ class Halve(TokenReducer):
     """Keep every other token before a layer, from the first."""
 
     def before_layer(self, tokens, stage):
-        index = torch.arange(0, tokens.x.size(1), 2, device=tokens.x.device)
-        return tokens.gather(index.expand(tokens.x.size(0), -1))
+        index = torch.arange(
+            0, tokens.features.size(1), 2, device=tokens.features.device
+        )
+        return tokens.gather(index.expand(tokens.features.size(0), -1))
 
 
 class Mask(TokenReducer):
     """Hide the second patch from attention in every layer."""
 
     def key_bias(self, tokens):
-        bias = tokens.x.new_zeros(1, 1, 1, tokens.x.size(1))
+        bias = tokens.features.new_zeros(1, 1, 1, tokens.features.size(1))
         bias[..., 2] = -torch.inf
         return bias
 
@@ -62,8 +64,8 @@ class Scored(TokenReducer):
         self.scale = nn.Parameter(torch.ones(1))
 
     def before_layer(self, tokens, stage):
-        score = self.scores[stage](self.shared(tokens.x)).sigmoid()
-        return tokens.with_x(tokens.x * (1 + self.scale * score))
+        score = self.scores[stage](self.shared(tokens.features)).sigmoid()
+        return tokens.with_features(tokens.features * (1 + self.scale * score))
 
     def loss(self, tokens):
-        return dict(loss_ratio=2 * tokens.x.square().mean())
+        return dict(loss_ratio=2 * tokens.features.square().mean())

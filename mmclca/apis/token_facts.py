@@ -24,7 +24,9 @@ class LastLayerRecorder(recording.Recorder):
 
 def _bare(tokens: Tokens) -> Tokens:
     """Drop the features to free their memory."""
-    return tokens.with_x(tokens.x.new_empty(*tokens.x.shape[:2], 0))
+    return tokens.with_features(
+        tokens.features.new_empty(*tokens.features.shape[:2], 0)
+    )
 
 
 class MacCounts:

@@ -159,8 +159,10 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
         if followed:
             meter.assign('head')
             layers = counted.backbone.recorder.layers
-            cost.attended = [layer.entered.x.size(1) for layer in layers]
-            cost.tokens = [layer.left.x.size(1) for layer in layers]
+            cost.attended = [
+                layer.entered.features.size(1) for layer in layers
+            ]
+            cost.tokens = [layer.left.features.size(1) for layer in layers]
     finally:
         for module, training in modes:
             module.training = training

@@ -222,7 +222,7 @@ class TokenReductionClassifier(DistilledClassifier):
         feats, tokens = model.forward_features(inputs)
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
-            layers = LayerFeatures.recorded(model.backbone, tokens.x)
+            layers = LayerFeatures.recorded(model.backbone, tokens.features)
             losses |= self.teacher.teach(inputs, self, ours=layers)
         return losses | self.backbone.reducer.loss(tokens)
 

@@ -63,11 +63,13 @@ def rollout_rows(
     cached = []
     for i, layer in enumerate(layers):
         flow = _apply_trace(flow, layer.entered)
-        mixed = (layer.attn.to(flow.x) @ flow.x + flow.x) / 2
-        flow = _apply_trace(flow.with_x(mixed), layer.left)
+        mixed = (
+            layer.attn.to(flow.features) @ flow.features + flow.features
+        ) / 2
+        flow = _apply_trace(flow.with_features(mixed), layer.left)
         if cache is not None:
             flow = cache(i, flow, cached)
-    return flow.x
+    return flow.features
 
 
 def _unit_rows(first: recording.Recorded) -> Tokens:
@@ -76,14 +78,14 @@ def _unit_rows(first: recording.Recorded) -> Tokens:
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))
     N = tokens.num_prefix + tokens.num_patches
     N += sum(record.num_tokens for record in start)
-    rows = torch.eye(N, device=tokens.x.device)
-    rows = rows.to(torch.promote_types(tokens.x.dtype, torch.float32))
-    return Tokens(rows.expand(tokens.x.size(0), -1, -1), trace=start)
+    rows = torch.eye(N, device=tokens.features.device)
+    rows = rows.to(torch.promote_types(tokens.features.dtype, torch.float32))
+    return Tokens(rows.expand(tokens.features.size(0), -1, -1), trace=start)
 
 
 def _apply_trace(flow: Tokens, tokens: Tokens) -> Tokens:
     """Apply the reductions of ``tokens`` that ``flow`` lacks to its rows."""
-    rows = flow.x
+    rows = flow.features
     for record in tokens.trace[len(flow.trace) :]:
         rows = F.normalize(record.apply(rows), p=1, dim=-1)
-    return tokens.with_x(rows)
+    return tokens.with_features(rows)

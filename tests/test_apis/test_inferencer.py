@@ -69,9 +69,11 @@ def slow_attention(model, images):
     if last in backbone.stage_of:
         tokens = backbone.reducer.before_layer(tokens, backbone.stage_of[last])
     layer = backbone.layers[last]
-    B, N, C = tokens.x.shape
+    B, N, C = tokens.features.shape
     H = layer.attn.num_heads
-    qkv = layer.attn.qkv(layer.ln1(tokens.x)).reshape(B, N, 3, H, C // H)
+    qkv = layer.attn.qkv(layer.ln1(tokens.features)).reshape(
+        B, N, 3, H, C // H
+    )
     total = torch.zeros(B, N)
     for h in range(H):
         for b in range(B):
@@ -116,8 +118,8 @@ def test_tokens_and_gmacs_are_counted_per_image(model, images, results):
         copied = recording_copy(model)
         copied.backbone.forward_tokens(batch(model, [image]))
         layers = copied.backbone.recorder.layers
-        entered = [seen.entered.x.size(1) for seen in layers]
-        left = [seen.left.x.size(1) for seen in layers]
+        entered = [seen.entered.features.size(1) for seen in layers]
+        left = [seen.left.features.size(1) for seen in layers]
         assert result['tokens'] == left
         macs = 16 * (8 * 8 * 3) * C + classes * C  # patches, head
         macs += left[-1] * C  # final norm

@@ -115,9 +115,9 @@ class KeepsPositive(TopK):
     """Reducer whose number of tokens depends on the image."""
 
     def after_attention(self, tokens, attended, stage):
-        positive = int((tokens.x[0].mean(-1) > -9).sum())
-        index = torch.arange(positive - 1, device=tokens.x.device)
-        return tokens.gather(index.expand(len(tokens.x), -1))
+        positive = int((tokens.features[0].mean(-1) > -9).sum())
+        index = torch.arange(positive - 1, device=tokens.features.device)
+        return tokens.gather(index.expand(len(tokens.features), -1))
 
 
 def test_data_dependent_tokens_are_counted_on_the_cpu():

@@ -76,7 +76,7 @@ def test_recorded_attention_equals_softmax_of_each_layer():
         for record, layer in zip(
             copied.backbone.recorder.layers, model.backbone.layers, strict=True
         ):
-            seen = project_qkv(layer.attn, layer.ln1(record.entered.x))
+            seen = project_qkv(layer.attn, layer.ln1(record.entered.features))
             weights = (seen.q @ seen.k.mT / 8**0.5).softmax(-1)
             assert_close(record.attn, weights.mean(dim=1))
 

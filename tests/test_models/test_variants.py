@@ -207,7 +207,7 @@ def test_layer_fusion_uses_averages_of_three_quarters_by_default():
     pairs = zip(whole.backbone.layers, net.backbone(x), strict=False)
     for layer, found in pairs:
         tokens = whole.backbone.run_layer(layer, tokens, None)
-        torch.testing.assert_close(found, tokens.x[:, 1:].mean(dim=1))
+        torch.testing.assert_close(found, tokens.features[:, 1:].mean(dim=1))
 
 
 def test_layer_fusion_removes_later_reductions():

@@ -33,7 +33,7 @@ def maps_of(model, read):
     """Attention per layer, (L, N, H, T, T)."""
     found = []
     for batch in read():
-        x = model.backbone.embed(batch.images)[0].x
+        x = model.backbone.embed(batch.images)[0].features
         rows = []
         for layer in model.backbone.layers:
             qkv = layer.attn.qkv(layer.ln1(x)).unflatten(2, (3, 2, 8))

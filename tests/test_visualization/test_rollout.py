@@ -32,7 +32,7 @@ def images(batch=2):
 def tokens_of(model, x):
     """Tokens and attention per layer of a model without reduction."""
     backbone = model.backbone
-    x = backbone.embed(x)[0].x
+    x = backbone.embed(x)[0].features
     for layer in backbone.layers:
         update, seen = attend(layer.attn, layer.ln1(x))
         yield x, logits_of(seen.q, seen.k, None).softmax(-1).mean(1)

@@ -144,10 +144,10 @@ class PatchCounter:
         """Return the ``FEATURES`` of a layer, (B, 5, C)."""
         if not tokens.trace:
             self._begin(tokens)
-        left = (self.counts * tokens.x).sum(1, keepdim=True)
+        left = (self.counts * tokens.features).sum(1, keepdim=True)
         start = tokens.num_prefix
         parts = (
-            tokens.x[:, :1],
+            tokens.features[:, :1],
             tokens.average(start),
             left / self.counts.sum(1, keepdim=True),
             (left + self.dropped) / tokens.num_patches,
@@ -156,7 +156,7 @@ class PatchCounter:
         return torch.cat(parts, dim=1)
 
     def _begin(self, tokens):
-        self.counts = tokens.x.new_ones(*tokens.x.shape[:2], 1)
+        self.counts = tokens.features.new_ones(*tokens.features.shape[:2], 1)
         self.counts[:, : tokens.num_prefix] = 0
         self.dropped = 0
 
@@ -165,18 +165,18 @@ class PatchCounter:
 
         def counted(tokens, record):
             reduced = original(tokens, record)
-            before = (self.counts * tokens.x).sum(1, keepdim=True)
+            before = (self.counts * tokens.features).sum(1, keepdim=True)
             if isinstance(record, Kept):
                 # patches fused into a new token count as dropped
                 index = record.index.unsqueeze(-1)
-                more = reduced.x.size(1) - record.index.size(1)
+                more = reduced.features.size(1) - record.index.size(1)
                 kept = self.counts.gather(1, index)
                 self.counts = F.pad(kept, (0, 0, 0, more))
             else:
                 kept = self.counts * (record.share > 0).unsqueeze(-1)
                 number = record.num_tokens
                 self.counts = sum_into(record.target, kept, number)
-            after = (self.counts * reduced.x).sum(1, keepdim=True)
+            after = (self.counts * reduced.features).sum(1, keepdim=True)
             self.dropped = self.dropped + before - after
             return reduced
 

@@ -215,14 +215,14 @@ class CaiT(Reducible, BaseBackbone):
 
     def prepend_cls(self, tokens: Tokens) -> Tokens:
         """Insert CLS before the patches."""
-        x = torch.cat((self.get_cls(tokens), tokens.x), dim=1)
-        return replace(tokens, x=x, num_prefix=1)
+        x = torch.cat((self.get_cls(tokens), tokens.features), dim=1)
+        return replace(tokens, features=x, num_prefix=1)
 
     def get_cls(self, tokens: Tokens) -> Tensor:
         """Return CLS (B, 1, C) from the tokens, or its initial value."""
         if tokens.num_prefix:
-            return tokens.x[:, :1]
-        return self.cls_token.expand(tokens.x.size(0), -1, -1)
+            return tokens.features[:, :1]
+        return self.cls_token.expand(tokens.features.size(0), -1, -1)
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """See :class:`Reducible`; normalized CLS after the class layers."""
@@ -235,7 +235,7 @@ class CaiT(Reducible, BaseBackbone):
         key_bias = self.reducer.key_bias(tokens)
         if key_bias is not None:
             key_bias = key_bias[..., tokens.num_prefix :]
-        return self.get_cls(tokens), tokens.body, key_bias
+        return self.get_cls(tokens), tokens.after_prefix, key_bias
 
     def class_attention(self, x: Tensor) -> list[Tensor]:
         """Compute the CLS attention of each class layer.

@@ -99,9 +99,9 @@ class Reducible(ForeignWeights):
             tuple[Tensor, Attended]: Tokens (B, N, C), and queries, keys and
             values.
         """
-        x = self.normalize(layer, tokens.x)
+        x = self.normalize(layer, tokens.features)
         update, attended = attend(layer.attn, x, key_bias, softmax)
-        return tokens.x + update, attended
+        return tokens.features + update, attended
 
     def key_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor | None:
         """Return the bias of the attention logits, or None.
@@ -162,7 +162,7 @@ class Reducible(ForeignWeights):
             hw (tuple[int, int]): Height and width of the patch grid.
         """
         # a view would keep all tokens in memory
-        return tokens.x[:, 0].clone()
+        return tokens.features[:, 0].clone()
 
     def fuse(self) -> 'Reducible':
         """Merge parallel layers for inference, in place; here a no-op.
@@ -287,7 +287,7 @@ class Reducible(ForeignWeights):
                 outs.append(self.format_tokens(tokens, hw))
 
         tokens = self.run_layers(tokens, collect)
-        tokens = tokens.with_x(self.apply_final_norm(tokens.x))
+        tokens = tokens.with_features(self.apply_final_norm(tokens.features))
         if last in self.out_indices:
             outs.append(self.format_tokens(tokens, hw))
         return tuple(outs), tokens
@@ -315,7 +315,7 @@ class Reducible(ForeignWeights):
 
     def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         tokens = self._attend(layer, tokens, stage)
-        return tokens.with_x(self.ffn_block(layer, tokens.x))
+        return tokens.with_features(self.ffn_block(layer, tokens.features))
 
     def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """Run the first half of a layer, with the reduction.
@@ -330,7 +330,7 @@ class Reducible(ForeignWeights):
         softmax = reducer.softmax(tokens)
         key_bias = self.key_bias(layer, tokens)
         x, attended = self.attention_block(layer, tokens, key_bias, softmax)
-        left = tokens.with_x(x)
+        left = tokens.with_features(x)
         if stage is not None:
             left = reducer.after_attention(left, attended, stage)
         if self.recorder is not None:
@@ -350,7 +350,7 @@ class Reducible(ForeignWeights):
         """Return queries, keys and values of a layer, without its output."""
         if type(self).attention_block is not Reducible.attention_block:
             return self.attention_block(layer, tokens, key_bias, None)[1]
-        x = self.normalize(layer, tokens.x)
+        x = self.normalize(layer, tokens.features)
         return project_qkv(layer.attn, x, key_bias)
 
     def get_layer_depth(

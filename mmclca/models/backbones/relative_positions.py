@@ -79,7 +79,7 @@ def patch_places(tokens: Tokens) -> Tensor:
     0 denotes the prefix, and P + 1 tokens without a position.
     """
     none = tokens.num_patches + 1
-    places = torch.arange(none, device=tokens.x.device)
+    places = torch.arange(none, device=tokens.features.device)
     places = F.pad(places[1:], (tokens.num_prefix, 0))[None]
     for record in tokens.trace:
         if isinstance(record, Kept):

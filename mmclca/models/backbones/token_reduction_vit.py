@@ -86,8 +86,8 @@ class ViTEmbedding:
             tokens = tokens.append(registers, cached=False)
         if self.cache is not None:
             tokens = self.cache.start(tokens)
-        x = self.pre_norm(self.drop_after_pos(tokens.x))
-        return tokens.with_x(x), hw
+        x = self.pre_norm(self.drop_after_pos(tokens.features))
+        return tokens.with_features(x), hw
 
     def _with_positions(self, x: Tensor, hw: tuple[int, int]) -> Tensor:
         """Map patches (B, P, C) to prefix and patches with positions."""
@@ -120,11 +120,11 @@ def _deviation(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
 def _featmap(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     if tokens.trace:
         return featmap(tokens, hw)
-    return vit._format_output(tokens.x, hw)
+    return vit._format_output(tokens.features, hw)
 
 
 def _cls(vit, tokens, hw):
-    return tokens.x[:, 0].clone()
+    return tokens.features[:, 0].clone()
 
 
 def _joined(*forms):
@@ -134,9 +134,11 @@ def _joined(*forms):
 # functions of the backbone, its tokens (B, N, C) and the grid (h, w);
 # clones, because views would keep all tokens in memory
 OUTPUT_FORMS = dict(
-    raw=lambda vit, tokens, hw: tokens.x,
+    raw=lambda vit, tokens, hw: tokens.features,
     cls_token=_cls,
-    prefix=lambda vit, tokens, hw: tokens.x[:, : vit.num_prefix].clone(),
+    prefix=lambda vit, tokens, hw: tokens.features[
+        :, : vit.num_prefix
+    ].clone(),
     average=_average,
     std=_deviation,
     cls_average=_joined(_cls, _average),

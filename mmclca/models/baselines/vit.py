@@ -115,7 +115,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         """Map images (B, 3, H, W) to CLS and patches, (B, N, C)."""
         tokens, hw = self.embed(x)
         self.check_grid(*hw)
-        return tokens.x
+        return tokens.features
 
     def run_layer(
         self, layer: nn.Module, x: Tensor, softmax: Callable | None = None

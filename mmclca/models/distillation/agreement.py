@@ -81,7 +81,7 @@ def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
         )
     look, found = layer_outputs(model, lambda x, left: x[:, :2]), []
     for x in images:
-        first = model.backbone.embed(x)[0].x[:, :2]
+        first = model.backbone.embed(x)[0].features[:, :2]
         pairs = torch.stack([first, *look(x)])
         found.append(F.cosine_similarity(*pairs.unbind(2), dim=-1))
     return torch.cat(found, dim=1).mean(dim=1)

@@ -45,7 +45,9 @@ class LayerFeatures:
     def recorded(cls, backbone: nn.Module, output: Tensor) -> 'LayerFeatures':
         """Collect the features that a ``recording_copy`` recorded."""
         seen = backbone.recorder.layers
-        return cls(backbone, [layer.entered.x for layer in seen], output)
+        return cls(
+            backbone, [layer.entered.features for layer in seen], output
+        )
 
     def hidden(self, place: int) -> Tensor:
         """Return the normalized input of the layer with this index, from 0.
@@ -68,7 +70,7 @@ def record_layers(model: nn.Module, images: Tensor) -> LayerFeatures:
     """Run a classifier on images and record the inputs of its layers."""
     backbone = recording_copy(model).backbone
     _, tokens = backbone.forward_tokens(images)
-    return LayerFeatures.recorded(backbone, tokens.x)
+    return LayerFeatures.recorded(backbone, tokens.features)
 
 
 def attention_distillation(

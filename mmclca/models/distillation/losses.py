@@ -213,7 +213,7 @@ class TokenDistillation(nn.Module):
         """Compute ``loss_distill_tokens``."""
         backbone, tokens = seen.backbone, seen.tokens
         if not backbone.final_norm:
-            tokens = tokens.with_x(standardize(tokens.x))
+            tokens = tokens.with_features(standardize(tokens.features))
         error = backbone.reducer.token_loss(tokens, seen.teacher_patches)
         return dict(loss_distill_tokens=self.weight * error)
 

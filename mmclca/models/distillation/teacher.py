@@ -210,7 +210,7 @@ class Teacher:
             return model(x)[:, order], None
         feats, own = model.backbone.forward_tokens(x)
         feats = model.neck(feats) if model.with_neck else feats
-        patches = own.body[:, : tokens.num_patches]
+        patches = own.after_prefix[:, : tokens.num_patches]
         if not model.backbone.final_norm:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches

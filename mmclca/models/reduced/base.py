@@ -112,9 +112,9 @@ class ReducedModel(Reducible):
         self, layer: nn.Module, tokens: Tokens, key_bias, softmax
     ) -> tuple[Tensor, Attended]:
         """See :class:`Reducible`."""
-        kind, x = self.kind_of(layer), self.normalize(layer, tokens.x)
+        kind, x = self.kind_of(layer), self.normalize(layer, tokens.features)
         y, attended = kind.attend(layer, x, key_bias, softmax)
-        return tokens.x + kind.scale(layer, y), attended
+        return tokens.features + kind.scale(layer, y), attended
 
     def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
@@ -122,7 +122,7 @@ class ReducedModel(Reducible):
 
     def project(self, layer: nn.Module, tokens: Tokens, key_bias) -> Attended:
         """See :class:`Reducible`."""
-        x = self.normalize(layer, tokens.x)
+        x = self.normalize(layer, tokens.features)
         return self.kind_of(layer).project(layer, x, key_bias)
 
     def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
@@ -130,12 +130,14 @@ class ReducedModel(Reducible):
         reduce_and_run = super()._run_layer
 
         def function(layer, x):
-            entered = tokens.with_x(same_shape(tokens.x, x, layer))
+            entered = tokens.with_features(
+                same_shape(tokens.features, x, layer)
+            )
             left = reduce_and_run(layer, entered, stage)
-            return left.x, left
+            return left.features, left
 
-        x, left = call(layer, tokens.x, function)
-        return left.with_x(same_shape(left.x, x, layer))
+        x, left = call(layer, tokens.features, function)
+        return left.with_features(same_shape(left.features, x, layer))
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """Return all tokens (B, N, C) for the head, CLS for a CLA head.
@@ -146,9 +148,9 @@ class ReducedModel(Reducible):
         if self.has_cla:
             return super().format_tokens(tokens, hw)
         if tokens.weight is None:
-            return tokens.x
+            return tokens.features
         kept = (tokens.weight > 0).unsqueeze(-1)
-        return tokens.x.where(kept, tokens.average(self.pool_from))
+        return tokens.features.where(kept, tokens.average(self.pool_from))
 
     def pool_bias(self, tokens: Tokens) -> Tensor:
         """Return the bias of keys in attention pooling, (B, 1, 1, N).

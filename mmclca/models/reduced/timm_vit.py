@@ -75,12 +75,12 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         run = super().run_layers
 
         def function(blocks, x):
-            x = same_shape(tokens.x, x, blocks)
-            left = run(tokens.with_x(x), observe)
-            return left.x, left
+            x = same_shape(tokens.features, x, blocks)
+            left = run(tokens.with_features(x), observe)
+            return left.features, left
 
-        x, left = call(self.blocks, tokens.x, function)
-        return left.with_x(same_shape(left.x, x, self.blocks))
+        x, left = call(self.blocks, tokens.features, function)
+        return left.with_features(same_shape(left.features, x, self.blocks))
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""
@@ -91,7 +91,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         tokens = Tokens(x, num_prefix=self.num_prefix, num_patches=num_patches)
         if self.cache is not None:
             tokens = self.cache.start(tokens)
-        return tokens.with_x(self.norm_pre(tokens.x)), tuple(hw)
+        return tokens.with_features(self.norm_pre(tokens.features)), tuple(hw)
 
     @property
     def is_plain(self) -> bool:
@@ -177,8 +177,8 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
 
         def collect(i: int, tokens: Tokens) -> None:
             if i in take:
-                y = self.norm(tokens.x) if norm else tokens.x
-                tokens = tokens.with_x(y)
+                y = self.norm(tokens.features) if norm else tokens.features
+                tokens = tokens.with_features(y)
                 maps.append(featmap(tokens, hw))
                 prefixes.append(y[:, : self.num_prefix])
 
@@ -188,7 +188,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         return _format_intermediates(
             maps,
             prefixes * bool(return_prefix_tokens and self.num_prefix),
-            None if intermediates_only else self.norm(tokens.x),
+            None if intermediates_only else self.norm(tokens.features),
             output_dict,
         )
 
@@ -218,7 +218,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         if isinstance(x, Tensor):
             return super().pool(x, pool_type)
         bias = self.pool_bias(x)[..., self.pool_from :]
-        return self.attn_pool(x.x[:, self.pool_from :], attn_mask=bias)
+        return self.attn_pool(x.features[:, self.pool_from :], attn_mask=bias)
 
 
 class ReducedDistilledViT(ReducedViT, VisionTransformerDistilled):

@@ -83,7 +83,9 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         tokens = Tokens(x, num_prefix=num_prefix, num_patches=num_patches)
         if self.cache is not None:
             tokens = self.cache.start(tokens)
-        return tokens.with_x(self.family.pre_norm(self.base, tokens.x)), hw
+        return tokens.with_features(
+            self.family.pre_norm(self.base, tokens.features)
+        ), hw
 
     def apply_final_norm(self, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
@@ -140,9 +142,11 @@ class ReducedTransformer(ReducedModel, TransformersHead):
             if name in self.embedding_inputs and value is not None
         }
         tokens, hw = self.embed(pixel_values, **inputs)
-        states = [tokens.x]
-        tokens = self.run_layers(tokens, lambda i, x: states.append(x.x))
-        tokens = tokens.with_x(self.apply_final_norm(tokens.x))
+        states = [tokens.features]
+        tokens = self.run_layers(
+            tokens, lambda i, x: states.append(x.features)
+        )
+        tokens = tokens.with_features(self.apply_final_norm(tokens.features))
         if self.training:
             self.losses = self.reducer.loss(tokens)
         if output_hidden_states is None:

@@ -91,10 +91,12 @@ class CrossLayerCache(BaseModule):
 
     def start(self, tokens: Tokens) -> Tokens:
         """Append the CLR tokens to the embedded image."""
-        num_pooled = tokens.x.size(1) + self.num_tokens * self.pool_clr
-        clr = tokens.x[:, :0]
+        num_pooled = tokens.features.size(1) + self.num_tokens * self.pool_clr
+        clr = tokens.features[:, :0]
         if self.num_tokens:
-            clr = (self.clr + self.clr_pos).expand(tokens.x.size(0), -1, -1)
+            clr = (self.clr + self.clr_pos).expand(
+                tokens.features.size(0), -1, -1
+            )
         tokens = tokens.append(clr)  # even 0 tokens, to mark the trace
         return self._with_counts(tokens, num_pooled)
 
@@ -121,7 +123,7 @@ class CrossLayerCache(BaseModule):
 
     def recover(self, tokens: Tokens, cached: list) -> Tokens:
         """Append the cached entries in layer order, and empty the list."""
-        num_pooled = tokens.x.size(1)
+        num_pooled = tokens.features.size(1)
         if cached:
             tokens = tokens.append(torch.cat(cached, dim=1))
         cached.clear()
@@ -134,7 +136,7 @@ class CrossLayerCache(BaseModule):
             first = 0 if self.pool_cls else tokens.num_prefix
             entry.append(tokens.average(first, tokens.num_pooled))
         if self.num_tokens:
-            # slice the body, as the prefix is not cached; clone, as a view
+            # slice after the prefix, as it is not cached; clone, as a view
             # would keep the whole sequence in memory
-            entry.append(tokens.body[:, -self.num_tokens :].clone())
+            entry.append(tokens.after_prefix[:, -self.num_tokens :].clone())
         return entry

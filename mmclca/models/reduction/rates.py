@@ -92,12 +92,12 @@ def prune_and_merge(
 ) -> Tokens:
     """Drop the lowest-scoring tokens, then merge the next ones into the best.
 
-    ``score`` (B, M) ranks the body. ``num_kept`` tokens remain after pruning,
-    ``num_left`` after merging. With ``clamp``, negative similarities count as
-    0 in sizes.
+    ``score`` (B, M) ranks the tokens after the prefix. ``num_kept`` tokens
+    remain after pruning, ``num_left`` after merging. With ``clamp``, negative
+    similarities count as 0 in sizes.
     """
     with torch.no_grad():
-        rank, x = ranks(score), tokens.body
+        rank, x = ranks(score), tokens.after_prefix
         order = stable_order(score, descending=True)
         y = rows_at(x, row_starts(x) + order[:, :num_kept])
         y = F.normalize(y, dim=-1, eps=TINY)
@@ -111,7 +111,9 @@ def prune_and_merge(
         prefix = tokens.num_prefix, 0
         share = F.pad(kept.to(x), prefix, value=1.0)
         size = tokens.weights * F.pad(grown, prefix, value=1.0)
-    reduced = tokens.merge_body(target, num_left, size=size, share=share)
+    reduced = tokens.merge_after_prefix(
+        target, num_left, size=size, share=share
+    )
     # without clamp, a size may be negative and has no logarithm
     return replace(reduced, weight=reduced.weight.clamp(min=TINY))
 
@@ -135,15 +137,15 @@ def mask_and_merge(
 ) -> Tokens:
     """Mask and merge tokens in training; the sequence keeps its length.
 
-    ``score`` (B, M) ranks the body, in which tokens may be masked, and
-    ``last`` patches are left by the previous stage. With ``clamp``, negative
-    similarities count as 0 in sizes.
+    ``score`` (B, M) ranks the tokens after the prefix, of which some may be
+    masked. ``last`` patches are left by the previous stage. With ``clamp``,
+    negative similarities count as 0 in sizes.
     """
     start, P = tokens.num_prefix, len(rates.prune.mask())
     kept, size = (f(tokens)[:, start:] for f in (decision, sizes))
     rank = ranks(score.masked_fill(kept <= 0, -1.0))
     extra = score.size(1) - P  # counts exclude cached tokens
-    left, x = last, tokens.body
+    left, x = last, tokens.after_prefix
     if int(rates.prune()) < left:
         left = int(rates.prune())
         kept = kept * _mask(rates.prune, rank - extra, last)
@@ -153,7 +155,7 @@ def mask_and_merge(
         x, size = _merge(x, size, into, gone, clamp)
         kept = kept * _mask(rates.merge, rank - extra, left)
     kept, size = (F.pad(y, (start, 0), value=1.0) for y in (kept, size))
-    masked = tokens.with_body(x).mask(kept)
+    masked = tokens.with_after_prefix(x).mask(kept)
     return replace(masked, weight=kept * size)
 
 

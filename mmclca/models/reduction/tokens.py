@@ -17,8 +17,8 @@ from .trace import (
     Masked,
     Merged,
     Unchanged,
-    after_prefix,
     patch_weights,
+    prepend_prefix,
     sum_into,
 )
 
@@ -30,7 +30,7 @@ class Tokens:
     Methods return a new instance or a result, and change nothing.
 
     Args:
-        x (Tensor): The tokens, (B, N, C).
+        features (Tensor): Features of the tokens, (B, N, C).
         num_prefix (int): Tokens before the patches, which no reducer drops: 0;
             1 for CLS; 2 for CLS and the distillation token. Defaults to 1.
         weight (Tensor, optional): Weight of each token as a key, (B, N). None:
@@ -46,7 +46,7 @@ class Tokens:
             one row per token.
     """
 
-    x: Tensor
+    features: Tensor
     num_prefix: int = field(default=1, kw_only=True)
     weight: Tensor | None = None
     num_cached: int = 0
@@ -56,15 +56,18 @@ class Tokens:
     trace: list = field(default_factory=list)
 
     @property
-    def body(self) -> Tensor:
-        """The tokens after the prefix, (B, N - num_prefix, C)."""
-        return self.x[:, self.num_prefix :]
+    def after_prefix(self) -> Tensor:
+        """Features of the tokens after the prefix, (B, N - num_prefix, C)."""
+        return self.features[:, self.num_prefix :]
 
     @property
     def patch_weights(self) -> Tensor:
         """Weights of the patches in each token, (B, N, P), float32."""
         return patch_weights(
-            self.trace, self.x.size(0), self.num_patches, self.num_prefix
+            self.trace,
+            self.features.size(0),
+            self.num_patches,
+            self.num_prefix,
         )
 
     @property
@@ -81,7 +84,7 @@ class Tokens:
     def weights(self) -> Tensor:
         """``weight``, or ones if it is None, (B, N)."""
         if self.weight is None:
-            return self.x.new_ones(self.x.shape[:2])
+            return self.features.new_ones(self.features.shape[:2])
         return self.weight
 
     @property
@@ -91,14 +94,14 @@ class Tokens:
             None if self.weight is None else self.weight.log()[:, None, None]
         )
 
-    def with_x(self, x: Tensor) -> 'Tokens':
+    def with_features(self, features: Tensor) -> 'Tokens':
         """Replace the features, (B, N, C)."""
-        return replace(self, x=x)
+        return replace(self, features=features)
 
-    def with_body(self, y: Tensor) -> 'Tokens':
+    def with_after_prefix(self, y: Tensor) -> 'Tokens':
         """Replace the features of the tokens after the prefix."""
-        x = torch.cat((self.x[:, : self.num_prefix], y), dim=1)
-        return self.with_x(x)
+        x = torch.cat((self.features[:, : self.num_prefix], y), dim=1)
+        return self.with_features(x)
 
     def reduce(self, record) -> 'Tokens':
         """Apply a reduction, a record with ``apply``, and add it to ``trace``.
@@ -108,14 +111,14 @@ class Tokens:
         weight = self.weight
         if weight is not None:
             weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
-        x = record.apply(self.x)
+        features = record.apply(self.features)
         return replace(
             self,
-            x=x,
+            features=features,
             weight=weight,
             num_cached=0,
             num_protected=0,
-            num_pooled=x.size(1),
+            num_pooled=features.size(1),
             trace=[*self.trace, record],
         )
 
@@ -124,18 +127,18 @@ class Tokens:
         return self.reduce(Kept(index))
 
     def keep(self, index: Tensor) -> 'Tokens':
-        """Keep the prefix and the body tokens at ``index``, (B, K)."""
-        return self.gather(after_prefix(index, self.num_prefix))
+        """Keep the prefix and the tokens after it at ``index``, (B, K)."""
+        return self.gather(prepend_prefix(index, self.num_prefix))
 
-    def mix_body(self, mix: Tensor) -> 'Tokens':
-        """Replace the body by weighted sums of its tokens.
+    def mix_after_prefix(self, mix: Tensor) -> 'Tokens':
+        """Replace the tokens after the prefix by weighted sums of them.
 
         Args:
             mix (Tensor): Weights of M sums, (B, M, N - num_prefix).
         """
         # len() would fix the batch size of an exported model
         none = mix.new_zeros((mix.size(0), 0), dtype=torch.long)
-        index = after_prefix(none, self.num_prefix)
+        index = prepend_prefix(none, self.num_prefix)
         return self.reduce(Kept(index, F.pad(mix, (self.num_prefix, 0))))
 
     def merge(
@@ -161,12 +164,12 @@ class Tokens:
         size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
         return replace(merged, weight=size)
 
-    def merge_body(self, target: Tensor, num_tokens: int, **weights):
+    def merge_after_prefix(self, target: Tensor, num_tokens: int, **weights):
         """Merge tokens after the prefix, see :meth:`merge`.
 
         ``target`` (B, N - num_prefix) and ``num_tokens`` exclude the prefix.
         """
-        whole = after_prefix(target, self.num_prefix)
+        whole = prepend_prefix(target, self.num_prefix)
         return self.merge(whole, self.num_prefix + num_tokens, **weights)
 
     def unchanged(self) -> 'Tokens':
@@ -178,7 +181,7 @@ class Tokens:
 
         Padding and tokens masked in training are ignored.
         """
-        x = self.x[:, start:end]
+        x = self.features[:, start:end]
         if self.weight is None:
             return x.mean(dim=1, keepdim=True)
         counts = (self.weight[:, start:end] > 0).to(x.dtype).unsqueeze(-1)
@@ -187,8 +190,8 @@ class Tokens:
 
     def deviation(self, start: int) -> Tensor:
         """Compute the standard deviation from ``start`` on, (B, 1, C)."""
-        centred = self.x - self.average(start)
-        variance = self.with_x(centred.square()).average(start)
+        centred = self.features - self.average(start)
+        variance = self.with_features(centred.square()).average(start)
         # the square root has no gradient at 0, the variance of one token
         return variance.clamp(min=1e-7).sqrt()
 
@@ -208,7 +211,7 @@ class Tokens:
             weights = torch.cat((self.weights, new), dim=1)
         return replace(
             self,
-            x=torch.cat((self.x, x), dim=1),
+            features=torch.cat((self.features, x), dim=1),
             weight=weights,
             num_cached=self.num_cached + num_new * cached,
             trace=[*self.trace, Appended(num_new, cached)],
@@ -216,7 +219,7 @@ class Tokens:
 
 
 def initial_tokens(tokens: Tokens) -> Tensor:
-    """Return 1 for body tokens from before the first stage, else 0.
+    """Return 1 for tokens from before the first stage, else 0.
 
     Registers and CLR tokens are 1, tokens recovered from the cache 0; (B, N -
     num_prefix).
@@ -225,7 +228,7 @@ def initial_tokens(tokens: Tokens) -> Tensor:
     first = tokens.trace[: len(kinds)]  # registers and CLR tokens
     num_tokens = tokens.num_patches + sum(r.num_tokens for r in first)
     num_tokens += tokens.num_prefix
-    rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
+    rows = tokens.features.new_ones(tokens.features.size(0), num_tokens, 1)
     for record in tokens.trace[len(first) :]:
         rows = record.apply(rows)
     return rows[:, tokens.num_prefix :, 0]
@@ -240,5 +243,7 @@ def featmap(tokens: Tokens, hw: tuple[int, int]) -> Tensor:
     """
     # (B, P, N) in float32, as float16 would lose small weights
     weights = tokens.patch_weights.transpose(1, 2)
-    patches = F.normalize(weights, p=1, dim=-1).to(tokens.x) @ tokens.x
+    patches = (
+        F.normalize(weights, p=1, dim=-1).to(tokens.features) @ tokens.features
+    )
     return patches.transpose(1, 2).unflatten(2, hw)

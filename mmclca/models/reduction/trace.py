@@ -14,11 +14,11 @@ from torch import Tensor
 from .operators import stable_order
 
 
-def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
-    """Return the positions of the prefix and of some body tokens.
+def prepend_prefix(index: Tensor, num_prefix: int) -> Tensor:
+    """Return the positions of the prefix and of some tokens after it.
 
     Args:
-        index (Tensor): Body tokens, counted from the first one, (B, K).
+        index (Tensor): Tokens after the prefix, counted from 0, (B, K).
         num_prefix (int): Prefix tokens.
 
     Returns:

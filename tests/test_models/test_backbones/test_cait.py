@@ -29,7 +29,7 @@ def test_merging_equal_patches_keeps_output(options):
         model.pos_embed.zero_()
         (out,), tokens = model.forward_tokens(x)
         outs.append(out)
-    assert tokens.x.size(1) == 8
+    assert tokens.features.size(1) == 8
     torch.testing.assert_close(*outs, rtol=0, atol=1e-12)
 
 
@@ -54,10 +54,10 @@ def test_cait_supports_reducers_without_cls_attention(name, options):
     with torch.no_grad():
         (together,), tokens = model.eval().forward_tokens(x)
         alone = torch.cat([model(one)[0] for one in x.split(1)])
-    assert tokens.x.size(1) < 16 + 2
+    assert tokens.features.size(1) < 16 + 2
     torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-4)
     kept = tokens.patch_weights.sum(dim=-1)
-    assert kept.shape == tokens.x.shape[:2] and kept.any()
+    assert kept.shape == tokens.features.shape[:2] and kept.any()
 
 
 def test_cait_refuses_reducers_with_cls_attention_and_cla_head():

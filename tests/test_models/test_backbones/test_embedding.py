@@ -74,7 +74,7 @@ def test_order_of_tokens(with_cls_pos):
         backbone.register_tokens.expand(2, -1, -1),
         clr.expand(2, -1, -1),
     )
-    assert torch.equal(tokens.x, torch.cat(parts, dim=1))
+    assert torch.equal(tokens.features, torch.cat(parts, dim=1))
 
 
 @torch.no_grad()
@@ -131,7 +131,7 @@ def test_registers_have_no_patch_weights():
     backbone = build(vit(num_registers=2, **reduction)).eval()
     _, tokens = backbone.forward_tokens(images())
     weights = patch_weights(tokens.trace, 2, 16)
-    assert weights.shape[:2] == tokens.x.shape[:2]
+    assert weights.shape[:2] == tokens.features.shape[:2]
     assert set(weights.unique().tolist()) <= {0.0, 1.0}
     assert (weights.sum(dim=1) <= 1).all()
     assert len(patch_weight_maps(tokens, (4, 4))) == 3  # one per reduction

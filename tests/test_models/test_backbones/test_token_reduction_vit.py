@@ -66,8 +66,8 @@ def test_before_layer_precedes_attention_and_after_attention_the_ffn():
     model = build(vit(1, reducer=dict(type=Halve), reduce_at=(0,)))
     layer, reducer = model.layers[0], model.reducer
     tokens, _ = model.embed(images())
-    ours = model.run_layer(layer, tokens, 0).x
-    assert torch.equal(ours, layer(tokens.x[:, ::2]))
+    ours = model.run_layer(layer, tokens, 0).features
+    assert torch.equal(ours, layer(tokens.features[:, ::2]))
     with (
         patch.object(reducer, 'before_layer', lambda tokens, stage: tokens),
         patch.object(
@@ -78,8 +78,8 @@ def test_before_layer_precedes_attention_and_after_attention_the_ffn():
             ),
         ),
     ):
-        ours = model.run_layer(layer, tokens, 0).x
-    x = tokens.x + layer.attn(layer.ln1(tokens.x))
+        ours = model.run_layer(layer, tokens, 0).features
+    x = tokens.features + layer.attn(layer.ln1(tokens.features))
     x = x[:, ::2]
     assert torch.equal(ours, layer.ffn(layer.ln2(x), identity=x))
 

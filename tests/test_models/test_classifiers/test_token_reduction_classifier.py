@@ -33,7 +33,7 @@ def test_classifier_adds_loss_of_reducer(scored, samples):
     assert losses.keys() == {'loss', 'loss_ratio'}
     feats, tokens = model.backbone.forward_tokens(x)
     assert torch.allclose(
-        losses['loss_ratio'], 2 * tokens.x.square().mean(), rtol=1e-5
+        losses['loss_ratio'], 2 * tokens.features.square().mean(), rtol=1e-5
     )
     alone = model.head.loss(feats, samples)['loss']
     assert torch.allclose(losses['loss'], alone, rtol=1e-5)

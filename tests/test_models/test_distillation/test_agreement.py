@@ -51,7 +51,7 @@ def test_token_cosines_equal_loop_over_layers(distilled):
     backbone.out_type, backbone.final_norm = 'raw', False
     backbone.out_indices = [0, 1, 2]
     x = torch.cat(batches)
-    start = backbone.embed(x)[0].x
+    start = backbone.embed(x)[0].features
     expected = [
         F.cosine_similarity(y[:, 0], y[:, 1]).mean()
         for y in (start, *backbone(x))

@@ -93,7 +93,7 @@ def test_distillation_losses_equal_loop(distilled, cla):
     teacher.backbone.out_type = 'raw'
     patches = teacher.backbone(x)[0][:, 1:]
     weights = patch_weights(tokens.trace, 4, 16)
-    ours = tokens.x if not cla else F.layer_norm(tokens.x, (16,))
+    ours = tokens.features if not cla else F.layer_norm(tokens.features, (16,))
     errors = []
     for image in range(4):
         of_image = []

@@ -68,7 +68,7 @@ def test_distilled_features_are_both_tokens():
 def test_rollout_excludes_distillation_token():
     model, x = distilled(num_layers=1), images()
     layer, (tokens, _) = model.backbone.layers[0], model.backbone.embed(x)
-    _, attended = attend(layer.attn, layer.ln1(tokens.x))
+    _, attended = attend(layer.attn, layer.ln1(tokens.features))
     row = attended.cls_attn().mean(dim=1)[:, 2:] / 2
     assert torch.allclose(rollout(model, x).flatten(1), row)
 

@@ -60,7 +60,7 @@ def test_intermediates_are_reduced_features_at_their_patches():
     tokens = reduced.forward_tokens(images)[1]
     (last,) = reduced.get_intermediate_layers(images, norm=True)
     rows = last[0][last[0].any(dim=1)]
-    assert {*rows[:, 0].tolist()} == {*tokens.x[0, 1:, 0].tolist()}
+    assert {*rows[:, 0].tolist()} == {*tokens.features[0, 1:, 0].tolist()}
 
 
 @torch.no_grad()

@@ -58,7 +58,9 @@ def test_every_reducer_runs_on_every_kind(kind):
             assert not plain.has_cls and 'needs a CLS token' in str(error)
             continue
         left = reduced.forward_tokens(images)[1]
-        assert left.x.size(1) < plain.forward_tokens(images)[1].x.size(1)
+        assert left.features.size(1) < plain.forward_tokens(images)[
+            1
+        ].features.size(1)
         found = [reduced(images), *map(reduced, images.split(1))]
         assert found[0].isfinite().all()
         if kind != 'all_tokens':  # their number depends on the batch in ATS
@@ -71,9 +73,9 @@ def test_bias_and_softmax_act_on_attention(kind):
     model = mmclca.reduce_tokens(small_timm(kind), None)
     layer = model.blocks[1]
     tokens = model.embed(photos(model))[0]
-    bias = torch.zeros(1, 1, 1, tokens.x.size(1), dtype=torch.float64)
+    bias = torch.zeros(1, 1, 1, tokens.features.size(1), dtype=torch.float64)
     bias[..., -1] = -torch.inf
-    short = tokens.with_x(tokens.x[:, :-1])
+    short = tokens.with_features(tokens.features[:, :-1])
     expected = model.attention_block(layer, short, None, None)[0]
     for softmax in (None, lambda logits: logits.softmax(-1)):
         found, attended = model.attention_block(layer, tokens, bias, softmax)
@@ -109,7 +111,7 @@ def test_settings_reach_the_reducer():
     settings = dict(num_tokens=[8, 4], layers=(1, 2), merge_share=0.0)
     reduced = mmclca.reduce_tokens(model, 'DiffRate', **settings)
     assert reduced.reducer.merge_share == 0.0
-    assert reduced.forward_tokens(photos(model))[1].x.size(1) == 1 + 4
+    assert reduced.forward_tokens(photos(model))[1].features.size(1) == 1 + 4
 
 
 @pytest.mark.parametrize('kind', ['clip', 'registers', 'distilled'])

@@ -72,8 +72,10 @@ def test_every_method_runs_and_images_are_independent(name, method):
             assert 'needs a CLS token' in str(error)
             return
     reduced = mmclca.reduce_tokens(model, method, 0.5)
-    left = reduced.forward_tokens(images)[1].x.size(1)
-    assert left < mmclca.reduce_tokens(model, None).embed(images)[0].x.size(1)
+    left = reduced.forward_tokens(images)[1].features.size(1)
+    assert left < mmclca.reduce_tokens(model, None).embed(images)[
+        0
+    ].features.size(1)
     keys = ['logits', 'image_embeds', 'pooler_output']
     (key,) = [key for key in keys if key in reduced(images)]
     found = reduced(images)[key]

@@ -23,11 +23,11 @@ def run(cache, x, depth, reduce_at):
     """Return the sequence after each layer, with the tested cache."""
     tokens, cached, after = cache.start(Tokens(x)), [], []
     for i in range(depth):
-        tokens = tokens.with_x(layer(i, tokens.x))
+        tokens = tokens.with_features(layer(i, tokens.features))
         if i in reduce_at:
-            tokens = tokens.gather(kept(tokens.x))
+            tokens = tokens.gather(kept(tokens.features))
         tokens = cache(i, tokens, cached)
-        after.append(tokens.x)
+        after.append(tokens.features)
     assert cached == []  # all entries are recovered
     return after
 

@@ -161,7 +161,7 @@ def keyed(case):
 def check_stage(case, tokens):
     """Compare new tokens, sizes and targets."""
     expect = case['expect']
-    assert close(tokens.x, expect['merged'])
+    assert close(tokens.features, expect['merged'])
     if 'size' in expect:
         assert close(tokens.weights, expect['size'])
     for record in tokens.trace:
@@ -199,7 +199,7 @@ STAGES = dict(
 @each(*STAGES)
 def test_stage_equals_public_code(case):
     tokens = given(case)
-    reducer = STAGES[case['system']](case, tokens.x.size(1))
+    reducer = STAGES[case['system']](case, tokens.features.size(1))
     check_stage(case, reduced(tokens, keyed(case), **reducer))
 
 
@@ -226,13 +226,13 @@ def seeing(attn):
 def test_diffrate_merges_equal_public_code(case):
     """Tokens are sorted by score; none is dropped."""
     tokens, left = given(case), case['kept'] - 1
-    N = tokens.x.size(1)
+    N = tokens.features.size(1)
     score = torch.arange(N, 0, -1).double().log().expand(2, 1, 1, N)
     q = torch.ones(2, 1, N, 1).double()
     attended = Attended(q, q, q, score)
     steps = dict(prune=[N - 1], merge=[left], clamp=False)
     merged = reduced(tokens, attended, type='mmclca.DiffRate', **steps)
-    assert close(merged.x, case['expect']['merged'])
+    assert close(merged.features, case['expect']['merged'])
     assert close(merged.weight, case['expect']['size'])
     target = merged.trace[0].target[:, case['kept'] :]
     assert target.tolist() == case['expect']['target']

@@ -81,15 +81,15 @@ def test_reduce_applies_to_features_and_weights():
     mix = torch.tensor([[[0.0, 0.5, 0.25, 0.0]]])
     reduced = tokens.reduce(Kept(index([0, 3]), mix))
     assert reduced.weight.tolist() == [[1.0, 4.0, 1.75]]
-    fused = 0.5 * tokens.x[0, 1] + 0.25 * tokens.x[0, 2]
-    assert torch.allclose(reduced.x[0, 2], fused)
+    fused = 0.5 * tokens.features[0, 1] + 0.25 * tokens.features[0, 2]
+    assert torch.allclose(reduced.features[0, 2], fused)
 
 
 def test_append_adds_cached_tokens_at_the_end():
     x, new = torch.randn(2, 3, 4), torch.randn(2, 2, 4)
     tokens = Tokens(x, weight=torch.full((2, 3), 5.0), num_cached=1)
     longer = tokens.append(new, weight=0.5)
-    assert torch.equal(longer.x, torch.cat((x, new), dim=1))
+    assert torch.equal(longer.features, torch.cat((x, new), dim=1))
     assert longer.weight.tolist() == [[5.0, 5.0, 5.0, 0.5, 0.5]] * 2
     assert longer.num_cached == 3
     assert Tokens(x).append(new).weight is None
@@ -109,13 +109,13 @@ def test_reduction_sets_pooled_and_cached_counts():
 def test_cache_is_detected_if_no_token_is_appended():
     tokens = Tokens(torch.randn(1, 3, 4))
     assert not tokens.gather(index([0, 1])).with_cache
-    assert tokens.append(tokens.x[:, :0]).with_cache
-    assert not tokens.append(tokens.x, cached=False).with_cache
+    assert tokens.append(tokens.features[:, :0]).with_cache
+    assert not tokens.append(tokens.features, cached=False).with_cache
 
 
 def test_mix_body_equals_loop():
     x, mix = torch.randn(2, 4, 3), torch.rand(2, 2, 3)
-    mixed = Tokens(x).mix_body(mix).x
+    mixed = Tokens(x).mix_after_prefix(mix).features
     assert torch.equal(mixed[:, 0], x[:, 0])
     assert torch.allclose(mixed[:, 1:], mix @ x[:, 1:])
 
@@ -155,6 +155,6 @@ def test_average_and_deviation_ignore_zero_weights():
 def test_unchanged_stage_is_in_the_trace():
     tokens = Tokens(torch.randn(2, 5, 3), num_cached=1, num_patches=4)
     same = tokens.unchanged()
-    assert same.x is tokens.x and same.num_cached == 1
+    assert same.features is tokens.features and same.num_cached == 1
     assert len(same.trace) == 1 and not tokens.trace
     assert torch.equal(same.patch_weights, tokens.patch_weights)

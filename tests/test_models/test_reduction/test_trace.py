@@ -67,7 +67,7 @@ def test_trace_of_dynamic_vit_drops_or_masks_patches(train, assignment):
     method.train(train).stages[0] = Rating()
     ratings = [[rating] * 4 for rating in (-99.0, 99, -99, 97, 98, -99)]
     tokens = method.before_layer(patches(*ratings), 0)
-    assert tokens.x.size(1) == (7 if train else 4)
+    assert tokens.features.size(1) == (7 if train else 4)
     check(tokens, assignment, [[0.0, 1, 0], [1, 1, 0]])
 
 
@@ -81,7 +81,7 @@ def test_trace_composes_in_a_model_with_cache(name):
         _, tokens = backbone.forward_tokens(images(3))
     by_stage = stage_weights(tokens)
     final = tokens.patch_weights
-    assert final.shape[:2] == tokens.x.shape[:2]
+    assert final.shape[:2] == tokens.features.shape[:2]
     num_tokens = by_stage[-1].size(1)
     assert_close(final[:, :num_tokens], by_stage[-1])
     assert not final[:, num_tokens:].any() and not final[:, 0].any()

@@ -108,7 +108,7 @@ def test_fine_tuning_loss_equals_definition(file):
     q, k = seen.queries_and_keys(4)
     mix = model.distill[0].adapters['4']
     target = (q @ k.mT / q.size(-1) ** 0.5).detach()
-    x = plain.backbone.embed(IMAGES)[0].x
+    x = plain.backbone.embed(IMAGES)[0].features
     for layer in plain.backbone.layers[:3]:
         x = layer(x)
     last = plain.backbone.layers[3]

@@ -58,9 +58,9 @@ class ATC(CountedReducer):
         surplus = self.surplus(tokens, stage)
         if not surplus:
             return tokens.unchanged()
-        num_clusters = tokens.body.size(1) - surplus
+        num_clusters = tokens.after_prefix.size(1) - surplus
         metric = attended.k.mean(dim=1)[:, tokens.num_prefix :].detach()
         metric = F.normalize(metric, dim=-1)
         label = agglomerate(metric, num_clusters, self.linkage)
-        merged = tokens.merge_body(label, num_clusters)
+        merged = tokens.merge_after_prefix(label, num_clusters)
         return merged if self.prop_attn else replace(merged, weight=None)

@@ -85,7 +85,7 @@ class ATS(CountedReducer):
             real = sampled.gather(1, order)[:, -length:]
             # pad with copies of CLS, of weight 0
             index = order[:, -length:].where(real, -tokens.num_prefix)
-        real = real.to(tokens.x.dtype)
+        real = real.to(tokens.features.dtype)
         weight = F.pad(real, (tokens.num_prefix, 0), value=1.0)
         kept = tokens.keep(index)
         return replace(kept, weight=weight)
@@ -93,7 +93,7 @@ class ATS(CountedReducer):
     def choose(
         self, tokens: Tokens, attended: Attended, num_tokens: int
     ) -> Tensor:
-        """Return the body tokens to keep, without padding: (B, M), bool."""
+        """Return kept tokens, without prefix and padding: (B, M), bool."""
         cdf = significance(attended, tokens.num_prefix).cumsum(dim=1)
         if tokens.weight is None:
             return sample(cdf, num_tokens)

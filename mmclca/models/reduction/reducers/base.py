@@ -179,7 +179,7 @@ class TokenReducer(BaseModule):
             total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
             stands = (total > 0).to(teacher)
             target = weights @ teacher / total.masked_fill(total == 0, 1.0)
-        error = (tokens.x - target).square().mean(dim=-1, keepdim=True)
+        error = (tokens.features - target).square().mean(dim=-1, keepdim=True)
         counts = stands.sum(dim=1).clamp(min=1)
         return ((stands * error).sum(dim=1) / counts).mean()
 
@@ -356,7 +356,7 @@ class CountedReducer(TokenReducer):
         """
         left = self.count_for(tokens, stage)
         surplus = self.count_for(tokens, stage - 1) - left
-        return max(0, min(surplus, tokens.body.size(1) - 1))
+        return max(0, min(surplus, tokens.after_prefix.size(1) - 1))
 
 
 class HalvingReducer(CountedReducer):
@@ -377,4 +377,6 @@ class HalvingReducer(CountedReducer):
 
     def num_merged(self, tokens: Tokens, stage: int) -> int:
         """Return the number of tokens that a stage merges into others."""
-        return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
+        return min(
+            self.surplus(tokens, stage), tokens.after_prefix.size(1) // 2
+        )

@@ -144,7 +144,7 @@ class DiffRate(CountedReducer):
         surplus = self.surplus(tokens, stage)
         if not surplus:
             return tokens.unchanged()
-        M = tokens.body.size(1)
+        M = tokens.after_prefix.size(1)
         num_kept = M - self.num_pruned(tokens, stage, surplus)
         return prune_and_merge(
             tokens, score, num_kept, M - surplus, self.clamp

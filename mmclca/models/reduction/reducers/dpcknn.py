@@ -82,7 +82,9 @@ class DPCKNN(CountedReducer):
 
     def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
         num_cached, num_prefix = tokens.num_cached, tokens.num_prefix
-        y = tokens.x[:, num_prefix : tokens.x.size(1) - num_cached]
+        y = tokens.features[
+            :, num_prefix : tokens.features.size(1) - num_cached
+        ]
         num_clusters = min(self.count_for(tokens, stage), y.size(1))
         num_neighbors = min(self.num_neighbors, y.size(1))
         noise = self.noise if self.training else 0.0

@@ -98,13 +98,13 @@ class DynamicViT(CountedReducer):
     def mask(self, tokens: Tokens, stage: int) -> Tokens:
         """Sample the tokens that later layers attend to, in training."""
         counts = tokens.weights[:, tokens.num_prefix :]
-        scores = self.stages[stage](tokens.body, counts)
+        scores = self.stages[stage](tokens.after_prefix, counts)
         return tokens.mask(sample_kept(scores, counts, tokens.num_prefix))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
         """Keep the tokens with the highest scores, in evaluation."""
         counts = initial_tokens(tokens)
-        score = self.stages[stage](tokens.body, counts)[..., 0]
+        score = self.stages[stage](tokens.after_prefix, counts)[..., 0]
         # without an initial token the average is undefined: keep the first
         score = score * counts.any(dim=1, keepdim=True)
         order = stable_order(score, descending=True)
@@ -112,8 +112,8 @@ class DynamicViT(CountedReducer):
         return tokens.keep(order[:, :num_kept])
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Return the number of kept body tokens in evaluation."""
-        available = tokens.body.size(1)
+        """Count the kept tokens, without the prefix, in evaluation."""
+        available = tokens.after_prefix.size(1)
         if self.num_tokens is None and tokens.with_cache:
             return max(1, int((available - 1) * self.keep_rates[stage]))
         return min(self.count_for(tokens, stage), available)

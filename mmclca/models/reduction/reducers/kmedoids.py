@@ -57,6 +57,6 @@ class KMedoids(CountedReducer):
             weight = attended.received()
         else:
             weight = attended.cls_attn().mean(dim=1)
-        x, weight = tokens.body, weight[:, tokens.num_prefix :]
+        x, weight = tokens.after_prefix, weight[:, tokens.num_prefix :]
         num = min(self.count_for(tokens, stage), x.size(1))
         return tokens.keep(k_medoids(x, weight, num, self.num_iterations))

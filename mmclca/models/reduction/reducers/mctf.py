@@ -119,19 +119,19 @@ class MCTF(HalvingReducer):
             num_merged,
             self.bidirectional,
         )
-        target = both[0].new_empty(tokens.body.shape[:2])
+        target = both[0].new_empty(tokens.after_prefix.shape[:2])
         target[:, even], target[:, odd] = both
         share = tokens.weights
         if self.pooling == 'weighted':
             share = share * received
-        num_tokens = tokens.body.size(1) - num_merged
-        return tokens.merge_body(target, num_tokens, share=share)
+        num_tokens = tokens.after_prefix.size(1) - num_merged
+        return tokens.merge_after_prefix(target, num_tokens, share=share)
 
     @torch.no_grad()
     def scores(self, tokens: Tokens, received: Tensor, even, odd) -> Tensor:
-        """Score the pairs of body tokens, (B, I, J)."""
+        """Score the pairs of tokens after the prefix, (B, I, J)."""
         similarity, information, size = self.tau
-        y = F.normalize(at_least_float32(tokens.body), dim=-1)
+        y = F.normalize(at_least_float32(tokens.after_prefix), dim=-1)
         score = (0.5 + 0.5 * y[:, even] @ y[:, odd].transpose(1, 2)).clamp(
             min=0
         )

@@ -47,5 +47,5 @@ class PatchMerger(CountedReducer):
         )
 
     def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
-        y, mix = self.stages[stage](tokens.body)
-        return tokens.with_body(y).mix_body(mix)
+        y, mix = self.stages[stage](tokens.after_prefix)
+        return tokens.with_after_prefix(y).mix_after_prefix(mix)

@@ -108,4 +108,6 @@ class PiToMe(HalvingReducer):
             self.margin[stage],
             self.bsm[stage],
         )
-        return tokens.merge_body(target, tokens.body.size(1) - num_merged)
+        return tokens.merge_after_prefix(
+            target, tokens.after_prefix.size(1) - num_merged
+        )

@@ -7,7 +7,7 @@ from mmclca.utils.messages import number
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
-from ..trace import after_prefix, ranks
+from ..trace import prepend_prefix, ranks
 from .base import HalvingReducer
 from .tome import match
 
@@ -75,7 +75,7 @@ class PPT(HalvingReducer):
         with torch.no_grad():
             score = scores(attended, num_prefix)
             prunes = self.prunes(score).unsqueeze(1)
-            rank = after_prefix(ranks(score), num_prefix)
+            rank = prepend_prefix(ranks(score), num_prefix)
         metric = attended.k.mean(dim=1)
         target, num_tokens = match(metric, num_merged, num_prefix)
         dropped = prunes & (rank >= num_tokens)

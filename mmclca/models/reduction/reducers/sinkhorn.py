@@ -66,8 +66,8 @@ class Sinkhorn(CountedReducer):
         )
 
     def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
-        y = F.normalize(tokens.body, dim=-1)
+        y = F.normalize(tokens.after_prefix, dim=-1)
         centers = F.normalize(self.stages[stage], dim=-1)
         score = centers @ y.transpose(1, 2)
         mix = transport(score, self.eps, self.num_iterations)
-        return tokens.with_body(y).mix_body(mix)
+        return tokens.with_after_prefix(y).mix_after_prefix(mix)

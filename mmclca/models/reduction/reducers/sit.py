@@ -65,8 +65,8 @@ class SiT(CountedReducer):
             self.reverse = Slimming(self.embed_dims, self.num_patches)
 
     def before_layer(self, tokens: Tokens, stage: int) -> Tokens:
-        mix = self.stages[stage](tokens.body)
-        return tokens.mix_body(mix)
+        mix = self.stages[stage](tokens.after_prefix)
+        return tokens.mix_after_prefix(mix)
 
     def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
         """See :class:`TokenReducer`."""
@@ -77,5 +77,5 @@ class SiT(CountedReducer):
                 f'SiT(recalibrate=True) needs {self.num_patches} patches, '
                 f'found {teacher.size(1)}; resize images to img_size'
             )
-        y = tokens.body
+        y = tokens.after_prefix
         return F.mse_loss(self.reverse(y) @ y, teacher)

@@ -123,9 +123,9 @@ class ToMe(HalvingReducer):
         if self.fuse == 'average' and not prunes:
             return tokens.merge(target, num_tokens)
         left = unmerged(target, tokens.num_prefix)
-        share = (left | (not prunes)).to(tokens.x)
+        share = (left | (not prunes)).to(tokens.features)
         merged = tokens.reduce(Merged.average(target, share, num_tokens))
         if prunes:
             return merged
-        scale = norm_of_largest(tokens.x, target, left, num_tokens)
-        return merged.with_x(merged.x * scale)
+        scale = norm_of_largest(tokens.features, target, left, num_tokens)
+        return merged.with_features(merged.features * scale)

@@ -8,17 +8,17 @@ from mmclca.registry import MODELS
 
 from ..attention import Attended
 from ..tokens import Tokens
-from ..trace import after_prefix
+from ..trace import prepend_prefix
 from .base import CountedReducer
 
 
 def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
-    """Return the positions of the prefix and of the best body tokens.
+    """Return the positions of the prefix and of the best tokens after it.
 
     ``score`` is (B, N - num_prefix); the positions are (B, num_prefix + K),
-    body tokens by descending score.
+    other tokens by descending score.
     """
-    return after_prefix(score.topk(num_kept, dim=1).indices, num_prefix)
+    return prepend_prefix(score.topk(num_kept, dim=1).indices, num_prefix)
 
 
 def protect(score: Tensor, num_protected: int) -> Tensor:
@@ -61,13 +61,13 @@ class TopK(CountedReducer):
         rank = protect(score, tokens.num_protected)
         num_kept = self.num_kept(tokens, stage)
         index = top_tokens(rank, num_kept, num_prefix)
-        if index.size(1) == tokens.x.size(1):
+        if index.size(1) == tokens.features.size(1):
             return tokens.unchanged()
         return self.drop(tokens, score, index)
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Return the number of body tokens that a stage keeps."""
-        available = tokens.body.size(1)
+        """Count the tokens that a stage keeps, without the prefix."""
+        available = tokens.after_prefix.size(1)
         if self.num_tokens is None:
             return math.ceil(self.keep_rates[stage] * available)
         return min(self.num_tokens[stage], available)
@@ -76,6 +76,6 @@ class TopK(CountedReducer):
         """Reduce to the tokens at ``index``, (B, num_prefix + K).
 
         Subclasses may also use ``score`` (B, N - num_prefix), the CLS
-        attention of the body tokens; here it is unused.
+        attention of the tokens after the prefix; here it is unused.
         """
         return tokens.gather(index)

@@ -83,13 +83,15 @@ def test_ats_pads_after_cls():
     reducer, tokens = uneven()
     kept = reducer.after_attention(tokens, attended(*UNEVEN), 0)
     assert kept.weight.tolist() == [[1, 0, 0, 0, 1], [1, 1, 1, 1, 1]]
-    assert torch.equal(kept.x[0, 4], tokens.x[0, 1])
-    assert torch.equal(kept.x[0, :4], tokens.x[0, :1].expand(4, -1))
-    assert torch.equal(kept.x[1], tokens.x[1])
-    alone = reducer.after_attention(
-        Tokens(tokens.x[:1], num_patches=4), attended(UNEVEN[0]), 0
+    assert torch.equal(kept.features[0, 4], tokens.features[0, 1])
+    assert torch.equal(
+        kept.features[0, :4], tokens.features[0, :1].expand(4, -1)
     )
-    assert torch.equal(alone.x[0], tokens.x[0, :2])
+    assert torch.equal(kept.features[1], tokens.features[1])
+    alone = reducer.after_attention(
+        Tokens(tokens.features[:1], num_patches=4), attended(UNEVEN[0]), 0
+    )
+    assert torch.equal(alone.features[0], tokens.features[0, :2])
 
 
 def test_padding_gets_no_attention_and_is_not_in_the_cache_average():
@@ -102,8 +104,8 @@ def test_padding_gets_no_attention_and_is_not_in_the_cache_average():
     assert torch.allclose(weights[0][:, [0, 4]], alone[0])
     assert (weights[1] > 0).all()
     average = CrossLayerCache(embed_dims=3).entry(kept)[0]
-    assert torch.equal(average[0, 0], tokens.x[0, 1])
-    assert torch.allclose(average[1, 0], tokens.x[1, 1:].mean(0))
+    assert torch.equal(average[0, 0], tokens.features[0, 1])
+    assert torch.allclose(average[1, 0], tokens.features[1, 1:].mean(0))
     rows = torch.eye(5)[None, :, 1:].expand(2, -1, -1)
     weights = kept.trace[0].apply(rows)
     assert weights[0].tolist() == [[0] * 4] * 4 + [[1, 0, 0, 0]]
@@ -117,18 +119,18 @@ def test_ats_never_samples_padding_in_later_stages():
     seen.key_bias = reducer.key_bias(longer)
     again = reducer.after_attention(longer, seen, 0)
     assert again.weight.tolist() == [[1, 0, 0, 1, 1], [1, 1, 1, 1, 1]]
-    assert torch.equal(again.x[0, -2:], longer.x[0, -2:])
-    assert torch.equal(again.x[1], longer.x[1, :5])
+    assert torch.equal(again.features[0, -2:], longer.features[0, -2:])
+    assert torch.equal(again.features[1], longer.features[1, :5])
 
 
 def test_ats_length_is_fixed_if_compiled():
     reducer, tokens = uneven()
     reducer.num_tokens = [2]
     seen = attended(UNEVEN[0], UNEVEN[0])
-    assert reducer.after_attention(tokens, seen, 0).x.size(1) == 2
+    assert reducer.after_attention(tokens, seen, 0).features.size(1) == 2
     with patch.object(torch.compiler, 'is_compiling', lambda: True):
         fixed = reducer.after_attention(tokens, seen, 0)
-    assert fixed.x.size(1) == 1 + 3  # rounding may add one point
+    assert fixed.features.size(1) == 1 + 3  # rounding may add one point
     assert fixed.weight.tolist() == [[1, 0, 0, 1]] * 2
 
 

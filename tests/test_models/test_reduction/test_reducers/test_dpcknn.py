@@ -23,12 +23,14 @@ def test_dpcknn_averages_clusters_if_weights_are_equal():
     method, tokens = toy(equal_weight=True)
     assert not list(method.parameters())
     merged = method.before_layer(tokens, 0)
-    y = tokens.x[:, 1 : 1 + P]
+    y = tokens.features[:, 1 : 1 + P]
     label = dpc_knn(y, 6, 5, noise=0.0)
     for b in range(B):
         for cluster in range(6):
             mean = y[b, label[b] == cluster].mean(dim=0)
-            assert torch.allclose(merged.x[b, 1 + cluster], mean, rtol=1e-5)
+            assert torch.allclose(
+                merged.features[b, 1 + cluster], mean, rtol=1e-5
+            )
 
 
 def test_dpcknn_is_finite_if_scores_are_large():
@@ -36,7 +38,11 @@ def test_dpcknn_is_finite_if_scores_are_large():
     made = []
     for bias in (20, 200):  # a shift of all scores cancels
         torch.nn.init.constant_(method.float().stages[0].score.bias, bias)
-        made.append(method.before_layer(tokens.with_x(tokens.x.float()), 0).x)
+        made.append(
+            method.before_layer(
+                tokens.with_features(tokens.features.float()), 0
+            ).features
+        )
     assert torch.allclose(*made, atol=1e-4)
     made[1].square().sum().backward()
     assert method.stages[0].score.weight.grad.isfinite().all()
@@ -45,17 +51,17 @@ def test_dpcknn_is_finite_if_scores_are_large():
 def test_dpcknn_keeps_cls_and_cached_tokens():
     method, tokens = toy()
     merged = method.before_layer(tokens, 0)
-    assert merged.x.shape == (B, 1 + 6 + 2, C)
-    assert torch.allclose(merged.x[:, 0], tokens.x[:, 0])
-    assert torch.allclose(merged.x[:, -2:], tokens.x[:, -2:])
+    assert merged.features.shape == (B, 1 + 6 + 2, C)
+    assert torch.allclose(merged.features[:, 0], tokens.features[:, 0])
+    assert torch.allclose(merged.features[:, -2:], tokens.features[:, -2:])
     assert merged.num_cached == 2
     assert merged.num_pooled == 9
 
 
 def test_dpcknn_noise_is_used_in_training_only():
     method, tokens = toy()
-    tokens.x[:, 1:13:2] = tokens.x[:, 1:2]
-    tokens.x[:, 2:14:2] = tokens.x[:, 2:3]
+    tokens.features[:, 1:13:2] = tokens.features[:, 1:2]
+    tokens.features[:, 2:14:2] = tokens.features[:, 2:3]
     same = [method.before_layer(tokens, 0).trace[1].target for _ in range(5)]
     assert all(torch.equal(same[0], target) for target in same)
     method.train()

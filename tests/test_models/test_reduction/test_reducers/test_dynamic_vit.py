@@ -87,7 +87,7 @@ def test_dynamic_vit_masks_without_removal_in_training():
     tokens = Tokens(torch.randn(B, 17, C), num_patches=16)
     first = method.before_layer(tokens, 0)
     second = method.before_layer(first, 1)
-    assert first.x is tokens.x
+    assert first.features is tokens.features
     assert torch.equal(second.weight, second.trace[1].decision)
     assert (first.weight >= second.weight).all()
     assert (second.weight[:, 0] == 1).all()
@@ -122,7 +122,7 @@ def test_dynamic_vit_keeps_first_tokens_if_all_are_recovered():
         dict(type='mmclca.DynamicViT', embed_dims=C, num_patches=16)
     ).eval()
     tokens = Tokens(torch.randn(1, 17, C), num_patches=16)
-    tokens = tokens.append(tokens.x[:, :0]).gather(torch.tensor([[0]]))
+    tokens = tokens.append(tokens.features[:, :0]).gather(torch.tensor([[0]]))
     tokens = tokens.append(torch.randn(1, 6, C))
     kept = method.before_layer(tokens, 0)
     assert kept.trace[-1].index.tolist() == [[0, 1, 2, 3, 4, 5]]

@@ -25,11 +25,11 @@ def test_kmedoids_weights_are_attention(attention_of_all):
     logits = attended.q @ attended.k.transpose(2, 3) / 3**0.5
     maps = logits.softmax(-1).sum(dim=1)
     weight = maps.sum(dim=1) if attention_of_all else maps[:, 0]
-    medoids = k_medoids(tokens.x[:, 1:], weight[:, 1:], 4, 2)
+    medoids = k_medoids(tokens.features[:, 1:], weight[:, 1:], 4, 2)
     kept = method.after_attention(tokens, attended, 0)
     for b in range(B):
         index = [0, *(medoid + 1 for medoid in medoids[b].tolist())]
-        assert torch.equal(kept.x[b], tokens.x[b, index])
+        assert torch.equal(kept.features[b], tokens.features[b, index])
 
 
 def test_kmedoids_keeps_all_tokens_if_few_remain():

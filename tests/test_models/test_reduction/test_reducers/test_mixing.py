@@ -57,15 +57,17 @@ def test_sinkhorn_mixes_normalized_tokens_by_direction_of_centers():
     ).double()
     tokens = Tokens(torch.randn(B, 1 + N, C).double(), num_patches=N)
     mixed = method.before_layer(tokens, 0)
-    assert torch.equal(mixed.x[:, 0], tokens.x[:, 0])
+    assert torch.equal(mixed.features[:, 0], tokens.features[:, 0])
     centers = normalize(method.stages[0].detach(), dim=-1)
     for b in range(B):
-        y = normalize(tokens.x[b, 1:], dim=-1)
+        y = normalize(tokens.features[b, 1:], dim=-1)
         plan = slow_transport(centers @ y.T, 0.5, 3)
-        assert torch.allclose(mixed.x[b, 1:], plan @ y)
+        assert torch.allclose(mixed.features[b, 1:], plan @ y)
     with torch.no_grad():
         method.stages[0].mul_(7)
-    assert torch.allclose(method.before_layer(tokens, 0).x, mixed.x)
+    assert torch.allclose(
+        method.before_layer(tokens, 0).features, mixed.features
+    )
 
 
 def toy(**options):
@@ -83,7 +85,7 @@ def test_sit_token_loss_equals_loop_if_recalibrated():
     method, slimmed = toy(recalibrate=True)
     assert method.needs_teacher
     teacher = torch.randn(B, 7, C).double()
-    y = slimmed.x[:, 1:]
+    y = slimmed.features[:, 1:]
     expected = (method.reverse(y) @ y - teacher).square().mean()
     assert torch.allclose(method.token_loss(slimmed, teacher), expected)
 
@@ -94,5 +96,5 @@ def test_sit_token_loss_uses_average_targets_by_default():
     teacher = torch.randn(B, 7, C).double()
     mix = slimmed.trace[1].mix[:, :, 1:8]  # patches only
     mix = mix / mix.sum(-1, keepdim=True)
-    expected = (slimmed.x[:, 1:] - mix @ teacher).square().mean()
+    expected = (slimmed.features[:, 1:] - mix @ teacher).square().mean()
     assert torch.allclose(method.token_loss(slimmed, teacher), expected)

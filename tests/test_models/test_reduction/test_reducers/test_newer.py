@@ -126,11 +126,8 @@ def test_mctf_is_finite_if_tokens_receive_no_attention():
     k[:, :, :3] *= -1
     tokens = Tokens(torch.randn(1, 9, 4).half(), num_patches=8)
     reducer = MCTF(num_tokens=[4], num_patches=8, num_stages=1)
-    assert (
-        reducer.before_attention(tokens, Attended(q, k, k), 0)
-        .x.isfinite()
-        .all()
-    )
+    tokens = reducer.before_attention(tokens, Attended(q, k, k), 0)
+    assert tokens.features.isfinite().all()
 
 
 def test_diffrate_sizes_are_positive_if_tokens_are_zero():
@@ -154,4 +151,4 @@ def test_diffrate_sizes_are_positive_without_clamp():
         model = reduced(type='DiffRate', num_tokens=[2, 1], clamp=False)
         with torch.no_grad():
             _, tokens = model.forward_tokens(images(8))
-        assert (tokens.weight > 0).all() and tokens.x.isfinite().all()
+        assert (tokens.weight > 0).all() and tokens.features.isfinite().all()

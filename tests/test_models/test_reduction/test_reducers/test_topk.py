@@ -18,7 +18,7 @@ def test_topk_is_unchanged_if_all_tokens_are_kept(keep_rate, kind):
     tokens = Tokens(torch.randn(1, 5, 2))
     reducer = kind(keep_rate, num_stages=1)
     same = reducer.after_attention(tokens, Attended(q, k, v), 0)
-    assert same.x is tokens.x
+    assert same.features is tokens.features
     assert [type(record) for record in same.trace] == [Unchanged]
 
 
@@ -85,5 +85,7 @@ def test_evit_averages_dropped_tokens_if_normalized():
     plain, averaged = made
     total = plain.trace[0].mix.sum(dim=-1)  # (B, 1)
     assert (total < 0.99).all()
-    assert torch.allclose(averaged.x[:, -1], plain.x[:, -1] / total)
-    assert torch.equal(averaged.x[:, :-1], plain.x[:, :-1])
+    assert torch.allclose(
+        averaged.features[:, -1], plain.features[:, -1] / total
+    )
+    assert torch.equal(averaged.features[:, :-1], plain.features[:, :-1])
