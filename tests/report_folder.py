@@ -43,7 +43,9 @@ def facts():
         source='photos',
         classes=CLASSES,
         counts=dict(zip(CLASSES, COUNTS, strict=True)),
-        problems=['notes.jpg cannot be read: no <image>'],
+        problems=[
+            dict(kind='unreadable', cases=[['notes.jpg', 'no <image>']])
+        ],
         weights=dict(name='deit_tiny', source='weights/deit_tiny.pth'),
         model=dict(
             method='EViT',

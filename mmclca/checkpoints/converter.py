@@ -53,7 +53,16 @@ def convert_record(record: Mapping) -> dict:
     Args:
         record (Mapping): Parsed JSON, which is not changed.
     """
-    return _convert_keys(record, '')
+    content = _convert_keys(record, '')
+    if isinstance(content.get('problems'), list):
+        # problems were lines such as 'Skipped: 1 duplicate'
+        content['problems'] = [
+            dict(kind='line', reason=problem)
+            if isinstance(problem, str)
+            else problem
+            for problem in content['problems']
+        ]
+    return content
 
 
 def _convert_keys(content, path: str):

@@ -195,7 +195,7 @@ def do_steps(
         record = files.add(record, cost=compute_cost(plan))
     problems = record.problems
     record = files.add(join_near_duplicates(plan, record))
-    new = [line for line in record.problems if line not in problems]
+    new = [problem for problem in record.problems if problem not in problems]
     log.print(*screen.problem_lines(new))
     log.print(*screen.series_lines(record))
     if record.probe is None:
@@ -449,5 +449,6 @@ def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
     lost = [x for x in had.classes if x not in record.classes]
     if lost or name not in record.classes:
         what = f'would remove {", ".join(lost)}' if lost else 'no new photos'
-        why = '; '.join(record.problems) or 'photographs.csv has other classes'
+        problems = '; '.join(x.describe() for x in record.problems)
+        why = problems or 'photographs.csv has other classes'
         raise Error(f'class {name} not added: {what} ({why})')

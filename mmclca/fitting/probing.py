@@ -92,7 +92,7 @@ def join_near_duplicates(plan: Plan, record: FitRecord) -> FitRecord:
         record,
         near_duplicates=checked.near_duplicates,
         series=checked.near_duplicate_counts,
-        problems=checked.lines(),
+        problems=checked.list_problems(),
     )
 
 

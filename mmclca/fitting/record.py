@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from os import PathLike
@@ -24,7 +24,7 @@ from mmclca.checkpoints.fitted import (
     prepare_writing,
 )
 from mmclca.checkpoints.identity import digest
-from mmclca.datasets.photographs import Checked
+from mmclca.datasets.photographs import Checked, Problem
 from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import (
@@ -64,7 +64,7 @@ class FitRecord:
     source: str | None = None
     classes: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     weights: dict | None = None
     model: dict | None = None
     considered: list[dict] = field(default_factory=list)
@@ -99,7 +99,7 @@ class FitRecord:
             source=found.source,
             classes=list(found.classes),
             counts=found.select(found.to_train()).counts(),
-            problems=checked.lines(),
+            problems=checked.list_problems(),
         )
 
     @property
@@ -200,6 +200,14 @@ class ModelFolder:
         with _damage_of(self.file, ValueError, TypeError, RecursionError):
             facts = convert_record({**json.loads(content)})
             facts.pop(checksums.KEY, None)
+            facts['problems'] = [
+                Problem(
+                    problem['kind'],
+                    tuple(map(tuple, problem.get('cases', ()))),
+                    problem.get('reason', ''),
+                )
+                for problem in facts.get('problems', ())
+            ]
             return FitRecord(**facts)
 
     def blame_facts(self):
@@ -231,7 +239,7 @@ class ModelFolder:
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
-        facts = checksums.seal(vars(record))
+        facts = checksums.seal(asdict(record))
         text = json.dumps(facts, indent=1, ensure_ascii=False)
         replace_text(self.file, f'{text}\n')
 

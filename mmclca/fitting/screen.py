@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mmclca.datasets.photographs import Problem
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
@@ -47,11 +48,11 @@ def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     yield cost_line(plan, record.model, record.cost)
 
 
-def problem_lines(problems: Sequence[str]) -> Iterator[str]:
-    """Align problems of photos, such as 'Warning: text', as rows."""
-    for line in problems:
-        label, _, text = line.partition(': ')
-        yield row('  ' * (label != 'Warning') + label, text)
+def problem_lines(problems: Iterable[Problem]) -> Iterator[str]:
+    """Describe skipped photos and possible mistakes."""
+    for problem in problems:
+        indent = '' if problem.label == 'Warning' else '  '
+        yield row(indent + problem.label, problem.message)
 
 
 def cost_line(plan: Plan, model: dict, cost: dict) -> str:

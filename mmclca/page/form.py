@@ -236,7 +236,8 @@ def _summarize(photos: Path) -> str:
     counts = checked.photographs.counts()
     lines = [f'{sum(counts.values())} photos, {len(counts)} classes']
     lines += [f'{name}: {number}' for name, number in counts.items()]
-    return '\n'.join([*checked.lines(), *lines])
+    problems = [problem.describe() for problem in checked.list_problems()]
+    return '\n'.join(problems + lines)
 
 
 def _has_model(folder: Path) -> bool:

@@ -21,7 +21,12 @@ CONFIGS: list[tuple[dict, dict]] = [
         dict(type='mmclca.MinLengthSampler', min_samples=256),
     )
 ]
-RECORDS: list[tuple[dict, dict]] = []
+RECORDS: list[tuple[dict, dict]] = [
+    (
+        dict(problems=['Skipped: 1 duplicate']),
+        dict(problems=[dict(kind='line', reason='Skipped: 1 duplicate')]),
+    )
+]
 
 
 @pytest.mark.parametrize('old, new', CONFIGS, ids=lambda x: x.get('type'))

@@ -113,8 +113,13 @@ def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
         record = probing.join_near_duplicates(plan, record)
         assert plan.checked.photographs.groups == ['p1', 'p1', 'p1', 'p3']
         assert record.series == dict(ash=2)
-        (line,) = (x for x in record.problems if 'near-duplicates' in x)
-        assert line.startswith('Warning') and 'a/1.jpg = b/0.jpg' in line
+        (problem,) = (
+            problem
+            for problem in record.problems
+            if problem.kind == 'conflicting_near_duplicates'
+        )
+        assert problem.label == 'Warning'
+        assert problem.cases == (('a/1.jpg', 'b/0.jpg'),)
         monkeypatch.delattr(probing, 'find_near_duplicates', raising=False)
 
 

@@ -49,8 +49,8 @@ def images_in(place):
         )
     print_safe(f'Data       {len(found)} images, {len(found.classes)} classes')
     checked = datasets.photographs.check_photographs(found)
-    for line in checked.lines():
-        print_safe(line)
+    for problem in checked.list_problems():
+        print_safe(problem.describe())
     return checked.photographs
 
 

@@ -4,11 +4,13 @@
 from .check import Checked, check_photographs
 from .labeled_images import LabeledImages
 from .near_duplicates import find_near_duplicates, join_groups
+from .problems import Problem
 from .read import images_at, images_of_split, read_photographs
 
 __all__ = [
     'Checked',
     'LabeledImages',
+    'Problem',
     'check_photographs',
     'find_near_duplicates',
     'images_at',

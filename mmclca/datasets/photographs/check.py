@@ -6,10 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
 from io import BytesIO
-from itertools import pairwise
+from itertools import pairwise, starmap
 from math import ceil, floor
 
 import numpy as np
@@ -17,14 +16,14 @@ from PIL import Image, ImageOps
 
 from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
-from mmclca.utils.messages import first_of, track
+from mmclca.utils.messages import track
 
 from ..decoding import by_pillow, crop_rows, decode, open_image, reserved
 from ..image_files import check_image
 from .labeled_images import LabeledImages
+from .problems import Problem
 from .spellings import visual_key
 
-_some = partial(first_of, most=3, between='; ')
 # copies in several splits: the copy in the split of lowest rank is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
 _THREADS = 8  # decoders release the interpreter lock
@@ -116,9 +115,9 @@ class Checked:
         others = found.without({*trained.paths})
         return sorted({*(trained.groups or ())} & {*(others.groups or ())})
 
-    def lines(self) -> list[str]:
-        """Describe the problems, one line each, each with a label."""
-        return list(_lines_of(self))
+    def list_problems(self) -> list[Problem]:
+        """List skipped photos and possible mistakes, by kind."""
+        return list(_find_problems(self))
 
 
 def check_photographs(
@@ -153,7 +152,7 @@ def check_photographs(
         unopened=unopened,
     )
     if len(used.classes) < 2:
-        problems = '; '.join(checked.lines())
+        problems = '; '.join(x.describe() for x in checked.list_problems())
         raise Error(
             f'{photographs.source}: at least two classes with training photos '
             f'are needed, found {len(used.classes)} of '
@@ -190,55 +189,46 @@ def _trainable(
     return photographs.of_classes(sorted(trained)), untrained
 
 
-def _lines_of(checked: Checked) -> Iterator[str]:
-    """Yield a line per kind of skipped photo and possible problem."""
+def _find_problems(checked: Checked) -> Iterator[Problem]:
+    """Yield a problem per kind of skipped photo and possible mistake."""
     photographs = checked.photographs
-    source, names = photographs.source, ' = '.join
+    source = photographs.source
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
-    def short(path: str) -> str:
-        path = os.path.relpath(path, folder)
-        return os.fsencode(path).decode(errors='replace')
+    def shorten(*paths: str) -> tuple[str, ...]:
+        relative = (os.path.relpath(path, folder) for path in paths)
+        return tuple(
+            os.fsencode(path).decode(errors='replace') for path in relative
+        )
 
-    def copies(groups: Sequence[tuple[str, ...]]) -> list[str]:
-        return [names(map(short, paths)) for paths in groups]
-
-    yield from (f'Warning: {note}' for note in photographs.notes)
+    for note in photographs.notes:
+        yield Problem('assumption', reason=note)
     for reason, paths in keys_by(photographs.left_out).items():
-        files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
-        yield f'Skipped: {files} {reason} ({_some(map(short, paths))})'
-    unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
-    counts = checked.untrained.items()
-    problems = {
-        'Skipped: {} system folder{s} or hidden image{s}': map(
-            short, sorted(photographs.skipped)
+        yield Problem('unused', tuple(map(shorten, paths)), reason)
+    cases_by_kind = {
+        'hidden': map(shorten, sorted(photographs.skipped)),
+        'unreadable': (
+            (*shorten(path), problem)
+            for path, problem in checked.unread.items()
         ),
-        'Skipped: {} unreadable': unread,
-        'Skipped: {} duplicate{s}, used once': copies(checked.doubled),
-        'Skipped: {} photo{s} in several classes': copies(checked.conflicts),
-        'Warning: {} pair{s} of near-duplicates in two classes, so one label '
-        'of each pair is probably wrong': copies(checked.near_conflicts),
-        'Skipped: {} also in val or test, so not used for training': copies(
-            checked.leaks
+        'duplicates': starmap(shorten, checked.doubled),
+        'conflicting_labels': starmap(shorten, checked.conflicts),
+        'conflicting_near_duplicates': starmap(
+            shorten, checked.near_conflicts
         ),
-        'Skipped: {} class{es} without training photos': (
-            f'{name}, {n} in val or test' for name, n in counts
+        'cross_split_duplicates': starmap(shorten, checked.leaks),
+        'untrained_classes': (
+            (name, f'{number} in val or test')
+            for name, number in checked.untrained.items()
         ),
-        'Warning: {} case{s} of nearly equal class names': map(
-            names, checked.similar_names
-        ),
-        'Warning: {} group{s} in both train and val or test': (
-            checked.split_groups
-        ),
-        'Untested: {} class{es} with one photo, used for training only': (
-            checked.single
-        ),
+        'similar_class_names': checked.similar_names,
+        'cross_split_groups': ((group,) for group in checked.split_groups),
+        'single_photo_classes': ((name,) for name in checked.single),
     }
-    for problem, found in problems.items():
-        found = [*found]
-        forms = dict(s='', es='') if len(found) == 1 else dict(s='s', es='es')
-        if found:
-            yield f'{problem.format(len(found), **forms)} ({_some(found)})'
+    for kind, cases in cases_by_kind.items():
+        problem = Problem(kind, tuple(cases))
+        if problem.cases:
+            yield problem
 
 
 @dataclass

@@ -22,7 +22,11 @@ LOADED = '[...document.images].every(one => one.naturalWidth)'
 def address(tmp_path_factory):
     """Report with all sections and a long name without spaces."""
     folder = tmp_path_factory.mktemp('report')
-    write_folder(folder, problems=[LONG], source=f'photos/{LONG}')
+    write_folder(
+        folder,
+        problems=[dict(kind='assumption', reason=LONG)],
+        source=f'photos/{LONG}',
+    )
     evit = dict(type='mmclca.EViT', keep_rate=0.5)
     write_tiny(folder, reducer=evit, reduce_at=(0, 1))
     (folder / 'tiny.pth').rename(folder / 'model.pth')
