@@ -9,7 +9,11 @@ names only.
 from collections.abc import Mapping
 
 # old registered type -> new type, both without scope
-TYPES: dict[str, str] = {'AtLeastSampler': 'MinLengthSampler'}
+TYPES: dict[str, str] = {
+    'AtLeastSampler': 'MinLengthSampler',
+    'FiniteHook': 'CheckInvalidLossHook',
+    'KeepRateWarmUpHook': 'KeepRateScheduleHook',
+}
 # (new type without scope, old option) -> new option
 OPTIONS: dict[tuple[str, str], str] = {}
 # old key in fit.json -> new key; the key of an inner value is written with

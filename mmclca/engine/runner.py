@@ -17,7 +17,7 @@ from mmclca.datasets import match_by_name
 from mmclca.errors import Error
 from mmclca.utils.files import replace_text
 
-from .hooks import ExactResumeHook, FiniteHook
+from .hooks import CheckInvalidLossHook, ExactResumeHook
 
 PLAIN_CHECKPOINT_HOOK = (
     CheckpointHook,
@@ -171,6 +171,6 @@ def build_runner(cfg, runner_class=SafeRunner):
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
         # leave the config alone: checkpoints store it as the user wrote it
         setattr(runner, name, match_by_name(vars(runner)[name]))
-    for hook in (FiniteHook(), ExactResumeHook()):
+    for hook in (CheckInvalidLossHook(), ExactResumeHook()):
         runner.register_hook(hook)
     return runner

@@ -11,7 +11,7 @@ from mmclca.checkpoints.converter import convert_config, convert_record
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.fitting.record import FitRecord, ModelFolder
-from mmclca.registry import DATA_SAMPLERS, MODELS, TRANSFORMS
+from mmclca.registry import DATA_SAMPLERS, HOOKS, MODELS, TRANSFORMS
 
 # one entry per row of the tables: settings or records as they were written,
 # and with the present names
@@ -19,7 +19,12 @@ CONFIGS: list[tuple[dict, dict]] = [
     (
         dict(type='mmclca.AtLeastSampler', min_samples=256),
         dict(type='mmclca.MinLengthSampler', min_samples=256),
-    )
+    ),
+    (dict(type='mmclca.FiniteHook'), dict(type='mmclca.CheckInvalidLossHook')),
+    (
+        dict(type='mmclca.KeepRateWarmUpHook', epochs=2),
+        dict(type='mmclca.KeepRateScheduleHook', epochs=2),
+    ),
 ]
 RECORDS: list[tuple[dict, dict]] = [
     (
@@ -40,7 +45,7 @@ def test_earlier_record_gets_present_keys(old, new):
 
 
 def find_class(name):
-    for registry in (DATA_SAMPLERS, MODELS, TRANSFORMS):
+    for registry in (DATA_SAMPLERS, HOOKS, MODELS, TRANSFORMS):
         registry.import_from_location()
         if name in registry.module_dict:
             return registry.module_dict[name]

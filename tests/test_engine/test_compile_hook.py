@@ -92,8 +92,8 @@ def test_resumed_run_is_the_same_and_compiles_each_shape_once(train, tmp_path):
 
 @pytest.mark.slow
 def test_compilation_waits_if_keep_rates_change(train):
-    warm_up = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
-    runner = train('run', warm_up, COMPILE)
+    schedule = dict(type='mmclca.KeepRateScheduleHook', epochs=2)
+    runner = train('run', schedule, COMPILE)
     assert notes(runner).compiled == [False] * 6 + [True] * 3
     assert notes(runner).graphs == [0, 0, 2 * 3]  # includes validation
 

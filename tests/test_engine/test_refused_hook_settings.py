@@ -6,7 +6,7 @@ import pytest
 from mmclca.registry import HOOKS, PARAM_SCHEDULERS
 
 SCHEDULER = dict(type='mmclca.WarmupCosineLR', optimizer=None, T_max=45)
-WARM_UP = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
+SCHEDULE = dict(type='mmclca.KeepRateScheduleHook', epochs=2)
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ WARM_UP = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
         (PARAM_SCHEDULERS, SCHEDULER, 'eta_min_ratio', -1),
         (PARAM_SCHEDULERS, SCHEDULER, 'warmup', 45),
         (PARAM_SCHEDULERS, SCHEDULER, 'warmup', -1),
-        (HOOKS, WARM_UP, 'epochs', 0),
-        (HOOKS, WARM_UP, 'start', -1),
+        (HOOKS, SCHEDULE, 'epochs', 0),
+        (HOOKS, SCHEDULE, 'start', -1),
         (HOOKS, dict(type='mmclca.CompileHook'), 'mode', 'max'),
         (HOOKS, dict(type='mmclca.ProbeInitHook'), 'classifier', 'rigde'),
         (HOOKS, dict(type='mmclca.ReconstructionHook'), 'interval', 0),

@@ -1,13 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .bank_hook import BankHook
+from .check_invalid_loss_hook import CheckInvalidLossHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .drawing_hooks import ReconstructionHook, TokenVisualizationHook
 from .exact_resume_hook import ExactResumeHook
-from .finite_hook import FiniteHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
-from .keep_rate_warm_up_hook import KeepRateWarmUpHook
+from .keep_rate_schedule_hook import KeepRateScheduleHook
 from .probe_init_hook import ProbeInitHook
 from .progress_hook import ProgressHook
 from .tuning_hooks import SaveTrainableHook, TuningScopeHook
@@ -15,13 +15,13 @@ from .tuning_hooks import SaveTrainableHook, TuningScopeHook
 __all__ = [
     'AtomicCheckpointHook',
     'BankHook',
+    'CheckInvalidLossHook',
     'ClassCountHook',
     'CompileHook',
     'EpochMaximaHook',
     'ExactResumeHook',
-    'FiniteHook',
     'GradientStatsHook',
-    'KeepRateWarmUpHook',
+    'KeepRateScheduleHook',
     'ProbeInitHook',
     'ProgressHook',
     'ReconstructionHook',

@@ -15,7 +15,7 @@ from mmclca.utils.compile_modes import MODES, WITH_CUDA_GRAPHS
 from mmclca.utils.messages import one_of
 from mmclca.utils.wrappers import inner_model
 
-from .keep_rate_warm_up_hook import KeepRateWarmUpHook
+from .keep_rate_schedule_hook import KeepRateScheduleHook
 
 
 @HOOKS.register_module()
@@ -25,7 +25,7 @@ class CompileHook(Hook):
     Training, validation and testing run through ``torch.compile``; the first
     batch of each shape is slow. Parameter names and checkpoints stay the
     same, and the run leaves an uncompiled model. Compilation starts after
-    :class:`KeepRateWarmUpHook`, because each new number of tokens would be
+    :class:`KeepRateScheduleHook`, because each new number of tokens would be
     compiled again.
 
     Args:
@@ -56,7 +56,7 @@ class CompileHook(Hook):
         self.options = dict(
             mode=mode, fullgraph=fullgraph, dynamic=dynamic, backend=backend
         )
-        self.warm_up = 0
+        self.first_epoch = 0
         self.compiled = []
 
     def before_run(self, runner) -> None:
@@ -79,21 +79,23 @@ class CompileHook(Hook):
                 f"accumulative_counts={counts}; use mode='default' or "
                 "'max-autotune-no-cudagraphs'"
             )
-        hooks = (x for x in runner.hooks if isinstance(x, KeepRateWarmUpHook))
+        hooks = (
+            x for x in runner.hooks if isinstance(x, KeepRateScheduleHook)
+        )
         lengths = (hook.start + hook.epochs for hook in hooks)
-        self.warm_up = max(lengths, default=0)
-        if self.warm_up and count_epochs(runner) < self.warm_up:
+        self.first_epoch = max(lengths, default=0)
+        if self.first_epoch and count_epochs(runner) < self.first_epoch:
             runner.logger.warning(
-                'CompileHook starts after KeepRateWarmUpHook, in epoch '
-                f'{self.warm_up + 1}'
+                'CompileHook starts after KeepRateScheduleHook, in epoch '
+                f'{self.first_epoch + 1}'
             )
 
     def _before_iter(
         self, runner, batch_idx, data_batch=None, mode='train'
     ) -> None:
         """Compile before the first batch of training, validation or test."""
-        warm = not self.warm_up or count_epochs(runner) >= self.warm_up
-        if not self.compiled and warm:
+        due = not self.first_epoch or count_epochs(runner) >= self.first_epoch
+        if not self.compiled and due:
             self._compile(inner_model(runner.model))
             runner.logger.info(
                 f'Compiling backbone and head ({self.options}); the first '

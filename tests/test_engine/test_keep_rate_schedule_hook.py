@@ -7,10 +7,10 @@ import torch
 from mmengine.hooks import Hook
 from small_models import vit
 
-from mmclca.engine.hooks.keep_rate_warm_up_hook import warm_up
+from mmclca.engine.hooks.keep_rate_schedule_hook import scheduled_rate
 from mmclca.registry import HOOKS, MODELS
 
-WARM_UP = dict(type='mmclca.KeepRateWarmUpHook', epochs=1, start=1)
+SCHEDULE = dict(type='mmclca.KeepRateScheduleHook', epochs=1, start=1)
 
 
 @HOOKS.register_module()
@@ -31,7 +31,7 @@ class NoteKeepRates(Hook):
 
 def test_keep_rate_follows_a_cosine_and_validation_uses_the_last(build):
     runner = build(
-        WARM_UP,
+        SCHEDULE,
         dict(type='mmclca.NoteKeepRates'),
         train_cfg=dict(max_epochs=3),
     )
@@ -45,14 +45,14 @@ def test_keep_rate_follows_a_cosine_and_validation_uses_the_last(build):
     reducer = runner.model.backbone.reducer
     assert reducer.keep_rates == (0.5,)
     reducer.keep_rates = (0.9,)  # as after an interrupt
-    hook = HOOKS.build(WARM_UP)
+    hook = HOOKS.build(SCHEDULE)
     hook.before_train(runner)
     hook.before_val(runner)
     assert reducer.keep_rates == (0.5,)
 
 
-def test_warm_up_computes_a_cosine():
-    found = [warm_up(0.2, epoch, 10) for epoch in (-1, 0, 2, 5, 10, 11)]
+def test_scheduled_rate_follows_a_cosine():
+    found = [scheduled_rate(0.2, epoch, 10) for epoch in (-1, 0, 2, 5, 10, 11)]
     at_two = 0.6 + 0.4 * cos(pi / 5)
     assert found == pytest.approx([1, 1, at_two, 0.6, 0.2, 0.2])
 
@@ -71,4 +71,4 @@ EVIT = dict(type='mmclca.EViT', num_tokens=[8])
 def test_models_without_a_keep_rate_are_refused(backbone, term):
     model = SimpleNamespace(backbone=MODELS.build(backbone))
     with pytest.raises(ValueError, match=term):
-        HOOKS.build(WARM_UP).before_train(SimpleNamespace(model=model))
+        HOOKS.build(SCHEDULE).before_train(SimpleNamespace(model=model))

@@ -10,7 +10,7 @@ MAX_SKIPPED = 100  # consecutive steps that a loss scale may need to settle
 
 
 @HOOKS.register_module()
-class FiniteHook(Hook):
+class CheckInvalidLossHook(Hook):
     """Stop a training or a test with NaN or infinite numbers.
 
     Training ends at the first loss that is not finite. A loss scale skips

@@ -13,7 +13,7 @@ from mmclca.utils.wrappers import inner_model
 
 
 @HOOKS.register_module()
-class KeepRateWarmUpHook(Hook):
+class KeepRateScheduleHook(Hook):
     """Lower the keep rate of EViT or Top-K from 1 to the configured rate.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
@@ -43,7 +43,7 @@ class KeepRateWarmUpHook(Hook):
         self.reducer = reducer = dict(backbone.named_children()).get('reducer')
         if not isinstance(reducer, TopK) or reducer.num_tokens:
             raise Error(
-                'KeepRateWarmUpHook needs mmclca.EViT or mmclca.TopK with '
+                'KeepRateScheduleHook needs mmclca.EViT or mmclca.TopK with '
                 f'keep_rate (not num_tokens), but {type(backbone).__name__} '
                 f'has reducer={type(reducer).__name__}; change the reducer, '
                 'or remove the hook from custom_hooks'
@@ -55,7 +55,7 @@ class KeepRateWarmUpHook(Hook):
         """Set the keep rates for this iteration."""
         epoch = count_epochs(runner)
         self.reducer.keep_rates = tuple(
-            warm_up(rate, epoch - self.start, self.epochs)
+            scheduled_rate(rate, epoch - self.start, self.epochs)
             for rate in self.final
         )
 
@@ -69,7 +69,7 @@ class KeepRateWarmUpHook(Hook):
         self.reducer.keep_rates = self.final
 
 
-def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
-    """Keep rate after ``epoch`` of ``epochs`` in a cosine warm-up."""
+def scheduled_rate(keep_rate: float, epoch: float, epochs: int) -> float:
+    """Keep rate after ``epoch`` of ``epochs`` of a cosine schedule."""
     progress = min(max(epoch / epochs, 0.0), 1.0)
     return keep_rate + (1 - keep_rate) * (1 + cos(pi * progress)) / 2
