@@ -15,7 +15,10 @@ TYPES: dict[str, str] = {
     'KeepRateWarmUpHook': 'KeepRateScheduleHook',
 }
 # (new type without scope, old option) -> new option
-OPTIONS: dict[tuple[str, str], str] = {}
+OPTIONS: dict[tuple[str, str], str] = {
+    ('ResMLP', 'communication'): 'token_mixer',
+    ('ResMLP', 'ending'): 'pooling',
+}
 # old key in fit.json -> new key; the key of an inner value is written with
 # the old keys around it, such as 'probe.share'
 RECORD_KEYS: dict[str, str] = {}

@@ -31,7 +31,7 @@ def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
     if not hasattr(backbone, 'matrices'):
         raise Error(
             f'{type(backbone).__name__} has no linear layers across patches: '
-            "use dict(type='mmclca.ResMLP', communication='linear')"
+            "use dict(type='mmclca.ResMLP', token_mixer='linear')"
         )
     matrices = backbone.matrices()
     return {k: [one.detach() for one in own] for k, own in matrices.items()}

@@ -25,6 +25,14 @@ CONFIGS: list[tuple[dict, dict]] = [
         dict(type='mmclca.KeepRateWarmUpHook', epochs=2),
         dict(type='mmclca.KeepRateScheduleHook', epochs=2),
     ),
+    (
+        dict(type='mmclca.ResMLP', communication='conv'),
+        dict(type='mmclca.ResMLP', token_mixer='conv'),
+    ),
+    (
+        dict(type='mmclca.ResMLP', ending='class_mlp'),
+        dict(type='mmclca.ResMLP', pooling='class_mlp'),
+    ),
 ]
 RECORDS: list[tuple[dict, dict]] = [
     (

@@ -149,7 +149,7 @@ STEM = dict(type='mmclca.HMLPStem', norm_cfg=dict(type='LN2d', eps=1e-6))
     [
         ('deit-tiny-distilled-p16', dict(stem=STEM, branches=2)),
         ('cait-xxs24-p16', dict(cls_at=4, num_class_layers=0)),
-        ('resmlp-s12-p16', dict(communication='conv', ending='class_mlp')),
+        ('resmlp-s12-p16', dict(token_mixer='conv', pooling='class_mlp')),
         ('resmlp-s12-p16', dict(norm_cfg=dict(type='mmclca.Affine'))),
         ('patchconvnet-s60', dict(pooling='average', stem=None)),
         ('patchconvnet-s60', dict(norm_cfg=BN, with_pos=True)),

@@ -140,7 +140,7 @@ def test_cait_rectangle_is_kept(tmp_path):
         ('CaiT', dict(num_class_layers=1), r'class_layers\.1\.\S+ is'),
         ('CaiT', dict(talking_heads=False), r'attn\.mix_logits\.\S+ is'),
         ('ResMLP', dict(img_size=48), r'mix\.weight .*\(16, 16\), .* \(36'),
-        ('ResMLP', dict(communication='conv'), r'mix\.\S*weight'),
+        ('ResMLP', dict(token_mixer='conv'), r'mix\.\S*weight'),
     ],
 )
 def test_network_is_refused_if_settings_differ(

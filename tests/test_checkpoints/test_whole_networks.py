@@ -19,7 +19,7 @@ BACKBONES = dict(
         arch=SIZES,
         img_size=24,
         patch_size=8,
-        ending='class_mlp',
+        pooling='class_mlp',
     ),
     patchconvnet=dict(type='mmclca.PatchConvNet', arch=SIZES, img_size=32),
 )
@@ -72,7 +72,7 @@ NO_RELEASE = [  # settings, and a parameter that shows them
     ('cait', dict(cls_at=0, num_class_layers=0), 'class_layers.0.ln1'),
     ('cait', dict(in_channels=1), r'\(16, 3, 8, 8\)'),
     ('resmlp', dict(norm_cfg=dict(type='LN')), 'norm1.alpha is missing'),
-    ('resmlp', dict(communication='conv'), 'mix.weight is missing'),
+    ('resmlp', dict(token_mixer='conv'), 'mix.weight is missing'),
     ('patchconvnet', dict(pooling='average'), 'pool.cls_token is missing'),
     ('patchconvnet', dict(stem=None), 'projection.weight is'),
     ('patchconvnet', dict(multiclass=5), r'\(1, 5, 16\), .* \(1, 1, 16\)'),
@@ -80,7 +80,7 @@ NO_RELEASE = [  # settings, and a parameter that shows them
 IN_CONFIG = [  # settings not shown by names and shapes
     ('cait', dict(cls_at=0, reducer=dict(type='mmclca.ToMe'), reduce_at=1)),
     ('patchconvnet', dict(num_heads=2)),
-    ('resmlp', dict(communication='none', arch='s12')),
+    ('resmlp', dict(token_mixer='none', arch='s12')),
     *((name, EPS) for name in ('cait', 'patchconvnet')),
 ]
 

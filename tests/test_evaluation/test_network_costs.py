@@ -173,7 +173,7 @@ def test_costs_equal_formula_and_table(file, options, params, gmacs):
 
 def test_class_mlp_adds_two_layers():
     """Each sums the patches with N + 1 weights and a bias."""
-    model = built('resmlp-s12-p16', img_size=224, ending='class_mlp')
+    model = built('resmlp-s12-p16', img_size=224, pooling='class_mlp')
     N, d = 196, 384
     params, by_formula = resmlp_forms(model)
     params += 2 * (N + 2 + 11 * d + 8 * d**2)

@@ -47,7 +47,7 @@ def test_rows_as_maps_selects_central_patches():
     'backbone, layers, term',
     [
         (resmlp(), (3,), 'layers=3'),
-        (resmlp(communication='conv'), None, 'ResMLP'),
+        (resmlp(token_mixer='conv'), None, 'ResMLP'),
         (resmlp().fuse(), None, 'ResMLP'),
         (torch.nn.Identity(), None, 'ResMLP'),
     ],

@@ -28,7 +28,7 @@ def _resmlp(weights: dict[str, Tensor]) -> dict:
     mlp = 'class_layers.0.mix.weight' in weights
     rows = weights['layers.0.mix.weight'].size(0)
     settings = patch_settings(weights, rows, arch)
-    return dict(settings, ending='class_mlp' if mlp else 'average')
+    return dict(settings, pooling='class_mlp' if mlp else 'average')
 
 
 # CaiT; timm has the same names

@@ -13,7 +13,7 @@ from mmclca.utils.messages import one_of
 
 from ..layers.deit_init import TRUNC_NORMAL, scale_of_depth
 from ..layers.resmlp_layer import (
-    COMMUNICATIONS,
+    TOKEN_MIXERS,
     ClassMLPLayer,
     PatchLinear,
     ResMLPLayer,
@@ -22,7 +22,7 @@ from ..layers.resmlp_layer import (
 from .base import ForeignWeights, settings_of
 
 SIZES = ('embed_dims', 'num_layers')
-# number of class layers per ending
+# number of class layers per pooling
 CLASS_LAYERS = dict(average=0, class_mlp=2)
 
 
@@ -47,13 +47,13 @@ class ResMLP(ForeignWeights, BaseBackbone):
         patch_size (int | tuple[int, int]): Patch height and width in pixels.
             Defaults to 16.
         in_channels (int): Image channels. Defaults to 3.
-        communication (str): Layer across patches, see
-            :data:`COMMUNICATIONS`. Defaults to 'linear'.
-        ending (str): 'average' over patches, or 'class_mlp': a zero class
+        token_mixer (str): Layer across patches, see
+            :data:`TOKEN_MIXERS`. Defaults to 'linear'.
+        pooling (str): 'average' over patches, or 'class_mlp': a zero class
             token aggregates the patches in two more layers, see
             :class:`ClassMLPLayer`. Defaults to 'average'.
         norm_cfg (dict): Config of the layer before each branch and the
-            ending, :class:`Affine` or LayerNorm. Defaults to
+            pooling, :class:`Affine` or LayerNorm. Defaults to
             ``dict(type='mmclca.Affine')``.
         layer_scale_init_value (float, optional): Initial value of the factors
             after the branches. Defaults to None: 0.1 up to 18 layers, 1e-5 up
@@ -61,12 +61,12 @@ class ResMLP(ForeignWeights, BaseBackbone):
         with_post_beta (bool): Whether the branches end with shifts, too, as in
             the equations but not in the released weights. Defaults to False.
         drop_path_rate (float): Stochastic depth rate of every layer; 0 in the
-            ending. Defaults to 0.0.
+            class layers. Defaults to 0.0.
         init_cfg (dict, optional): As in ``BaseModule``.
 
     Raises:
         Error: If ``arch`` is unknown or has other sizes, or if
-            ``communication``, ``ending`` or ``norm_cfg`` is unknown.
+            ``token_mixer``, ``pooling`` or ``norm_cfg`` is unknown.
     """
 
     arch_zoo = dict(
@@ -77,7 +77,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
     )
     may_be_new = ('class_layers.',)
     layer_lists = ('layers', 'class_layers')
-    shaped_by = 'arch, img_size, patch_size and communication'
+    shaped_by = 'arch, img_size, patch_size and token_mixer'
     why_not_reducible = 'its layers mix all patches of an image, by position'
 
     def __init__(
@@ -87,10 +87,10 @@ class ResMLP(ForeignWeights, BaseBackbone):
         patch_size: int | tuple[int, int] = 16,
         in_channels: int = 3,
         *,
-        communication: Literal[
+        token_mixer: Literal[
             'linear', 'none', 'mlp', 'conv', 'depthwise', 'separable'
         ] = 'linear',
-        ending: Literal['average', 'class_mlp'] = 'average',
+        pooling: Literal['average', 'class_mlp'] = 'average',
         norm_cfg: dict = dict(type='mmclca.Affine'),
         layer_scale_init_value: float | None = None,
         with_post_beta: bool = False,
@@ -99,8 +99,8 @@ class ResMLP(ForeignWeights, BaseBackbone):
     ):
         super().__init__(init_cfg)
         sizes = settings_of(arch, self.arch_zoo, SIZES)
-        one_of(CLASS_LAYERS, ending=ending)
-        one_of(COMMUNICATIONS, communication=communication)
+        one_of(CLASS_LAYERS, pooling=pooling)
+        one_of(TOKEN_MIXERS, token_mixer=token_mixer)
         depth, dims = sizes['num_layers'], sizes['embed_dims']
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(depth)
@@ -121,7 +121,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         self.layers = ModuleList(
             ResMLPLayer(
                 dims,
-                COMMUNICATIONS[communication](dims, (height, width)),
+                TOKEN_MIXERS[token_mixer](dims, (height, width)),
                 drop_path_rate=drop_path_rate,
                 **inner,
             )
@@ -129,7 +129,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         )
         self.class_layers = ModuleList(
             ClassMLPLayer(dims, PatchLinear(height * width + 1, 1), **inner)
-            for _ in range(CLASS_LAYERS[ending])
+            for _ in range(CLASS_LAYERS[pooling])
         )
         self.norm = build_affine(norm_cfg, dims)
         self.rename_on_load()
@@ -170,7 +170,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         if not isinstance(self.layers[0].mix, PatchLinear):
             raise Error(
                 'this ResMLP has no linear layers across patches; build it '
-                "with communication='linear', and do not fuse it"
+                "with token_mixer='linear', and do not fuse it"
             )
         return dict(
             A=[layer.mix.weight for layer in self.layers],

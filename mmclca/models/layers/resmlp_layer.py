@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Layers of ResMLP: affine maps, communication across patches, FFNs."""
+"""Layers of ResMLP: affine maps, token mixers, FFNs."""
 
 from copy import deepcopy
 from math import prod
@@ -101,9 +101,10 @@ def _conv(channels: int, groups: int = 1) -> nn.Conv2d:
     return nn.Conv2d(channels, channels, 3, padding=1, groups=groups)
 
 
-# layers across patches, tokens (B, N, C) to tokens, for channels and grid:
-# Touvron's thesis (2022), section 4.2 and its ablation of ResMLP
-COMMUNICATIONS = dict(
+# token mixers: layers across patches, tokens (B, N, C) to tokens, for
+# channels and grid. Source: Touvron's thesis (2022), section 4.2 and its
+# ablation of ResMLP
+TOKEN_MIXERS = dict(
     linear=lambda dims, grid: PatchLinear(prod(grid), prod(grid)),
     none=lambda dims, grid: nn.Identity(),
     mlp=lambda dims, grid: PatchMLP(prod(grid)),
@@ -152,7 +153,7 @@ class FoldedMixing(nn.Module):
 
 
 class ResMLPLayer(BaseModule):
-    r"""Communication across patches, then an FFN, each with a residual.
+    r"""A token mixer, then an FFN, each with a residual.
 
     .. math::
         d &= x + \gamma_1 \odot A \, \mathrm{Aff}_1(x) \\
@@ -208,7 +209,7 @@ class ResMLPLayer(BaseModule):
 
         The FFN absorbs its affine maps. Around a linear layer across patches,
         they become a factor per channel and a shift per patch and channel, see
-        :class:`FoldedMixing`. Around other communication they remain, because
+        :class:`FoldedMixing`. Around other token mixers they remain, because
         GELU or the border of a convolution intervenes.
         """
         layer = deepcopy(self)

@@ -17,7 +17,7 @@ CONFIGS = dict(
     vit=vit(4, **TOKENS, **SCORED),
     cait=dict(SMALL, type='mmclca.CaiT', arch=arch(3), **MERGER),
     resmlp=dict(
-        SMALL, type='mmclca.ResMLP', arch=ONE_LAYER, ending='class_mlp'
+        SMALL, type='mmclca.ResMLP', arch=ONE_LAYER, pooling='class_mlp'
     ),
     patchconvnet=dict(
         type='mmclca.PatchConvNet', arch=ONE_LAYER, with_pos=True

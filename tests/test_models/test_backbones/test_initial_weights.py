@@ -17,8 +17,8 @@ RESMLP = dict(
     type='mmclca.ResMLP',
     arch=dict(embed_dims=32, num_layers=2),
     img_size=96,
-    communication='mlp',
-    ending='class_mlp',
+    token_mixer='mlp',
+    pooling='class_mlp',
 )
 PATCH_CONVNET = dict(type='mmclca.PatchConvNet', arch=NARROW, img_size=32)
 CONFIGS = [  # config and number of linear layers

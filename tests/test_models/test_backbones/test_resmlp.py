@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""ResMLP: counts, communication, fusing, image sizes."""
+"""ResMLP: counts, token mixers, fusing, image sizes."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from torch import nn
 from mmclca.engine.testing import FuseHook, UnfuseHook
 from mmclca.evaluation.cost import count
 from mmclca.models import ResMLP, fuse
-from mmclca.models.layers.resmlp_layer import COMMUNICATIONS
+from mmclca.models.layers.resmlp_layer import TOKEN_MIXERS
 from mmclca.registry import MODELS
 
 LN = dict(type='LN', eps=1e-6)
@@ -30,11 +30,11 @@ def images():
 @pytest.mark.parametrize(
     ('settings', 'params', 'gmacs'),
     [  # S12, consistent with the rounded figures in the thesis
-        (dict(ending='class_mlp'), 17_719_012, 3.013),
+        (dict(pooling='class_mlp'), 17_719_012, 3.013),
         (dict(with_post_beta=True), 15_350_872 + 12 * 2 * 384, 3.012),
-        (dict(communication='mlp'), 18_587_224, 4.249),
-        (dict(communication='conv'), 30_817_384, 5.954),
-        (dict(communication='separable'), 16_707_688, 3.188),
+        (dict(token_mixer='mlp'), 18_587_224, 4.249),
+        (dict(token_mixer='conv'), 30_817_384, 5.954),
+        (dict(token_mixer='separable'), 16_707_688, 3.188),
     ],
 )
 def test_parameters_and_gmacs_of_variants(settings, params, gmacs):
@@ -50,7 +50,7 @@ def test_parameters_and_gmacs_of_variants(settings, params, gmacs):
 
 
 def test_convolution_mixes_neighbors_in_grid():
-    mix = small(communication='depthwise').double().layers[0].mix
+    mix = small(token_mixer='depthwise').double().layers[0].mix
     nn.init.zeros_(mix[0].bias)
     mix[0].weight.data.zero_()[:, :, 1, 0] = 1.0  # the left neighbor
     x = torch.randn(2, 12, 16).double()
@@ -62,13 +62,13 @@ def test_convolution_mixes_neighbors_in_grid():
 @pytest.mark.parametrize(
     'settings',
     [
-        *(dict(communication=kind) for kind in COMMUNICATIONS),
+        *(dict(token_mixer=kind) for kind in TOKEN_MIXERS),
         dict(norm_cfg=LN),
         dict(with_post_beta=True),
     ],
 )
 def test_fuse_keeps_outputs(settings):
-    model = small(ending='class_mlp', **settings).double().eval()
+    model = small(pooling='class_mlp', **settings).double().eval()
     for param in model.parameters():
         nn.init.normal_(param, std=0.3)
     holder = nn.ModuleDict(dict(model=model))
@@ -80,7 +80,7 @@ def test_fuse_keeps_outputs(settings):
     layer = model.layers[0]
     assert not [*layer.norm2.parameters(), *layer.ffn.gamma2.parameters()]
     folded = not [*layer.norm1.parameters(), *layer.gamma1.parameters()]
-    linear = settings.get('communication', 'linear') == 'linear'
+    linear = settings.get('token_mixer', 'linear') == 'linear'
     assert folded == linear
 
 
@@ -90,7 +90,7 @@ def test_forward_refuses_other_image_sizes():
 
 
 def test_unfuse_hook_restores_modules():
-    model = small(ending='class_mlp')
+    model = small(pooling='class_mlp')
     runner, modules = SimpleNamespace(model=model), [*model.modules()]
     hook = FuseHook()
     hook.before_test_epoch(runner)
