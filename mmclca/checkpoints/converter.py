@@ -18,6 +18,8 @@ TYPES: dict[str, str] = {
 OPTIONS: dict[tuple[str, str], str] = {
     ('ResMLP', 'communication'): 'token_mixer',
     ('ResMLP', 'ending'): 'pooling',
+    ('ToMe', 'fuse'): 'merge',
+    ('DistilledHead', 'fusion'): 'output',
 }
 # old key in fit.json -> new key; the key of an inner value is written with
 # the old keys around it, such as 'probe.share'

@@ -83,7 +83,7 @@ def _differences(model: nn.Module) -> list[str]:
         type(vit.reducer).__name__: [*vit.reducer.parameters()],
         f'out_type={vit.out_type!r}': not (averages or vit.out_type in TOKENS),
         'out_indices': max(vit.out_indices) < len(vit.layers) - 1,
-        'fusion': isinstance(head, DistilledHead) and head.fusion != 'logits',
+        'output': isinstance(head, DistilledHead) and head.output != 'logits',
     }
     return [name for name in differs if differs[name]]
 

@@ -33,6 +33,14 @@ CONFIGS: list[tuple[dict, dict]] = [
         dict(type='mmclca.ResMLP', ending='class_mlp'),
         dict(type='mmclca.ResMLP', pooling='class_mlp'),
     ),
+    (
+        dict(type='mmclca.ToMe', fuse='mlerp'),
+        dict(type='mmclca.ToMe', merge='mlerp'),
+    ),
+    (
+        dict(type='mmclca.DistilledHead', fusion='cls'),
+        dict(type='mmclca.DistilledHead', output='cls'),
+    ),
 ]
 RECORDS: list[tuple[dict, dict]] = [
     (

@@ -52,7 +52,7 @@ def check_distilled_scores(case, model):
     expect = case['expect']
     names = dict(softmax='mean_of_softmax', cls='logits_cls')
     names['dist'] = 'logits_dist'
-    for model.head.fusion, name in names.items():
+    for model.head.output, name in names.items():
         scores = model(images(case))
         scores = scores.exp() if name == 'mean_of_softmax' else scores
         assert close(scores, expect[name])

@@ -85,8 +85,8 @@ REFUSED = {
     'out_indices': lambda: ours(out_indices=1),
     'average': lambda: ours(out_type='average', num_registers=2),
     'ln1.weight': lambda: ours(out_type='avg_featmap'),
-    'fusion': lambda: ours(
-        dist_token=True, head=dict(DISTILLED, fusion='cls')
+    'output': lambda: ours(
+        dist_token=True, head=dict(DISTILLED, output='cls')
     ),
     'pre_logits': lambda: ours(head=dict(HEAD, hidden_dim=8)),
     'projection': hmlp,

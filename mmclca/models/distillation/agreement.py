@@ -12,10 +12,10 @@ from mmclca.errors import Error
 
 from ..backbones import Reducible
 from ..heads import DistilledHead
-from ..heads.token_heads import FUSIONS
+from ..heads.token_heads import OUTPUTS
 from ..recording import layer_outputs
 
-OUTPUTS = dict(cls='CLS', dist='distillation token', logits='both')
+CAPTIONS = dict(cls='CLS', dist='distillation token', logits='both')
 
 
 @torch.no_grad()
@@ -37,8 +37,10 @@ def decisions(
         return {name: torch.cat([model(x).argmax(1) for x in images])}
     pairs = [model.head.token_scores(model.extract_feat(x)) for x in images]
     return {
-        f'{name}, {read}': torch.cat([FUSIONS[k](*p).argmax(1) for p in pairs])
-        for k, read in OUTPUTS.items()
+        f'{name}, {caption}': torch.cat(
+            [OUTPUTS[output](*p).argmax(1) for p in pairs]
+        )
+        for output, caption in CAPTIONS.items()
     }
 
 

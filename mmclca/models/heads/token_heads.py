@@ -23,8 +23,8 @@ def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:
     return both.logsumexp(dim=0) - log(2)
 
 
-# fusions of the scores (B, K) of CLS and the distillation token
-FUSIONS = dict(
+# output from the scores (B, K) of CLS and the distillation token
+OUTPUTS = dict(
     logits=lambda cls, dist: (cls + dist) / 2,
     softmax=_log_mean_softmax,
     cls=lambda cls, dist: cls,
@@ -39,8 +39,8 @@ class DistilledHead(Head):
     `Training data-efficient image transformers & distillation through
     attention`, section 3.2. In training mode, ``forward`` returns both scores,
     since each has its loss; without a teacher, the loss is the mean of both
-    losses on the labels. In eval mode, the scores are fused. Parameters are
-    named as in mmpretrain's ``DeiTClsHead``.
+    losses on the labels. In eval mode, it returns one score per class, see
+    ``output``. Parameters are named as in mmpretrain's ``DeiTClsHead``.
 
     :class:`TokenReductionClassifier` checks that the backbone returns both
     tokens; a plain ``ImageClassifier`` does not.
@@ -48,7 +48,7 @@ class DistilledHead(Head):
     Args:
         num_classes (int): Number of classes K.
         in_channels (int): Channels C of a token.
-        fusion (str): Output in eval mode: 'logits', the mean score, as used
+        output (str): Output in eval mode: 'logits', the mean score, as used
             for the released weights; 'softmax', the logarithm of the mean
             softmax (late fusion in the paper); 'cls' or 'dist', the scores of
             one token. Defaults to 'logits'.
@@ -57,7 +57,7 @@ class DistilledHead(Head):
             ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
 
     Raises:
-        Error: If a size is not a positive integer, or ``fusion`` is
+        Error: If a size is not a positive integer, or ``output`` is
             unknown.
     """
 
@@ -68,13 +68,13 @@ class DistilledHead(Head):
         self,
         num_classes: int,
         in_channels: int,
-        fusion: Literal['logits', 'softmax', 'cls', 'dist'] = 'logits',
+        output: Literal['logits', 'softmax', 'cls', 'dist'] = 'logits',
         init_cfg: dict | None = TRUNC_NORMAL,
         **head,
     ):
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
-        one_of(FUSIONS, fusion=fusion)
-        self.fusion = fusion
+        one_of(OUTPUTS, output=output)
+        self.output = output
         self.layers = nn.ModuleDict()
         for name in ('head', 'head_dist'):
             self.layers[name] = nn.Linear(in_channels, num_classes)
@@ -103,10 +103,10 @@ class DistilledHead(Head):
     ) -> tuple[Tensor, Tensor] | Tensor:
         """Map outputs of the backbone, the last (B, 2, C), to scores (B, K).
 
-        Returns a pair in training mode, and fused scores in eval mode.
+        Returns a pair in training mode, and one score in eval mode.
         """
         scores = self.token_scores(feats)
-        return scores if self.training else FUSIONS[self.fusion](*scores)
+        return scores if self.training else OUTPUTS[self.output](*scores)
 
     def loss(
         self,

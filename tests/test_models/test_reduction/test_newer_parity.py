@@ -120,7 +120,7 @@ def ppt(case):
 
 REDUCERS = dict(  # reducer configs for a case
     atc_vit=atc,
-    tofu_vit=lambda case: [dict(type='mmclca.ToMe', fuse='mlerp')],
+    tofu_vit=lambda case: [dict(type='mmclca.ToMe', merge='mlerp')],
     ppt_vit=ppt,
     pitome_vit=pitome,
     diffrate_vit=diffrate,
@@ -177,7 +177,7 @@ def atc_cluster(case, N):
 def tofu_merge(case, N):
     left = N - 1 - math.floor(N - N * case['ratio'])
     early = dict(tofu='merge', prune='prune')[case['mode']]
-    options = dict(num_tokens=[left], early=early, fuse='mlerp')
+    options = dict(num_tokens=[left], early=early, merge='mlerp')
     return dict(options, type='mmclca.ToMe')
 
 

@@ -11,7 +11,7 @@ from .topk import TopK
 
 @MODELS.register_module()
 class EViT(TopK):
-    """Keep the tokens with most CLS attention, fuse the rest into one.
+    """Keep the tokens with most CLS attention, merge the rest into one.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
     Token Reorganizations`, section 3.2. As :class:`TopK`, but the sum of the
@@ -28,7 +28,7 @@ class EViT(TopK):
         **backbone: See :class:`CountedReducer`.
     """
 
-    summary = 'keep the most important patches, fuse the rest into one'
+    summary = 'keep the most important patches, merge the rest into one'
 
     def __init__(self, *counts, normalize: bool = False, **backbone):
         super().__init__(*counts, **backbone)

@@ -78,20 +78,20 @@ class ToMe(HalvingReducer):
     CLS, so keep rates below 0.5 leave more tokens than requested. At keep rate
     1, tokens are unchanged.
 
-    ``early='prune', fuse='mlerp'`` is `Token Fusion: Bridging the Gap between
+    ``early='prune', merge='mlerp'`` is `Token Fusion: Bridging the Gap between
     Token Pruning and Token Merging` (ToFu).
 
     Args:
         *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
         early (str): Handling of the even token of a pair up to the middle
             layer: 'merge', or 'prune' to drop it. Defaults to 'merge'.
-        fuse (str): 'average', or 'mlerp', a plain average scaled by the
+        merge (str): 'average', or 'mlerp', a plain average scaled by the
             largest norm over that of the target token, without sizes. Defaults
             to 'average'.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        Error: As :class:`CountedReducer`, or if ``early`` or ``fuse`` is
+        Error: As :class:`CountedReducer`, or if ``early`` or ``merge`` is
             unknown.
     """
 
@@ -101,14 +101,14 @@ class ToMe(HalvingReducer):
         self,
         *counts,
         early: Literal['merge', 'prune'] = 'merge',
-        fuse: Literal['average', 'mlerp'] = 'average',
+        merge: Literal['average', 'mlerp'] = 'average',
         **backbone,
     ):
         super().__init__(*counts, **backbone)
         one_of(('merge', 'prune'), early=early)
-        one_of(('average', 'mlerp'), fuse=fuse)
+        one_of(('average', 'mlerp'), merge=merge)
         self.early = early
-        self.fuse = fuse
+        self.merge = merge
 
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
@@ -120,7 +120,7 @@ class ToMe(HalvingReducer):
             attended.k.mean(dim=1), num_merged, tokens.num_prefix
         )
         prunes = self.early == 'prune' and self.depths[stage] <= 0.5
-        if self.fuse == 'average' and not prunes:
+        if self.merge == 'average' and not prunes:
             return tokens.merge(target, num_tokens)
         left = unmerged(target, tokens.num_prefix)
         share = (left | (not prunes)).to(tokens.features)

@@ -76,7 +76,7 @@ def test_ppt_prunes_or_pools_by_image():
 
 
 def test_tofu_drops_early_and_merges_late():
-    x, options = images(2), dict(early='prune', fuse='mlerp')
+    x, options = images(2), dict(early='prune', merge='mlerp')
     model = reduced(type='ToMe', keep_rate=0.6, reduce_at=(0, 2), **options)
     with torch.no_grad():
         _, tokens = model.forward_tokens(x)
