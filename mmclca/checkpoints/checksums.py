@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checksums (CRC-32) of tensors and facts in files.
+"""Checksums (CRC-32) of tensors and plain values in files.
 
 ``torch.save`` stores one per tensor, as in any zip archive, but ``torch.load``
 does not compare it. Files in safetensors format have theirs in the metadata.
@@ -23,34 +23,41 @@ KEY, METADATA = 'crc32', '__metadata__'
 WRONG = 'does not match its checksum'
 
 
-def seal(facts: dict) -> dict:
+def add_checksum(content: dict) -> dict:
     """Add the checksum of plain values."""
-    return {**facts, KEY: _of_facts(facts)}
+    return {**content, KEY: _compute_for_values(content)}
 
 
-def check_seal(sealed: dict) -> None:
-    """Raise ``Error`` if values differ from :func:`seal`, if sealed."""
-    if sealed.get(KEY, _of_facts(sealed)) != _of_facts(sealed):
+def verify_checksum(content: dict) -> None:
+    """Raise ``Error`` if values differ from their checksum.
+
+    Without a checksum, nothing is compared.
+    """
+    computed = _compute_for_values(content)
+    if content.get(KEY, computed) != computed:
         raise Error(f'the content {WRONG}')
 
 
-def _of_facts(facts: Mapping) -> int:
-    own = {name: fact for name, fact in facts.items() if name != KEY}
-    return zlib.crc32(json.dumps(own, sort_keys=True).encode())
+def _compute_for_values(content: Mapping) -> int:
+    """Return the checksum of plain values, without a stored one."""
+    values = {name: value for name, value in content.items() if name != KEY}
+    return zlib.crc32(json.dumps(values, sort_keys=True).encode())
 
 
-def of_tensor(tensor: Tensor, start: int = 0) -> int:
+def compute_checksum(tensor: Tensor, start: int = 0) -> int:
     """Return the checksum of the numbers of a tensor."""
     numbers = tensor.detach().contiguous().flatten()
-    return zlib.crc32(numbers.view(torch.uint8).numpy(), start)
+    return zlib.crc32(numbers.view(torch.uint8).numpy().data, start)
 
 
-def _sums(tensors: Mapping[str, Tensor], metadata: Mapping) -> dict[str, int]:
-    sums = {METADATA: _of_facts(metadata)}
+def _compute_checksums(
+    tensors: Mapping[str, Tensor], metadata: Mapping
+) -> dict[str, int]:
+    checksums = {METADATA: _compute_for_values(metadata)}
     for name, tensor in tensors.items():
         form = f'{tensor.dtype} {tuple(tensor.shape)}'.encode()
-        sums[name] = of_tensor(tensor, zlib.crc32(form))
-    return sums
+        checksums[name] = compute_checksum(tensor, zlib.crc32(form))
+    return checksums
 
 
 def save_tensors(
@@ -63,11 +70,14 @@ def save_tensors(
     """
     content = safetensors.torch.save(tensors)
     end = _end_of_header(content)
-    sums = json.dumps(_sums(tensors, metadata), sort_keys=True)
-    header = {METADATA: {**metadata, KEY: sums}} | json.loads(content[8:end])
-    text = json.dumps(header).encode()
-    text += b' ' * (-len(text) % 8)  # tensors start at a multiple of 8
-    return len(text).to_bytes(8, 'little') + text + content[end:]
+    checksums = json.dumps(
+        _compute_checksums(tensors, metadata), sort_keys=True
+    )
+    extended = {**metadata, KEY: checksums}
+    header = json.dumps({METADATA: extended} | json.loads(content[8:end]))
+    encoded = header.encode()
+    encoded += b' ' * (-len(encoded) % 8)  # tensors start at a multiple of 8
+    return len(encoded).to_bytes(8, 'little') + encoded + content[end:]
 
 
 def _end_of_header(content: bytes) -> int:
@@ -79,29 +89,33 @@ def load_tensors(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     Raises:
         SafetensorError: If the file has another format.
-        Error: If a tensor is damaged, see :func:`check`.
+        Error: If a tensor is damaged, see :func:`verify_tensors`.
     """
     tensors = safetensors.torch.load(content)
     header = json.loads(content[8 : _end_of_header(content)])
     metadata = header.get(METADATA, {})
-    check(tensors, metadata)
+    verify_tensors(tensors, metadata)
     return tensors, metadata
 
 
-def check(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+def verify_tensors(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
+) -> None:
     """Compare tensors and metadata with their checksums, if there are any.
 
     Raises:
         Error: Names the first damaged tensor.
     """
-    if KEY in metadata:
-        stored, found = json.loads(metadata[KEY]), _sums(tensors, metadata)
-        for name in {**stored, **found}:
-            if stored.get(name) != found.get(name):
-                raise Error(f'{name} {WRONG}')
+    if KEY not in metadata:
+        return
+    stored = json.loads(metadata[KEY])
+    computed = _compute_checksums(tensors, metadata)
+    for name in {**stored, **computed}:
+        if stored.get(name) != computed.get(name):
+            raise Error(f'{name} {WRONG}')
 
 
-def has_sums(path: str | PathLike) -> bool:
+def has_checksums(path: str | PathLike) -> bool:
     """Return whether a file stores checksums of its contents."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -116,9 +130,9 @@ def has_sums(path: str | PathLike) -> bool:
     return False
 
 
-def damaged_entry(path: str) -> str | None:
+def find_damaged_entry(path: str) -> str | None:
     """Return the name of the first damaged file in a zip archive, or None."""
-    if not has_sums(path):
+    if not has_checksums(path):
         return None
     with zipfile.ZipFile(path) as archive:
         return archive.testzip()

@@ -23,7 +23,12 @@ from torch import Tensor
 from mmclca.errors import Error
 from mmclca.utils.lazy import lazy
 
-from .checksums import WRONG, check, damaged_entry, of_tensor
+from .checksums import (
+    WRONG,
+    compute_checksum,
+    find_damaged_entry,
+    verify_tensors,
+)
 from .contents import check_tensors, format_of, unpacked_size
 from .error import CheckpointError
 from .fitted import model_file
@@ -155,7 +160,7 @@ def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
 def _read_pickle(path: str, map_location, mapped: bool):
     # the old format lacks checksums and cannot be mapped
     is_zip = zipfile.is_zipfile(path)
-    if is_zip and not mapped and (entry := damaged_entry(path)):
+    if is_zip and not mapped and (entry := find_damaged_entry(path)):
         raise Error(f'{_tensor_in(path, entry)} {WRONG}')
     mapped = mapped and is_zip
     # given a path, torch would choose the format by its extension
@@ -174,7 +179,7 @@ def _tensor_in(path: str, entry: str) -> str:
         known = {one.CRC for one in archive.infolist()}
         weights = weights_of(unwrap(_read_pickle(path, None, True), path))
         for name, x in weights.items():
-            if isinstance(x, Tensor) and of_tensor(x) not in known:
+            if isinstance(x, Tensor) and compute_checksum(x) not in known:
                 return name
     return entry
 
@@ -184,7 +189,7 @@ def _read_safetensors(path: str) -> dict:
     with safe_open(path, 'pt') as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         texts = file.metadata() or {}
-    check(weights, texts)
+    verify_tensors(weights, texts)
     meta = {}
     if 'config' in texts:
         meta['cfg'] = texts['config']

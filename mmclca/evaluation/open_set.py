@@ -197,7 +197,7 @@ def write_threshold(
 ) -> None:
     """Write the threshold of a model as JSON, with ``notes`` for readers."""
     found = Threshold(score, threshold, fingerprint(model))
-    facts = checksums.seal(asdict(found) | notes)
+    facts = checksums.add_checksum(asdict(found) | notes)
     text = json.dumps(facts, indent=1, ensure_ascii=False)
     replace_text(Path(path), f'{text}\n')
 

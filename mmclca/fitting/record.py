@@ -239,7 +239,7 @@ class ModelFolder:
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
-        facts = checksums.seal(asdict(record))
+        facts = checksums.add_checksum(asdict(record))
         text = json.dumps(facts, indent=1, ensure_ascii=False)
         replace_text(self.file, f'{text}\n')
 

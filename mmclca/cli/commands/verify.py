@@ -56,10 +56,10 @@ def check(path):
     if path.suffix in WEIGHTS:
         checkpoints.opening.open_checkpoint(str(path))
     elif path.suffix == '.pt2':
-        if entry := sums.damaged_entry(path):
+        if entry := sums.find_damaged_entry(path):
             raise Error(f'{entry} {sums.WRONG}')
     elif path.suffix == '.json':
-        sums.check_seal(json.loads(path.read_bytes()))
+        sums.verify_checksum(json.loads(path.read_bytes()))
     elif path.name == WORKER:
         check_web_app(path.parent)
     elif path.name == LAST:
@@ -152,13 +152,13 @@ def list_missing(place):
     ]
 
 
-def has_sums(path, files):
+def has_checksums(path, files):
     """Return whether damage of a file can be found."""
     if path.name in (LAST, WORKER):
         return True
     if path.parent / WORKER in files:
         return path.name in read_digests(path.parent)
-    return checkpoints.checksums.has_sums(path)
+    return checkpoints.checksums.has_checksums(path)
 
 
 def main(args):
@@ -171,7 +171,7 @@ def main(args):
         )
     broken = {x: damage(x) for x in track(files, 'Files', len(files))}
     lines = [text for text in broken.values() if text]
-    unsure = [x for x in files if not (broken[x] or has_sums(x, files))]
+    unsure = [x for x in files if not (broken[x] or has_checksums(x, files))]
     print_safe(*(f'Damaged    {text}' for text in lines))
     print_safe(*(f'Missing    {path}' for path in gone))
     number = len(files) - len(unsure)
