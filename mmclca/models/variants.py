@@ -254,8 +254,8 @@ def reducer_config(
         settings['type'] = method if '.' in method else f'mmclca.{method}'
     if keep_rate is not None:
         per_stage(keep_rate, num_stages)  # raises
-        for counts in ('num_tokens', 'prune', 'merge', 'target'):
-            settings.pop(counts, None)
+        for name in kind.count_settings:
+            settings.pop(name, None)
         settings['keep_rate'] = keep_rate
     return settings
 

@@ -17,10 +17,12 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import attach_source
 from mmclca.models import (
     Variant,
+    list_methods,
     reduction_of,
     with_layer_fusion,
     with_reduction,
 )
+from mmclca.models.reduction.reducers.base import list_settings
 from mmclca.registry import MODELS
 
 MMPRETRAIN = Path(mmpretrain.__file__).parent / '.mim/configs'
@@ -126,6 +128,23 @@ def test_variant_of_applied_model_is_equal(variant, label):
     fused = built(again.apply(made))
     assert fused.backbone.img_size == (64, 64)
     assert (fused.head.num_layers, len(fused.backbone.layers)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    'settings', [dict(num_tokens=(9, 8)), dict(prune=(9, 8), merge=(7, 5))]
+)
+def test_keep_rate_replaces_the_count_settings_of_a_method(settings):
+    reducer = dict(type='mmclca.DiffRate', merge_share=0.2, **settings)
+    model = classifier(vit(reducer=reducer, reduce_at=(2, 5)))
+    made = with_reduction(model, 'DiffRate', 0.5)
+    kept = dict(type='mmclca.DiffRate', merge_share=0.2, keep_rate=0.5)
+    assert made['backbone']['reducer'] == kept
+
+
+@pytest.mark.parametrize('method', list_methods())
+def test_count_settings_are_settings_of_their_method(method):
+    reducer_class = MODELS.get(method)
+    assert {*reducer_class.count_settings} <= {*list_settings(reducer_class)}
 
 
 def test_with_reduction_keeps_existing_settings():

@@ -74,7 +74,7 @@ def reduce_tokens(
     if num_tokens is not None:
         settings['num_tokens'] = num_tokens
     _check_method(method, settings, new)
-    if {'num_tokens', 'prune', 'merge', 'target'} & settings.keys():
+    if method and settings.keys() & class_of_method(method).count_settings:
         keep_rate = None
     elif method and keep_rate is None:
         raise Error(

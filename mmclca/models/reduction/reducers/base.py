@@ -53,7 +53,7 @@ class TokenReducer(BaseModule):
     prop_attn = False  # whether token sizes bias the attention
     num_tokens = None  # counts per stage that replace the keep rate
     # settings that count tokens in place of ``keep_rate``
-    counts: tuple[str, ...] = ()
+    count_settings: tuple[str, ...] = ()
     needs_teacher = False  # whether its loss needs a teacher's tokens
 
     def __init__(
@@ -93,8 +93,9 @@ class TokenReducer(BaseModule):
         """Show the layers with a reduction, and keep rates or counts."""
         if type(self) is TokenReducer:
             return ''
-        names = [x for x in self.counts if vars(self)[x] is not None]
-        values = {x.strip('_'): vars(self)[x] for x in names or ['_keep_rate']}
+        values = {name: getattr(self, name) for name in self.count_settings}
+        values = {k: v for k, v in values.items() if v is not None}
+        values = values or dict(keep_rate=self.keep_rate)
         values['layers'] = self.layers
         return ', '.join(f'{name}={value}' for name, value in values.items())
 
@@ -263,7 +264,7 @@ class CountedReducer(TokenReducer):
     """
 
     least = 1  # minimum number of tokens after a stage
-    counts = ('_num_tokens',)
+    count_settings = ('num_tokens',)
     # why counts cannot change if ``stages`` has parameters
     fixed = ''
 
@@ -316,7 +317,9 @@ class CountedReducer(TokenReducer):
                 f'the counts of {name} cannot change: it {self.fixed}; build '
                 'another model with the new keep_rate or num_tokens'
             )
-        vars(self).update(dict.fromkeys(self.counts) | values)
+        unset = dict.fromkeys(self.count_settings)
+        unset['_num_tokens'] = unset.pop('num_tokens')  # behind a property
+        vars(self).update(unset | values)
         self.note_limit()
 
     def note_limit(self) -> None:

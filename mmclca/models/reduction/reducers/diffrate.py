@@ -63,7 +63,7 @@ class DiffRate(CountedReducer):
 
     summary = 'drop some patches, merge others into important ones'
     needs_cls_token = True
-    counts = ('_num_tokens', 'prune', 'merge', 'target')
+    count_settings = ('num_tokens', 'prune', 'merge', 'target')
     fixed = 'learns its counts with target='
 
     def __init__(
