@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from parity import draw
 
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import CaiT, PatchConvNet, Reducible, TokenReductionViT
 from mmclca.registry import MODELS
@@ -142,7 +142,7 @@ def classifier(case, folder):
     model = MODELS.build(model)
     path = str(folder / 'release.pth')
     torch.save({'model': weights(case)}, path)
-    load_checkpoint(model.double(), path)
+    load(model.double(), path, strict=False)
     return model
 
 

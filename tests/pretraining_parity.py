@@ -8,7 +8,7 @@ from parity import close
 from public_cases import by_system, public
 
 from mmclca.checkpoints.families.pretraining import rename_pretraining
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.models.selfsup import fixed_masks
 from mmclca.registry import MODELS
 
@@ -72,7 +72,7 @@ def built(config, case, folder):
     model.init_weights()
     path = str(folder / 'release.pth')
     torch.save({'model': weights(case)}, path)
-    load_checkpoint(model.double(), path)
+    load(model.double(), path, strict=False)
     return model.train()
 
 

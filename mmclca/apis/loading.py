@@ -14,7 +14,7 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.checkpoints.loading import load_checkpoint, load_trained
+from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.publishing import checkpoint_bytes
 from mmclca.checkpoints.releases import attach_source
@@ -96,7 +96,7 @@ def load_classifier(
         if not isinstance(weights, dict):
             weights = open_checkpoint(str(weights))
         new = (*last_layer_names(model), *MEAN_NORM) if new_last_layer else ()
-        source = load_trained(model, weights, new).source
+        source = load(model, weights, may_be_new=new).source
         stored = stored_classes(weights)
     if isinstance(model, LoRAModel):
         model = without_lora(model)
@@ -143,7 +143,7 @@ def config_and_weights(
 def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
     """Return the config and merged weights of the plain classifier."""
     model = build_classifier(config)
-    name = load_trained(model, checkpoint).source
+    name = load(model, checkpoint).source
     plain = without_lora(model)
     weights = attach_source(plain.state_dict(), name)
     return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
@@ -158,7 +158,7 @@ def build_classifier(config: Config, start: str | None = None) -> BaseModel:
     init_default_scope('mmpretrain')
     model = get_model(config, pretrained=False)
     if start is not None:
-        load_checkpoint(model, start)
+        load(model, start, strict=False)
     return model
 
 

@@ -17,7 +17,7 @@ from mmclca.utils.messages import first_of
 from .contents import building_within
 from .error import CheckpointError
 from .families import NETWORKS, deit, network_of, vit
-from .loading import compare_weights, wrong_parameters
+from .load import compare_weights, wrong_parameters
 from .releases import WeightSource, rename_to_backbone, source_of, weights_of
 from .stored import known_heads, stored_backbone
 

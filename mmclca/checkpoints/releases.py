@@ -52,7 +52,7 @@ MOCO_ARCHS = ('vit_small', 'vit_conv_small')
 
 
 @dataclass
-class Report:
+class LoadReport:
     """Loaded, new, unused and resized tensors, by parameter name.
 
     New ones are missing in the file. ``resized`` has descriptions.
@@ -106,10 +106,10 @@ class WeightSource:
             Defaults to ''.
         choice (str): Description of the chosen set, if the file has several
             sets of weights. Defaults to ''.
-        report (Report, optional): Current report. Defaults to
+        report (LoadReport, optional): Current report. Defaults to
             None: no hook has run.
         on_end (Callable): Receives the complete report. Defaults to
-            ``Report.log``.
+            ``LoadReport.log``.
     """
 
     name: str
@@ -117,12 +117,12 @@ class WeightSource:
     meta: dict = field(default_factory=dict)
     arch: str = ''
     choice: str = ''
-    report: Report | None = None
-    on_end: Callable[[Report], None] = Report.log
+    report: LoadReport | None = None
+    on_end: Callable[[LoadReport], None] = LoadReport.log
 
-    def begin(self) -> Report:
+    def begin(self) -> LoadReport:
         """Return the current report; the first hook of a load creates it."""
-        self.report = self.report or Report(self.name)
+        self.report = self.report or LoadReport(self.name)
         return self.report
 
     def end(self) -> None:

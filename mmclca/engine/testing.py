@@ -9,7 +9,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.load import load
 from mmclca.errors import Error
 from mmclca.models import fuse, fusible
 from mmclca.utils.wrappers import inner_model
@@ -102,7 +102,7 @@ class CompleteWeightsHook(Hook):
     priority = 'HIGHEST'  # run before EMA swaps its weights in
 
     def after_load_checkpoint(self, runner, checkpoint):
-        load_trained(inner_model(runner.model), checkpoint)
+        load(inner_model(runner.model), checkpoint)
         checkpoint['state_dict'] = inner_model(runner.model).state_dict()
 
 

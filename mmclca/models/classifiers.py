@@ -5,7 +5,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
-from mmclca.checkpoints.loading import fill_exactly
+from mmclca.checkpoints.load import fill_exactly
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of

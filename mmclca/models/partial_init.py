@@ -4,7 +4,7 @@ from copy import deepcopy
 from mmengine.logging import MMLogger
 from torch import nn
 
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.errors import Error
 from mmclca.registry import WEIGHT_INITIALIZERS
 from mmclca.utils.messages import integer
@@ -58,7 +58,7 @@ class PartialInit:
         initial = [deepcopy(backbone.layers[i].state_dict()) for i in new]
         known = backbone.may_be_new
         backbone.may_be_new = (*known, *(f'layers.{i}.' for i in new))
-        load_checkpoint(module, self.checkpoint)
+        load(module, self.checkpoint, strict=False)
         backbone.may_be_new = known
         for i, weights in zip(new, initial, strict=True):
             backbone.layers[i].load_state_dict(weights)

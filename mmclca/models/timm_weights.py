@@ -10,7 +10,7 @@ from timm.models.vision_transformer import ParallelThingsBlock
 from torch import Tensor, nn
 
 from mmclca.checkpoints.families import FAMILIES, family
-from mmclca.checkpoints.loading import compare_weights
+from mmclca.checkpoints.load import compare_weights
 from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 

@@ -10,7 +10,7 @@ from golden import golden
 from mmengine.logging import MMLogger
 from tiny_model import write_tiny
 
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints import load as loading
 from mmclca.checkpoints.releases import WeightSource
 
 
@@ -20,7 +20,7 @@ def load(tmp_path):
 
     def load(weights, model, strict=False):
         path = write(tmp_path / 'weights.pth', weights)
-        load_checkpoint(model, path, strict)
+        loading.load(model, path, strict)
         return model
 
     return load

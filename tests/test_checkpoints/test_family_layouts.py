@@ -12,7 +12,7 @@ import torch
 from foreign_models import images, ours, theirs, write
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_checkpoint, load_trained
+from mmclca.checkpoints.load import load
 
 
 def numbered(match):
@@ -47,7 +47,7 @@ def test_logits_equal_timm(layout, tmp_path):
     path = write(tmp_path / name, contents(there.state_dict()))
     there.set_input_size(size)
     here = ours(style, img_size=size)
-    load_checkpoint(here, path, strict=True)
+    load(here, path)
     x = images(size)
     with torch.no_grad():
         assert (here(x) - there.double()(x)).abs().max() < 1e-9
@@ -56,8 +56,8 @@ def test_logits_equal_timm(layout, tmp_path):
 def test_matching_positions_are_not_reported_as_resized(tmp_path):
     """DeiT III has no CLS position."""
     path = write(tmp_path / 'w.pth', release(theirs('deit3').state_dict()))
-    assert not load_trained(ours('deit3', with_cls_pos=False), path).resized
-    (line,) = load_trained(ours('deit3'), path).resized
+    assert not load(ours('deit3', with_cls_pos=False), path).resized
+    (line,) = load(ours('deit3'), path).resized
     assert line.endswith('without CLS to 4 x 4')
 
 
@@ -74,7 +74,7 @@ def test_twelve_branches_are_loaded(contents, tmp_path):
                 new = re.sub(r'ns\.0\.', f'ns.{b}.', name)
                 weights[new] = torch.full_like(value, b)
     path = write(tmp_path / 'w.pth', contents(weights))
-    load_checkpoint(here, path, strict=True)
+    load(here, path)
     for b, branch in enumerate(here.backbone.layers[0].branches):
         assert all((p == b).all() for p in branch.parameters())
 
@@ -90,4 +90,4 @@ def test_twelve_branches_are_loaded(contents, tmp_path):
 def test_branches_are_refused_if_number_differs(style, own, reason, tmp_path):
     path = write(tmp_path / 'w.pth', theirs(style).state_dict())
     with pytest.raises(CheckpointError, match=reason):
-        load_checkpoint(ours(**own), path)
+        load(ours(**own), path, strict=False)

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import _weights_only_unpickler
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint, safe_loading
 from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
@@ -80,21 +80,18 @@ def test_planted_code_is_refused_by_all_loaders(trap, sprung, tmp_path):
         load_from=path,
         default_scope='mmpretrain',
     )
-    own = (
-        partial(load_checkpoint, MODELS.build(config()), path),
-        runner.load_or_resume,
-    )
+    own = (partial(load, MODELS.build(config()), path), runner.load_or_resume)
     by_mmengine = (
         MODELS.build(dict(config(), init_cfg=pretrained)).init_weights,
         MODELS.build(backbone).init_weights,
         partial(get_model, Config(dict(model=config())), pretrained=path),
     )
-    for load, context in (
-        *((load, nullcontext()) for load in own),
-        *((load, safe_loading()) for load in by_mmengine),
+    for attempt, context in (
+        *((call, nullcontext()) for call in own),
+        *((call, safe_loading()) for call in by_mmengine),
     ):
         with context, pytest.raises(CheckpointError, match='is refused'):
-            load()
+            attempt()
     assert not sprung.exists()
 
 

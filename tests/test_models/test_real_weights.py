@@ -7,7 +7,7 @@ import timm
 import torch
 from PIL import Image
 
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.registry import MODELS
 
 IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
@@ -69,8 +69,8 @@ def test_logits_equal_timm(file, normalization, size, shared):
         pretrained_cfg_overlay=dict(file=str(path), custom_load=False),
     ).eval()
     here, clca = ours(size), ours(size, **CLCA)
-    load_checkpoint(here, str(path))
-    load_checkpoint(clca, str(path), strict=True)
+    load(here, str(path), strict=False)
+    load(clca, str(path))
     assert torch.equal(clca.backbone.cache.clr, here.backbone.cls_token)
     x = leaves(shared, size, *normalization)
     expected, logits = there(x), here(x)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from mmengine import list_from_file
 
 from mmclca.apis.loading import build_classifier
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.load import load
 from mmclca.datasets.batches import Preparation, batches
 from mmclca.datasets.photographs import read_photographs
 from mmclca.models import with_layer_fusion
@@ -123,7 +123,7 @@ class Frozen:
         model.init_weights()
         may_be_new = ('head.', 'backbone.reducer.')
         new = [x for x in model.state_dict() if x.startswith(may_be_new)]
-        load_trained(model, str(self.weights), new)
+        load(model, self.weights, may_be_new=new)
         patches = PatchCounter()
         model.backbone.format_tokens = patches.read
         with patch.object(Tokens, 'reduce', patches.reduce(Tokens.reduce)):

@@ -25,7 +25,7 @@ from mmengine.registry import init_default_scope
 from mmclca import cli
 from mmclca.benchmark.candidates import INT8, ONNX
 from mmclca.benchmark.steps import Setting, inference_step, machine, onnx_step
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.evaluation.cost import count_config
 from mmclca.fitting.model import accuracies_of, classifier_config
 from mmclca.fitting.weights import find_weights
@@ -54,7 +54,7 @@ def configs_of(weights, heads):
 def step_of(config, weights, runtime, image):
     """Build a model and return its pass over ``image``."""
     model = MODELS.build(config.model).eval()
-    load_checkpoint(model, weights)
+    load(model, weights, strict=False)
     if runtime == COMPILED:
         return inference_step(model, image, SETTING)
     return onnx_step(model, image, SETTING, runtime == INT8)

@@ -88,7 +88,7 @@ def draw_reconstruction(args):
         config, checkpoint, args.cfg_options
     )
     model = apis.loading.build_classifier(cfg)
-    checkpoints.loading.load_trained(model, opened)
+    checkpoints.load.load(model, opened)
     prepare = datasets.batches.Preparation(cfg, model.backbone.img_size)
     inputs = torch.stack([prepare(image)['inputs'] for _, image in images])
     torch.manual_seed(args.seed)
@@ -210,9 +210,9 @@ def build(cfg, checkpoint, pretrained):
     model = apis.loading.build_classifier(cfg, pretrained)
     visualization.check_reduces(model.backbone)
     if checkpoint:
-        checkpoints.loading.load_trained(model, checkpoint)
+        checkpoints.load.load(model, checkpoint)
     elif pretrained:
-        checkpoints.loading.refuse_broken(model, pretrained)
+        checkpoints.load.refuse_broken(model, pretrained)
     else:
         warn('weights are random, as no checkpoint is given')
     return model.eval()

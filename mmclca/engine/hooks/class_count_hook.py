@@ -3,7 +3,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 from mmpretrain.evaluation import Accuracy
 
-from mmclca.checkpoints.loading import refuse_broken
+from mmclca.checkpoints.load import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photographs.spellings import normalize_name

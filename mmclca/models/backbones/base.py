@@ -10,7 +10,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
-from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
+from mmclca.checkpoints.load import load_into_backbone, load_into_classifier
 from mmclca.errors import Error
 from mmclca.utils.messages import integer, one_of
 

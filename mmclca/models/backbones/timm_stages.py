@@ -11,7 +11,7 @@ from timm.utils import reparameterize_model
 from torch import Tensor
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import (
+from mmclca.checkpoints.load import (
     compare_weights,
     fill_exactly,
     wrong_parameters,

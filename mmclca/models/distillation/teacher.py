@@ -11,7 +11,7 @@ from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
-from mmclca.checkpoints.loading import load_copy, refuse_broken
+from mmclca.checkpoints.load import load_copy, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import attach_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config

@@ -7,7 +7,7 @@ import torch
 from timm.models import VisionTransformer
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import FFVT, SIMTrans, TokenReductionViT, TransFG
 
@@ -56,7 +56,7 @@ def test_npz_weights_load_as_in_timm(plain, tmp_path):
     write_npz(path)
     plain.load_pretrained(path)
     model = TokenReductionViT(ARCH, **SIZES)
-    load_checkpoint(model, path)
+    load(model, path, strict=False)
     x = torch.randn(2, 3, 32, 32)
     expected = plain.eval().forward_features(x)[:, 0]
     torch.testing.assert_close(model.eval()(x)[0], expected)
@@ -65,7 +65,7 @@ def test_npz_weights_load_as_in_timm(plain, tmp_path):
 def test_npz_without_weights_is_refused(tmp_path):
     np.savez(tmp_path / 'numbers.npz', numbers=np.zeros(3))
     with pytest.raises(CheckpointError, match='cannot be opened'):
-        load_checkpoint(FFVT(ARCH, **SIZES), str(tmp_path / 'numbers.npz'))
+        load(FFVT(ARCH, **SIZES), str(tmp_path / 'numbers.npz'), strict=False)
 
 
 @pytest.mark.parametrize('last_block', ['new', 'pretrained'])
@@ -74,7 +74,7 @@ def test_last_block_after_loading_plain_weights(last_block, plain, tmp_path):
     before = model.last_layers[0].attn.qkv.weight.detach().clone()
     own = plain.state_dict()
     torch.save(own, tmp_path / 'plain.pth')
-    load_checkpoint(model, str(tmp_path / 'plain.pth'))
+    load(model, str(tmp_path / 'plain.pth'), strict=False)
     new = last_block == 'new'
     expected = before if new else own['blocks.2.attn.qkv.weight']
     assert torch.equal(model.last_layers[0].attn.qkv.weight, expected)
@@ -83,10 +83,10 @@ def test_last_block_after_loading_plain_weights(last_block, plain, tmp_path):
     # its own checkpoint overrides the option
     again = SIMTrans(ARCH, **SIZES)
     torch.save(model.state_dict(), tmp_path / 'own.pth')
-    load_checkpoint(again, str(tmp_path / 'own.pth'))
+    load(again, str(tmp_path / 'own.pth'), strict=False)
     for name, tensor in again.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name
-    load_checkpoint(again, str(tmp_path / 'plain.pth'))
+    load(again, str(tmp_path / 'plain.pth'), strict=False)
 
 
 def without(model, start):
@@ -106,7 +106,7 @@ def test_weights_with_other_last_block_are_refused(plain, tmp_path):
     ):
         torch.save(weights, path)
         with pytest.raises(CheckpointError, match=message) as error:
-            load_checkpoint(model, path)
+            load(model, path, strict=False)
         assert '\n' not in str(error.value)
 
 

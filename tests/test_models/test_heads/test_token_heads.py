@@ -9,7 +9,7 @@ from mmpretrain.structures import DataSample
 from small_models import build, classifier, images, vit
 from torch.nn import functional as F
 
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.load import load
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.reduction.attention import attend
 from mmclca.registry import MODELS
@@ -96,7 +96,7 @@ def test_per_class_head_loads_linear_head(config, pool, tmp_path, monkeypatch):
     logger = MMLogger.get_current_instance()
     monkeypatch.setattr(logger, 'info', said.append)
     each = MODELS.build(config(3, PER_CLASS))
-    report = load_trained(each, str(tmp_path / 'one.pth'))
+    report = load(each, str(tmp_path / 'one.pth'))
     query = model.get_submodule(pool).cls_token
     queries = each.get_submodule(pool).cls_token
     assert torch.equal(queries, query.expand(1, 3, -1))

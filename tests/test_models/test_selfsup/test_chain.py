@@ -12,7 +12,7 @@ from small_selfsup import MAE, SIDE, mirl
 from tiny_run import ROOT
 
 from mmclca.checkpoints.architecture import backbone_of
-from mmclca.checkpoints.loading import load_checkpoint
+from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import WeightSource, heads_of_release
 from mmclca.registry import MODELS
@@ -50,11 +50,11 @@ def test_clca_classifier_loads_pretrained_encoder(pretrained):
         end(source)
 
     with patch.object(WeightSource, 'end', note):
-        load_checkpoint(clca, path)
+        load(clca, path, strict=False)
     assert 'new, not loaded: head.' in said[0]
     assert 'not used here: neck.' in said[0]
     plain = MODELS.build(classifier(backbone(out_type='raw')))
-    load_checkpoint(plain, path)
+    load(plain, path, strict=False)
     x = images(height=SIDE)
     found = plain.eval().backbone(x)[-1]
     torch.testing.assert_close(found, encoder.eval()(x, None)[-1])
@@ -73,7 +73,7 @@ def test_few_shot_classifier_loads_first_layers(tmp_path):
     config.backbone.update(arch=layers, img_size=SIDE)
     config.head.update(in_channels=16, num_classes=3)
     model = MODELS.build(config)
-    load_checkpoint(model, path)
+    load(model, path, strict=False)
     assert equal_layers(model, encoder.backbone) == [True] * 9
     samples = [DataSample().set_gt_label(label) for label in range(2)]
     model.train().loss(images(height=SIDE), samples)['loss'].backward()
@@ -99,7 +99,7 @@ def test_number_of_heads_is_reported_if_different(pretrained):
         other = dict(backbone(), arch=dict(arch(4), num_heads=heads))
         model = MODELS.build(classifier(other))
         with patch('mmclca.checkpoints.stored.MMLogger') as log:
-            load_checkpoint(model, path)
+            load(model, path, strict=False)
         warned = log.get_current_instance().warning.call_args_list
         assert ['with 2 attention heads' in str(w) for w in warned] == (
             [True] * (heads != 2)
@@ -162,5 +162,5 @@ def test_architecture_is_read_from_stored_config(pretrained, tmp_path):
     assert settings['type'] == 'mmclca.TokenReductionViT'
     assert settings['arch']['num_heads'] == 2
     model = MODELS.build(dict(settings, img_size=SIDE))
-    load_checkpoint(model, path)
+    load(model, path, strict=False)
     assert torch.equal(model.ln1.weight, encoder.ln1.weight)

@@ -3,11 +3,12 @@
 
 ``load_into_*`` are load hooks in backbones and classifiers, so they also act
 on loading by mmengine and mmpretrain. Loading from a file is reported in one
-log line. :func:`load_trained` loads complete models.
+log line. :func:`load` opens a checkpoint, loads it and returns a report.
 """
 
 from collections.abc import Collection
 from copy import deepcopy
+from os import PathLike
 
 import torch
 from mmengine.logging import MMLogger
@@ -21,7 +22,7 @@ from .error import CheckpointError
 from .opening import open_checkpoint
 from .positions import below, explain_rows, fit_positions
 from .releases import (
-    Report,
+    LoadReport,
     rename_to_backbone,
     rename_to_classifier,
     source_of,
@@ -202,14 +203,14 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
         )
 
 
-def fill_exactly(own: dict, weights: dict, prefix: str, report: Report):
+def fill_exactly(own: dict, weights: dict, prefix: str, report: LoadReport):
     """Drop unexpected weights and fill missing ones, in place.
 
     Args:
         own (dict): Model parameters.
         weights (dict): Weights from a file, with model names.
         prefix (str): Prefix in ``weights``.
-        report (Report): Report to complete.
+        report (LoadReport): LoadReport to complete.
     """
     unfit, unused = compare_weights(own, weights, prefix)
     for name in unused:
@@ -221,42 +222,41 @@ def fill_exactly(own: dict, weights: dict, prefix: str, report: Report):
     report.loaded += [prefix + name for name in own if name not in unfit]
 
 
-def load_checkpoint(model: nn.Module, name: str, strict: bool = False) -> dict:
-    """Open a checkpoint and load its weights into a model.
+def load(
+    model: nn.Module,
+    checkpoint: str | PathLike | dict,
+    strict: bool = True,
+    may_be_new: Collection[str] = (),
+) -> LoadReport:
+    """Load a checkpoint into a model, and log what was loaded.
 
-    Missing parameters keep their values. For models that must be complete
-    use :func:`load_trained`.
+    Weights of a release are renamed, and positions resized. If the checkpoint
+    is refused, the model is unchanged.
 
     Args:
         model (nn.Module): The model.
-        name (str): See :func:`mmclca.checkpoints.opening.open_checkpoint`.
-        strict (bool): Whether names must match exactly. Defaults to False.
-
-    Returns:
-        dict: The checkpoint.
-
-    Raises:
-        CheckpointError: If the backbone differs.
-    """
-    checkpoint = open_checkpoint(name)
-    load_state_dict(model, weights_of(checkpoint), strict, 'current')
-    return checkpoint
-
-
-def load_trained(
-    model: nn.Module, checkpoint: str | dict, may_be_new: Collection[str] = ()
-) -> Report:
-    """Load a checkpoint that must contain all parameters of a model.
-
-    If it is refused, the model is unchanged.
+        checkpoint (str | Path | dict): An opened checkpoint, or what
+            :func:`mmclca.checkpoints.opening.open_checkpoint` opens.
+        strict (bool): Whether all parameters must be in the checkpoint and
+            finite. False for a start of training: the head and other parts
+            next to the backbone may be new. Defaults to True.
+        may_be_new (Collection[str]): Parameters that may be missing with
+            ``strict``. Defaults to ().
 
     Raises:
         CheckpointError: If the backbone differs.
-        Error: If parameters are missing, except for ``may_be_new``, or
-            not finite.
+        Error: If parameters are missing or not finite.
     """
-    if isinstance(checkpoint, str):
-        checkpoint = open_checkpoint(checkpoint)
+    if not isinstance(checkpoint, dict):
+        checkpoint = open_checkpoint(str(checkpoint))
+    if not strict:
+        weights = weights_of(checkpoint)
+        source, reports = source_of(weights), []
+        source.on_end = reports.append
+        load_state_dict(model, weights, False, 'current')
+        report = reports[0] if reports else LoadReport(source.name)
+        report.log()
+        return report
     fitted, report = load_copy(model, checkpoint, may_be_new)
     refuse_broken(fitted, report.source)
     weights = fitted.state_dict()
@@ -269,7 +269,7 @@ def load_trained(
 
 def load_copy(
     model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
-) -> tuple[nn.Module, Report]:
+) -> tuple[nn.Module, LoadReport]:
     """Copy a model, with the tensors of a checkpoint as parameters.
 
     Tensors are only copied if their size or form changes.
@@ -289,7 +289,7 @@ def load_copy(
         raise
     except RuntimeError:  # wrong sizes and types count as missing
         pass
-    report = reports[0] if reports else Report(source.name)
+    report = reports[0] if reports else LoadReport(source.name)
     own = fitted.state_dict()
     new = {*report.new, *missing, *(n for n in own if own[n].is_meta)}
     report.new = [name for name in own if name in new]

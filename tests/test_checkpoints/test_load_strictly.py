@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.load import load
 
 
 def model():
@@ -31,7 +31,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize('broken', BROKEN)
-def test_load_trained_refuses_broken_weights(tmp_path, broken):
+def test_load_refuses_broken_weights_if_strict(tmp_path, broken):
     here, weights = model(), model().state_dict()
     name, change = BROKEN[broken]
     weights['1.running_mean'] += 7
@@ -39,17 +39,17 @@ def test_load_trained_refuses_broken_weights(tmp_path, broken):
     torch.save(weights, tmp_path / 'weights.pth')
     before = {k: v.clone() for k, v in here.state_dict().items()}
     with pytest.raises((CheckpointError, ValueError), match=name) as error:
-        load_trained(here, str(tmp_path / 'weights.pth'))
+        load(here, str(tmp_path / 'weights.pth'))
     assert 'weights.pth' in str(error.value)
     for key, tensor in here.state_dict().items():
         assert torch.equal(tensor, before[key]), key
 
 
-def test_load_trained_fills_all_parameters(tmp_path):
+def test_load_fills_all_parameters(tmp_path):
     here, there = model(), model()
     torch.save(there.state_dict(), tmp_path / 'weights.pth')
     before = [parameter.data_ptr() for parameter in here.parameters()]
-    report = load_trained(here, str(tmp_path / 'weights.pth'))
+    report = load(here, str(tmp_path / 'weights.pth'))
     assert report.loaded == [*there.state_dict()]
     assert before == [parameter.data_ptr() for parameter in here.parameters()]
     for name, tensor in here.state_dict().items():
