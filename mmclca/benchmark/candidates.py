@@ -18,11 +18,11 @@ from mmclca.models import (
     Variant,
     as_reducible,
     fuse,
+    get_reduction,
     list_methods,
-    reduction_of,
 )
 from mmclca.models.backbones import ForeignWeights
-from mmclca.models.head_variants import build_on_meta, class_of
+from mmclca.models.head_variants import build_on_meta, get_class
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
@@ -101,7 +101,7 @@ def size_of(model: dict) -> Size:
     """Size of the classifier in a config; raises if its head is missing."""
     if 'model_name' in model:  # a TimmClassifier
         return _size(model['model_name'], model)
-    kind = class_of(model['backbone'])
+    kind = get_class(model['backbone'])
     if not model.get('head'):
         raise Error('model.head is missing: add a classification head')
     if issubclass(kind, VisionTransformer):
@@ -159,13 +159,13 @@ class Candidate:
     @property
     def label(self) -> str:
         """Short text with method, keep rate and CLCA parts."""
-        return self.variant.label if self.kind == PLAIN else self.kind
+        return self.variant.name if self.kind == PLAIN else self.kind
 
     @property
     def reduce_at(self) -> tuple[int, ...]:
         """Indices of the reducing layers."""
         has_backbone = 'backbone' in self.config  # missing in timm's models
-        return reduction_of(self.config)['reduce_at'] if has_backbone else ()
+        return get_reduction(self.config)['reduce_at'] if has_backbone else ()
 
     @property
     def vit_size(self) -> Size:
@@ -235,9 +235,9 @@ def of_config(name: str, model: dict, size: Size | None = None) -> Candidate:
     size = size or size_of(model)
     if 'model_name' in model:  # a TimmClassifier
         return Candidate(size, model, kind=TIMM, name=name)
-    ours = issubclass(class_of(model['backbone']), ForeignWeights)
+    ours = issubclass(get_class(model['backbone']), ForeignWeights)
     kind = PLAIN if ours else MMPRETRAIN
-    return Candidate(size, model, Variant.of(model), kind, name)
+    return Candidate(size, model, Variant.from_config(model), kind, name)
 
 
 def varied_candidates(

@@ -17,7 +17,7 @@ from .retrievers import *  # noqa: F403
 from .selfsup import *  # noqa: F403
 from .stems import ConvStem, HMLPStem
 from .tuning import LoRAModel, without_lora
-from .variants import Variant, list_methods, reduction_of, with_reduction
+from .variants import Variant, get_reduction, list_methods, with_reduction
 
 __all__ = [
     'AttentionPool',
@@ -30,7 +30,7 @@ __all__ = [
     'Variant',
     'as_reducible',
     'list_methods',
-    'reduction_of',
+    'get_reduction',
     'shallow_copy',
     'with_layer_fusion',
     'with_reduction',

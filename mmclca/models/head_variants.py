@@ -19,7 +19,7 @@ from .backbones import ForeignWeights, Reducible
 from .heads import CLAHead, LayerFusionHead, has_class_loss
 
 
-def class_of(settings: dict | None) -> type:
+def get_class(settings: dict | None) -> type:
     """Return the class named by a config, or ``object`` for None."""
     kind = settings['type'] if settings else object
     found = kind if isinstance(kind, type) else MODELS.get(kind)
@@ -45,13 +45,13 @@ def gives_layers(kind: type) -> bool:
 
 def is_reducible(model: dict) -> bool:
     """Return whether the backbone of a config supports token reduction."""
-    kind = class_of(model['backbone'])
+    kind = get_class(model['backbone'])
     return kind is VisionTransformer or issubclass(kind, Reducible)
 
 
 def make_reducible(model: dict) -> None:
     """Replace mmpretrain's types by mmclca's with the same parameters."""
-    kind = class_of(model['backbone'])
+    kind = get_class(model['backbone'])
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
     elif not is_reducible(model):
@@ -59,7 +59,7 @@ def make_reducible(model: dict) -> None:
             f'the backbone {kind.__name__} does not support token '
             f'reduction{_reason(kind)}; use mmclca.TokenReductionViT'
         )
-    if class_of(model) is ImageClassifier:
+    if get_class(model) is ImageClassifier:
         model['type'] = 'mmclca.TokenReductionClassifier'
 
 
@@ -84,7 +84,7 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
     """
     backbone = model['backbone']
     built = build_on_meta(backbone)
-    if not gives_layers(class_of(backbone)):
+    if not gives_layers(get_class(backbone)):
         built.check_cla()
     read = sorted({*reduce_at, len(built.layers) - 1})
     backbone['out_indices'] = tuple(read)
@@ -96,7 +96,7 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
 
 def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
     """Return a CLA head config with the settings common to both heads."""
-    kind = class_of(head)
+    kind = get_class(head)
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
         return dict(head, **sizes)
@@ -117,7 +117,7 @@ def _kept(head: dict, kind: type) -> dict:
 def remove_cla_head(model: dict) -> None:
     """Replace a CLA head by a linear head over the last layer."""
     backbone, head = model['backbone'], model['head']
-    arguments = signature(class_of(backbone)).parameters
+    arguments = signature(get_class(backbone)).parameters
     backbone['out_indices'] = arguments['out_indices'].default
     if 'final_norm' in backbone:
         backbone['final_norm'] = True
@@ -169,7 +169,7 @@ def with_layer_fusion(
     make_reducible(new)
     backbone = new['backbone']
     built = build_on_meta(backbone)
-    if not gives_layers(class_of(backbone)):
+    if not gives_layers(get_class(backbone)):
         raise Error(
             f'{type(built).__name__} returns only its last layer, but several '
             'are needed; use TokenReductionViT'

@@ -13,7 +13,7 @@ from mmclca.utils.messages import not_one_of
 
 from .head_variants import (
     build_on_meta,
-    class_of,
+    get_class,
     is_reducible,
     make_reducible,
     put_cla_head,
@@ -55,13 +55,13 @@ class Variant:
     out_type: str | None = None
 
     @classmethod
-    def of(cls, model: dict) -> 'Variant':
+    def from_config(cls, model: dict) -> 'Variant':
         """Read the variant from a model config.
 
         Args:
             model (dict): Classifier config.
         """
-        has = reduction_of(model)
+        has = get_reduction(model)
         rate = has['keep_rate']
         rate = tuple(rate) if isinstance(rate, list) else rate
         return cls(has['method'], rate, cache=has['cache'], cla=has['cla'])
@@ -106,7 +106,7 @@ class Variant:
         return parts and f'CL{parts}'
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         """Method, keep rates and parts of CLCA, such as 'EViT 0.5 + CLCA'."""
         clca = f'+ {self.clca}' if self.clca else ''
         words = (self.method or 'none', self.rates, clca)
@@ -122,7 +122,7 @@ def list_methods() -> list[str]:
     )
 
 
-def reduction_of(model: dict) -> dict:
+def get_reduction(model: dict) -> dict:
     """Read the arguments of :func:`with_reduction` from a model config.
 
     Args:
@@ -138,11 +138,11 @@ def reduction_of(model: dict) -> dict:
     backbone = _backbone_of(model)
     reducer = backbone.get('reducer') or {}
     return dict(
-        method=class_of(reducer).__name__ if reducer else None,
+        method=get_class(reducer).__name__ if reducer else None,
         keep_rate=reducer.get('keep_rate'),
         reduce_at=_as_tuple(backbone.get('reduce_at', ())),
         cache=backbone.get('cache') is not None,
-        cla=issubclass(class_of(model.get('head')), CLAHead),
+        cla=issubclass(get_class(model.get('head')), CLAHead),
     )
 
 
@@ -188,7 +188,7 @@ def with_reduction(
             unknown, a keep rate is not allowed, or a CLA head cannot replace
             the model's head.
     """
-    had = reduction_of(model)
+    had = get_reduction(model)
     new = deepcopy(model)
     asked = method or keep_rate or cache or cla
     if not (asked or is_reducible(new)):
@@ -246,8 +246,8 @@ def reducer_config(
             )
         return None
     own = backbone.get('reducer') or {}
-    kind = class_of_method(method)
-    if own and class_of(own) is kind:
+    kind = get_reducer_class(method)
+    if own and get_class(own) is kind:
         settings = dict(own)
     else:
         settings = {k: own[k] for k in ('keep_rate',) if k in own}
@@ -260,7 +260,7 @@ def reducer_config(
     return settings
 
 
-def class_of_method(method: str) -> type[TokenReducer]:
+def get_reducer_class(method: str) -> type[TokenReducer]:
     """Return the class of a method; raise Error if it is unknown."""
     kind = MODELS.get(method)
     if kind is None or not issubclass(kind, TokenReducer):

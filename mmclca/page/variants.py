@@ -64,7 +64,7 @@ class Variants:
         method = None if method == NONE else method
         trained_with = self.own, self.own and self.rate
         if (method, method and keep_rate) != trained_with:
-            has = Variant.of(config.model)
+            has = Variant.from_config(config.model)
             has = replace(has, method=method, keep_rate=keep_rate)
             config.model = has.apply(config.model)
         return config

@@ -17,8 +17,8 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import attach_source
 from mmclca.models import (
     Variant,
+    get_reduction,
     list_methods,
-    reduction_of,
     with_layer_fusion,
     with_reduction,
 )
@@ -54,7 +54,7 @@ def test_with_reduction_adds_and_removes_all_parts(method):
     before = deepcopy(model)
     clca = with_reduction(model, method, 0.5, cache=True, cla=True)
     assert model == before
-    assert reduction_of(clca)['method'] == method
+    assert get_reduction(clca)['method'] == method
     net = MODELS.build(deepcopy(clca)).eval()
     assert net(images()).shape == (2, 5)
     assert net.backbone.reduces and net.backbone.cache is not None
@@ -62,9 +62,9 @@ def test_with_reduction_adds_and_removes_all_parts(method):
     last = len(net.backbone.layers) - 1
     assert net.head.num_layers == len({*net.backbone.reduce_at, last})
     back = with_reduction(clca)
-    assert not any(reduction_of(back).values())
+    assert not any(get_reduction(back).values())
     again = with_reduction(back, method, 0.5, cache=True, cla=True)
-    assert reduction_of(again) == reduction_of(clca)
+    assert get_reduction(again) == get_reduction(clca)
     one, two = built(back).backbone, built(model).backbone
     assert one.state_dict().keys() == two.state_dict().keys()
 
@@ -85,7 +85,7 @@ def test_with_reduction_restores_distilled_head():
 
 def test_with_reduction_equals_config_files():
     model = Config.fromfile(PIECES / 'clca-evit_vit-base-p16.py').model
-    assert reduction_of(model) == CLCA
+    assert get_reduction(model) == CLCA
     assert with_reduction(model, **CLCA) == model
     plain = with_reduction(model)
     assert plain.head == dict(
@@ -112,18 +112,18 @@ def test_with_reduction_accepts_mmpretrain_config():
 
 
 @pytest.mark.parametrize(
-    'variant, label',
+    'variant, name',
     [
         (Variant(), 'none'),
         (Variant('ToMe', (1, 0.5, 0.1), cache=True), 'ToMe 1/0.5/0.1 + CLC'),
         (Variant('TopK', 0.1, cache=True, cla=True), 'TopK 0.1 + CLCA'),
     ],
 )
-def test_variant_of_applied_model_is_equal(variant, label):
+def test_variant_of_applied_model_is_equal(variant, name):
     before = plain()
     made = variant.apply(before)
     assert before == plain()
-    assert (Variant.of(made), variant.label) == (variant, label)
+    assert (Variant.from_config(made), variant.name) == (variant, name)
     again = replace(variant, img_size=64, layers=(1, 2), out_type='average')
     fused = built(again.apply(made))
     assert fused.backbone.img_size == (64, 64)

@@ -12,7 +12,7 @@ from mmclca.errors import Error
 from mmclca.utils.messages import ascending, did_you_mean, first_of, warn
 
 from ..reduction.reducers.base import evenly, list_settings
-from ..variants import class_of_method, reducer_config
+from ..variants import get_reducer_class, reducer_config
 from .base import ReducedModel
 from .calls import kept_hooks
 from .support import reduced_class
@@ -74,7 +74,7 @@ def reduce_tokens(
     if num_tokens is not None:
         settings['num_tokens'] = num_tokens
     _check_method(method, settings, new)
-    if method and settings.keys() & class_of_method(method).count_settings:
+    if method and settings.keys() & get_reducer_class(method).count_settings:
         keep_rate = None
     elif method and keep_rate is None:
         raise Error(
@@ -106,7 +106,7 @@ def _check_method(method, settings: dict, model: ReducedModel) -> None:
             f"method={method!r} must be the name of a method, such as 'ToMe', "
             f'or None{hint}'
         )
-    allowed = list_settings(class_of_method(method))
+    allowed = list_settings(get_reducer_class(method))
     for name in settings.keys() - {*allowed}:
         hint = did_you_mean(name, allowed)
         if name == 'r':
