@@ -6,16 +6,18 @@ import pandas as pd
 
 from mmclca.models import LayerFusionHead
 
-WAYS = ['fit', 'all']
+CLASSIFIERS = ['fit', 'all']
 RIVAL = 'CLS, last layer, ridge'
 
 
-def row(network, method, way, *accuracies):
-    facts = dict(network=network, method=method, way=way, img_size=224)
+def row(network, method, classifier, *accuracies):
+    facts = dict(
+        network=network, method=method, classifier=classifier, img_size=224
+    )
     return facts | dict(zip('abc', accuracies, strict=True))
 
 
-def test_a_way_is_chosen_on_the_other_datasets():
+def test_a_classifier_is_chosen_on_the_other_datasets():
     table = pd.DataFrame(
         [
             row('deit_tiny', 'ATC', 'fit', 50, 60, 90),
@@ -26,7 +28,7 @@ def test_a_way_is_chosen_on_the_other_datasets():
             row('vit_tiny', 'none', RIVAL, 10, 40, 12),
         ]
     )
-    deit, vit = frontier.left_out(table, ['a', 'b', 'c'], WAYS)
+    deit, vit = frontier.left_out(table, ['a', 'b', 'c'], CLASSIFIERS)
     assert [x['chosen'] for x in deit] == ['fit', 'fit', 'all']
     assert [x['ours'] for x in vit] == [50, 60, 10]
     assert frontier.largest_loss(deit) == 30

@@ -43,7 +43,7 @@ def networks():
 def measure(file, variant):
     """Yield rows for ``fit`` and, with the full ViT, for its rivals."""
     rows = frontier.measure(file, variant, NAMES)
-    return [x for x in rows if x['way'] in (frontier.FIT, *RIVALS)]
+    return [x for x in rows if x['classifier'] in (frontier.FIT, *RIVALS)]
 
 
 def with_mean(row):
@@ -55,8 +55,8 @@ def gain(table, network, rival):
     """Return the mean gain of ``fit`` over a rival on the full ViT, and its
     95% t interval over datasets, in points."""
     method = frontier.GRID['defaults'][network]
-    facts = dict(network=network, way=frontier.FIT, method=method)
-    full = dict(network=network, way=rival, method='none')
+    facts = dict(network=network, classifier=frontier.FIT, method=method)
+    full = dict(network=network, classifier=rival, method='none')
     pair = [select(table, x).iloc[0] for x in (facts, full)]
     ours, other = (x[[*NAMES]].to_numpy(float) for x in pair)
     paired = ours - other

@@ -32,7 +32,7 @@ GRID = Config.fromfile('configs/sweeps/frontier.py').to_dict()
 FEATURES = Path(os.environ.get('MMCLCA_FEATURES', 'work_dirs/features'))
 STUDY, TIMES = 'frontier', 'frontier_times'
 FACTS = ['network', 'method', 'img_size']
-COLUMNS = 'way', 'gmacs', 'commit', 'mean', 'ms'
+COLUMNS = 'classifier', 'gmacs', 'commit', 'mean', 'ms'
 FIT = 'fit'
 
 
@@ -45,9 +45,13 @@ def values():
         row=lambda **facts: select(table, facts).iloc[0],
         best_at=lambda gmacs, *names: best_at(table, gmacs, names),
         rows_of_fit=lambda *names: rows_of_fit(table, names),
-        regret=lambda ways: [*zip(*left_out(table, sets, ways), strict=True)],
+        regret=lambda classifiers: [
+            *zip(*left_out(table, sets, classifiers), strict=True)
+        ],
         by_dataset=lambda: [*zip(*defaults_by_set(table, sets), strict=True)],
-        loss=lambda ways, i: largest_loss(left_out(table, sets, ways)[i]),
+        loss=lambda classifiers, i: largest_loss(
+            left_out(table, sets, classifiers)[i]
+        ),
     )
 
 
@@ -100,25 +104,25 @@ def probe_of(file, variant):
 
 
 def measure(file, variant, names=DATASETS):
-    """Yield one row per way to classify: cost, and accuracy per dataset."""
+    """Yield one row per classifier: cost, and accuracy per dataset."""
     probe = probe_of(file, variant)
     gmacs = count_config(probe.model._config.model).flops / 1e9
     read = columns_of(file, variant, probe.model.head)
     tables = photographs(names)
-    found = [ways(probe, own, read) for own in tables.values()]
+    found = [mean_accuracies(probe, own, read) for own in tables.values()]
     commit = provenance()['commit']
-    for way in found[0]:
+    for classifier in found[0]:
         means = {
-            name: round(one[way], 2)
+            name: round(one[classifier], 2)
             for name, one in zip(tables, found, strict=True)
         }
-        yield dict(way=way, gmacs=gmacs, commit=commit, **means)
+        yield dict(classifier=classifier, gmacs=gmacs, commit=commit, **means)
 
 
-def ways(probe, own, columns):
-    """Return the mean accuracy in percent of each way over random draws.
+def mean_accuracies(probe, own, columns):
+    """Return the mean accuracy per classifier in percent over random splits.
 
-    ``columns`` are the read columns of the features, for each way but fit's.
+    ``columns`` selects features for each classifier except that of fit.
     """
     labels, tested = labels_of(own)
     known = probe.views(own.path[~tested.numpy()].tolist())[0]
@@ -126,10 +130,12 @@ def ways(probe, own, columns):
     found = {}
     for drawn in draws(labels[~tested], torch.ones(len(known)) > 0, 3):
         given = known[drawn], labels[~tested][drawn]
-        for way, scores in scored(probe, *given, new, columns):
+        for classifier, scores in scored(probe, *given, new, columns):
             right = scores.argmax(1) == labels[tested]
-            found.setdefault(way, []).append(100 * right.float().mean().item())
-    return {way: sum(x) / len(x) for way, x in found.items()}
+            found.setdefault(classifier, []).append(
+                100 * right.float().mean().item()
+            )
+    return {classifier: sum(x) / len(x) for classifier, x in found.items()}
 
 
 def scored(probe, views, labels, new, columns):
@@ -137,21 +143,24 @@ def scored(probe, views, labels, new, columns):
     number = 1 + int(labels.max())
     probe.fit(views, labels, [*map(str, range(number))], folds=3)
     yield FIT, probe.scores(new)
-    for way, (own, kind) in columns.items():
+    for classifier, (own, kind) in columns.items():
         # users have one view and a classifier, fit's other readings have all
         known = views[:, 0] if kind else views
         given = known[..., own], labels, number, *(kind or ())
-        yield way, fit_linear(*given).scores(new[:, own])
+        yield classifier, fit_linear(*given).scores(new[:, own])
 
 
 def columns_of(file, variant, head):
-    """Return the columns of the features and the classifier by way.
+    """Return the columns of the features and the method by classifier.
 
     Users train classifiers on all tokens. Readings that fit could always
     take are measured with its default method.
     """
     if is_default(file, variant):
-        return {way: (own, None) for way, own in readings(head).items()}
+        return {
+            classifier: (own, None)
+            for classifier, own in readings(head).items()
+        }
     if variant.method:
         return {}
     return {
@@ -225,13 +234,13 @@ def sets_of(rows):
 
 def best_at(table, gmacs, names):
     """Return the most accurate row of ``fit`` within a budget, as in fit."""
-    own = table[table.network.isin(names) & (table.way == FIT)]
+    own = table[table.network.isin(names) & (table.classifier == FIT)]
     return own[own.gmacs <= 1.01 * gmacs].nlargest(1, 'mean').iloc[0]
 
 
 def rows_of_fit(table, names):
     """Return the rows of ``fit`` by network, the most expensive first."""
-    own = select(table, dict(way=FIT))
+    own = select(table, dict(classifier=FIT))
     own = own.sort_values('gmacs', ascending=False, kind='stable')
     rows = [own[own.network == name] for name in names]
     return [row for _, row in pd.concat(rows).iterrows()]
@@ -240,7 +249,7 @@ def rows_of_fit(table, names):
 def alternatives(table, network):
     """Return the rows of the full network as users would train it."""
     full = select(table, dict(network=network, method='none', img_size=224))
-    return full[full.way.isin(GRID['alternatives'])]
+    return full[full.classifier.isin(GRID['alternatives'])]
 
 
 def defaults_by_set(table, sets):
@@ -248,25 +257,27 @@ def defaults_by_set(table, sets):
     alternative of users, as rows by dataset for each network."""
     rows = []
     for network, method in GRID['defaults'].items():
-        facts = dict(network=network, method=method, img_size=224, way=FIT)
+        facts = dict(
+            network=network, method=method, img_size=224, classifier=FIT
+        )
         ours = select(table, facts).iloc[0]
         best = alternatives(table, network)[sets].max()
         rows.append([dict(set=x, ours=ours[x], best=best[x]) for x in sets])
     return rows
 
 
-def left_out(table, sets, ways):
-    """Choose a way on all datasets but one, and test it on that one.
+def left_out(table, sets, classifiers):
+    """Choose a classifier on all datasets but one, and test it on that one.
 
-    Return rows by dataset for each network: the accuracy of the chosen way,
-    and of the best alternative of users.
+    Return rows by dataset for each network: accuracies of the chosen
+    classifier and of the best alternative of users.
     """
     defaults = GRID['defaults']
     rows = [
         select(table, dict(network=x, method=method, img_size=224))
         for x, method in defaults.items()
     ]
-    rows = [x.set_index('way').loc[ways, sets] for x in rows]
+    rows = [x.set_index('classifier').loc[classifiers, sets] for x in rows]
     chosen = {
         name: sum(x.drop(columns=name).mean(axis=1) for x in rows).idxmax()
         for name in sets
@@ -275,11 +286,11 @@ def left_out(table, sets, ways):
         [
             dict(
                 set=name,
-                chosen=way,
-                ours=own.loc[way, name],
+                chosen=classifier,
+                ours=own.loc[classifier, name],
                 best=alternatives(table, network)[name].max(),
             )
-            for name, way in chosen.items()
+            for name, classifier in chosen.items()
         ]
         for own, network in zip(rows, defaults, strict=True)
     ]

@@ -5,9 +5,9 @@ from diagram import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
 
 # points in the hero: label, columns in the table, color, side for the label;
 # the models are those that fit selects with ViT-Tiny
-VIT = dict(network='vit_tiny', img_size=224, way='fit')
+VIT = dict(network='vit_tiny', img_size=224, classifier='fit')
 FULL = dict(VIT, method='none')
-RIDGE = dict(FULL, way='CLS and average, all layers, ridge')
+RIDGE = dict(FULL, classifier='CLS and average, all layers, ridge')
 HERO = (
     ('fit', dict(VIT, method='DiffRate'), BLUE, 'right'),
     (
@@ -32,13 +32,13 @@ HERO = (
     ),
     (
         'full ViT, logistic regression',
-        dict(FULL, way='CLS, last layer, logistic'),
+        dict(FULL, classifier='CLS, last layer, logistic'),
         ORANGE,
         'left',
     ),
     (
         'fit, MobileOne-S0',
-        dict(network='mobileone_s0', img_size=224, way='fit'),
+        dict(network='mobileone_s0', img_size=224, classifier='fit'),
         PURPLE,
         'right below',
     ),
@@ -54,8 +54,8 @@ SIDES = {
 SELECTED = dict(
     deit_tiny=('fit, DeiT-Tiny', BLUE), vit_tiny=('fit, ViT-Tiny', SKY)
 )
-# label and color for each other line: network, method and way
-RIDGE_ALL = RIDGE['way']
+# label and color for each other line: network, method and classifier
+RIDGE_ALL = RIDGE['classifier']
 LINES = {
     ('mobileone_s0', 'none', 'fit'): ('fit, MobileOne-S0', PURPLE),
     ('fastvit_t8', 'none', 'fit'): ('fit, FastViT-T8', INK),
@@ -84,8 +84,8 @@ def hero_points():
     table = table_of_rows()
     sets, points = sets_of(table), []
     reference = select(table, RIDGE).iloc[0]
-    for label, way, color, side in HERO:
-        row = select(table, way).iloc[0]
+    for label, setting, color, side in HERO:
+        row = select(table, setting).iloc[0]
         gains = (row[sets] - reference[sets]).astype(float)
         half = half_width(gains)
         points.append((label, row.gmacs, row['mean'], half, color, side))
@@ -149,7 +149,7 @@ def frontier():
         for network, style in SELECTED.items()
     ]
     for key, style in LINES.items():
-        keys = dict(zip(('network', 'method', 'way'), key, strict=True))
+        keys = dict(zip(('network', 'method', 'classifier'), key, strict=True))
         lines.append((*style, select(table, keys).sort_values('gmacs')))
     figure, axes = plot(9.5, 4.4, 2, sharey=True)
     for label, color, rows in lines:
@@ -181,7 +181,7 @@ def selected_by_fit(table, network):
     for options, img_size, _ in candidates:
         method = options['method'] or 'none'
         keys = dict(network=network, method=method, img_size=img_size)
-        row = select(table, dict(keys, way='fit')).iloc[0]
+        row = select(table, dict(keys, classifier='fit')).iloc[0]
         # fit accepts costs of 1% above the budget
         if all(1.01 * row.gmacs < cheaper.gmacs for cheaper in rows):
             rows.append(row)
