@@ -14,15 +14,15 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.checkpoints.fitted import is_checkpoint
+from mmclca.checkpoints.gate.stored_config import (
+    check_names,
+    read_stored_classes,
+    read_stored_config,
+)
 from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.publishing import checkpoint_bytes
 from mmclca.checkpoints.releases import attach_source
-from mmclca.checkpoints.stored import (
-    check_names,
-    stored_classes,
-    stored_config,
-)
 from mmclca.configs import (
     check_patches,
     merge_options,
@@ -97,7 +97,7 @@ def load_classifier(
             weights = open_checkpoint(str(weights))
         new = (*last_layer_names(model), *MEAN_NORM) if new_last_layer else ()
         source = load(model, weights, may_be_new=new).source
-        stored = stored_classes(weights)
+        stored = read_stored_classes(weights)
     if isinstance(model, LoRAModel):
         model = without_lora(model)
     names = _class_names(model, stored, source, new_last_layer)
@@ -131,7 +131,7 @@ def config_and_weights(
         )
     else:
         weights = open_checkpoint(str(weights if model is None else model))
-        config = stored_config(weights)
+        config = read_stored_config(weights)
         if 'module' in config.get('model', {}):
             config, weights = _without_lora(config, weights)
     if options:

@@ -14,12 +14,13 @@ from torch import Tensor
 from mmclca.registry import MODELS
 from mmclca.utils.messages import first_of
 
-from .contents import building_within
+from .attention_heads import known_heads
 from .error import CheckpointError
 from .families import NETWORKS, deit, network_of, vit
+from .gate.contents import building_within
+from .gate.stored_config import read_stored_backbone
 from .load import compare_weights, wrong_parameters
 from .releases import WeightSource, rename_to_backbone, source_of, weights_of
-from .stored import known_heads, stored_backbone
 
 VIT = vit.NETWORK.type
 RESMLP = deit.RESMLP.backbone.type
@@ -76,7 +77,7 @@ def backbone_of(checkpoint: dict) -> dict:
 def _stored(checkpoint: dict, kind: str) -> dict | None:
     """Return the stored settings of a supported backbone, if any."""
     try:
-        stored = stored_backbone(checkpoint) or {}
+        stored = read_stored_backbone(checkpoint) or {}
     except ValueError:
         if kind != VIT:
             raise

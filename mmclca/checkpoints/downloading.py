@@ -20,8 +20,8 @@ from timm.models import VisionTransformer
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import did_you_mean
 
-from .contents import building_within
 from .error import CheckpointError, DownloadError
+from .gate.contents import building_within
 from .opening import read_checkpoint
 
 

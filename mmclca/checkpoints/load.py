@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 
+from .attention_heads import compare_heads
 from .error import CheckpointError
 from .opening import open_checkpoint
 from .positions import below, explain_rows, fit_positions
@@ -29,7 +30,6 @@ from .releases import (
     unwrap_in_place,
     weights_of,
 )
-from .stored import compare_heads
 
 # tokens that a backbone may lack
 MAY_BE_LEFT = ('cls_token', 'mask_token')

@@ -29,12 +29,12 @@ from .checksums import (
     find_damaged_entry,
     verify_tensors,
 )
-from .contents import check_tensors, format_of, unpacked_size
 from .error import CheckpointError
 from .fitted import model_file
+from .gate.contents import check_tensors, format_of, unpacked_size
+from .gate.unpickling import only_safe_globals
 from .identity import base_file
 from .releases import attach_source, source_of, unwrap, weights_of
-from .unpickling import only_safe_globals
 
 downloading = lazy('mmclca.checkpoints.downloading')
 

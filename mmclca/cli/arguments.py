@@ -101,7 +101,7 @@ def _value(text: str):
     from mmengine.config import DictAction
 
     if DICTS.match(text):
-        from mmclca.checkpoints.plain_config import parse_plain_config
+        from mmclca.checkpoints.gate.plain_config import parse_plain_config
 
         return parse_plain_config(f'value = {text}').to_dict()['value']
     value = DictAction._parse_iterable(text)

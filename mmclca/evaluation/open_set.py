@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.checkpoints import checksums, identity
-from mmclca.checkpoints.plain_config import without_training
+from mmclca.checkpoints.gate.settings import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.errors import Error

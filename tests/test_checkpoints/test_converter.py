@@ -8,8 +8,8 @@ import pytest
 
 from mmclca.checkpoints import converter
 from mmclca.checkpoints.converter import convert_config, convert_record
+from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.stored import stored_config
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.registry import DATA_SAMPLERS, HOOKS, MODELS, TRANSFORMS
 
@@ -111,7 +111,7 @@ def test_stored_config_is_converted_when_read(renamed, tiny, change):
         "model = dict(type='ImageClassifier', backbone=dict(type='LeNet5', "
         "num_classes=-1), head=dict(type='OldHead', number=4, in_channels=84))"
     )
-    head = stored_config(open_checkpoint(change(text))).model.head
+    head = read_stored_config(open_checkpoint(change(text))).model.head
     assert head == dict(type='LinearClsHead', num_classes=4, in_channels=84)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, Union, get_args, get_origin
 
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 
-from mmclca.checkpoints.plain_config import OF_TRAINING, check_settings
+from mmclca.checkpoints.gate.settings import OF_TRAINING, check_settings
 from mmclca.registry import MODELS, TRANSFORMS
 
 # texts that name a file, another model or a class, and are refused

@@ -13,9 +13,9 @@ from foreign_models import Call
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.identity import base_file
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.stored import stored_config
 from mmclca.datasets.batches import dataset_of
 
 
@@ -48,7 +48,7 @@ def test_stored_config_is_refused_if_model_is_larger(
 ):
     path = change(re.sub(setting, new, text, flags=re.DOTALL))
     with pytest.raises((CheckpointError, ValueError), match=term):
-        stored_config(open_checkpoint(path))
+        read_stored_config(open_checkpoint(path))
 
 
 def test_stored_config_opens_no_dataset(text, change, tmp_path):

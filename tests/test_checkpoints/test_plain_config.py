@@ -6,12 +6,9 @@ import pytest
 from every_config import CONFIGS, piece
 from mmengine.config import Config
 
-from mmclca.checkpoints.plain_config import (
-    check_settings,
-    parse_plain_config,
-    without_training,
-)
-from mmclca.checkpoints.stored import usable_parts
+from mmclca.checkpoints.gate.plain_config import parse_plain_config
+from mmclca.checkpoints.gate.settings import check_settings, without_training
+from mmclca.checkpoints.gate.stored_config import usable_parts
 from mmclca.registry import MODELS
 
 HELPER = dict(model='helper.py', checkpoint='x')

@@ -10,12 +10,12 @@ from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints import opening
-from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.stored import (
-    stored_classes,
-    stored_config,
-    stored_text,
+from mmclca.checkpoints.gate.stored_config import (
+    get_stored_text,
+    read_stored_classes,
+    read_stored_config,
 )
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.evaluation.open_set import fingerprint
 
 
@@ -23,14 +23,14 @@ from mmclca.evaluation.open_set import fingerprint
 def test_config_and_classes_are_read(tiny, name):
     checkpoint = open_checkpoint(str(tiny / name))
     config = Config.fromfile(tiny / 'tiny.py')
-    read = stored_config(checkpoint).to_dict()
+    read = read_stored_config(checkpoint).to_dict()
     assert {'model', 'test_dataloader'} <= {*read}
     assert 'optim_wrapper' not in read
     dataset = read.pop('test_dataloader')['dataset']
     assert dataset['pipeline'] == config.test_dataloader.dataset.pipeline
     assert {*dataset} == {'type', 'pipeline'}
     assert all(part == config[name] for name, part in read.items())
-    assert tuple(stored_classes(checkpoint)) == CLASSES
+    assert tuple(read_stored_classes(checkpoint)) == CLASSES
 
 
 def test_bare_weights_have_no_config(tiny, tmp_path):
@@ -38,8 +38,8 @@ def test_bare_weights_have_no_config(tiny, tmp_path):
     loaded = torch.load(tiny / 'tiny.pth', weights_only=True)
     torch.save(loaded['state_dict'], bare)
     with pytest.raises(ValueError, match='bare.pth has no config'):
-        stored_config(open_checkpoint(bare))
-    assert stored_classes(open_checkpoint(bare)) is None
+        read_stored_config(open_checkpoint(bare))
+    assert read_stored_classes(open_checkpoint(bare)) is None
     config = str(tiny / 'tiny.py')
     assert TokenReductionInferencer(config, bare).classes == list('0123')
 
@@ -128,7 +128,7 @@ def test_training_settings_are_ignored(tiny, change, tmp_path):
     config.val_dataloader = None  # as after train.py --no-validate
     config.dump(tmp_path / 'full.py')
     path = change(config.pretty_text)
-    read = stored_config(open_checkpoint(path))
+    read = read_stored_config(open_checkpoint(path))
     assert {*read} == {
         *('default_scope', 'model', 'data_preprocessor', 'test_dataloader')
     }
@@ -178,4 +178,4 @@ def test_class_names_are_refused_if_not_strings(change, classes):
 def test_invalid_meta_has_no_config_or_classes(meta, tmp_path):
     torch.save(dict(state_dict={}, meta=meta), tmp_path / 'odd.pth')
     opened = open_checkpoint(str(tmp_path / 'odd.pth'))
-    assert stored_classes(opened) is stored_text(opened) is None
+    assert read_stored_classes(opened) is get_stored_text(opened) is None

@@ -25,8 +25,11 @@ from yapf.yapflib import yapf_api
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file
+from mmclca.checkpoints.gate.stored_config import (
+    read_stored_classes,
+    read_stored_config,
+)
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.cli.commands import train
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.image_files import check_image
@@ -91,7 +94,7 @@ def stored_configs(tiny, folder):
         else:
             pairs = case.items() if isinstance(case, dict) else [('x', case)]
             text = ''.join(f'{name} = {value!r}\n' for name, value in pairs)
-        stored_config(dict(found, meta=dict(cfg=text)))
+        read_stored_config(dict(found, meta=dict(cfg=text)))
 
     code = found['meta']['cfg'].encode()
     return mutated(code) | changed(settings_in(tiny)), read
@@ -113,7 +116,7 @@ def checkpoints(tiny, folder):
             path.write_bytes(case)
         else:
             torch.save(case, path)
-        stored_classes(open_checkpoint(str(path)))
+        read_stored_classes(open_checkpoint(str(path)))
 
     return mutated(*texts) | changed(whole), read
 

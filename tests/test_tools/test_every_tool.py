@@ -22,8 +22,8 @@ from tiny_model import write_tiny
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import ROOT, exit_code, load_tool, train_with_hooks, write_images
 
+from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.stored import stored_config
 from mmclca.cli.main import FOLDERS, main
 
 
@@ -257,7 +257,7 @@ def check(row, code, printed, folder):
 def fitted(answer, folder):
     """Write ``fitted.py``, a config of the model folder with datasets."""
     assert not answer('mmclca fit')[0]
-    cfg = stored_config(open_checkpoint(str(folder / 'fitted')))
+    cfg = read_stored_config(open_checkpoint(str(folder / 'fitted')))
     tiny = Config.fromfile(folder / 'tiny.py')
     dataset = dict(cfg.test_dataloader.dataset, data_root='photographs')
     for name in ('train_dataloader', 'test_dataloader'):

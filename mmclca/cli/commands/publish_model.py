@@ -35,7 +35,7 @@ def parse_args():
 
 def classes_of(checkpoint, dataset_type):
     """Return class names from a checkpoint or dataset type, or None."""
-    classes = checkpoints.stored.stored_classes(checkpoint)
+    classes = checkpoints.gate.stored_config.read_stored_classes(checkpoint)
     if dataset_type is None:
         return classes
     mmengine.registry.init_default_scope('mmpretrain')
@@ -55,7 +55,7 @@ def publish(args):
     if not folder.is_dir():
         raise FileNotFoundError(f'folder {folder} not found: create it first')
     checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
-    text = checkpoints.stored.stored_text(checkpoint)
+    text = checkpoints.gate.stored_config.get_stored_text(checkpoint)
     if args.config:
         text = configs.read_config(args.config).pretty_text
     classes = classes_of(checkpoint, args.dataset_type)

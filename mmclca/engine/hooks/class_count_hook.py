@@ -3,8 +3,8 @@ from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 from mmpretrain.evaluation import Accuracy
 
+from mmclca.checkpoints.gate.stored_config import read_stored_classes
 from mmclca.checkpoints.load import refuse_broken
-from mmclca.checkpoints.stored import stored_classes
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photographs.spellings import normalize_name
 from mmclca.errors import Error
@@ -72,7 +72,7 @@ class ClassCountHook(Hook):
         """
         if 'train' in self.loops and not runner._resume:
             return
-        if stored := stored_classes(checkpoint):
+        if stored := read_stored_classes(checkpoint):
             stored = tuple(normalize_name(x) for x in stored)
             _check_names({'the checkpoint': stored, **self.names})
         self._check_model(runner)

@@ -11,10 +11,13 @@ from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
+from mmclca.checkpoints.gate.stored_config import (
+    read_stored_classes,
+    read_stored_config,
+)
 from mmclca.checkpoints.load import load_copy, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import attach_source, source_of, weights_of
-from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, not_one_of
@@ -100,12 +103,12 @@ class Teacher:
             if isinstance(config, str):
                 config = _classifier_in(Config.fromfile(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
-            config = config or _classifier_in(stored_config(checkpoint))
+            config = config or _classifier_in(read_stored_config(checkpoint))
             with preserve_random_state():  # building draws random numbers
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = load_copy(model, weights)
-        self.classes = stored_classes(checkpoint)
+        self.classes = read_stored_classes(checkpoint)
         self.model = model.eval().requires_grad_(False)
 
     def match_names(self, names: Sequence[str] | None) -> None:

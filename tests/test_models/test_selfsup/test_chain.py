@@ -98,7 +98,7 @@ def test_number_of_heads_is_reported_if_different(pretrained):
     for heads in (2, 4):
         other = dict(backbone(), arch=dict(arch(4), num_heads=heads))
         model = MODELS.build(classifier(other))
-        with patch('mmclca.checkpoints.stored.MMLogger') as log:
+        with patch('mmclca.checkpoints.attention_heads.MMLogger') as log:
             load(model, path, strict=False)
         warned = log.get_current_instance().warning.call_args_list
         assert ['with 2 attention heads' in str(w) for w in warned] == (

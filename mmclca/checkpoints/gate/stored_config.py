@@ -1,43 +1,43 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Read the config and the class names stored in a checkpoint.
 
-The config is parsed and checked, see :mod:`.plain_config`. Datasets open and
-download files, so only their test pipeline is used.
+The config is parsed and checked, see :mod:`.plain_config` and
+:mod:`.settings`. Datasets open and download files, so only their test pipeline
+is used.
 """
 
 from collections.abc import Callable
 from copy import deepcopy
 
 from mmengine.config import Config
-from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
-from mmpretrain.models import VisionTransformer
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 
+from ..converter import convert_config
+from ..opening import dict_in
+from ..releases import source_of, weights_of
 from .contents import building_within
-from .converter import convert_config
-from .opening import dict_in
-from .plain_config import check_settings, parse_plain_config, without_training
-from .releases import WeightSource, heads_of_release, source_of, weights_of
+from .plain_config import parse_plain_config
+from .settings import check_settings, without_training
 
 # model settings for training only; the teacher is in another file
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
 
 
-def stored_config(checkpoint: dict) -> Config:
+def read_stored_config(checkpoint: dict) -> Config:
     """Read model, data preprocessor and test pipeline from a stored config.
 
     The config is parsed as plain settings and never executed.
 
     Raises:
         Error: If there is no config, or it contains more than plain
-            settings; see :func:`.plain_config.check_settings`.
+            settings; see :func:`.settings.check_settings`.
         CheckpointError: If the model is larger than the weights.
     """
     remedy = 'pass the config file (predict.py: --config CONFIG)'
-    if stored_text(checkpoint) is None:
+    if get_stored_text(checkpoint) is None:
         raise Error(f'{_name(checkpoint)} has no config; {remedy}')
     parts = _read(checkpoint, usable_parts, f'if you trust it, {remedy}')
     config = Config(dict(parts, default_scope='mmpretrain'))
@@ -54,14 +54,14 @@ def _check_model(config: Config, checkpoint: dict) -> None:
         MODELS.build(config.model, default_args=defaults)
 
 
-def stored_backbone(checkpoint: dict) -> dict | None:
+def read_stored_backbone(checkpoint: dict) -> dict | None:
     """Read the backbone settings from a stored config; None without one.
 
     Raises:
         Error: If the backbone is missing, or contains more than plain
             settings.
     """
-    if stored_text(checkpoint) is None:
+    if get_stored_text(checkpoint) is None:
         return None
     remedy = (
         'store plain settings in it with publish_model.py --config CONFIG, or '
@@ -70,13 +70,13 @@ def stored_backbone(checkpoint: dict) -> dict | None:
     return _read(checkpoint, _backbone, remedy)['model']['backbone']
 
 
-def stored_text(checkpoint: dict) -> str | None:
+def get_stored_text(checkpoint: dict) -> str | None:
     """Return the config in a checkpoint as untrusted text, None without."""
     text = dict_in(checkpoint, 'meta').get('cfg')
     return text if isinstance(text, str) else None
 
 
-def stored_classes(checkpoint: dict) -> list[str] | None:
+def read_stored_classes(checkpoint: dict) -> list[str] | None:
     """Return the class names in a checkpoint, None without.
 
     Raises:
@@ -109,7 +109,7 @@ def _read(
 ) -> dict:
     """Parse the stored config, and choose and check parts."""
     try:
-        config = parse_plain_config(stored_text(checkpoint)).to_dict()
+        config = parse_plain_config(get_stored_text(checkpoint)).to_dict()
         parts = choose(convert_config(config))
         check_settings(parts)
     except ValueError as error:
@@ -154,36 +154,3 @@ def _settings(config: dict, name: str) -> dict:
     if not isinstance(config.get(name), dict):
         raise Error(f'{name} is not a dict')
     return config[name]
-
-
-def compare_heads(backbone, source: WeightSource) -> None:
-    """Log a warning if the weights have another head count."""
-    ours = vars(backbone).get('arch_settings', {}).get('num_heads')
-    theirs = known_heads(source, backbone.embed_dims)
-    if ours and theirs and ours != theirs:
-        MMLogger.get_current_instance().warning(
-            f'{source.name} was trained with {theirs} attention heads, but '
-            f'this model has {ours}, so its outputs are wrong; set '
-            f'arch=dict(..., num_heads={theirs})'
-        )
-
-
-def known_heads(source: WeightSource, width: int) -> int | None:
-    """Return the head count by the stored config or parameter names."""
-    return _stored_heads(source.meta) or heads_of_release(
-        source.keys, width, source.arch
-    )
-
-
-def _stored_heads(meta: dict) -> int | None:
-    try:
-        stored = stored_backbone(dict(meta=meta)) or {}
-    except ValueError:  # unsafe, or without backbone
-        return None
-    kind = MODELS.get(stored['type']) if 'type' in stored else object
-    if not issubclass(kind, VisionTransformer):
-        return None
-    arch = stored.get('arch')
-    if isinstance(arch, str):
-        arch = kind.arch_zoo.get(arch.lower())
-    return arch.get('num_heads') if isinstance(arch, dict) else None

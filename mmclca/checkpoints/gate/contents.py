@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from mmclca.errors import Error
 from mmclca.utils.file_kinds import DOWNLOAD, UNPACK, match_kind
 
-from .error import CheckpointError
+from ..error import CheckpointError
 
 SAVE = "save the model's state dict with torch.save and use that file"
 # patterns for the first bytes, format, and remedy

@@ -1,23 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parse untrusted configs without executing them, and check their settings.
+"""Check the settings of untrusted configs.
 
-mmengine executes config files as Python. When it builds a model it imports
-unknown names, so ``type='helper'`` runs helper.py; ``conv_type``,
-``norm_layer`` and ``_scope_`` are looked up in the same way. Models download
-the weights named in their settings. A config stored in a checkpoint must do
-none of this, so only registered types from allowed packages are accepted. A
-text must be a listed option, a default, or a value that the constructor
-declares as a ``Literal``.
+When mmengine builds a model it imports unknown names, so ``type='helper'``
+runs helper.py; ``conv_type``, ``norm_layer`` and ``_scope_`` are looked up in
+the same way. Models download the weights named in their settings. A config
+stored in a checkpoint must do none of this, so only registered types from
+allowed packages are accepted. A text must be a listed option, a default, or a
+value that the constructor declares as a ``Literal``.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 from inspect import signature
-from math import inf, nan
+from math import inf
 from typing import Literal, get_args, get_origin
 
-from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmengine.registry import Registry
 from mmpretrain.models import BaseClassifier
@@ -27,85 +24,10 @@ from mmpretrain.models.peft import LoRAModel
 from mmclca.errors import Error
 from mmclca.registry import MODELS, TRANSFORMS
 
-# maximum characters in a config (20,000 are usual) and nesting depth
-LONGEST, DEEPEST = 2**17, 100
 # limits for numbers in pipelines and lengths, and for numbers in models
 LARGEST, MOST = 4096, 2**16
 # regular expressions for layer names with a linear matching time
 TARGET = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
-NUMBERS = dict(inf=inf, nan=nan)
-
-
-def parse_plain_config(text: str) -> Config:
-    """Parse the output from ``Config.pretty_text``.
-
-    Raises:
-        Error: If the text contains anything but plain settings.
-    """
-    if len(text) > LONGEST:
-        raise Error(f'{len(text)} characters exceed the limit {LONGEST}')
-    try:
-        tree = ast.parse(text)
-        _check_depth(tree)
-        return Config(dict(map(_assignment, tree.body)))
-    except SyntaxError as error:
-        raise Error(f'line {error.lineno} is not a setting') from error
-    except KeyError as error:  # names reserved by mmengine
-        raise Error(error.args[0]) from error
-    # unhashable keys; too many brackets or signs for Python
-    except (MemoryError, RecursionError, TypeError) as error:
-        problem = f'{type(error).__name__}: {error}'
-        raise Error(f'not plain settings ({problem})') from error
-
-
-def _check_depth(tree: ast.AST) -> None:
-    """Raise if settings are nested too deeply for recursive code."""
-    nodes = [tree]
-    for _ in range(DEEPEST):
-        nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
-    if nodes:
-        raise Error('the settings are nested too deeply')
-
-
-def _assignment(node: ast.stmt) -> tuple:
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id, _value(node.value)
-    raise _refusal(node)
-
-
-def _value(node: ast.expr):
-    match node:
-        case ast.Constant(value=str() | int() | float() | None):
-            return node.value
-        case ast.Name() if node.id in NUMBERS:
-            return NUMBERS[node.id]
-        case ast.UnaryOp(op=ast.USub()):
-            return -_value(node.operand)
-        case ast.List():
-            return [*map(_value, node.elts)]
-        case ast.Tuple():
-            return (*map(_value, node.elts),)
-        case ast.Set():
-            return {*map(_value, node.elts)}
-        case ast.Dict() if None not in node.keys:
-            pairs = zip(node.keys, node.values, strict=True)
-            return {_value(key): _value(value) for key, value in pairs}
-        case ast.Call(func=ast.Name(id='dict')):
-            return _call_of_dict(node)
-    raise _refusal(node)
-
-
-def _call_of_dict(node: ast.Call) -> dict:
-    named = {word.arg: _value(word.value) for word in node.keywords}
-    if len(node.args) > 1 or None in named:
-        raise _refusal(node)
-    start = _value(node.args[0]) if node.args else {}
-    return {**start, **named}
-
-
-def _refusal(node: ast.AST) -> Error:
-    code = ' '.join(ast.unparse(node).split())
-    return Error(f'line {node.lineno} is not a setting: {code[:60]}')
 
 
 def _below(package: str, modules: str) -> list[str]:
