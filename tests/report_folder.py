@@ -67,8 +67,8 @@ def facts():
         ),
         probe=dict(
             classifier='ridge',
-            strength=10.0,
-            share=0.0,
+            alpha=10.0,
+            late_cls_weight=0.0,
             temperature=0.5,
             folds=3,
             repeats=5,
@@ -80,9 +80,9 @@ def facts():
             seconds=11.3,
         ),
         learning_curve=[dict(zip(names, p, strict=True)) for p in curve],
-        series={},
+        near_duplicate_counts={},
         training=None,
-        held_out=None,
+        test=None,
         final='probe',
         threshold=dict(
             score='nearest',

@@ -23,7 +23,13 @@ OPTIONS: dict[tuple[str, str], str] = {
 }
 # old key in fit.json -> new key; the key of an inner value is written with
 # the old keys around it, such as 'probe.share'
-RECORD_KEYS: dict[str, str] = {}
+RECORD_KEYS: dict[str, str] = {
+    'held_out': 'test',
+    'probe.share': 'late_cls_weight',
+    'probe.strength': 'alpha',
+    'series': 'near_duplicate_counts',
+    'training.holdout': 'finetune_val',
+}
 
 
 def convert_config(config: dict) -> dict:

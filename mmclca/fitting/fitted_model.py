@@ -365,8 +365,10 @@ class FittedModel:
             record = had.of_photographs(checked)
             _check_learned(had, record, name)
             if record.counts != had.counts:
-                training = had.training and dict(had.training, holdout=None)
-                fresh = dict(probe=None, held_out=None)
+                training = had.training and dict(
+                    had.training, finetune_val=None
+                )
+                fresh = dict(probe=None, test=None)
                 record = replace(record, training=training, **fresh)
             else:
                 known = f'no new photos: the model has all photos of {name}'

@@ -43,7 +43,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
 
     If the model was fine-tuned before, its classifier is fitted again, and
     the fine-tuned backbone stays. Return ``table``, ``probe``,
-    ``learning_curve``, ``threshold`` and ``held_out`` for the record.
+    ``learning_curve``, ``threshold`` and ``test`` for the record.
     """
     began = time.perf_counter()
     files, known, probe = plan.files, plan.training, plan.probe
@@ -67,7 +67,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
         probe=estimate,
         learning_curve=curve,
         threshold=write_model(plan, probe, views[:, 0], near),
-        held_out=measure_held_out(plan, probe),
+        test=measure_held_out(plan, probe),
     )
 
 
@@ -91,7 +91,7 @@ def join_near_duplicates(plan: Plan, record: FitRecord) -> FitRecord:
     return replace(
         record,
         near_duplicates=checked.near_duplicates,
-        series=checked.near_duplicate_counts,
+        near_duplicate_counts=checked.near_duplicate_counts,
         problems=checked.list_problems(),
     )
 

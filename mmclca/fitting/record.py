@@ -70,12 +70,12 @@ class FitRecord:
     considered: list[dict] = field(default_factory=list)
     cost: dict | None = None
     probe: dict | None = None
-    series: dict[str, int] | None = None
+    near_duplicate_counts: dict[str, int] | None = None
     near_duplicates: list[tuple[str, str]] | None = None
     threshold: dict | None = None
     learning_curve: list[dict] = field(default_factory=list)
     training: dict | None = None
-    held_out: dict | None = None
+    test: dict | None = None
     final: str | None = None
     versions: dict = field(default_factory=dict)
     date: str | None = None
@@ -109,9 +109,9 @@ class FitRecord:
         On photos in val and test folders, else on the hold-out set of a
         fine-tuned model, else cross-validated for the probe.
         """
-        holdout = self.training and self.training['holdout']
-        trained = self.final == 'trained' and holdout
-        return self.held_out or trained or self.probe
+        finetune_val = self.training and self.training['finetune_val']
+        trained = self.final == 'trained' and finetune_val
+        return self.test or trained or self.probe
 
     @property
     def is_measured(self) -> bool:

@@ -87,9 +87,11 @@ def probe_line(record: FitRecord) -> str:
 
 def series_lines(record: FitRecord) -> Iterator[str]:
     """List classes with near-duplicates."""
-    if record.series:
-        number = sum(record.series.values())
-        text = f'{number} photos of {first_of(record.series, 3)}'
+    if record.near_duplicate_counts:
+        number = sum(record.near_duplicate_counts.values())
+        text = (
+            f'{number} photos of {first_of(record.near_duplicate_counts, 3)}'
+        )
         yield row('Near-dupl.', f'{text}; kept in one fold, counted once')
 
 
@@ -134,7 +136,7 @@ def describe_claim(record: FitRecord) -> str:
 
 def describe_validity(record: FitRecord) -> str:
     """Describe the photos for which accuracy and interval hold."""
-    if record.held_out:
+    if record.test:
         return 'new photos like those in val and test'
     if record.is_grouped:
         return 'new photos of new groups'
@@ -155,7 +157,7 @@ def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
         yield row('', 'to weight classes equally: --class-weights balanced')
     yield from _rows('Measured', _measured(record))
     yield row('Valid for', describe_validity(record))
-    if is_console and not (record.held_out or record.is_grouped):
+    if is_console and not (record.test or record.is_grouped):
         yield row('', 'elsewhere: group photos by day or place (--groups)')
     yield from _rows('Unknown', _unknown(record.threshold))
 
@@ -269,9 +271,7 @@ def _measured(record: FitRecord) -> list[str]:
     """Describe the photos and the method behind the accuracy."""
     found, probe = record.best, record.probe
     if found is not probe:
-        kind = (
-            'photos in val and test' if record.held_out else 'held-out photos'
-        )
+        kind = 'photos in val and test' if record.test else 'held-out photos'
         return [f'on {found["n"]} {kind}']
     if probe['accuracy'] is None:
         return [f'not yet: {why_unmeasured(record)}']

@@ -30,7 +30,7 @@ from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
 from mmclca.model_index import package_root
-from mmclca.models.heads import nearest_of_others, readings_of
+from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 from . import probing
 from .log import FitRunner, Log
@@ -56,7 +56,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     """Fine-tune, and keep the result unless it is less accurate.
 
     Return ``training`` of the record and, if the fine-tuned model is kept,
-    ``final``, ``held_out`` and ``threshold``.
+    ``final``, ``test`` and ``threshold``.
     """
     began, files = time.perf_counter(), plan.files
     path, known = files.final_training, plan.training
@@ -70,7 +70,9 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     batch = config.train_dataloader.batch_size
     with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
-    setting = ProbeSetting(record.probe['strength'], record.probe['share'])
+    setting = ProbeSetting(
+        record.probe['alpha'], record.probe['late_cls_weight']
+    )
     some = _train_without_held_out(plan, split, amp, log, setting)
     found, temperature, near = some
     better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
@@ -82,14 +84,16 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
         features, _ = probe.features(known.paths)
         better = dict(
             final='trained',
-            held_out=probing.measure_held_out(plan, probe),
+            test=probing.measure_held_out(plan, probe),
             threshold=write_model(plan, probe, features, near),
         )
     training = dict(
         epochs=epochs,
         seconds=time.perf_counter() - began,
         # with fewer photos, the accuracy is too imprecise to be reported
-        holdout=found if sum(photos_per_class(known)) >= MIN_PHOTOS else None,
+        finetune_val=found
+        if sum(photos_per_class(known)) >= MIN_PHOTOS
+        else None,
     )
     return dict(training=training, **better)
 
@@ -199,7 +203,7 @@ def refit_classifier(
     probe = plan.probe_of(path, features=features)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
     more = dict(setting._asdict(), class_weights=plan.call['class_weights'])
-    more['readings'] = readings_of(probe.model.head)
+    more['feature_subsets'] = get_feature_subsets(probe.model.head)
     fitted = fit_linear(*given, CLASSIFIER, **more)
     put_classifier(probe.model, fitted, temperature, some.classes)
     return probe

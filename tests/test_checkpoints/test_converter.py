@@ -46,7 +46,17 @@ RECORDS: list[tuple[dict, dict]] = [
     (
         dict(problems=['Skipped: 1 duplicate']),
         dict(problems=[dict(kind='line', reason='Skipped: 1 duplicate')]),
-    )
+    ),
+    (dict(held_out=dict(n=8)), dict(test=dict(n=8))),
+    (
+        dict(probe=dict(strength=0.3, share=0.5)),
+        dict(probe=dict(alpha=0.3, late_cls_weight=0.5)),
+    ),
+    (dict(series=dict(ash=2)), dict(near_duplicate_counts=dict(ash=2))),
+    (
+        dict(training=dict(epochs=20, holdout=dict(n=40))),
+        dict(training=dict(epochs=20, finetune_val=dict(n=40))),
+    ),
 ]
 
 

@@ -59,7 +59,7 @@ def test_head_equals_linear_probe_on_training_images(start, change):
     assert runner.model.training
     features, labels = features_of(runner)
     found = out_of_fold(features, labels, 4)
-    expected = fit_linear(features, labels, 4, 'ridge', found.setting.strength)
+    expected = fit_linear(features, labels, 4, 'ridge', found.setting.alpha)
     layer = last_linear(runner.model.head)
     torch.testing.assert_close(
         layer.weight, expected.weight / found.temperature, rtol=1e-3, atol=1e-4

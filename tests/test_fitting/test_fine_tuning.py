@@ -68,8 +68,8 @@ def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     # unclosed resources of earlier tests
     assert {x.category for x in recwarn} <= {ResourceWarning}
     done = model.facts['training']
-    assert (done['epochs'], done['holdout']['n']) == (4, 4)
-    assert done['holdout']['probe_accuracy'] == 0.5
+    assert (done['epochs'], done['finetune_val']['n']) == (4, 4)
+    assert done['finetune_val']['probe_accuracy'] == 0.5
     assert (model.facts['final'], model.accuracy) == ('trained', 1.0)
     printed, errors = capsys.readouterr()
     assert '50.0% -> 100.0% on 4 photos' in printed
@@ -118,8 +118,8 @@ def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
     monkeypatch.setattr(training, 'measure', worse)
     model = fit(pixels='half')  # as ViT-Tiny, the default
     assert model.facts['model']['method'] == 'DiffRate'
-    holdout = model.facts['training']['holdout']
-    assert holdout['accuracy'] < holdout['probe_accuracy']
+    finetune_val = model.facts['training']['finetune_val']
+    assert finetune_val['accuracy'] < finetune_val['probe_accuracy']
     assert model.facts['final'] == 'probe'
     assert model.accuracy == model.facts['probe']['accuracy']
 

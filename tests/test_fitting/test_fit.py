@@ -30,8 +30,8 @@ def test_fit_prints_and_writes_the_same_facts(noted, place):
     start = next(i for i, x in enumerate(printed) if 'Result' in x)
     accuracy, _, measured, _, unknown, alarms, _, saved = printed[start:][:8]
     following = printed[start + 9]
-    assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
-    assert f' {facts["held_out"]["accuracy"]:.1%} ' in accuracy
+    assert facts['test']['n'] == 8 and facts['final'] == 'probe'
+    assert f' {facts["test"]["accuracy"]:.1%} ' in accuracy
     assert ' 8 photos' in measured and 'model.pth' in saved
     threshold = facts['threshold']
     assert f'{threshold["threshold"]:.3f}' in unknown
@@ -40,7 +40,7 @@ def test_fit_prints_and_writes_the_same_facts(noted, place):
     assert any('Latency' in line for line in printed[start + 9 :])
     assert f'predict {place}/model ' in following
     model = FittedModel(place / 'model')
-    assert model.accuracy == facts['held_out']['accuracy']
+    assert model.accuracy == facts['test']['accuracy']
     results = model.predict(place / 'photographs' / 'train')
     right = [r['pred_class'] in r['image'] for r in results if r['known']]
     assert sum(right) > 10

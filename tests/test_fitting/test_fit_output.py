@@ -16,7 +16,7 @@ from mmclca.utils.files import write_rows
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
 NOTHING = dict(accuracy=None, low=None, high=None)
-HOLDOUT, HELD_OUT = dict(KNOWN, n=50), dict(KNOWN, n=70)
+FINETUNE_VAL, TEST = dict(KNOWN, n=50), dict(KNOWN, n=70)
 THRESHOLD = dict(
     score='nearest', threshold=0.9, false_alarms=0.06, low=0.01, high=0.2
 )
@@ -37,20 +37,25 @@ def record_of(per_class, found=KNOWN, groups=None, **parts):
     )
 
 
-def trained(holdout):
-    return record_of(FEW, final='trained', training=dict(holdout=holdout))
+def trained(finetune_val):
+    return record_of(
+        FEW, final='trained', training=dict(finetune_val=finetune_val)
+    )
 
 
 @pytest.mark.parametrize(
     'record, term',
     [
         (record_of(UNEVEN), '--class-weights'),
-        (trained(HOLDOUT), '50 held-out'),
-        (trained(HOLDOUT), 'before fine-tuning'),
+        (trained(FINETUNE_VAL), '50 held-out'),
+        (trained(FINETUNE_VAL), 'before fine-tuning'),
         (trained(None), 'not measured'),
-        (record_of(FEW, series=dict(ash=2, elm=3)), 'Near-dupl.'),
+        (
+            record_of(FEW, near_duplicate_counts=dict(ash=2, elm=3)),
+            'Near-dupl.',
+        ),
         (record_of(FEW, groups='plant'), 'new groups'),
-        (record_of(FEW, held_out=HELD_OUT), 'like those in val and test'),
+        (record_of(FEW, test=TEST), 'like those in val and test'),
         (record_of(ONE, NOTHING), 'second photo'),
         (record_of(FEW, NOTHING), 'near-duplicates'),
         (record_of(FEW, NOTHING, groups='plant'), 'one group'),
@@ -73,11 +78,11 @@ def test_result_names_no_options_if_it_is_shown_on_a_page(record):
 
 def test_best_measurement_prefers_test_photos_to_holdout_to_folds():
     probe = record_of(FEW)
-    discarded = replace(probe, training=dict(holdout=HOLDOUT))
+    discarded = replace(probe, training=dict(finetune_val=FINETUNE_VAL))
     assert discarded.best is probe.probe
     kept = replace(discarded, final='trained')
-    assert kept.best is HOLDOUT
-    assert replace(kept, held_out=HELD_OUT).best is HELD_OUT
+    assert kept.best is FINETUNE_VAL
+    assert replace(kept, test=TEST).best is TEST
 
 
 PHOTOS = LabeledImages(
@@ -112,7 +117,7 @@ def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
         )
         record = probing.join_near_duplicates(plan, record)
         assert plan.checked.photographs.groups == ['p1', 'p1', 'p1', 'p3']
-        assert record.series == dict(ash=2)
+        assert record.near_duplicate_counts == dict(ash=2)
         (problem,) = (
             problem
             for problem in record.problems

@@ -60,7 +60,7 @@ def test_command_changes_nothing_behind_a_link(
 ):
     model = copy.folder
     facts = json.loads((model / 'fit.json').read_text())
-    facts['training'] = dict(epochs=2, seconds=1.0, holdout=None)
+    facts['training'] = dict(epochs=2, seconds=1.0, finetune_val=None)
     (model / 'fit.json').write_text(json.dumps(facts))
     shutil.rmtree(model / name, ignore_errors=True)
     (model / name).unlink(missing_ok=True)

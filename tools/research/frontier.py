@@ -25,7 +25,7 @@ from mmclca.evaluation.cost import count_config
 from mmclca.fitting.model import DEIT, VIT_TINY, ZOOMS, classifier_config
 from mmclca.fitting.weights import find_weights
 from mmclca.models import Variant
-from mmclca.models.heads import readings_of
+from mmclca.models.heads import get_feature_subsets
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/frontier.py').to_dict()
@@ -186,7 +186,7 @@ def of_users(head):
 
 def readings(head):
     """Return the columns that fit could always read, by name."""
-    parts, (most, late) = layers_of(head), readings_of(head)
+    parts, (most, late) = layers_of(head), get_feature_subsets(head)
     return {
         'layers 0 to 8': parts[:9].flatten(),
         'CLS and std': parts[:, ::2].flatten(),

@@ -99,7 +99,7 @@ def probe(x, own):
     given = x[known], labels[known], 1 + int(labels.max()), 'ridge'
     task = ProbeData.of(*given)
     setting = task.settings[task.choose(3, seed=0)]
-    found = fit_linear(*given, setting.strength).scores(x[~known]).argmax(1)
+    found = fit_linear(*given, setting.alpha).scores(x[~known]).argmax(1)
     return round(100 * float((found == labels[~known]).float().mean()), 4)
 
 

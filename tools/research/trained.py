@@ -107,7 +107,7 @@ def fitted(count):
         options.update(out=Path(folder, 'model'), budget='0.3GMACs')
         for name, flag in (('probe', 'probe_only'), ('fit', 'fine_tune')):
             facts = mmclca.fit(place, **options, **{flag: True}).facts
-            found[name] = round(100 * facts['held_out']['accuracy'], 2)
+            found[name] = round(100 * facts['test']['accuracy'], 2)
     folds = round(100 * facts['probe']['accuracy'], 2)
     return [dict(found, folds=folds, final=facts['final'])]
 

@@ -70,7 +70,7 @@ def measured(title, name, count):
 def compare(views, labels, number, tested, places):
     """Compare known-class test photos with unknown classes."""
     folds, features = out_of_fold(views, labels, number), views[:, 0]
-    fitted = fit_linear(views, labels, number, 'ridge', folds.setting.strength)
+    fitted = fit_linear(views, labels, number, 'ridge', folds.setting.alpha)
     cut = threshold_by_folds(nearest_of_others(features, folds.splits))
 
     def nearest(x):

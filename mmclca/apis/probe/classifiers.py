@@ -2,12 +2,14 @@
 """Linear classifiers on frozen features: ridge and logistic regression.
 
 Solvers take features (N, D) in float64, one-hot labels (N, K), image weights
-(N, 1) and regularization strengths. They return one :class:`LinearClassifier`
-per strength. Strengths are relative to the scale of the features, so the same
-values suit any backbone and any number of layers or images.
+(N, 1) and regularization strengths alpha. They return one
+:class:`LinearClassifier` per alpha. It is relative to the scale of the
+features, so the same values suit any backbone and any number of layers or
+images.
 
-A reading is a selection of the features. The scores of two readings can be
-averaged, with a weight selected by cross-validation like the strength.
+A feature subset is a selection of the columns. The scores of classifiers on
+two subsets can be averaged, with a weight selected by cross-validation, as
+alpha is.
 """
 
 from collections.abc import Sequence
@@ -36,7 +38,7 @@ class LinearClassifier(NamedTuple):
         return F.linear(features.to(self.weight), self.weight, self.bias)
 
 
-def ridge(features, one_hot, weights, strengths) -> list[LinearClassifier]:
+def ridge(features, one_hot, weights, alphas) -> list[LinearClassifier]:
     """Fit ridge regression to one-hot labels; the bias is not penalized."""
     mean, target = _mean(features, weights), _mean(one_hot, weights)
     root = weights.sqrt()
@@ -45,11 +47,11 @@ def ridge(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     values, vectors = torch.linalg.eigh(centered.T @ centered)
     values = values.clamp(min=0)[:, None]
     right = vectors.T @ (centered.T @ (root * one_hot))
-    found = [(vectors @ (right / (values + s * scale))).T for s in strengths]
+    found = [(vectors @ (right / (values + s * scale))).T for s in alphas]
     return [LinearClassifier(w, target - w @ mean) for w in found]
 
 
-def logistic(features, one_hot, weights, strengths) -> list[LinearClassifier]:
+def logistic(features, one_hot, weights, alphas) -> list[LinearClassifier]:
     """Fit multinomial logistic regression with scikit-learn."""
     from sklearn.linear_model import LogisticRegression
 
@@ -59,8 +61,8 @@ def logistic(features, one_hot, weights, strengths) -> list[LinearClassifier]:
     scaled = ((features - mean) / scale).numpy()
     model = LogisticRegression(max_iter=1000, warm_start=True)
     fitted = []
-    for strength in strengths:
-        model.set_params(C=strength)
+    for alpha in alphas:
+        model.set_params(C=alpha)
         model.fit(scaled, one_hot.argmax(1).numpy(), weights[:, 0].numpy())
         coef, bias = map(torch.from_numpy, (model.coef_, model.intercept_))
         if len(coef) == 1:  # two classes: the logit of the second class
@@ -75,19 +77,27 @@ def _mean(values: Tensor, weights: Tensor) -> Tensor:
 
 
 FITS = dict(ridge=ridge, logistic=logistic)
-# candidate strengths, the default first
+# candidate alphas, the default first
 CLASSIFIERS = dict(
     ridge=(0.3, 0.03, 0.1, 1.0, 3.0),
     logistic=(100.0, 1.0, 10.0, 1000.0, 10000.0),
 )
-SHARES = (0.25, 0.5, 0.75, 1.0)  # candidates with two readings
+LATE_CLS_WEIGHTS = (
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+)  # candidates if there are two feature subsets
 
 
 class ProbeSetting(NamedTuple):
-    """Regularization strength, and weight of the second reading's scores."""
+    """Regularization strength, and weight of the second feature subset.
 
-    strength: float
-    share: float = 0.0
+    The second subset has the late CLS tokens.
+    """
+
+    alpha: float
+    late_cls_weight: float = 0.0
 
 
 def check_classifier(classifier: str) -> None:
@@ -114,9 +124,9 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
 class ProbeData:
     """Features (N, V, D) of V views per image, labels (N,) and settings.
 
-    Classifiers are fitted to all views and tested on the first view. Of each
-    of the ``readings``, ``features`` has the coordinates in the span of all
-    images, and ``basis`` the axes.
+    Classifiers are fitted to all views and tested on the first view. For
+    each of the ``feature_subsets``, ``features`` has the coordinates in the
+    span of all images, and ``basis`` the axes.
     """
 
     features: Tensor
@@ -125,7 +135,7 @@ class ProbeData:
     classifier: str
     groups: np.ndarray | None = None
     class_weights: str | None = None
-    readings: Sequence[Tensor] | None = None
+    feature_subsets: Sequence[Tensor] | None = None
     basis: Tensor | None = None
 
     @classmethod
@@ -137,7 +147,7 @@ class ProbeData:
         classifier: str,
         groups: Sequence | None = None,
         class_weights: str | None = None,
-        readings: Sequence[Tensor] | None = None,
+        feature_subsets: Sequence[Tensor] | None = None,
     ) -> 'ProbeData':
         """Check the arguments of :func:`mmclca.apis.probe.out_of_fold`."""
         labels = torch.as_tensor(labels)
@@ -151,16 +161,18 @@ class ProbeData:
             raise Error(
                 f'{len(views)} images have features, but {len(labels)} labels'
             )
-        data = cls(views.double(), *facts, class_weights, readings)
+        data = cls(views.double(), *facts, class_weights, feature_subsets)
         return data.in_span()
 
     @property
     def settings(self) -> list[ProbeSetting]:
         """Return the candidates, the default first."""
         found = [ProbeSetting(x) for x in CLASSIFIERS[self.classifier]]
-        if len(self.readings) == 1:
+        if len(self.feature_subsets) == 1:
             return found
-        return found + [found[0]._replace(share=x) for x in SHARES]
+        return found + [
+            found[0]._replace(late_cls_weight=x) for x in LATE_CLS_WEIGHTS
+        ]
 
     @cached_property
     def splitter(self) -> GroupedSplits:
@@ -178,23 +190,23 @@ class ProbeData:
         )
 
     def in_span(self) -> 'ProbeData':
-        """Rotate each reading into the span of all images.
+        """Rotate each feature subset into the span of all images.
 
         With at least as many images as dimensions, all features are one
-        reading and keep their axes.
+        subset and keep their axes.
         """
         flat = self.features.flatten(0, 1)
         every = torch.arange(flat.shape[1])
         if len(flat) >= len(every):
-            return replace(self, readings=[every])
-        readings = self.readings or [every]
-        found = [span(flat, columns) for columns in readings]
+            return replace(self, feature_subsets=[every])
+        feature_subsets = self.feature_subsets or [every]
+        found = [span(flat, columns) for columns in feature_subsets]
         rotated, bases = (torch.cat(x, 1) for x in zip(*found, strict=True))
         widths = [own.shape[1] for own, _ in found]
         return replace(
             self,
             features=rotated.unflatten(0, self.features.shape[:2]),
-            readings=torch.arange(sum(widths)).split(widths),
+            feature_subsets=torch.arange(sum(widths)).split(widths),
             basis=bases,
         )
 
@@ -210,14 +222,14 @@ class ProbeData:
         weights = weights.to(self.features)[:, None]
         rows = [x.repeat_interleave(views, 0) for x in (one_hot, weights)]
         features, solve = self.features.flatten(0, 1), FITS[self.classifier]
-        # settings that differ in the share only need no other fit
-        strengths = [*dict.fromkeys(x.strength for x in settings)]
+        # settings that differ only in late_cls_weight need no other fit
+        alphas = [*dict.fromkeys(x.alpha for x in settings)]
         fitted = [
-            solve(features[:, columns], *rows, strengths)
-            for columns in self.readings
+            solve(features[:, columns], *rows, alphas)
+            for columns in self.feature_subsets
         ]
-        parts = dict(zip(strengths, zip(*fitted, strict=True), strict=True))
-        return [average(parts[x.strength], x.share) for x in settings]
+        parts = dict(zip(alphas, zip(*fitted, strict=True), strict=True))
+        return [average(parts[x.alpha], x.late_cls_weight) for x in settings]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
         """Fit on ``train`` with every setting; score ``test``, (S, n, K)."""
@@ -253,12 +265,12 @@ def best_setting(correct: Tensor) -> int:
     return int(clear.argmax())
 
 
-def average(fitted: Sequence[LinearClassifier], share: float):
+def average(fitted: Sequence[LinearClassifier], late_cls_weight: float):
     """Average the scores of one or two classifiers on adjacent features.
 
-    The second one has the weight ``share``.
+    The second one has the weight ``late_cls_weight``.
     """
-    each = [*zip((1 - share, share), fitted, strict=False)]
+    each = [*zip((1 - late_cls_weight, late_cls_weight), fitted, strict=False)]
     weight = torch.cat([part * x.weight for part, x in each], 1)
     return LinearClassifier(weight, sum(part * x.bias for part, x in each))
 
@@ -293,17 +305,17 @@ def fit_linear(
     labels: Tensor | Sequence[int],
     num_classes: int,
     classifier: str = 'ridge',
-    strength: float | None = None,
+    alpha: float | None = None,
     class_weights: str | None = None,
-    readings: Sequence[Tensor] | None = None,
-    share: float = 0.0,
+    feature_subsets: Sequence[Tensor] | None = None,
+    late_cls_weight: float = 0.0,
 ) -> LinearClassifier:
     """Fit a linear classifier.
 
     - 'ridge': ridge regression to one-hot labels, without a penalty on the
-      bias. The strength is relative to the mean squared distance of the
+      bias. ``alpha`` is relative to the mean squared distance of the
       images from their mean.
-    - 'logistic': multinomial logistic regression. The strength is
+    - 'logistic': multinomial logistic regression. ``alpha`` is
       scikit-learn's C for features with mean squared distance 1 from their
       mean.
 
@@ -312,15 +324,15 @@ def fit_linear(
         labels (Tensor | Sequence[int]): Labels (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
-        strength (float, optional): Regularization strength: larger values
+        alpha (float, optional): Regularization strength: larger values
             regularize more with 'ridge', less with 'logistic'. Defaults to
             None: the first value of ``CLASSIFIERS``.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: images are weighted equally.
-        readings (Sequence[Tensor], optional): One or two lists of columns of
-            the features. Defaults to None: all columns are one reading.
-        share (float): Weight of the scores of the second reading. Defaults to
-            0.0.
+        feature_subsets (Sequence[Tensor], optional): One or two lists of
+            columns of the features. Defaults to None: all columns.
+        late_cls_weight (float): Weight of the scores of the second feature
+            subset. Defaults to 0.0.
 
     Returns:
         LinearClassifier: The classifier.
@@ -335,10 +347,10 @@ def fit_linear(
         classifier,
         None,
         class_weights,
-        readings,
+        feature_subsets,
     )
-    strength = data.settings[0].strength if strength is None else strength
-    (fitted,) = data.fit(ProbeSetting(strength, share))
+    alpha = data.settings[0].alpha if alpha is None else alpha
+    (fitted,) = data.fit(ProbeSetting(alpha, late_cls_weight))
     weight = fitted.weight
     weight = weight if data.basis is None else weight @ data.basis.T
     return LinearClassifier(weight.float(), fitted.bias.float())

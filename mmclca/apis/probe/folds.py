@@ -43,7 +43,7 @@ class OutOfFold:
             all folds and repeats.
         settings (list[ProbeSetting]): Setting of each split, selected on its
             training images.
-        readings (Sequence[Tensor], optional): See :func:`out_of_fold`.
+        feature_subsets (Sequence[Tensor], optional): See :func:`out_of_fold`.
     """
 
     logits: Tensor
@@ -54,7 +54,7 @@ class OutOfFold:
     independent: int
     splits: list[tuple]
     settings: list[ProbeSetting]
-    readings: Sequence[Tensor] | None = None
+    feature_subsets: Sequence[Tensor] | None = None
 
     @property
     def accuracy(self) -> Tensor:
@@ -121,7 +121,7 @@ def out_of_fold(
     repeats: int = 5,
     seed: int = 0,
     class_weights: str | None = None,
-    readings: Sequence[Tensor] | None = None,
+    feature_subsets: Sequence[Tensor] | None = None,
     progress: Callable = iter,
 ) -> OutOfFold:
     """Cross-validate a classifier by repeated stratified folds.
@@ -148,8 +148,8 @@ def out_of_fold(
         seed (int): Random seed of the splits. Defaults to 0.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: images are weighted equally.
-        readings (Sequence[Tensor], optional): See :func:`fit_linear`. Defaults
-            to None.
+        feature_subsets (Sequence[Tensor], optional): See :func:`fit_linear`.
+            Defaults to None.
         progress (Callable): Wrapper for the list of all folds, such as
             ``mmclca.utils.messages.track``. Defaults to ``iter``.
 
@@ -168,7 +168,7 @@ def out_of_fold(
         classifier,
         groups,
         class_weights,
-        readings,
+        feature_subsets,
     )
     labels = data.labels
     allowed = MAX_SCORES // (len(labels) * num_classes)
@@ -202,7 +202,7 @@ def out_of_fold(
         independent=tested,
         splits=[split for _, *split in cuts],
         settings=settings,
-        readings=readings,
+        feature_subsets=feature_subsets,
     )
 
 
@@ -213,7 +213,7 @@ def fit_chosen(
     classifier: str,
     *,
     class_weights: str | None = None,
-    readings: Sequence[Tensor] | None = None,
+    feature_subsets: Sequence[Tensor] | None = None,
     **folds,
 ) -> tuple[OutOfFold, LinearClassifier]:
     """Cross-validate a classifier, and fit it with the selected setting.
@@ -222,7 +222,7 @@ def fit_chosen(
     are not yet divided by the temperature.
     """
     given = features, labels, num_classes, classifier
-    more = dict(class_weights=class_weights, readings=readings)
+    more = dict(class_weights=class_weights, feature_subsets=feature_subsets)
     found = out_of_fold(*given, **more, **folds)
     return found, fit_linear(*given, **found.setting._asdict(), **more)
 
@@ -266,7 +266,7 @@ def learning_curve(
         Error: See :func:`out_of_fold`.
     """
     number = found.logits.shape[-1], classifier
-    more = groups, class_weights, found.readings
+    more = groups, class_weights, found.feature_subsets
     data = ProbeData.of(features, found.labels, *number, *more)
     if not found.independent:
         return []

@@ -16,8 +16,8 @@ from mmclca.evaluation.open_set import image_settings, model_digest
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import (
     drop_references,
+    get_feature_subsets,
     last_linear,
-    readings_of,
     rebuild_head,
     set_last_linear,
 )
@@ -225,7 +225,7 @@ class Probe:
                 f'{len(classes)} ({", ".join(classes)})'
             )
         settings = features, labels, len(classes), classifier
-        folds.update(readings=readings_of(self.model.head))
+        folds.update(feature_subsets=get_feature_subsets(self.model.head))
         found, fitted = fit_chosen(
             *settings, class_weights=class_weights, **folds
         )

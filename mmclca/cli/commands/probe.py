@@ -143,7 +143,7 @@ def summary_lines(classifier, images, channels, found):
         return
     yield (
         f'Classifier {classifier}, regularization strength '
-        f'{found.setting.strength:g}'
+        f'{found.setting.alpha:g}'
     )
     yield f'Folds      {found.folds} (cross-validation)'
     yield f'Repeats    {len(found.logits)}'

@@ -6,7 +6,7 @@ from .base import (
     last_linear,
     set_last_linear,
 )
-from .layer_heads import CLAHead, LayerFusionHead, readings_of
+from .layer_heads import CLAHead, LayerFusionHead, get_feature_subsets
 from .nearest_heads import (
     NearestFusionHead,
     NearestHead,
@@ -36,7 +36,7 @@ __all__ = [
     'last_linear',
     'nearest_cosine',
     'nearest_of_others',
-    'readings_of',
+    'get_feature_subsets',
     'rebuild_head',
     'set_last_linear',
     'with_nearest',

@@ -186,14 +186,14 @@ def _pooled(feat: Tensor, num_parts: int) -> Tensor:
     return torch.cat((mean.flatten(1), std), dim=1)
 
 
-def readings_of(head: nn.Module) -> list[Tensor] | None:
-    """Return the columns of ``pre_logits`` in each reading of a probe.
+def get_feature_subsets(head: nn.Module) -> list[Tensor] | None:
+    """Return the columns of ``pre_logits`` in each feature subset of a probe.
 
     With CLS, average and standard deviation of each layer, these are: all
     but the averages and deviations of the last quarter of the layers; and the
     CLS tokens of the last third. Late CLS tokens attend to the object,
     averages and deviations include the background. Other heads have one
-    reading, None.
+    subset, None.
     """
     if not isinstance(head, LayerFusionHead) or head.num_parts != 3:
         return None

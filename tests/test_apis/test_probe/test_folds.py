@@ -28,7 +28,7 @@ def test_out_of_fold_scores_images_outside_the_training_fold():
     found = out_of_fold(features, labels, 3, repeats=1, folds=4)
     folds = GroupedSplits(labels).folds(4, 0)
     for (train, test), setting in zip(folds, found.settings, strict=True):
-        given = features[train], labels[train], 3, 'ridge', setting.strength
+        given = features[train], labels[train], 3, 'ridge', setting.alpha
         fitted = fit_linear(*given)
         expected = fitted.scores(features[test]) / found.temperature
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
@@ -83,7 +83,7 @@ def test_interval_contains_the_accuracy_on_new_images():
         few = torch.arange(615).reshape(3, 205)[:, :5].flatten()
         given = features[few], labels[few], 3
         probe = out_of_fold(*given, repeats=2, folds=3)
-        fitted = fit_linear(*given, 'ridge', probe.setting.strength)
+        fitted = fit_linear(*given, 'ridge', probe.setting.alpha)
         right = fitted.scores(features).argmax(1) == labels
         low, high = probe.interval()
         found.append((right.float().mean() - low) / (high - low))
@@ -125,9 +125,9 @@ def test_strength_grows_with_noise():
     labels = torch.arange(200) % 2
     features = torch.randn(200, 150)
     features[:, 0] += 2.5 * labels
-    assert out_of_fold(features, labels, 2, repeats=2).setting.strength > 0.3
+    assert out_of_fold(features, labels, 2, repeats=2).setting.alpha > 0.3
     few = torch.cat([features[:, :1]] * 3, 1)
-    assert out_of_fold(few, labels, 2, repeats=2).setting.strength == 0.3
+    assert out_of_fold(few, labels, 2, repeats=2).setting.alpha == 0.3
 
 
 def test_fit_temperature_minimizes_cross_entropy():
@@ -182,7 +182,7 @@ def test_learning_curve_tests_the_same_images_at_each_size():
     for i, (train, test) in enumerate(found.splits):
         units = GroupedSplits(labels[train])
         some = train[units.draw(np.full(6, 2), i)]
-        strength = found.settings[i].strength
+        strength = found.settings[i].alpha
         given = features[some], labels[some], 6, 'ridge', strength
         scores = fit_linear(*given).scores(features[test])
         right += (scores.argmax(1) == labels[test]).tolist()
@@ -240,33 +240,39 @@ def test_all_views_are_fitted_and_the_first_is_tested():
     assert any(torch.allclose(logits, x, atol=1e-4) for x in scores)
 
 
-def test_the_second_reading_is_averaged_with_evidence_for_it():
-    """Two readings: noise, and columns that separate the classes."""
+def test_second_subset_is_averaged_with_evidence_for_it():
+    """Two feature subsets: noise, and columns that separate the classes."""
     labels = torch.arange(40) % 4
     features = torch.randn(40, 90)
     features[:, 80:84] += 4 * F.one_hot(labels, 4)
-    readings = [torch.arange(80), torch.arange(80, 90)]
+    subsets = [torch.arange(80), torch.arange(80, 90)]
     given = features, labels, 4
-    found, fitted = fit_chosen(*given, 'ridge', readings=readings)
-    assert found.setting.share == 1
+    found, fitted = fit_chosen(*given, 'ridge', feature_subsets=subsets)
+    assert found.setting.late_cls_weight == 1
     assert found.accuracy.mean() > 0.8
     assert not fitted.weight[:, :80].any()
     curve = learning_curve(found, features)
     assert curve[-1]['accuracy'] == float(found.accuracy.mean())
-    swapped = out_of_fold(*given, readings=readings[::-1])
-    assert swapped.setting.share == 0
+    swapped = out_of_fold(*given, feature_subsets=subsets[::-1])
+    assert swapped.setting.late_cls_weight == 0
 
 
-@pytest.mark.parametrize('share', [0.0, 0.25, 1.0])
-def test_readings_average_the_scores_of_two_classifiers(share):
+@pytest.mark.parametrize('weight', [0.0, 0.25, 1.0])
+def test_feature_subsets_average_the_scores_of_two_classifiers(weight):
     features, labels = drawn([5, 5], channels=30)
     one, other = torch.arange(25), torch.tensor([1, 28, 29])
-    found = fit_linear(features, labels, 2, readings=[one, other], share=share)
+    found = fit_linear(
+        features,
+        labels,
+        2,
+        feature_subsets=[one, other],
+        late_cls_weight=weight,
+    )
     scores = [
         fit_linear(features[:, x], labels, 2).scores(features[:, x])
         for x in (one, other)
     ]
-    expected = torch.lerp(*scores, share)
+    expected = torch.lerp(*scores, weight)
     assert torch.allclose(found.scores(features), expected, atol=1e-4)
 
 

@@ -55,7 +55,7 @@ def test_saved_probe_predicts_like_the_classifier(
     probe, features, paths, tmp_path
 ):
     found = probe.fit(features, LABELS, CLASSES)
-    fitted = fit_linear(features, LABELS, 4, 'ridge', found.setting.strength)
+    fitted = fit_linear(features, LABELS, 4, 'ridge', found.setting.alpha)
     expected = (fitted.scores(features) / found.temperature).softmax(1)
     assert torch.allclose(probe.scores(features).softmax(1), expected)
     probe.save(tmp_path / 'new/probe.pth')

@@ -114,9 +114,11 @@ def test_report_has_no_accuracy_if_classes_have_one_photo(tmp_path):
     assert 'None' not in page.text
 
 
-HOLDOUT = dict(n=50, accuracy=0.8, low=0.67, high=0.89, probe_accuracy=0.7)
-TRAINING = dict(epochs=20, seconds=131.0, holdout=HOLDOUT)
-HELD_OUT = dict(n=60, accuracy=0.85, low=0.74, high=0.92)
+FINETUNE_VAL = dict(
+    n=50, accuracy=0.8, low=0.67, high=0.89, probe_accuracy=0.7
+)
+TRAINING = dict(epochs=20, seconds=131.0, finetune_val=FINETUNE_VAL)
+TEST = dict(n=60, accuracy=0.85, low=0.74, high=0.92)
 COST = facts()['cost']
 WEIGHTS = dict(name='tiny', source='/home/ada/tiny.pth')
 CONDITIONAL = [
@@ -124,7 +126,7 @@ CONDITIONAL = [
         dict(
             cost=dict(COST, ms=12, ms_full=10),
             group='plant 1',
-            series=dict(ash=2, elm=2),
+            near_duplicate_counts=dict(ash=2, elm=2),
             counts=dict(zip(CLASSES, (300, 4, 3, 3), strict=True)),
         ),
         ('120%', 'one group', 'near-duplicates', '300 photos', '71.3')
@@ -140,11 +142,11 @@ CONDITIONAL = [
         ),
     ),
     (
-        dict(training=TRAINING, held_out=HELD_OUT),
+        dict(training=TRAINING, test=TEST),
         ('discarded', '60 photos in your val and test', '85.0%', '70.0%'),
     ),
     (
-        dict(training=dict(TRAINING, holdout=None), final='trained'),
+        dict(training=dict(TRAINING, finetune_val=None), final='trained'),
         ('was not measured',),
     ),
 ]

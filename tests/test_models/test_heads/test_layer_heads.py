@@ -9,7 +9,7 @@ from small_models import build, classifier, images, vit
 from torch import nn
 
 from mmclca.models import CLAHead, last_linear, set_last_linear
-from mmclca.models.heads import nearest_of_others, readings_of
+from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 C, G, CLASSES = 16, 4, 5
 SIZES = dict(num_classes=CLASSES, in_channels=C)
@@ -146,7 +146,7 @@ def test_probes_read_no_late_averages_or_late_class_tokens_only():
     head = build(dict(FUSION, num_parts=3))
     most, late = (
         {(int(i) // C // 3, int(i) // C % 3) for i in columns}
-        for columns in readings_of(head)
+        for columns in get_feature_subsets(head)
     )
     cls, average, std = range(3)
     assert most == {
@@ -154,5 +154,5 @@ def test_probes_read_no_late_averages_or_late_class_tokens_only():
         (3, cls),
     }
     assert late == {(2, cls), (3, cls)}
-    assert readings_of(build(FUSION)) is None
-    assert readings_of(build(LINEAR)) is None
+    assert get_feature_subsets(build(FUSION)) is None
+    assert get_feature_subsets(build(LINEAR)) is None
