@@ -2,7 +2,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # From images without labels to a classifier in one file: draw leaves, pre-train
 # a masked autoencoder, look at what it reconstructs, train a CLCA classifier
-# from it, fit another one to photographs, export.
+# from it, fit another one to photos, export.
 #   bash demo/pretraining.sh FOLDER [EPOCHS] [IMAGES OF A CLASS]
 # PYTHON names the interpreter.
 set -eu

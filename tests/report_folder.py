@@ -37,7 +37,7 @@ def facts():
         for name, count, found in zip(CLASSES, COUNTS, recalls, strict=True)
     }
     curve = [(1, 0.512, 0.26, 0.76), (2, 0.727, 0.434, 0.88)]
-    names = ('photographs', 'accuracy', 'low', 'high')
+    names = ('photos', 'accuracy', 'low', 'high')
     return dict(
         version='1.0',
         source='photos',
@@ -124,7 +124,7 @@ def write_folder(folder, tested=True, group='', **changes):
     """
     known = facts() if tested else untested(facts())
     known['source'] = str(folder / 'photos')
-    known['call'] = dict(photographs=None, groups=group)
+    known['call'] = dict(photos=None, groups=group)
     (folder / 'fit.json').write_text(json.dumps(known | changes))
     labels = np.repeat(range(len(CLASSES)), COUNTS)
     found = probabilities()

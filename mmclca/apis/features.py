@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from mmclca.checkpoints import checksums
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.models.classifiers import FEATURES, extract_feature
 from mmclca.utils.files import read_bytes, replace_bytes

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from mmclca.checkpoints import checksums
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.models import retrievers
 from mmclca.utils.files import replace_bytes

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.datasets.levels import coarse_labels
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers import cosine_similarity, nearest_votes

@@ -17,7 +17,7 @@ from mmclca.visualization import (
     draw_kept_patches,
     find_kept_patches,
 )
-from mmclca.visualization.figures import FRAMES, contact_sheet, photograph
+from mmclca.visualization.figures import FRAMES, contact_sheet, draw_photo
 
 from .inferencer import PREDICTION, TokenReductionInferencer, prediction_of
 from .neighbors import NEAREST
@@ -256,11 +256,11 @@ def draw_neighbors(
         entry = entries[rank * len(entries) // number]
         name = entry['name'] or entry.get('knn_class', '')
         vote = 'vote: ' if name and not entry['name'] else ''
-        cells = [photograph(entry['image'], note=f'{vote}{name}')]
+        cells = [draw_photo(entry['image'], note=f'{vote}{name}')]
         for one in entry['neighbors'][:nearest]:
             note = f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
             frame = FRAMES[_same(name, one['name'], coarse_of)]
-            cells.append(photograph(one['image'], note=note, frame=frame))
+            cells.append(draw_photo(one['image'], note=note, frame=frame))
         # numbered, because file names can repeat
         columns[f'{rank + 1}: {Path(entry["image"]).name}'] = cells
     contact_sheet(columns, path)

@@ -8,7 +8,7 @@ from os.path import realpath
 import torch
 from torch import Tensor
 
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import (
     auroc,

@@ -59,7 +59,7 @@ def compare_quantized(
     if not is_fitted(place):
         return [time, 'Accuracy   8-bit not measured: not a model folder']
     folders = [Path(folder) for folder in (place, photos) if folder]
-    rows = [row for row in photographs_of(place) if _is_safe(row, folders)]
+    rows = [row for row in photos_of(place) if _is_safe(row, folders)]
     if not rows:
         return [
             time,
@@ -87,7 +87,7 @@ def _is_safe(row: dict, folders: list[Path]) -> bool:
     return Path(path).is_file() and digest_of_file(path) == row['digest']
 
 
-def photographs_of(folder: str) -> list[dict]:
+def photos_of(folder: str) -> list[dict]:
     """Rows of the hold-out photos, or of the training photos without any."""
     columns = 'path', 'class', 'used', 'why_not', 'digest'
     rows = rows_of(read_file(Path(folder), 'photographs.csv'), *columns)

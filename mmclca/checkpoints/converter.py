@@ -13,6 +13,7 @@ TYPES: dict[str, str] = {
     'AtLeastSampler': 'MinLengthSampler',
     'FiniteHook': 'CheckInvalidLossHook',
     'KeepRateWarmUpHook': 'KeepRateScheduleHook',
+    'LoadPhotograph': 'LoadPhoto',
 }
 # (new type without scope, old option) -> new option
 OPTIONS: dict[tuple[str, str], str] = {
@@ -29,6 +30,9 @@ RECORD_KEYS: dict[str, str] = {
     'probe.strength': 'alpha',
     'series': 'near_duplicate_counts',
     'training.holdout': 'finetune_val',
+    'call.photographs': 'photos',
+    'learning_curve.photographs': 'photos',
+    'photographs': 'photos',
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.errors import Error
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import spinner
 
 from .packages import apis, datasets, mmengine
@@ -75,13 +75,13 @@ def sort_files(
             f'and {len(configs)} configs ({" ".join(configs)}); give one '
             'checkpoint (.pth, .safetensors or model folder) and, if it '
             'stores no config, one config; accepted image types: '
-            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
+            f'{" ".join(PHOTO_SUFFIXES)}'
         )
     return (configs or [None])[0], (checkpoints or [None])[0], images
 
 
 def _is_image(file: str) -> bool:
-    return file.lower().endswith(PHOTOGRAPH_SUFFIXES) or Path(file).is_dir()
+    return file.lower().endswith(PHOTO_SUFFIXES) or Path(file).is_dir()
 
 
 def read_images(places: Sequence[str]):
@@ -99,7 +99,7 @@ def read_images(places: Sequence[str]):
 
 def images_of(cfg, place: str | None, split: str):
     """Return the labeled images in a folder or list, or in a config split."""
-    photographs = datasets.photographs
+    photos = datasets.photos
     if place:
-        return photographs.images_at(place)
-    return photographs.images_of_split(cfg, split)
+        return photos.images_at(place)
+    return photos.images_of_split(cfg, split)

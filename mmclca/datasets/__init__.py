@@ -3,7 +3,7 @@ import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 
 from .batches import match_by_name
 from .class_folders import ClassFolders, ImageNetV2
-from .decoding import LoadPhotograph
+from .decoding import LoadPhoto
 from .image_cache import CacheImages
 from .levels import CoarseCIFAR100, CoarseDataset, INaturalist
 from .samplers import ClampedBatchSampler, MinLengthSampler, RepeatAugSampler
@@ -17,7 +17,7 @@ __all__ = [
     'CoarseDataset',
     'INaturalist',
     'ImageNetV2',
-    'LoadPhotograph',
+    'LoadPhoto',
     'MinLengthSampler',
     'RepeatAugSampler',
     'UltraFGVC',

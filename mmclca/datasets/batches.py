@@ -21,7 +21,7 @@ from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import integer
 
-from .decoding import LoadPhotograph, bgr_of
+from .decoding import LoadPhoto, bgr_of
 from .image_files import decode_whole
 
 # settings by which a CustomDataset finds images
@@ -98,7 +98,7 @@ class Preparation:
             resize = dict(type='Resize', scale=scale, interpolation='bicubic')
             steps = [resize, dict(type='PackInputs')]
         steps = [TRANSFORMS.build(step) for step in deepcopy(steps)]
-        self.over_white = any(isinstance(x, LoadPhotograph) for x in steps)
+        self.over_white = any(isinstance(x, LoadPhoto) for x in steps)
         rest = (x for x in steps if 'Load' not in type(x).__name__)
         self.pipeline = Compose([*rest])
 
@@ -141,7 +141,7 @@ def read_image(source, over_white: bool = True) -> np.ndarray:
     The source is a path or URL, a BGR array as returned by ``mmcv.imread``,
     a Pillow image, the content of a file, or a binary file, read from its
     beginning if it is seekable. ``over_white`` blends transparent pixels with
-    white, as ``LoadPhotograph`` does; otherwise alpha is ignored.
+    white, as ``LoadPhoto`` does; otherwise alpha is ignored.
 
     Raises:
         Error: If the source is not a complete image, with the reason.

@@ -14,9 +14,9 @@ from mmclca.utils.files import read_lines
 from mmclca.utils.messages import first_of
 
 from .image_files import is_system
-from .photographs.labeled_images import split_named
-from .photographs.lists import read_labels
-from .photographs.spellings import normalize_name
+from .photos.labeled_images import split_named
+from .photos.lists import read_labels
+from .photos.spellings import normalize_name
 
 
 @DATASETS.register_module()

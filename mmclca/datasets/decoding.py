@@ -209,7 +209,7 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
     OpenCV decodes as in mmcv's ``LoadImageFromFile``: gray, palette, CMYK and
     16-bit images become 8-bit colors. Pillow decodes formats that OpenCV
     does not support (HEIC with pi-heif, AVIF, GIF) and alpha channels.
-    With ``over_white``, as in :class:`LoadPhotograph`, transparent pixels are
+    With ``over_white``, as in :class:`LoadPhoto`, transparent pixels are
     blended with white, and 10- to 14-bit values are scaled by their range.
 
     Raises:
@@ -338,7 +338,7 @@ def crop_rows(image: Image.Image, top: int, bottom: int) -> Image.Image:
 
 
 @TRANSFORMS.register_module()
-class LoadPhotograph(BaseTransform):
+class LoadPhoto(BaseTransform):
     """Load a photo from its file.
 
     Replaces ``LoadImageFromFile``: the pixels are equal except for alpha

@@ -18,7 +18,7 @@ from PIL import Image
 from mmclca.errors import Error
 from mmclca.utils.files import open_file
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
 from .decoding import (
     BY_PILLOW,
@@ -63,7 +63,7 @@ def files_below(folder: str, skipped: list[str] | None = None) -> list[str]:
     paths = []
     skipped = [] if skipped is None else skipped
     for place, folders, files in _walk(folder):
-        images = [x for x in files if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
+        images = [x for x in files if x.lower().endswith(PHOTO_SUFFIXES)]
         hidden = [x for x in folders + images if is_system(x)]
         skipped += [os.path.join(place, name) for name in hidden]
         folders[:] = [x for x in folders if x not in hidden]
@@ -177,7 +177,7 @@ def _images_at(place) -> Iterator:
 
 def _images_below(folder: str) -> list[str]:
     below = files_below(folder)
-    found = [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
+    found = [x for x in below if x.lower().endswith(PHOTO_SUFFIXES)]
     others = Counter(
         os.path.splitext(x)[1].lower() or 'without an extension'
         for x in {*below}.difference(found)

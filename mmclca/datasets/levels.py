@@ -17,9 +17,9 @@ from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import one_of, print_safe, printable
 
 from .class_folders import ClassFolders
-from .photographs import LabeledImages
-from .photographs.cells import read_cells
-from .photographs.spellings import normalize_name
+from .photos import LabeledImages
+from .photos.cells import read_cells
+from .photos.spellings import normalize_name
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:

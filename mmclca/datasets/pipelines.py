@@ -24,7 +24,7 @@ def evaluation_pipeline(size: int) -> list[dict]:
         interpolation='bicubic',
     )
     return [
-        dict(type='mmclca.LoadPhotograph'),
+        dict(type='mmclca.LoadPhoto'),
         resize,
         dict(type='CenterCrop', crop_size=size),
         dict(type='PackInputs'),

@@ -13,20 +13,20 @@ from mmpretrain.models import ClsDataPreprocessor
 from torch import nn
 
 from mmclca.datasets.batches import without_cache
-from mmclca.datasets.decoding import LoadPhotograph
+from mmclca.datasets.decoding import LoadPhoto
 from mmclca.errors import Error
 from mmclca.models import reduces
 from mmclca.registry import TRANSFORMS
 from mmclca.version import __version__
 
 ALLOWED = (
-    'LoadImageFromFile (8-bit color, OpenCV), LoadPhotograph, Resize (fixed '
+    'LoadImageFromFile (8-bit color, OpenCV), LoadPhoto, Resize (fixed '
     "scale, no keep_ratio), ResizeEdge (edge='short'), CenterCrop (no "
     'auto_pad), PackInputs'
 )
 # settings required of each step
 STEP_SETTINGS = {
-    LoadPhotograph: {},
+    LoadPhoto: {},
     LoadImageFromFile: dict(
         to_float32=False, color_type='color', imdecode_backend='cv2'
     ),

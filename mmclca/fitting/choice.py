@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from mmclca.datasets.photographs import Checked
+from mmclca.datasets.photos import Checked
 from mmclca.errors import Error
 
 from .model import (

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from difflib import SequenceMatcher
 from unicodedata import combining, normalize
 
-from mmclca.datasets.photographs.spellings import visual_key
+from mmclca.datasets.photos.spellings import visual_key
 from mmclca.errors import Error
 
 from .record import FitRecord

@@ -15,11 +15,7 @@ from mmclca.apis.inferencer import PREDICTION
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
-from mmclca.datasets.photographs import (
-    LabeledImages,
-    check_photographs,
-    read_photographs,
-)
+from mmclca.datasets.photos import LabeledImages, check_photos, read_photos
 from mmclca.errors import Error
 from mmclca.utils.messages import first_of, integer, one_of
 
@@ -34,7 +30,7 @@ from .report import write_report
 
 
 def fit(
-    photographs: str | PathLike,
+    photos: str | PathLike,
     out: str | PathLike = 'model',
     budget: str | None = None,
     runtime: str | None = None,
@@ -60,10 +56,10 @@ def fit(
     helps. The same call resumes an interrupted one.
 
     Args:
-        photographs (str | Path): Folder with one folder per class, or with
+        photos (str | Path): Folder with one folder per class, or with
             such folders in ``train``, ``val`` and ``test``; photos in
             ``val`` and ``test`` are used for testing only. See
-            :func:`mmclca.datasets.photographs.read_photographs`.
+            :func:`mmclca.datasets.photos.read_photos`.
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): Maximum cost per photo, such as '0.5GMACs' or
             '20ms' on this machine, or 'best' for the most accurate model.
@@ -120,7 +116,7 @@ def fit(
         parse_budget(budget)
     coarse_of = coarse and read_level(coarse)
     call = dict(
-        photographs=os.path.abspath(photographs),
+        photos=os.path.abspath(photos),
         budget=budget,
         runtime=runtime,
         weights=_plain(weights),
@@ -134,8 +130,8 @@ def fit(
     calls_of(call)  # raise before photos are read
     files = ModelFolder(out)
     with find_log() as log:
-        found = read_photographs(call['photographs'], call['labels'], groups)
-        checked = check_photographs(found)
+        found = read_photos(call['photos'], call['labels'], groups)
+        checked = check_photos(found)
         if not overwrite:
             files.check_available()
         with files.locked():
@@ -276,7 +272,7 @@ class FittedModel:
 
     Example:
         >>> from mmclca import fit
-        >>> model = fit('photographs/', 'model/')
+        >>> model = fit('photos/', 'model/')
         >>> model.predict('new/')[0]['pred_class']
     """
 
@@ -297,11 +293,11 @@ class FittedModel:
     def _inferencer(self) -> TokenReductionInferencer:
         return TokenReductionInferencer(self.folder, device=self._device)
 
-    def predict(self, photographs, batch_size: int = 32) -> list[dict]:
+    def predict(self, photos, batch_size: int = 32) -> list[dict]:
         """Classify photos.
 
         Args:
-            photographs (str | Path | np.ndarray | Sequence): Files, folders,
+            photos (str | Path | np.ndarray | Sequence): Files, folders,
                 patterns or arrays, see :class:`TokenReductionInferencer`.
             batch_size (int): Photos per batch. Defaults to 32.
 
@@ -312,13 +308,13 @@ class FittedModel:
             score). Without a threshold, the last two are None. An unreadable
             photo has ``image`` and ``error`` (the reason).
         """
-        found = self._inferencer.stream(photographs, batch_size)
+        found = self._inferencer.stream(photos, batch_size)
         names = ('image', *PREDICTION, 'error')
         return [{x: row[x] for x in names if x in row} for row in found]
 
     def add_class(
         self,
-        photographs: str | PathLike,
+        photos: str | PathLike,
         name: str | None = None,
         force: bool = False,
     ) -> None:
@@ -329,7 +325,7 @@ class FittedModel:
         the folder of the model.
 
         Args:
-            photographs (str | Path): Folder of photos of one class.
+            photos (str | Path): Folder of photos of one class.
             name (str, optional): Class name. Defaults to None: the name of
                 the folder.
             force (bool): Whether to change the model although the name
@@ -344,7 +340,7 @@ class FittedModel:
                 model does not change.
         """
         files = ModelFolder(self.folder)
-        place = Path(os.path.abspath(os.path.expanduser(photographs)))
+        place = Path(os.path.abspath(os.path.expanduser(photos)))
         if name is None:
             _check_one_class(place)
         with find_log() as log, files.locked():
@@ -361,8 +357,8 @@ class FittedModel:
             known = {row['path']: row['digest'] for row in rows}
             # an interrupted call may have learned these photos
             again = dict(_digests(place).items() & known.items())
-            checked = check_photographs(joined, unopened=known)
-            record = had.of_photographs(checked)
+            checked = check_photos(joined, unopened=known)
+            record = had.of_photos(checked)
             _check_learned(had, record, name)
             if record.counts != had.counts:
                 training = had.training and dict(

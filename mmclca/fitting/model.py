@@ -15,7 +15,7 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
-from mmclca.datasets.photographs import Checked, LabeledImages
+from mmclca.datasets.photos import Checked, LabeledImages
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
@@ -77,13 +77,13 @@ class Plan:
     @property
     def training(self) -> LabeledImages:
         """Training photos, whose groups change if near-duplicates join."""
-        photographs = self.checked.photographs
-        return photographs.select(photographs.to_train())
+        photos = self.checked.photos
+        return photos.select(photos.to_train())
 
     @cached_property
     def held_out(self) -> LabeledImages:
         """Photos in val and test folders."""
-        return self.checked.photographs.without({*self.training.paths})
+        return self.checked.photos.without({*self.training.paths})
 
     @property
     def zooms(self) -> tuple[float, ...]:
@@ -135,7 +135,7 @@ def make_plan(
     network is read from the model folder.
     """
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    call, number = record.call, len(checked.photographs.classes)
+    call, number = record.call, len(checked.photos.classes)
     variant, cost = _variant_of(record) if record.model else None, None
     if checked.unopened:
         found, config = _read_from_folder(files, record)

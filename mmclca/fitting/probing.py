@@ -13,7 +13,7 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, forecast, learning_curve
 from mmclca.checkpoints import checksums
-from mmclca.datasets.photographs import (
+from mmclca.datasets.photos import (
     Checked,
     LabeledImages,
     find_near_duplicates,
@@ -85,9 +85,9 @@ def join_near_duplicates(plan: Plan, record: FitRecord) -> FitRecord:
         pairs = [*(pairs or ()), *find_near_duplicates(opened, features)]
     checked.near_duplicates = [(a, b) for a, b in pairs or ()]
     if pairs:
-        photographs = checked.photographs
-        groups = join_groups(photographs, checked.near_duplicates)
-        checked.photographs = replace(photographs, groups=groups)
+        photos = checked.photos
+        groups = join_groups(photos, checked.near_duplicates)
+        checked.photos = replace(photos, groups=groups)
     return replace(
         record,
         near_duplicates=checked.near_duplicates,
@@ -150,15 +150,15 @@ def write_model(
     return facts
 
 
-def measure(probe: Probe, photographs: LabeledImages) -> tuple[dict, Tensor]:
+def measure(probe: Probe, photos: LabeledImages) -> tuple[dict, Tensor]:
     """Measure a model on new photos.
 
     Return ``n``, ``accuracy`` and its 95% interval, ``low`` to ``high``;
     and the class scores (N, K).
     """
-    features, _ = probe.features(photographs.paths)
+    features, _ = probe.features(photos.paths)
     logits = probe.scores(features)
-    labels = torch.tensor(photographs.labels)
+    labels = torch.tensor(photos.labels)
     right = float(accuracy(logits, labels))
     low, high = wilson(right, len(labels))
     return dict(n=len(labels), accuracy=right, low=low, high=high), logits
@@ -226,7 +226,7 @@ def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
 
     ``probabilities`` (N, K) of training photos are NaN if untested.
     """
-    found = checked.photographs
+    found = checked.photos
     names, groups = found.names, found.groups or [''] * len(found)
     facts = [*zip(found.paths, names, groups, found.splits, strict=True)]
     digests = [checked.digests.get(path, '') for path in found.paths]

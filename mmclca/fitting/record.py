@@ -24,7 +24,7 @@ from mmclca.checkpoints.fitted import (
     prepare_writing,
 )
 from mmclca.checkpoints.identity import digest
-from mmclca.datasets.photographs import Checked, Problem
+from mmclca.datasets.photos import Checked, Problem
 from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import (
@@ -59,7 +59,7 @@ class FitRecord:
     version: str | None = None
     name: str | None = None
     call: dict | None = None
-    photographs: str | None = None
+    photos: str | None = None
     table: int | None = None
     source: str | None = None
     classes: list[str] = field(default_factory=list)
@@ -86,16 +86,16 @@ class FitRecord:
         """Create the record of a call, before the first step."""
         date = datetime.now(timezone.utc).isoformat(timespec='seconds')
         new = cls(__version__, call=call, versions=versions(), date=date)
-        return new.of_photographs(checked)
+        return new.of_photos(checked)
 
-    def of_photographs(self, checked: Checked) -> 'FitRecord':
+    def of_photos(self, checked: Checked) -> 'FitRecord':
         """Replace the facts about photos."""
-        found = checked.photographs
+        found = checked.photos
         rows = [found.paths, found.labels, found.classes]
         rows += [found.groups, found.splits]
         return replace(
             self,
-            photographs=digest(rows),
+            photos=digest(rows),
             source=found.source,
             classes=list(found.classes),
             counts=found.select(found.to_train()).counts(),
@@ -363,7 +363,7 @@ def _differences(had: FitRecord, record: FitRecord) -> list[str]:
         for name, value in record.call.items()
         if had.call.get(name) != value
     ]
-    if not other and had.photographs != record.photographs:
+    if not other and had.photos != record.photos:
         numbers = (sum(x.counts.values()) for x in (had, record))
         other = ['{} photos (now {}, or different ones)'.format(*numbers)]
     return other

@@ -22,7 +22,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import forecast
 from mmclca.checkpoints.fitted import prepare_writing
 from mmclca.datasets.batches import view_of_input
-from mmclca.datasets.photographs.cells import TABLES
+from mmclca.datasets.photos.cells import TABLES
 from mmclca.datasets.pipelines import CROP
 from mmclca.models import reduces
 from mmclca.utils.files import replace_bytes
@@ -102,7 +102,7 @@ def _page_of(
     errors = [row for row in wrong if row['p_predicted'] < SURE]
     counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
     unit = curve_unit(counts, grouped)
-    place = (record.call or {}).get('photographs')
+    place = (record.call or {}).get('photos')
     return render(
         record=record,
         name=files.name_model(record),
@@ -387,7 +387,7 @@ def chart(points: list[dict], estimate: dict, unit: str) -> str:
 
 
 def _plot(axes: Axes, points: list[dict], **look) -> None:
-    names = ('photographs', 'accuracy', 'low', 'high')
+    names = ('photos', 'accuracy', 'low', 'high')
     x, y, low, high = ([point[name] for point in points] for name in names)
     axes.fill_between(x, low, high, color=BAR, alpha=0.2, linewidth=0)
     axes.plot(x, y, marker='o', color=BAR, **look)

@@ -24,8 +24,8 @@ from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark.steps import quicker_amp
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.datasets.grouped_splits import GroupedSplits
-from mmclca.datasets.photographs import LabeledImages
-from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
+from mmclca.datasets.photos import LabeledImages
+from mmclca.datasets.photos.lists import lines_of_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
@@ -117,13 +117,13 @@ def why_impossible(plan: Plan) -> str:
     return ''
 
 
-def why_skipped(photographs: LabeledImages) -> str:
+def why_skipped(photos: LabeledImages) -> str:
     """Return why fine-tuning is skipped unless requested, or an empty text.
 
     The number of photos decides; a group counts once.
     """
-    counts = photos_per_class(photographs)
-    unit = 'groups' if photographs.groups else 'photos'
+    counts = photos_per_class(photos)
+    unit = 'groups' if photos.groups else 'photos'
     if median(counts) < MIN_PER_CLASS:
         return (
             f'{median(counts):g} {unit} in the median class, '
@@ -137,24 +137,22 @@ def why_skipped(photographs: LabeledImages) -> str:
     return ''
 
 
-def hold_out(photographs: LabeledImages) -> tuple[list[int], list[int]]:
+def hold_out(photos: LabeledImages) -> tuple[list[int], list[int]]:
     """Split photos into training and hold-out positions.
 
     The hold-out set is about a fifth, stratified by class, with groups kept
     together. Classes with one photo or group are used for training only.
     """
-    units = GroupedSplits(photographs.labels, photographs.groups)
+    units = GroupedSplits(photos.labels, photos.groups)
     folds = units.folds(HOLD_OUT_FOLDS, seed=0)
     # a fold is empty if its groups have the only photos of a class
     train, test = next(split for split in folds if len(split[1]))
     return train.tolist(), test.tolist()
 
 
-def photos_per_class(photographs: LabeledImages) -> list[int]:
+def photos_per_class(photos: LabeledImages) -> list[int]:
     """Count photos per class; groups, held out as a whole, count once."""
-    return GroupedSplits(
-        photographs.labels, photographs.groups
-    ).per_class.tolist()
+    return GroupedSplits(photos.labels, photos.groups).per_class.tolist()
 
 
 def _train_without_held_out(
@@ -215,7 +213,7 @@ def read_recipe() -> Config:
 
 
 def training_config(
-    plan: Plan, photographs: LabeledImages, start: Path, work_dir: Path
+    plan: Plan, photos: LabeledImages, start: Path, work_dir: Path
 ) -> Config:
     """Build the training config, and write its photo lists to ``work_dir``.
 
@@ -229,16 +227,16 @@ def training_config(
     config.default_hooks.logger.interval = 10
     config.default_hooks.checkpoint.interval = 2
     config.visualizer.vis_backends, config.randomness.seed = [], 0
-    config.model = _model(plan, photographs, config.model.head.loss)
+    config.model = _model(plan, photos, config.model.head.loss)
     # stored in the checkpoint, for inference
     config.test_dataloader = plan.config.test_dataloader
-    write_lists(lines_of_lists(photographs, work_dir, relative=False), True)
+    write_lists(lines_of_lists(photos, work_dir, relative=False), True)
     size = plan.variant.img_size
     _set_loader(config.train_dataloader, work_dir.absolute(), size)
     return config
 
 
-def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
+def _model(plan: Plan, photos: LabeledImages, loss: dict) -> dict:
     """Return the model config with loss, class weights, frozen layers."""
     model = plan.config.model.to_dict()
     if not plan.pretrained.is_of_timm:
@@ -247,8 +245,8 @@ def _model(plan: Plan, photographs: LabeledImages, loss: dict) -> dict:
         model['backbone']['frozen_stages'] = depth // 3
     model['head']['loss'] = loss
     if plan.call['class_weights'] is not None:
-        counts = torch.tensor(photographs.labels).bincount()
-        weights = len(photographs) / (len(counts) * counts)
+        counts = torch.tensor(photos.labels).bincount()
+        weights = len(photos) / (len(counts) * counts)
         loss['class_weight'] = weights.tolist()
     return model
 

@@ -17,8 +17,8 @@ from zipfile import ZipFile
 import gradio as gr
 
 from mmclca.checkpoints.fitted import FILES, WEB
-from mmclca.datasets.photographs import check_photographs, read_photographs
-from mmclca.datasets.photographs.spellings import normalize_name
+from mmclca.datasets.photos import check_photos, read_photos
+from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.fitting.record import ModelFolder
 from mmclca.fitting.report import write_report
@@ -232,8 +232,8 @@ def _zip_model(folder: Path, out: Path) -> str:
 
 def _summarize(photos: Path) -> str:
     """Return the number of photos per class, and the problems."""
-    checked = check_photographs(read_photographs(photos))
-    counts = checked.photographs.counts()
+    checked = check_photos(read_photos(photos))
+    counts = checked.photos.counts()
     lines = [f'{sum(counts.values())} photos, {len(counts)} classes']
     lines += [f'{name}: {number}' for name, number in counts.items()]
     problems = [problem.describe() for problem in checked.list_problems()]

@@ -13,8 +13,8 @@ from unicodedata import normalize
 from zipfile import ZipInfo
 from zlib import crc32
 
-from mmclca.datasets.photographs.encodings import guess_encoding
-from mmclca.datasets.photographs.spellings import normalize_name
+from mmclca.datasets.photos.encodings import guess_encoding
+from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.utils.messages import first_of
 

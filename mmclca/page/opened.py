@@ -17,7 +17,7 @@ from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import look_up
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.datasets.decoding import UndecodedError
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.fitting.pictures import upright
 from mmclca.fitting.record import ModelFolder
 from mmclca.models import as_reducible

@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 from mmclca.apis.features import digest_of_file
 from mmclca.errors import Error
 from mmclca.utils.folders import is_below, locked, remove_folder
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import first_of
 
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
@@ -165,9 +165,7 @@ def _is_visible(parts: Sequence[str]) -> bool:
 def _check_archives(names: Sequence[str]) -> None:
     """Refuse archives in an upload without photos."""
     inner = [x for x in names if x.lower().endswith(ARCHIVES)]
-    if inner and not any(
-        x.lower().endswith(PHOTOGRAPH_SUFFIXES) for x in names
-    ):
+    if inner and not any(x.lower().endswith(PHOTO_SUFFIXES) for x in names):
         raise Error(
             f'There are archives instead of photos ({first_of(inner, 3)}). '
             'Please unpack them into one folder, and choose it or its ZIP.'

@@ -5,4 +5,4 @@ IMAGE_SUFFIXES = (
     *('.png', '.jpg', '.jpeg', '.jpe', '.jfif', '.bmp', '.pgm', '.ppm'),
     *('.tif', '.tiff', '.webp'),
 )
-PHOTOGRAPH_SUFFIXES = (*IMAGE_SUFFIXES, '.gif', '.avif', '.heic', '.heif')
+PHOTO_SUFFIXES = (*IMAGE_SUFFIXES, '.gif', '.avif', '.heic', '.heif')

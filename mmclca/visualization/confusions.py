@@ -14,7 +14,7 @@ from torch import nn
 from mmclca.datasets.batches import Batch
 from mmclca.errors import Error
 
-from .figures import Panel, draw_cells, photograph, save
+from .figures import Panel, draw_cells, draw_photo, save
 
 
 @dataclass
@@ -129,7 +129,7 @@ def _examples(predictions, pair, number: int) -> list[Panel | None]:
     row = []
     for title, places in groups.items():
         paths = predictions.classified_as(*places)[:number]
-        cells = [photograph(path) for path in paths] or [Panel(None)]
+        cells = [draw_photo(path) for path in paths] or [Panel(None)]
         cells[0].title = title if paths else f'{title}: none'
         row += [*cells, *[None] * (number - len(cells))]
     return row

@@ -45,7 +45,7 @@ class Panel:
     frame: str | None = None
 
 
-def photograph(path: str | Path, side: int = 320, **texts) -> Panel:
+def draw_photo(path: str | Path, side: int = 320, **texts) -> Panel:
     """Read an image as a :class:`Panel`, downscaled to ``side`` pixels."""
     image = Image.fromarray(np.ascontiguousarray(read_bgr(path)[..., ::-1]))
     image.thumbnail((side, side), Image.Resampling.LANCZOS)

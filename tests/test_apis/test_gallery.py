@@ -12,11 +12,7 @@ from mmclca.apis import neighbors
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.neighbors import VOTERS, choose_voters, look_up
-from mmclca.datasets.photographs import (
-    LabeledImages,
-    images_at,
-    images_of_split,
-)
+from mmclca.datasets.photos import LabeledImages, images_at, images_of_split
 from mmclca.models.selfsup.grafit import ranking_scores
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # features, in degrees

@@ -248,7 +248,7 @@ def test_prepare_equals_the_pipeline(folder, tmp_path):
     config = Config.fromfile(folder / 'tiny.py')
     dataset = config.test_dataloader.dataset
     load = dict(type='LoadImageFromFile')
-    photo = dict(type='mmclca.LoadPhotograph')
+    photo = dict(type='mmclca.LoadPhoto')
     cached = dict(type='mmclca.CacheImages', transforms=[photo])
     for first in (load, photo, cached):
         dataset.pipeline[0] = first

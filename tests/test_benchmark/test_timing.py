@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_photographs import write_weights
+from tiny_photos import write_weights
 
 from mmclca.benchmark import quantized, timing
 from mmclca.fitting.model import candidates_of, classifier_config
@@ -90,7 +90,7 @@ def said(tmp_path, monkeypatch):
     def said(rows, *unread):
         gone[:] = unread
         write_rows(tmp_path / 'photographs.csv', [COLUMNS, *rows])
-        found = quantized.photographs_of(tmp_path)
+        found = quantized.photos_of(tmp_path)
         # float32 predicts ash, elm, elm and int8 ash, ash, elm
         whole = torch.tensor([[1.0, 0], [0, 1], [0, 1]])
         small = torch.tensor([[1.0, 0], [1, 0], [0, 1]])

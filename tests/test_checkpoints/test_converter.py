@@ -44,6 +44,18 @@ CONFIGS: list[tuple[dict, dict]] = [
 ]
 RECORDS: list[tuple[dict, dict]] = [
     (
+        dict(
+            photographs='0a1b',
+            call=dict(photographs='/oaks', folds=5),
+            learning_curve=[dict(photographs=1, accuracy=0.5)],
+        ),
+        dict(
+            photos='0a1b',
+            call=dict(photos='/oaks', folds=5),
+            learning_curve=[dict(photos=1, accuracy=0.5)],
+        ),
+    ),
+    (
         dict(problems=['Skipped: 1 duplicate']),
         dict(problems=[dict(kind='line', reason='Skipped: 1 duplicate')]),
     ),

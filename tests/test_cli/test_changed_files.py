@@ -34,8 +34,8 @@ from mmclca.cli.commands import train
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.image_files import check_image
 from mmclca.datasets.levels import read_levels
-from mmclca.datasets.photographs import images_at, read_photographs
-from mmclca.datasets.photographs.check import summarize_images
+from mmclca.datasets.photos import images_at, read_photos
+from mmclca.datasets.photos.check import summarize_images
 from mmclca.datasets.ultra_fgvc import dataset, forms, importing, info
 from mmclca.evaluation.open_set import read_threshold, write_threshold
 from mmclca.fitting.record import ModelFolder
@@ -164,7 +164,7 @@ def tables(tiny, folder):
         path = folder / f'table{case[0]}'
         path.write_bytes(case[1])
         read_levels(path)
-        read_photographs(folder, path, 'species')
+        read_photos(folder, path, 'species')
 
     return one_of(contents('tables'), mutated), read
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 from process_state import kept
 from tiny_export import INFER
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import CLASSES, exit_code
 
 import mmclca
 from mmclca.cli.main import main
-from mmclca.datasets.photographs import read_photographs
+from mmclca.datasets.photos import read_photos
 from mmclca.fitting import FittedModel
 from mmclca.utils.files import read_rows, write_rows
 
@@ -29,19 +29,19 @@ CONTROLS = re.compile(r'[\x00-\x09\x0b-\x1f\x7f-\x9f]')
 
 @pytest.fixture(scope='module')
 def fitted(tmp_path_factory):
-    """Folder with ``photographs`` and a ``model``, and the output of fit."""
+    """Folder with ``photos`` and a ``model``, and the output of fit."""
     folder = tmp_path_factory.mktemp('names')
-    photographs = write_photographs(folder)
+    photos = write_photos(folder)
     for old, new in zip(CLASSES, NAMES, strict=True):
-        (photographs / old).rename(photographs / new)
-    for path in list((photographs / NAMES[1]).iterdir())[1:]:
+        (photos / old).rename(photos / new)
+    for path in list((photos / NAMES[1]).iterdir())[1:]:
         path.unlink()  # a small class is named in a warning
     torch.manual_seed(0)
     weights = write_weights(folder)
     with redirect_stdout(StringIO()) as screen, kept():
         out = folder / 'model'
         options = dict(weights=weights, runtime='pytorch', probe_only=True)
-        mmclca.fit(photographs, out, **options)
+        mmclca.fit(photos, out, **options)
     return folder, screen.getvalue()
 
 
@@ -64,12 +64,12 @@ def test_fit_escapes_names_in_output_and_tables(fitted):
 def test_tables_of_fit_give_the_original_names(fitted, tmp_path):
     shutil.copytree(fitted[0] / 'model', tmp_path / 'model')
     model = FittedModel(tmp_path / 'model')
-    new = write_photographs(tmp_path, seed=2) / 'elm'
+    new = write_photos(tmp_path, seed=2) / 'elm'
     model.add_class(new, '@larch')
     assert model.classes == sorted(NAMES) + ['@larch']
     used = read_rows(tmp_path / 'model/photographs.csv')
     assert {row['class'] for row in used} == {*NAMES, '@larch'}
-    again = read_photographs(tmp_path / 'model/photographs.csv')
+    again = read_photos(tmp_path / 'model/photographs.csv')
     assert again.classes == sorted([*NAMES, '@larch'])
 
 
@@ -77,7 +77,7 @@ def test_predict_escapes_names_in_output_and_table(
     fitted, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    write_photographs(tmp_path)
+    write_photos(tmp_path)
     (tmp_path / 'photographs/ash/0.png').rename('-a\x1b\n.png')
     (tmp_path / '=b\x1b.png').write_text('no image')
     model = str(fitted[0] / 'model')

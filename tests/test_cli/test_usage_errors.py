@@ -17,7 +17,7 @@ from PIL import Image
 from quick_runs import make_quick
 from small_models import PATCH_CONVNET
 from tiny_model import write_tiny
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import CLASSES, CONFIG, ROOT, exit_code, load_tool, write_images
 
 from mmclca.checkpoints.error import DownloadError
@@ -127,7 +127,7 @@ ERRORS = [
     ('predict tiny.py a.pth new', 'a.pth new --config tiny.py'),
     ('predict new a.pth', 'predict a.pth new'),
     ('predict tiny.pth nothing', 'nothing'),
-    ('predict model photographs', 'mmclca fit'),
+    ('predict model photos', 'mmclca fit'),
     ('predict tiny.pth data --show-dir data', 'contains images'),
     ('predict bare.pth data', 'bare.pth has no config'),
     (f'predict tiny.pth data --show-dir p {OPTIONS} {PLAIN}', 'reduce_at'),
@@ -168,7 +168,7 @@ ERRORS = [
     ('fit gone', 'gone'),
     ('fit one', 'two classes'),
     ('fit weights/tiny.safetensors', 'is a file'),
-    ('fit photographs', '--weights'),
+    ('fit photos', '--weights'),
     ('fit photographs --weights x.pth', 'x.pth'),
     (f'{FIT} --budget cheap', 'cheap'),
     (f'{FIT} --budget -1GMACs', 'above 0'),
@@ -245,7 +245,7 @@ def folder(tmp_path_factory):
         Image.new('RGB', (8, 8)).save(folder / name / '0.png')
     write_models(folder)
     write_images(folder / 'new', per_class=1, seed=1)
-    write_photographs(folder, per_class=2)
+    write_photos(folder, per_class=2)
     write_weights(folder / 'weights')
     row = dict(sample_idx=0, gt_label=torch.tensor([0]))
     row.update(pred_label=torch.tensor([0]), pred_score=torch.ones(4))

@@ -18,10 +18,10 @@ from mmclca.datasets import decoding
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import UndecodedError, by_pillow, decode
 from mmclca.datasets.image_files import check_image, check_images
-from mmclca.datasets.photographs.check import summarize_images
+from mmclca.datasets.photos.check import summarize_images
 from mmclca.registry import TRANSFORMS
 
-LOAD = dict(type='mmclca.LoadPhotograph')
+LOAD = dict(type='mmclca.LoadPhoto')
 RED, GREEN, WHITE = (10, 10, 250), (10, 250, 10), (255, 255, 255)
 ROTATED = Image.Exif()
 ROTATED[0x0112] = 6  # the top of the camera is on the right
@@ -340,7 +340,7 @@ def test_threads_wait_if_others_have_reserved_the_memory(monkeypatch):
     assert max(most) <= 100
 
 
-def test_load_photograph_equals_read_image(tmp_path):
+def test_load_photo_equals_read_image(tmp_path):
     path, load = tmp_path / 'a.png', TRANSFORMS.build(LOAD)
     path.write_bytes(content_of(leaf(100), 'PNG'))
     sample = load(dict(img_path=str(path)))

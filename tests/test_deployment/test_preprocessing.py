@@ -29,7 +29,7 @@ def describe(*steps, processor=NORMALIZE, load=LOAD):
     return preprocessing_of(config, build(processor))
 
 
-@pytest.mark.parametrize('load', [LOAD, dict(type='mmclca.LoadPhotograph')])
+@pytest.mark.parametrize('load', [LOAD, dict(type='mmclca.LoadPhoto')])
 def test_preprocessing_describes_resize_crop_and_normalization(load):
     found = describe(RESIZE, CROP, load=load)
     assert found.steps == [

@@ -13,7 +13,7 @@ from browser_pages import chromium, drive, playwright
 from PIL import Image
 from small_web_app import write_small_app
 from tiny_export import EXPORT
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import run_tool
 
 from mmclca import fit
@@ -116,7 +116,7 @@ def table(page, tmp_path):
 
 
 def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
-    photos, weights = write_photographs(tmp_path), write_weights(tmp_path)
+    photos, weights = write_photos(tmp_path), write_weights(tmp_path)
     model = fit(photos, tmp_path / 'model', weights=weights, probe_only=True)
     with pytest.MonkeyPatch.context() as patch:
         run_tool(patch, EXPORT, tmp_path / 'model', '--web', '--float')

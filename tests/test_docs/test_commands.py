@@ -24,7 +24,7 @@ from doc_pages import (
 from mmengine.config import Config
 from mmengine.registry import Registry
 from tiny_model import write_tiny
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import ROOT
 
 import mmclca
@@ -175,8 +175,7 @@ def test_config_in_readme_builds_a_model(tmp_path):
 def test_python_in_start_fits_and_predicts(tmp_path, monkeypatch, capsys):
     (text,) = blocks('docs/start.md')
     monkeypatch.chdir(tmp_path)
-    photographs = write_photographs(tmp_path)
-    photographs.rename('photos')
+    write_photos(tmp_path).rename('photos')
     shutil.copytree('photos/ash', 'new_leaves')
     small = dict(weights=write_weights(tmp_path), runtime='pytorch')
     fit = partial(mmclca.fit, probe_only=True, **small)

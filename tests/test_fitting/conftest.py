@@ -12,7 +12,7 @@ import pytest
 import torch
 from mmengine.logging import MMLogger
 from process_state import kept, outputs, settings
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import exit_code
 
 import mmclca
@@ -82,11 +82,11 @@ def place(tmp_path_factory, noted_fit):
     """
     folder = tmp_path_factory.mktemp('fit')
     (folder / 'photographs').mkdir()
-    train = write_photographs(folder / 'train')
-    test = write_photographs(folder / 'test', per_class=2, seed=1)
+    train = write_photos(folder / 'train')
+    test = write_photos(folder / 'test', per_class=2, seed=1)
     for photos in (train, test):
         photos.rename(folder / 'photographs' / photos.parent.name)
-    new = write_photographs(folder / 'new', seed=2)
+    new = write_photos(folder / 'new', seed=2)
     (new / 'elm').rename(folder / 'larch')
     torch.manual_seed(0)
     write_weights(folder)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import timm
 import torch
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 
 from mmclca.fitting import choice
 from mmclca.fitting.model import BudgetError
@@ -63,8 +63,8 @@ def test_every_network_of_several_weights_is_named_or_none():
 def test_several_weights_are_compared_and_noted(tmp_path, run, capsys):
     convnext, tiny = tmp_path / 'test_convnext.pth', write_weights(tmp_path)
     torch.save(timm.create_model('test_convnext').state_dict(), convnext)
-    photographs, out = write_photographs(tmp_path), tmp_path / 'model'
-    words = [photographs, '--out', out, '--probe-only', '--budget', '0.1GMACs']
+    photos, out = write_photos(tmp_path), tmp_path / 'model'
+    words = [photos, '--out', out, '--probe-only', '--budget', '0.1GMACs']
     words += ['--weights', convnext, '--weights', tiny]
     for _ in range(2):  # the second one resumes
         assert run('fit', *words, '--runtime', 'pytorch') == 0

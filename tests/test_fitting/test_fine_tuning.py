@@ -8,7 +8,7 @@ import pytest
 import timm
 import torch
 from process_state import outputs, settings
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import CLASSES
 
 import mmclca
@@ -20,9 +20,9 @@ from mmclca.fitting import training
 pytestmark = pytest.mark.slow
 
 
-def measured(probe, photographs, measure=training.measure):
+def measured(probe, photos, measure=training.measure):
     """Measure, with accuracy 1 for the fine-tuned model and 0.5 before."""
-    found, logits = measure(probe, photographs)
+    found, logits = measure(probe, photos)
     is_trained = probe._caches[1.0]._folder is None
     return dict(found, accuracy=1.0 if is_trained else 0.5), logits
 
@@ -40,7 +40,7 @@ def fit(tmp_path, monkeypatch):
     monkeypatch.setattr(training, 'measure', measured)
     torch.manual_seed(0)
     options = dict(weights=write_weights(tmp_path), runtime='pytorch')
-    photos = write_photographs(tmp_path)
+    photos = write_photos(tmp_path)
     folder = tmp_path / 'model'
     return lambda **more: mmclca.fit(photos, folder, **options | more)
 
@@ -87,7 +87,7 @@ def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     )
     assert tuple(inferencer.classes) == CLASSES
     assert not [*folder.glob('training/*/*.pth')]
-    new = write_photographs(folder.parent / 'new', seed=2) / 'elm'
+    new = write_photos(folder.parent / 'new', seed=2) / 'elm'
     model.add_class(new, 'larch')
     assert model.classes == [*sorted(CLASSES), 'larch']
     after = open_checkpoint(str(folder / 'model.pth'))['state_dict']

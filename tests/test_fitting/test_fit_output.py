@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from mmclca.datasets.photographs import Checked, LabeledImages
+from mmclca.datasets.photos import Checked, LabeledImages
 from mmclca.fitting import probing
 from mmclca.fitting.probing import photo_rows
 from mmclca.fitting.record import FitRecord
@@ -95,7 +95,7 @@ PHOTOS = LabeledImages(
     left_out={'/a/note.doc': 'no image'},
 )
 CHECKED = Checked(
-    photographs=PHOTOS,
+    photos=PHOTOS,
     unread={'/a/2.jpg': 'cut short'},
     doubled=[('/a/3.jpg', '/a/0.jpg')],
     conflicts=[('/a/4.jpg', '/b/4.jpg')],
@@ -116,7 +116,7 @@ def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
             checked=replace(CHECKED),
         )
         record = probing.join_near_duplicates(plan, record)
-        assert plan.checked.photographs.groups == ['p1', 'p1', 'p1', 'p3']
+        assert plan.checked.photos.groups == ['p1', 'p1', 'p1', 'p3']
         assert record.near_duplicate_counts == dict(ash=2)
         (problem,) = (
             problem

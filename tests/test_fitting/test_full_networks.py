@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from small_models import PATCH_CONVNET, RESMLP, arch
-from tiny_photographs import write_photographs
+from tiny_photos import write_photos
 
 import mmclca
 from mmclca.fitting.model import SIDES, candidates_of, describe
@@ -33,9 +33,9 @@ def test_fit_uses_the_full_network(backbone, tmp_path, capsys):
     weights = MODELS.build(backbone).state_dict()
     path = tmp_path / 'weights.pth'
     torch.save({f'backbone.{k}': v for k, v in weights.items()}, path)
-    photographs, out = write_photographs(tmp_path), tmp_path / 'model'
+    photos, out = write_photos(tmp_path), tmp_path / 'model'
     options = dict(weights=path, runtime='pytorch', folds=2)
-    model = mmclca.fit(photographs, out, **options)
+    model = mmclca.fit(photos, out, **options)
     said = capsys.readouterr().out
     assert 'full network, ' in said and 'full ViT' not in said
     kind = backbone['type'].removeprefix('mmclca.')
@@ -44,6 +44,6 @@ def test_fit_uses_the_full_network(backbone, tmp_path, capsys):
     assert cost['gmacs_full'] == cost['gmacs'] > 0 < cost['ms_full']
     assert model.facts['model']['depth'] == backbone['arch']['num_layers']
     assert model.facts['model']['layers'] is None
-    results = model.predict(photographs)
+    results = model.predict(photos)
     assert len(results) == 16 and all('pred_class' in r for r in results)
-    assert mmclca.fit(photographs, out, **options).accuracy
+    assert mmclca.fit(photos, out, **options).accuracy

@@ -11,7 +11,7 @@ import pytest
 from golden import golden, without_folder
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from tiny_photographs import write_weights
+from tiny_photos import write_weights
 
 import mmclca
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
@@ -25,7 +25,7 @@ VARIES = {
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three leaves per cultivar in photographs, one in new, and weights."""
+    """Three leaves per cultivar in photos, one in new, and weights."""
     for label, cultivar in enumerate(make_cultivars(4, difference=2)):
         for i in range(4):
             leaf = draw_leaf(cultivar, np.random.default_rng([label, i]), 112)
@@ -67,7 +67,7 @@ def test_fit_prints_and_writes_the_stored_facts(folder, no_onnx, capsys):
     screen = masked(capsys.readouterr().out, folder)
     assert screen == golden('fit.txt', screen)
     written = json.loads((folder / 'model/fit.json').read_text())
-    written['photographs'] = 'VARIES'  # digest of paths
+    written['photos'] = 'VARIES'  # digest of paths
     new = [*map(str, sorted((folder / 'new').rglob('*.png')))]
     found = dict(fit=written, predictions=model.predict(new))
     text = json.dumps(plain(found, folder), indent=1) + '\n'

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from tables import select
-from tiny_photographs import write_weights
+from tiny_photos import write_weights
 from tiny_run import ROOT
 
 from mmclca.checkpoints.error import CheckpointError, DownloadError

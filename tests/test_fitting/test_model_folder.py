@@ -9,7 +9,7 @@ from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.report import write_report
 
 CALL = dict(folds=5, budget=None, runtime=None)
-RECORD = FitRecord(call=CALL, photographs='a', counts=dict(ash=3))
+RECORD = FitRecord(call=CALL, photos='a', counts=dict(ash=3))
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_known_returns_the_record_of_an_equal_call(folder):
     'other, difference',
     [
         (dict(call=dict(CALL, budget='9ms')), "None .*'9ms'"),
-        (dict(photographs='b', counts=dict(ash=4)), '3 .*4'),
+        (dict(photos='b', counts=dict(ash=4)), '3 .*4'),
     ],
 )
 def test_known_refuses_another_call(folder, other, difference):
@@ -54,7 +54,7 @@ def test_known_refuses_a_folder_with_other_files(tmp_path):
 
 def test_known_discards_a_draft_without_an_equal_call(folder):
     draft = folder.draft
-    for record in (None, replace(RECORD, photographs='b')):
+    for record in (None, replace(RECORD, photos='b')):
         draft.path.mkdir()
         draft.model.touch()
         if record:

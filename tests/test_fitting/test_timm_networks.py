@@ -4,7 +4,7 @@
 import pytest
 import timm
 import torch
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 
 import mmclca
 from mmclca.checkpoints.error import CheckpointError
@@ -71,17 +71,17 @@ def test_unknown_network_is_refused_with_similar_names(tmp_path):
 def test_network_is_fitted_extended_and_exported(
     arch, tmp_path, monkeypatch, run, capsys
 ):
-    photographs = write_photographs(tmp_path)
+    photos = write_photos(tmp_path)
     weights, out = write(tmp_path, arch), tmp_path / 'model'
     options = dict(weights=weights, runtime='pytorch', folds=2)
-    model = mmclca.fit(photographs, out, probe_only=True, **options)
+    model = mmclca.fit(photos, out, probe_only=True, **options)
     assert model.facts['model']['depth'] is None
     assert model.facts['cost']['gmacs'] > 0
     assert (out / 'report.html').stat().st_size > 1000
-    results = model.predict(photographs)
+    results = model.predict(photos)
     assert len(results) == 16 and all('pred_class' in r for r in results)
     monkeypatch.chdir(tmp_path)
-    more = write_photographs(tmp_path / 'more', seed=1) / 'ash'
+    more = write_photos(tmp_path / 'more', seed=1) / 'ash'
     for words in (
         ['add-class', 'model', str(more), '--name', 'new'],
         ['export', 'model'],

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.fitting.model import ATC, classifier_config
 from mmclca.fitting.training import (
     hold_out,
@@ -73,7 +73,7 @@ def test_config_has_the_model_and_pipelines_of_the_recipe(tmp_path):
         for one in (config, recipe)
     )
     assert resize == expected
-    assert load == dict(type='mmclca.LoadPhotograph')
+    assert load == dict(type='mmclca.LoadPhoto')
 
 
 def test_config_has_absolute_paths(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import sys
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import ROOT, environment
 
 NOTEBOOKS = sorted(ROOT.glob('examples/*.ipynb'))
@@ -34,7 +34,7 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_timm_model_is_finetuned_in_a_plain_loop(tmp_path):
-    photos = write_photographs(tmp_path)
+    photos = write_photos(tmp_path)
     more = '--random-weights', '--epochs', '2'
     script = ROOT / 'examples/timm_finetune.py'
     done = subprocess.run(

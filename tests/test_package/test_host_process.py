@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import run_python
 
 # half a minute: imports everything in a process of its own
@@ -78,12 +78,12 @@ found['import'] = changes(before)
 
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets.decoding import read_bgr
-weights, image, photographs = sys.argv[1:]
+weights, image, photos = sys.argv[1:]
 open_checkpoint(weights)
 read_bgr(image)
 found['use'] = changes(before)
 
-mmclca.fit(photographs, 'model', weights=weights, probe_only=True)
+mmclca.fit(photos, 'model', weights=weights, probe_only=True)
 found['fit'] = changes(before)
 print('\\n' + json.dumps(found))
 """
@@ -92,9 +92,9 @@ print('\\n' + json.dumps(found))
 @pytest.fixture(scope='module')
 def changed(tmp_path_factory):
     folder = tmp_path_factory.mktemp('host')
-    photographs, weights = write_photographs(folder), write_weights(folder)
-    image = photographs / 'ash/0.png'
-    run = run_python('-c', HOST, weights, image, photographs, cwd=folder)
+    photos, weights = write_photos(folder), write_weights(folder)
+    image = photos / 'ash/0.png'
+    run = run_python('-c', HOST, weights, image, photos, cwd=folder)
     return json.loads(run.stdout.splitlines()[-1])
 
 

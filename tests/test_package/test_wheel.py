@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import ROOT, write_run
 
 pytestmark = pytest.mark.slow
@@ -163,15 +163,15 @@ def test_installed_package_is_the_wheels(run, python):
 
 
 @first
-def test_command_fits_photographs(run, python, tmp_path):
+def test_command_fits_photos(run, python, tmp_path):
     record = sorted(python.parents[1].glob('lib/*/*/mmclca-*/RECORD'))[0]
     names = [line.split(',')[0] for line in record.read_text().splitlines()]
     command = python.with_name('mmclca')
     assert f'../../../bin/{command.name}' in names
     assert names[0].startswith('+mmclca/.mim/')  # mim uses the first path
-    photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
-    run(command, 'fit', photographs, '--weights', weights, '--probe-only')
-    named = run(command, 'predict', 'model', photographs / 'ash')
+    photos, weights = write_photos(tmp_path), write_weights(tmp_path)
+    run(command, 'fit', photos, '--weights', weights, '--probe-only')
+    named = run(command, 'predict', 'model', photos / 'ash')
     assert named.count('ash') >= 4
     assert (tmp_path / 'model/report.html').exists()
 

@@ -13,7 +13,7 @@ from tiny_run import CLASSES
 
 from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.evaluation.open_set import Threshold
 from mmclca.page import open_model
 

@@ -8,7 +8,7 @@ from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile, ZipInfo
 
 import pytest
 from full_disk import contents, file_size_limit
-from tiny_photographs import write_photographs
+from tiny_photos import write_photos
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
@@ -28,7 +28,7 @@ ENDLESS = (
 @pytest.fixture
 def photos(tmp_path):
     """Folder of photos of four classes, and of a hidden file."""
-    folder = write_photographs(tmp_path, per_class=2)
+    folder = write_photos(tmp_path, per_class=2)
     (folder / 'ash/.hidden').touch()
     return folder
 

@@ -14,7 +14,7 @@ import torch
 from browser_pages import chromium as chromium_fixture
 from browser_pages import drive, playwright, watched
 from PIL import Image
-from tiny_photographs import write_weights
+from tiny_photos import write_weights
 from tiny_run import environment
 
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Frozen networks: features, training subsets and accuracies."""
 
-import few_photographs
+import few_photos
 import frozen
 import pandas as pd
 import pytest
@@ -44,7 +44,7 @@ def test_frozen_features_are_read_and_compared(
     monkeypatch.setattr(frozen, 'KEPT', tmp_path)
     monkeypatch.setattr(frozen, 'WEIGHTS', shared / 'weights')
     few = few_of_leaf40(shared / 'data')
-    monkeypatch.setattr(frozen, 'photographs', lambda: dict(some=few))
+    monkeypatch.setattr(frozen, 'photos', lambda: dict(some=few))
     one = frozen.Frozen('deit-tiny-p16', method, keep_rate)
     cls, average, weighted, last, std = one.features('some').unbind(2)
     assert cls.shape == (len(few), 12, 192) and std.min() > 0
@@ -53,9 +53,9 @@ def test_frozen_features_are_read_and_compared(
         assert torch.allclose(average[:, :3], other[:, :3], atol=2e-3)
     gone = (weighted - last)[:, 3:].abs().amax()
     assert (gone > 0.1) == (method == 'EViT')
-    found = few_photographs.measured(one, 'some', few, [1])
+    found = few_photos.measured(one, 'some', few, [1])
     assert all(0 <= x <= 100 for draws in found.values() for x in draws)
-    monkeypatch.setattr(reducers, 'photographs', frozen.photographs)
+    monkeypatch.setattr(reducers, 'photos', frozen.photos)
     compared = reducers.compare(one, 'some')
     assert 0.5 < compared['cosine'] < 0.999 and compared['layers'] > 50
     compared = reducers.compare(frozen.Frozen('deit-tiny-p16'), 'some')

@@ -32,7 +32,7 @@ def features(monkeypatch):
     found = dict(near=noise + near[:, None, None], far=noise)
     found['far'][..., 6:] += 3
     sets = dict(near=TABLE, far=TABLE)
-    monkeypatch.setattr(unknown_classes, 'photographs', lambda: sets)
+    monkeypatch.setattr(unknown_classes, 'photos', lambda: sets)
     monkeypatch.setattr(
         unknown_classes.Frozen, 'views', lambda _, x: found[x][None]
     )
@@ -60,7 +60,7 @@ def probe(monkeypatch):
 
 
 def test_interval_contains_the_accuracy_on_test_photos(probe, monkeypatch):
-    monkeypatch.setattr(intervals, 'photographs', lambda: dict(easy=TABLE))
+    monkeypatch.setattr(intervals, 'photos', lambda: dict(easy=TABLE))
     (row,) = intervals.measure(('', ''), 'easy', intervals.SAME, 3)
     assert row['inside'] >= 90 and 60 < row['accuracy'] < row['test']
     assert 5 < row['width'] < 60
@@ -96,12 +96,12 @@ def test_unknown_classes_are_detected(features):
 def test_measured_run_gives_all_accuracies(shared, monkeypatch):
     few = few_of_leaf40(shared / 'data')
     monkeypatch.setattr(trained, 'WEIGHTS', shared / 'weights')
-    monkeypatch.setattr(trained, 'photographs', lambda: dict(few=few))
+    monkeypatch.setattr(trained, 'photos', lambda: dict(few=few))
     monkeypatch.setattr(trained, 'train', lambda config, *_: config.load_from)
     run = 'deit-tiny-p16', 'few', 3
     (found,) = trained.measured(*run)
     accuracies = {found[x] for x in ('probe', '0.25', '1.0', 'refitted')}
-    assert len(accuracies) == 1 and found['photographs'] == 6
+    assert len(accuracies) == 1 and found['photos'] == 6
     rows = pd.DataFrame([trained.named_run(*run, 'fit') | found])
     (row,) = trained.by_folds(rows, *WHICH)
     assert row['refitted'] == found['refitted']

@@ -7,7 +7,7 @@ import numpy as np
 import one_photo
 import pytest
 from PIL import Image
-from tiny_photographs import write_weights
+from tiny_photos import write_weights
 from tiny_run import ROOT, run_tool
 
 

@@ -6,7 +6,7 @@ import tables
 from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
-FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
+FEW = pytest.param('few_photos', marks=pytest.mark.slow)
 PAGES = [
     'frontier',
     'fresh_datasets',

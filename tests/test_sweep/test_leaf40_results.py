@@ -10,7 +10,7 @@ from mmclca.sweep.grid import read_grid
 from mmclca.sweep.results import config_hash
 
 SWEEPS = (
-    *('leaf40', 'leaf40_why', 'few_photographs_why'),
+    *('leaf40', 'leaf40_why', 'few_photos_why'),
     *('family_from_scratch', 'architectures_from_scratch'),
 )
 

@@ -19,7 +19,7 @@ from mmengine.config import Config
 from reading import only_reading
 from small_models import RESMLP
 from tiny_model import write_tiny
-from tiny_photographs import write_photographs, write_weights
+from tiny_photos import write_photos, write_weights
 from tiny_run import ROOT, exit_code, load_tool, train_with_hooks, write_images
 
 from mmclca.checkpoints.gate.stored_config import read_stored_config
@@ -179,7 +179,7 @@ def folder(tmp_path_factory):
     write_images(folder / 'new', per_class=1, seed=1)
     write_images(folder / 'others', per_class=1, seed=2)
     (folder / 'others/oak').rename(folder / 'unknown')
-    write_photographs(folder)
+    write_photos(folder)
     (folder / 'weights').mkdir()
     write_weights(folder / 'weights')
     return folder

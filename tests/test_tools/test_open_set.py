@@ -9,7 +9,7 @@ from tiny_run import ROOT, run_tool, write_images
 
 from mmclca.apis import Probe, TokenReductionInferencer
 from mmclca.apis.features import extract_features, extract_logits
-from mmclca.datasets.photographs import images_at
+from mmclca.datasets.photos import images_at
 from mmclca.evaluation.open_set import SCORES, auroc, false_positive_rate
 from mmclca.models.heads import keep_references, nearest_cosine
 

@@ -9,7 +9,7 @@ from tiny_run import CLASSES, ROOT, run_tool, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.cli.commands import probe as command
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.utils.files import write_rows
 
 TOOLS = ROOT / 'tools'

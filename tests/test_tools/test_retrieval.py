@@ -123,7 +123,7 @@ def test_coarse_table_adds_metrics_per_level(retrieve, folder, tmp_path):
 
 def test_sheet_shows_evenly_spaced_queries(monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(output, 'photograph', lambda path, **_: path)
+    monkeypatch.setattr(output, 'draw_photo', lambda path, **_: path)
     monkeypatch.setattr(
         output, 'contact_sheet', lambda groups, out: drawn.extend(groups)
     )

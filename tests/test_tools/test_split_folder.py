@@ -15,7 +15,7 @@ from tiny_run import CLASSES, ROOT, end_of, write_images
 
 from mmclca.cli.commands import train
 from mmclca.configs import read_config
-from mmclca.datasets.photographs import images_at
+from mmclca.datasets.photos import images_at
 from mmclca.datasets.samplers import ClampedBatchSampler
 
 FOLDER = ROOT / 'tools/dataset_converters'

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from few_photographs import draws, labels_of
-from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photographs
+from few_photos import draws, labels_of
+from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photos
 from mmengine.config import Config
 from tables import kept, machine_of, read, select
 
@@ -108,7 +108,7 @@ def measure(file, variant, names=DATASETS):
     probe = probe_of(file, variant)
     gmacs = count_config(probe.model._config.model).flops / 1e9
     read = columns_of(file, variant, probe.model.head)
-    tables = photographs(names)
+    tables = photos(names)
     found = [mean_accuracies(probe, own, read) for own in tables.values()]
     commit = provenance()['commit']
     for classifier in found[0]:

@@ -20,7 +20,7 @@ from mmengine import list_from_file
 from mmclca.apis.loading import build_classifier
 from mmclca.checkpoints.load import load
 from mmclca.datasets.batches import Preparation, batches
-from mmclca.datasets.photographs import read_photographs
+from mmclca.datasets.photos import read_photos
 from mmclca.models import with_layer_fusion
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, sum_into
@@ -96,7 +96,7 @@ class Frozen:
     def features(self, name, splits=('train', 'test')):
         """Return ``FEATURES`` after each layer for a dataset, (N, 12, 5, C),
         zero for other splits."""
-        file, own = KEPT / name / f'{self.name}.npy', photographs()[name]
+        file, own = KEPT / name / f'{self.name}.npy', photos()[name]
         if not file.exists():
             chosen = own.split.isin(splits).to_numpy()
             seen = self._features([*own.path[chosen]]).half().numpy()
@@ -184,7 +184,7 @@ class PatchCounter:
 
 
 @cache
-def photographs(names=DATASETS):
+def photos(names=DATASETS):
     """Return tables with path, label and split per photo, by dataset."""
     return {name: read_dataset(name) for name in names}
 
@@ -198,7 +198,7 @@ def read_dataset(name):
             for path, label in read_list(DATA / name / f'{split}.txt').items()
         ]
     else:
-        photos = read_photographs(DATA / 'sets' / name)
+        photos = read_photos(DATA / 'sets' / name)
         rows = zip(photos.paths, photos.labels, photos.splits, strict=True)
     return pd.DataFrame(rows, columns=['path', 'label', 'split'])
 

@@ -10,13 +10,13 @@ from itertools import product
 import frontier
 import pandas as pd
 import torch
-from few_photographs import GRID, draw, labels_of
-from frozen import DATA, photographs
+from few_photos import GRID, draw, labels_of
+from frozen import DATA, photos
 from tables import kept, machine_of
 
 from mmclca.apis.probe import learning_curve
 from mmclca.datasets.grouped_splits import GroupedSplits
-from mmclca.datasets.photographs import (
+from mmclca.datasets.photos import (
     LabeledImages,
     find_near_duplicates,
     join_groups,
@@ -73,14 +73,14 @@ def enough_photos(count):
     """Return the datasets with more test than training photos."""
     found = {
         name: own.groupby('label').size().clip(upper=count).sum()
-        for name, own in photographs().items()
+        for name, own in photos().items()
     }
-    return [x for x in found if len(photographs()[x]) > 2 * found[x]]
+    return [x for x in found if len(photos()[x]) > 2 * found[x]]
 
 
 def measure(network, name, shift, count):
     """Return means over random training and test sets, in percent."""
-    own = photographs()[name]
+    own = photos()[name]
     probe = frontier.probe_of(*network)
     read, _ = probe.features([*own.path])
     pairs = [pair(name, own, shift, count, i) for i in range(NUM_PAIRS)]

@@ -14,7 +14,7 @@ import random
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.datasets.photographs.read import read_folder
+from mmclca.datasets.photos.read import read_folder
 from mmclca.utils.files import replace_text
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 

@@ -7,7 +7,7 @@ Missing results are measured first if they need no training.
 from functools import cache
 from pathlib import Path
 
-import few_photographs
+import few_photos
 import fresh_datasets
 import frontier
 import intervals
@@ -24,10 +24,10 @@ from mmclca.utils.files import replace_text
 RESULTS = Path('docs/results')
 
 
-def of_few_photographs():
-    """Return the values for the few_photographs template."""
+def of_few_photos():
+    """Return the values for the few_photos template."""
     more = unknown_classes.values() | trained.values()
-    return few_photographs.values() | more
+    return few_photos.values() | more
 
 
 def runs(sweep):
@@ -99,7 +99,7 @@ def main():
 
 def write(page, out):
     """Write a page to ``out/results``; return its path."""
-    own = dict(few_photographs=of_few_photographs, frontier=frontier.values)
+    own = dict(few_photos=of_few_photos, frontier=frontier.values)
     own.update(intervals=intervals.values, reducers=reducers.values)
     own.update(fresh_datasets=fresh_datasets.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)

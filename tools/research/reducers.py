@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import torch
 import torch.nn.functional as F
-from frozen import FILES, Frozen, photographs
+from frozen import FILES, Frozen, photos
 from mmengine.config import Config
 from tables import kept, machine_of, select
 
@@ -41,7 +41,7 @@ def facts_of(one):
 
 def measure(one):
     """Compare a network with the full one; gives a row per dataset."""
-    sets = [name for name in photographs() if name != 'leaf40_white']
+    sets = [name for name in photos() if name != 'leaf40_white']
     cost = count_config(one.config(out_type='cls_average').model)
     facts = dict(gmacs=cost.flops / 1e9, commit=provenance()['commit'])
     return [dict(set=name, **compare(one, name), **facts) for name in sets]
@@ -49,8 +49,8 @@ def measure(one):
 
 def compare(one, name):
     """Compare a network with the full ViT on a dataset."""
-    few = tested_few(photographs()[name])
-    own = photographs()[name][few.numpy()]
+    few = tested_few(photos()[name])
+    own = photos()[name][few.numpy()]
     cls, scores, averages = read(one, name, few)
     full_cls, full_scores, _ = read(Frozen(one.backbone), name, few)
     same = scores.argmax(1) == full_scores.argmax(1)
@@ -63,7 +63,7 @@ def compare(one, name):
 
 
 def tested_few(own):
-    """Return which photographs are read: all to learn from, and ten of a class
+    """Return which photos are read: all to learn from, and ten of a class
     at equal distances to test with."""
     classes = own.groupby(['split', 'label'])
     rank, step = classes.cumcount(), classes.path.transform('size') // MOST

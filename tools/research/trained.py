@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 import pandas as pd
 import torch
-from few_photographs import GRID, labels_of
-from frozen import DATA, FILES, WEIGHTS, photographs, read_list
+from few_photos import GRID, labels_of
+from frozen import DATA, FILES, WEIGHTS, photos, read_list
 from tables import kept, select
 
 import mmclca
 from mmclca.apis import Probe
-from mmclca.datasets.photographs import LabeledImages, check_photographs
+from mmclca.datasets.photos import LabeledImages, check_photos
 from mmclca.fitting import model
 from mmclca.fitting.log import Log
 from mmclca.fitting.model import make_plan, plain_model
@@ -24,7 +24,7 @@ from mmclca.fitting.probing import fit_classifier, measure
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.training import refit_classifier, train, training_config
 
-STUDY = 'few_photographs_trained'
+STUDY = 'few_photos_trained'
 WHOLE = 'fine-tuning'
 SHARES = (
     0.25,
@@ -34,7 +34,7 @@ SHARES = (
 )  # weight of the fine-tuned model in the interpolation
 KEYS = ['backbone', 'set', 'crops']
 CALL = dict.fromkeys(
-    ('photographs', 'budget', 'runtime', 'labels', 'groups', 'pixels')
+    ('photos', 'budget', 'runtime', 'labels', 'groups', 'pixels')
 )
 
 
@@ -48,7 +48,7 @@ def values():
     rows = kept(STUDY, changed, wanted)
     rows = rows.groupby(KEYS, as_index=False, sort=False).first()
     wanted = [(dict(count=count), (count,)) for count in GRID['synthetic']]
-    synthetic = kept('few_photographs_synthetic', fitted, wanted)
+    synthetic = kept('few_photos_synthetic', fitted, wanted)
     shown = synthetic.to_dict('records')
     return dict(trained=partial(by_folds, rows), synthetic=shown)
 
@@ -69,7 +69,7 @@ def measured(backbone, name, crops):
         anew = refit_classifier(plan, path, known, found.setting)
         row['refitted'] = accuracy(anew, test)
     told = round(100 * float(found.accuracy.mean()), 2)
-    return [dict(photographs=len(known), folds=told, **row)]
+    return [dict(photos=len(known), folds=told, **row)]
 
 
 def begin(plan, known):
@@ -101,7 +101,7 @@ def fitted(count):
     """Run ``fit`` with a number of photos per synthetic cultivar; return test
     accuracies in percent, without and with fine-tuning."""
     with TemporaryDirectory() as folder:
-        place, found = Path(folder, 'photographs'), {}
+        place, found = Path(folder, 'photos'), {}
         link(DATA / 'synthetic_cultivars', place, train=count, test=None)
         options = dict(weights=WEIGHTS / FILES['deit-tiny-p16'])
         options.update(out=Path(folder, 'model'), budget='0.3GMACs')
@@ -139,13 +139,13 @@ def changed(backbone, name, change):
 def planned(backbone, name):
     """Plan a fit to a dataset; yield the plan, training photos, test photos
     and a log."""
-    own = photographs()[name]
+    own = photos()[name]
     tested = labels_of(own)[1].numpy()
     known, test = named(own[~tested]), named(own[tested])
     call = dict(CALL, weights=str(WEIGHTS / FILES[backbone]))
     call.update(folds=5, class_weights=None)
     with TemporaryDirectory() as folder, Log() as log:
-        checked = check_photographs(known)
+        checked = check_photos(known)
         record = FitRecord.of_call(call, checked)
         files = ModelFolder(folder)
         yield make_plan(files, record, checked, 'cpu'), known, test, log

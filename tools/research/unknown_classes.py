@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 import torch
 import torch.nn.functional as F
-from few_photographs import GRID, NUM_DRAWS, draws, labels_of, read_of
-from frozen import Frozen, photographs
+from few_photos import GRID, NUM_DRAWS, draws, labels_of, read_of
+from frozen import Frozen, photos
 from tables import kept, select
 
 from mmclca.apis.probe import fit_linear, out_of_fold
@@ -21,7 +21,7 @@ ALIKE = {'leaf40', 'leaf40_white'}  # the same leaves
 
 def values():
     """Return the template values: a function for means over datasets."""
-    rows = kept('few_photographs_unknown', measure, [({}, ())])
+    rows = kept('few_photos_unknown', measure, [({}, ())])
     return dict(strangers=partial(means, rows))
 
 
@@ -31,7 +31,7 @@ def measure():
         dict(default=title, set=name, count=count, **found)
         for title in GRID['defaults']
         for count in COUNTS
-        for name in photographs()
+        for name in photos()
         for found in measured(title, name, count)
     ]
 
@@ -48,12 +48,12 @@ def measured(title, name, count):
     """Yield detection results for held-out classes (a third), and for other
     datasets."""
     found = read(title, name)
-    labels, tested = labels_of(photographs()[name])
+    labels, tested = labels_of(photos()[name])
     number = 1 + int(labels.max())
     other = torch.cat(
         [
             read(title, x)[labels_of(own)[1], 0][::5]
-            for x, own in photographs().items()
+            for x, own in photos().items()
             if x != name and {x, name} != ALIKE
         ]
     )

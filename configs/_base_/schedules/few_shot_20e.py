@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # A few photos per class, from a linear probe: the best recipe in
-# configs/sweeps/few_photographs_why.py.
+# configs/sweeps/few_photos_why.py.
 # The head starts from a classifier in closed form (ProbeInitHook, in the
 # configs); AdamW with smaller steps for earlier layers, two epochs of warm-up
 # and a cosine over 20. An epoch has at least 256 images

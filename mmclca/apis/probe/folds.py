@@ -23,7 +23,7 @@ from .classifiers import (
 MAX_SCORES = 2**25  # over all repeats: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
 MIN_ERROR = 0.001  # avoids the logarithm of zero
-POINT = ('photographs', 'accuracy', 'low', 'high')  # of a curve
+POINT = ('photos', 'accuracy', 'low', 'high')  # of a curve
 MIN_EXPONENT = -1  # twice the images at most halve the error
 
 
@@ -258,7 +258,7 @@ def learning_curve(
             ``iter``.
 
     Returns:
-        list[dict]: For each size ``photographs``, ``accuracy`` (mean over
+        list[dict]: For each size ``photos``, ``accuracy`` (mean over
         repeats), and its 95% Wilson interval, ``low`` to ``high``. Empty if
         no image was tested.
 
@@ -346,11 +346,11 @@ def forecast(points: Sequence[dict], factor: float) -> dict | None:
     if len(points) < 2:
         return None
     last = points[-1]
-    x = np.log([point['photographs'] for point in points])
+    x = np.log([point['photos'] for point in points])
     errors = 1 - np.array([point['accuracy'] for point in points])
     exponent, _ = np.polyfit(x, np.log(errors.clip(MIN_ERROR)), deg=1)
     mean, left = last['accuracy'], factor ** exponent.clip(MIN_EXPONENT, 0)
     gain = float((1 - mean) * (1 - left))
-    number, high = factor * last['photographs'], min(last['high'] + gain, 1.0)
-    found = dict(photographs=round(number), accuracy=mean + gain, high=high)
+    number, high = factor * last['photos'], min(last['high'] + gain, 1.0)
+    found = dict(photos=round(number), accuracy=mean + gain, high=high)
     return last | found

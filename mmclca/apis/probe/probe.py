@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.model import BaseModel
 from torch import Tensor
 
-from mmclca.datasets.photographs import LabeledImages
+from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import image_settings, model_digest
 from mmclca.models.classifiers import extract_feature

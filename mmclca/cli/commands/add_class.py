@@ -19,8 +19,8 @@ from ..packages import fitting
 def parse_args():
     parser = Parser(__doc__)
     parser.share('folder')
-    photographs = 'folder of photos of one class'
-    parser.add('photographs', photographs, type=Path)
+    photos = 'folder of photos of one class'
+    parser.add('photos', photos, type=Path)
     parser.add('--name', 'class name (default: folder name)')
     parser.flag(
         '--yes', 'add without a question, even if the accuracy falls a lot'
@@ -31,7 +31,7 @@ def parse_args():
 
 def main(args):
     with usage_errors():
-        model_files.check_order(str(args.folder), [str(args.photographs)])
+        model_files.check_order(str(args.folder), [str(args.photos)])
         model_file(args.folder)
         with model_files.loading():
             model = fitting.FittedModel(args.folder, args.device)
@@ -48,7 +48,7 @@ def main(args):
 
 def add(model, args, force):
     with fitting.log.redirected_output():
-        model.add_class(args.photographs, args.name, force)
+        model.add_class(args.photos, args.name, force)
 
 
 def ask(reason):

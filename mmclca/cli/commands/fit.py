@@ -15,7 +15,7 @@ def parse_args():
         advice='Run the same command to resume.',
     )
     parser.add(
-        'photographs',
+        'photos',
         'folder with one folder per class, or with train, val, test folders',
         type=Path,
     )

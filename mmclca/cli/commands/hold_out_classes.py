@@ -40,7 +40,7 @@ def parse_args(argv=None):
 
 
 def run(args):
-    lists_of = datasets.photographs.lists
+    lists_of = datasets.photos.lists
     given = dict(train=args.train, val=args.val, test=args.test)
     given = {split: name for split, name in given.items() if name}
     images = lists_of.read_lists(args.folder, given)

@@ -13,7 +13,7 @@ from pathlib import Path
 from mmclca.checkpoints.fitted import is_checkpoint, is_fitted
 from mmclca.errors import Error
 from mmclca.utils.extras import require
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import print_safe
 from mmclca.utils.spreadsheets import NEEDED
 
@@ -70,7 +70,7 @@ def prepare(args):
     with model_files.loading():
         paths = apis.find_images(args.images)
     if not paths:
-        endings = ' '.join(PHOTOGRAPH_SUFFIXES)
+        endings = ' '.join(PHOTO_SUFFIXES)
         raise Error(
             f'{" ".join(args.images)}: no image found; accepted file types: '
             f'{endings}'

@@ -112,9 +112,7 @@ def training_images(args, cfg):
     """Read the training images."""
     if args.images is None or args.images.endswith('.txt'):
         return model_files.images_of(cfg, args.images, 'train')
-    found = datasets.photographs.read_photographs(
-        args.images, groups=args.groups
-    )
+    found = datasets.photos.read_photos(args.images, groups=args.groups)
     return found.select(found.to_train())
 
 

@@ -41,17 +41,17 @@ def images_in(place):
     """Read the images as ``fit`` does; print the skipped files."""
     if not place.is_dir():
         raise Error(f'{place} is not a folder')
-    found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)
+    found = datasets.photos.read.read_folder(place, IMAGE_SUFFIXES)
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise Error(
             f'{place} is split ({splits}): expected one folder per class'
         )
     print_safe(f'Data       {len(found)} images, {len(found.classes)} classes')
-    checked = datasets.photographs.check_photographs(found)
+    checked = datasets.photos.check_photos(found)
     for problem in checked.list_problems():
         print_safe(problem.describe())
-    return checked.photographs
+    return checked.photos
 
 
 def warn_of_small_classes(images, wanted):
@@ -68,7 +68,7 @@ def warn_of_small_classes(images, wanted):
 def training_command(out, num_classes, has_test):
     """Return the training command for the lists."""
     options = [f'model.head.num_classes={num_classes}']
-    for name in datasets.photographs.lists.SPLITS:
+    for name in datasets.photos.lists.SPLITS:
         loader = f'{name}_dataloader.dataset'
         options.append(f'{loader}.data_root={out}')
         options.append(f'{loader}.classes={out / "classes.txt"}')
@@ -80,13 +80,13 @@ def training_command(out, num_classes, has_test):
 
 
 def run(args):
-    lists_of = datasets.photographs.lists
+    lists_of = datasets.photos.lists
     fractions = args.val_fraction, args.test_fraction
     lists_of.split_sizes(0, *fractions)  # refuses before it opens
     out = args.out or args.folder
     images = images_in(args.folder)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
-    parts = lists_of.split_photographs(images, *fractions, args.seed)
+    parts = lists_of.split_photos(images, *fractions, args.seed)
     lists = lists_of.lines_of_lists(parts, out)
     old = [out / f'{name}.txt' for name in lists_of.SPLITS]
     lists_of.write_lists(lists, REFUSAL, old, args.force)

@@ -15,13 +15,8 @@ from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import integer, track
 
-from ..photographs import LabeledImages
-from ..photographs.lists import (
-    SPLITS,
-    lines_of_lists,
-    split_sizes,
-    write_lists,
-)
+from ..photos import LabeledImages
+from ..photos.lists import SPLITS, lines_of_lists, split_sizes, write_lists
 from .cultivars import draw_leaf, make_species
 
 LEVELS = 'levels.csv'  # species of each class

@@ -24,7 +24,7 @@ from mmclca.utils.extras import require
 from mmclca.utils.files import read_lines, read_rows
 
 from ..image_files import IMAGE_SUFFIXES
-from ..photographs.lists import read_labels
+from ..photos.lists import read_labels
 from .info import LeafImage, canonical, stage_of
 
 _COLUMNS = 'label', 'class_name', 'split'

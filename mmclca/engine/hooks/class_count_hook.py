@@ -6,7 +6,7 @@ from mmpretrain.evaluation import Accuracy
 from mmclca.checkpoints.gate.stored_config import read_stored_classes
 from mmclca.checkpoints.load import refuse_broken
 from mmclca.datasets.class_folders import check_folder_labels
-from mmclca.datasets.photographs.spellings import normalize_name
+from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.models import DistilledClassifier, Grafit, LoRAModel
 from mmclca.registry import HOOKS

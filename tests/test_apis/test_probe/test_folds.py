@@ -167,7 +167,7 @@ def test_learning_curve_ends_with_the_cross_validated_accuracy(
     more['class_weights'] = weights
     found = out_of_fold(features, labels, len(counts), folds=parts, **more)
     curve = learning_curve(found, features, **more)
-    assert [point['photographs'] for point in curve] == sizes
+    assert [point['photos'] for point in curve] == sizes
     last, interval = curve[-1], (curve[-1]['low'], curve[-1]['high'])
     assert last['accuracy'] == float(found.accuracy.mean())
     assert interval == found.interval()
@@ -177,7 +177,7 @@ def test_learning_curve_tests_the_same_images_at_each_size():
     features, labels = drawn([8] * 5 + [1], noise=1.5)
     found = out_of_fold(features, labels, 6, repeats=2, folds=4)
     curve = learning_curve(found, features, sizes=(2, 5, 9))
-    assert [point['photographs'] for point in curve] == [2, 5, 6]
+    assert [point['photos'] for point in curve] == [2, 5, 6]
     right = []
     for i, (train, test) in enumerate(found.splits):
         units = GroupedSplits(labels[train])
@@ -204,7 +204,7 @@ def test_forecast_follows_a_power_law_from_the_last_point(numbers):
     curve = law(*numbers)
     found, last = forecast(curve, 2), curve[-1]
     (true,) = law(2 * numbers[-1])
-    assert found['photographs'] == true['photographs']
+    assert found['photos'] == true['photos']
     assert found['accuracy'] == pytest.approx(true['accuracy'])
     assert found['low'] == last['low'] and last['high'] < found['high'] <= 1
 

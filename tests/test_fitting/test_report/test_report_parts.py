@@ -18,7 +18,7 @@ from mmclca.fitting.report import (
     draw_kept_patches,
 )
 
-NAMES = ('photographs', 'accuracy', 'low', 'high')
+NAMES = ('photos', 'accuracy', 'low', 'high')
 
 
 def points(*rows):

@@ -265,9 +265,9 @@ def test_teacher_images_have_its_normalization_and_size(distilled, other):
         dict(processing(), type='ClsDataPreprocessor')
     )
     teacher = teacher_of(model)
-    photographs = dict(inputs=255 * torch.rand(2, 3, 32, 32))
+    photos = dict(inputs=255 * torch.rand(2, 3, 32, 32))
     own, theirs = (
-        preprocess(photographs)['inputs']
+        preprocess(photos)['inputs']
         for preprocess in (ours, teacher.data_preprocessor)
     )
     larger = F.interpolate(theirs, 48, mode='bicubic', antialias=True)

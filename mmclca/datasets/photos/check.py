@@ -41,7 +41,7 @@ class Checked:
     """Usable photos, and the skipped ones with reasons.
 
     Args:
-        photographs (LabeledImages): Usable photos.
+        photos (LabeledImages): Usable photos.
         unread (dict[str, str]): Problems of unreadable files, by path.
         doubled (list[tuple[str, str]]): Skipped and kept duplicate in the
             same class and split.
@@ -57,7 +57,7 @@ class Checked:
             :func:`find_near_duplicates`.
     """
 
-    photographs: LabeledImages
+    photos: LabeledImages
     unread: dict[str, str]
     doubled: list[tuple[str, str]]
     conflicts: list[tuple[str, ...]]
@@ -70,10 +70,10 @@ class Checked:
     @property
     def near_duplicate_counts(self) -> dict[str, int]:
         """Near-duplicates within each class that has some."""
-        photographs = self.photographs
+        photos = self.photos
         pairs = self._near_duplicates(is_same=True)
         paths = {path for pair in pairs for path in pair}
-        names = zip(photographs.paths, photographs.names, strict=True)
+        names = zip(photos.paths, photos.names, strict=True)
         return dict(Counter(name for path, name in names if path in paths))
 
     @property
@@ -83,10 +83,8 @@ class Checked:
 
     def _near_duplicates(self, is_same: bool) -> list[tuple[str, str]]:
         """Select usable pairs with equal or unequal classes."""
-        photographs = self.photographs
-        class_of = dict(
-            zip(photographs.paths, photographs.labels, strict=True)
-        )
+        photos = self.photos
+        class_of = dict(zip(photos.paths, photos.labels, strict=True))
         pairs = [x for x in self.near_duplicates if class_of.keys() >= {*x}]
         return [
             pair
@@ -97,20 +95,20 @@ class Checked:
     @property
     def single(self) -> list[str]:
         """Classes with one training photo."""
-        found = self.photographs
+        found = self.photos
         counts = found.select(found.to_train()).counts()
         return [name for name, n in counts.items() if n == 1]
 
     @property
     def similar_names(self) -> list[tuple[str, ...]]:
         """Groups of class names with the same :func:`visual_key`."""
-        names = {name: visual_key(name) for name in self.photographs.classes}
+        names = {name: visual_key(name) for name in self.photos.classes}
         return [(*x,) for x in keys_by(names).values() if len(x) > 1]
 
     @property
     def split_groups(self) -> list[str]:
         """Groups shared by training and validation or test."""
-        found = self.photographs
+        found = self.photos
         trained = found.select(found.to_train())
         others = found.without({*trained.paths})
         return sorted({*(trained.groups or ())} & {*(others.groups or ())})
@@ -120,13 +118,13 @@ class Checked:
         return list(_find_problems(self))
 
 
-def check_photographs(
-    photographs: LabeledImages, unopened: dict[str, str] | None = None
+def check_photos(
+    photos: LabeledImages, unopened: dict[str, str] | None = None
 ) -> Checked:
     """Open photos, and skip unreadable files, duplicates and conflicts.
 
     Args:
-        photographs (LabeledImages): All photos.
+        photos (LabeledImages): All photos.
         unopened (dict[str, str], optional): SHA-256 by path of previously
             checked files, which are not opened. Defaults to None.
 
@@ -139,13 +137,13 @@ def check_photographs(
     """
     unopened = unopened or {}
     found = {path: ImageSummary('', x) for path, x in unopened.items()}
-    new = [path for path in photographs.paths if path not in unopened]
+    new = [path for path in photos.paths if path not in unopened]
     found |= summarize_images(new)
     unread = {path: x.problem for path, x in found.items() if x.problem}
     read = {path: x for path, x in found.items() if not x.problem}
-    doubled, conflicts, leaks = _sort_copies(photographs, find_copies(read))
+    doubled, conflicts, leaks = _sort_copies(photos, find_copies(read))
     out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
-    used, untrained = _trainable(photographs.without(out))
+    used, untrained = _trainable(photos.without(out))
     checked = Checked(
         *(used, unread, doubled, conflicts, leaks, untrained),
         digests={path: x.digest for path, x in read.items()},
@@ -154,17 +152,17 @@ def check_photographs(
     if len(used.classes) < 2:
         problems = '; '.join(x.describe() for x in checked.list_problems())
         raise Error(
-            f'{photographs.source}: at least two classes with training photos '
+            f'{photos.source}: at least two classes with training photos '
             f'are needed, found {len(used.classes)} of '
-            f'{len(photographs.classes)} ({problems})'
+            f'{len(photos.classes)} ({problems})'
         )
     return checked
 
 
-def _sort_copies(photographs: LabeledImages, copies: list[list[str]]):
+def _sort_copies(photos: LabeledImages, copies: list[list[str]]):
     """Return ``doubled``, ``conflicts`` and ``leaks`` of :class:`Checked`."""
-    facts = zip(photographs.labels, photographs.splits, strict=True)
-    facts = dict(zip(photographs.paths, facts, strict=True))
+    facts = zip(photos.labels, photos.splits, strict=True)
+    facts = dict(zip(photos.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
     for paths in copies:
         if len({facts[path][0] for path in paths}) > 1:
@@ -178,21 +176,19 @@ def _sort_copies(photographs: LabeledImages, copies: list[list[str]]):
     return doubled, conflicts, leaks
 
 
-def _trainable(
-    photographs: LabeledImages,
-) -> tuple[LabeledImages, dict[str, int]]:
+def _trainable(photos: LabeledImages) -> tuple[LabeledImages, dict[str, int]]:
     """Drop classes without training photos; count the photos of these."""
-    trained = {photographs.labels[i] for i in photographs.to_train()}
-    names = {photographs.classes[label] for label in trained}
-    counts = photographs.counts().items()
+    trained = {photos.labels[i] for i in photos.to_train()}
+    names = {photos.classes[label] for label in trained}
+    counts = photos.counts().items()
     untrained = {x: n for x, n in counts if x not in names}
-    return photographs.of_classes(sorted(trained)), untrained
+    return photos.of_classes(sorted(trained)), untrained
 
 
 def _find_problems(checked: Checked) -> Iterator[Problem]:
     """Yield a problem per kind of skipped photo and possible mistake."""
-    photographs = checked.photographs
-    source = photographs.source
+    photos = checked.photos
+    source = photos.source
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
     def shorten(*paths: str) -> tuple[str, ...]:
@@ -201,12 +197,12 @@ def _find_problems(checked: Checked) -> Iterator[Problem]:
             os.fsencode(path).decode(errors='replace') for path in relative
         )
 
-    for note in photographs.notes:
+    for note in photos.notes:
         yield Problem('assumption', reason=note)
-    for reason, paths in keys_by(photographs.left_out).items():
+    for reason, paths in keys_by(photos.left_out).items():
         yield Problem('unused', tuple(map(shorten, paths)), reason)
     cases_by_kind = {
-        'hidden': map(shorten, sorted(photographs.skipped)),
+        'hidden': map(shorten, sorted(photos.skipped)),
         'unreadable': (
             (*shorten(path), problem)
             for path, problem in checked.unread.items()

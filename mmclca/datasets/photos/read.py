@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from mmclca.errors import Error
 from mmclca.utils.files import read_lines
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
 from ..batches import dataset_of
 from ..image_files import files_below, find_images
@@ -26,7 +26,7 @@ from .table import read_table
 EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
 
 
-def read_photographs(
+def read_photos(
     place: str | os.PathLike,
     labels: str | os.PathLike | None = None,
     groups: str | None = None,
@@ -66,12 +66,12 @@ def read_photographs(
     return found
 
 
-def _check_groups(photographs: LabeledImages, groups: str | None) -> None:
+def _check_groups(photos: LabeledImages, groups: str | None) -> None:
     """Refuse a single group, which leaves no photo for a test."""
-    if len({*(photographs.groups or ())}) == 1:
+    if len({*(photos.groups or ())}) == 1:
         raise Error(
-            f'groups={groups!r} puts all {len(photographs)} photos into one '
-            f'group, {photographs.groups[0]!r}; give what differs between '
+            f'groups={groups!r} puts all {len(photos)} photos into one '
+            f'group, {photos.groups[0]!r}; give what differs between '
             r"plants, such as the expression 'plant\d+'"
         )
 
@@ -88,10 +88,10 @@ def _check_place(place: Path) -> None:
         )
 
 
-def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
+def _grouped(photos, place: Path, groups: str | None) -> LabeledImages:
     """Group photos by a regular expression, if given."""
     if groups is None:
-        return photographs
+        return photos
     try:
         pattern = re.compile(groups)
     except re.error as error:
@@ -99,7 +99,7 @@ def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
             f'groups={groups!r} is neither a column of the table nor a valid '
             f'regular expression: {error}'
         ) from error
-    names = [os.path.relpath(path, place) for path in photographs.paths]
+    names = [os.path.relpath(path, place) for path in photos.paths]
     found = [pattern.search(Path(name).as_posix()) for name in names]
     without = [n for n, m in zip(names, found, strict=True) if not m]
     if without:
@@ -109,11 +109,11 @@ def _grouped(photographs, place: Path, groups: str | None) -> LabeledImages:
             'expression that matches every path, or name a column of the table'
         )
     first = [(m.groups() and m[1]) or m[0] for m in found]
-    return replace(photographs, groups=first)
+    return replace(photos, groups=first)
 
 
 def read_folder(
-    folder: Path, suffixes: tuple[str, ...] = PHOTOGRAPH_SUFFIXES
+    folder: Path, suffixes: tuple[str, ...] = PHOTO_SUFFIXES
 ) -> LabeledImages:
     """Read a folder with one folder per class, sorted by path.
 
@@ -239,7 +239,7 @@ def images_at(place: str | os.PathLike) -> LabeledImages:
     if not found.paths:
         raise Error(
             f'{place} has no image; accepted file types: '
-            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
+            f'{" ".join(PHOTO_SUFFIXES)}'
         )
     return found
 

@@ -3,20 +3,20 @@ from unicodedata import normalize
 
 import pytest
 
-from mmclca.datasets.photographs import read_photographs
+from mmclca.datasets.photos import read_photos
 
 
-def rows(photographs, root):
+def rows(photos, root):
     """Path, class and split of each photo."""
-    assert photographs.source == str(root)
-    paths = [path.removeprefix(f'{root}/') for path in photographs.paths]
-    facts = photographs.names, photographs.splits
+    assert photos.source == str(root)
+    paths = [path.removeprefix(f'{root}/') for path in photos.paths]
+    facts = photos.names, photos.splits
     return [*zip(paths, *facts, strict=True)]
 
 
 def test_first_folder_level_names_classes(make, tmp_path):
     make('tulip/a.JPG', 'rose/2024/may/b.tiff', 'rose/c d.HEIC')
-    found = read_photographs(str(tmp_path))
+    found = read_photos(str(tmp_path))
     assert rows(found, tmp_path) == [
         ('rose/2024/may/b.tiff', 'rose', ''),
         ('rose/c d.HEIC', 'rose', ''),
@@ -31,7 +31,7 @@ def test_other_files_are_left_out(make, tmp_path):
     make('rose/Thumbs.db', 'rose/.c.jpg', '.trash/d.jpg')
     make('__MACOSX/rose/._a.jpg', '__MACOSX/rose/a.jpg')
     make('loose.jpg', 'rose/film.MP4')
-    found = read_photographs(tmp_path)
+    found = read_photos(tmp_path)
     assert found.classes == ['rose', 'tulip'] and len(found) == 2
     assert found.left_out == {
         f'{tmp_path}/loose.jpg': 'not in a class folder',
@@ -47,7 +47,7 @@ def test_split_folders_are_read(make, tmp_path, train, val, test):
     make(f'{train}/rose/a.jpg', f'{train}/tulip/b.jpg')
     make(f'{val}/rose/c.jpg', f'{test}/tulip/deep/d.jpg')
     make(f'{val}/e.jpg', 'originals/rose/a.jpg')
-    found = read_photographs(tmp_path)
+    found = read_photos(tmp_path)
     assert sorted(rows(found, tmp_path)) == sorted(
         [
             (f'{train}/rose/a.jpg', 'rose', 'train'),
@@ -74,7 +74,7 @@ def test_split_folders_are_read(make, tmp_path, train, val, test):
     ],
 )
 def test_class_may_be_named_like_a_split(make, names, classes):
-    assert read_photographs(make(*names)).classes == classes
+    assert read_photos(make(*names)).classes == classes
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_class_may_be_named_like_a_split(make, names, classes):
 def test_photos_are_refused(make, tmp_path, files, place, options, term):
     make(*files)
     with pytest.raises((FileNotFoundError, ValueError), match=term) as error:
-        read_photographs(tmp_path / place, **options)
+        read_photos(tmp_path / place, **options)
     assert '\n' not in str(error.value)
 
 
 def test_folders_in_two_normalizations_are_one_class_and_noted(make):
     names = [normalize(form, 'Büche') for form in ('NFC', 'NFD')]
-    found = read_photographs(make(*(f'{x}/a.jpg' for x in names), 'elm/b.jpg'))
+    found = read_photos(make(*(f'{x}/a.jpg' for x in names), 'elm/b.jpg'))
     assert found.counts() == {names[0]: 2, 'elm': 1}
     (note,) = found.notes
     assert '2 folders' in note and names[0] in note
@@ -114,4 +114,4 @@ def test_regular_expression_groups_photos(make):
         '[^_/]+_': ['p1_', 'p1_', 'p2_'],
         '^[a-z]+(/deep)?': ['rose', 'rose', '/deep'],
     }.items():
-        assert read_photographs(place, groups=pattern).groups == groups
+        assert read_photos(place, groups=pattern).groups == groups

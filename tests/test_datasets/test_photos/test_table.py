@@ -5,7 +5,7 @@ from unicodedata import normalize
 import pandas as pd
 import pytest
 
-from mmclca.datasets.photographs import read_photographs
+from mmclca.datasets.photos import read_photos
 
 NAMES = 'a.jpg', 'b.jpg', 'c.jpg', 'deep/d e.png'
 
@@ -19,13 +19,13 @@ def place(make):
 def read(place, text, name='table.csv', **kwargs):
     table = place.parent / name
     table.write_text(text, 'utf-8')
-    return read_photographs(place, labels=table, **kwargs)
+    return read_photos(place, labels=table, **kwargs)
 
 
-def classes_of(photographs, place):
+def classes_of(photos, place):
     """Class by path."""
-    paths = [path.removeprefix(f'{place}/') for path in photographs.paths]
-    return dict(zip(paths, photographs.names, strict=True))
+    paths = [path.removeprefix(f'{place}/') for path in photos.paths]
+    return dict(zip(paths, photos.names, strict=True))
 
 
 CLASSES = dict(zip(NAMES, ('rose', 'tulip') * 2, strict=True))
@@ -51,11 +51,11 @@ def test_spreadsheet_is_read(place, suffix, monkeypatch):
     numbers = [dict(rose=1, tulip=2)[name] for name in CLASSES.values()]
     rows = pd.DataFrame({'file': list(CLASSES), 'class': numbers})
     rows.to_excel(table, index=False)
-    found = read_photographs(place, labels=table)
+    found = read_photos(place, labels=table)
     assert found.classes == ['1', '2'] and found.labels == [0, 1, 0, 1]
     monkeypatch.setattr('mmclca.utils.extras.find_spec', lambda name: None)
     with pytest.raises(ImportError, match=r'mmclca\[tables\]'):
-        read_photographs(place, labels=table)
+        read_photos(place, labels=table)
 
 
 def test_split_and_group_columns_are_read(place):
@@ -91,7 +91,7 @@ def test_files_are_found_next_to_the_table_and_by_windows_paths(place, make):
 def test_table_is_accepted_instead_of_its_folder(place):
     table = place / 'classes.csv'
     table.write_text(ROWS)
-    assert classes_of(read_photographs(table), place) == CLASSES
+    assert classes_of(read_photos(table), place) == CLASSES
 
 
 def test_unusable_rows_and_files_are_left_out(place, make):
@@ -131,7 +131,7 @@ def test_table_is_refused(place, make, text, name, term):
         read(place, text, name)
     assert '\n' not in str(error.value)
     with pytest.raises(FileNotFoundError, match='gone'):
-        read_photographs(place, labels=place / 'gone.csv')
+        read_photos(place, labels=place / 'gone.csv')
 
 
 @pytest.mark.parametrize('titles', ['file,species,class', 'x,File,class'])

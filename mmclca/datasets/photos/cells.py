@@ -12,7 +12,7 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.files import from_cell, read_bytes
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
 from .encodings import WINDOWS, guess_encoding
 from .spellings import normalize_name
@@ -126,7 +126,7 @@ def _split(
 
 def is_image(cell: str) -> bool:
     """Return whether a name has the extension of an image."""
-    return cell.strip().lower().endswith(PHOTOGRAPH_SUFFIXES)
+    return cell.strip().lower().endswith(PHOTO_SUFFIXES)
 
 
 def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:

@@ -1,20 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Read photos and classes from folders, tables and lists, and check them."""
 
-from .check import Checked, check_photographs
+from .check import Checked, check_photos
 from .labeled_images import LabeledImages
 from .near_duplicates import find_near_duplicates, join_groups
 from .problems import Problem
-from .read import images_at, images_of_split, read_photographs
+from .read import images_at, images_of_split, read_photos
 
 __all__ = [
     'Checked',
     'LabeledImages',
     'Problem',
-    'check_photographs',
+    'check_photos',
     'find_near_duplicates',
     'images_at',
     'images_of_split',
     'join_groups',
-    'read_photographs',
+    'read_photos',
 ]

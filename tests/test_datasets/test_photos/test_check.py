@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmclca.datasets.photographs import check_photographs, read_photographs
+from mmclca.datasets.photos import check_photos, read_photos
 
 
 def describe(checked):
@@ -20,7 +20,7 @@ def check(tmp_path):
     """Function to check the photos in the test's folder."""
 
     def check(**options):
-        return check_photographs(read_photographs(tmp_path, **options))
+        return check_photos(read_photos(tmp_path, **options))
 
     return check
 
@@ -49,7 +49,7 @@ def test_check_skips_unreadable_files(check, paint, tmp_path):
     reasons = dict(zip(terms, checked.unread.values(), strict=True))
     assert list(checked.unread) == [str(tmp_path / name) for name in terms]
     assert all(term in reasons[name] for name, term in terms.items())
-    assert len(checked.photographs) == 4
+    assert len(checked.photos) == 4
     (line,) = describe(checked)
     assert '5 unreadable (a/0.png: empty file; b/5.heic' in line
     assert line.endswith(' and 2 more)')
@@ -62,7 +62,7 @@ def test_check_skips_file_if_bytes_repeat(check, paint, tmp_path):
     shutil.copy(tmp_path / '0/0.jpg', tmp_path / '0/copy.jpg')
     checked = check()
     pair = str(tmp_path / '0/copy.jpg'), str(tmp_path / '0/0.jpg')
-    assert checked.doubled == [pair] and len(checked.photographs) == 4
+    assert checked.doubled == [pair] and len(checked.photos) == 4
     (line,) = describe(checked)
     assert '(0/copy.jpg = 0/0.jpg)' in line
 
@@ -112,7 +112,7 @@ def test_check_skips_all_copies_if_classes_differ(check, paint, tmp_path):
     checked = check()
     names = ('a/0.png', 'a/4.png', 'b/3.png')
     assert checked.conflicts == [tuple(str(tmp_path / n) for n in names)]
-    used = checked.photographs
+    used = checked.photos
     assert used.paths == [str(tmp_path / x) for x in ('a/1.png', 'b/2.png')]
     assert used.names == ['a', 'b']
     assert checked.doubled == [] and checked.single == ['a', 'b']
@@ -135,7 +135,7 @@ def test_check_keeps_the_copy_in_test_if_splits_differ(check, paint, tmp_path):
         str(tmp_path / name) for name in lost
     ]
     assert '3 also in val or test' in describe(checked)[0]
-    assert checked.photographs.splits.count('test') == 5
+    assert checked.photos.splits.count('test') == 5
 
 
 def test_check_skips_class_if_it_has_no_training_photos(
@@ -146,8 +146,8 @@ def test_check_skips_class_if_it_has_no_training_photos(
         paint(f'test/{name}/1.png', number + 10)
     (tmp_path / 'train/rose/0.png').write_bytes(b'no image')
     checked = check()
-    assert checked.photographs.classes == checked.single == ['fern', 'tulip']
-    assert checked.photographs.labels == [0, 1, 0, 1]
+    assert checked.photos.classes == checked.single == ['fern', 'tulip']
+    assert checked.photos.labels == [0, 1, 0, 1]
     assert checked.untrained == dict(rose=1)
     assert '(rose, 1 in val' in describe(checked)[1]
 
@@ -159,7 +159,7 @@ def test_check_reports_groups_in_train_and_test(check, paint):
     checked = check(groups='p[0-9]')
     assert checked.split_groups == ['p1', 'p2']
     assert '(p1; p2)' in describe(checked)[0]
-    assert len(checked.photographs) == 5
+    assert len(checked.photos) == 5
 
 
 def test_check_reports_class_names_if_they_look_the_same(check, paint):
@@ -212,8 +212,8 @@ def test_check_accepts_uneven_and_many_classes(check, paint):
         for number in range(count):
             paint(f'{name}/{number}.png', 100 * i + number, size=(8, 8))
     checked = check(groups='^ash|[0-9]+')
-    assert checked.photographs.counts() == counts
+    assert checked.photos.counts() == counts
     assert checked.single == [*counts][2:]
     (line,) = describe(checked)
     assert '(yew; z00; z01 and 58 more)' in line
-    assert checked.photographs.groups[29:35] == ['ash', *'0120', '00']
+    assert checked.photos.groups[29:35] == ['ash', *'0120', '00']

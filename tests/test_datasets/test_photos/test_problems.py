@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmclca.datasets.photographs import Problem
+from mmclca.datasets.photos import Problem
 
 
 def test_problem_names_the_first_three_cases():

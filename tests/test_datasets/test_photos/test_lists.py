@@ -8,8 +8,8 @@ from mmengine import list_from_file
 from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 
-from mmclca.datasets.photographs import LabeledImages, read_photographs
-from mmclca.datasets.photographs.lists import (
+from mmclca.datasets.photos import LabeledImages, read_photos
+from mmclca.datasets.photos.lists import (
     lines_of_lists,
     read_lists,
     split_sizes,
@@ -17,9 +17,9 @@ from mmclca.datasets.photographs.lists import (
 )
 
 
-def files_of(photographs, folder):
+def files_of(photos, folder):
     """Write lists of absolute paths, like fit; return the files by name."""
-    lists = lines_of_lists(photographs, folder, relative=False)
+    lists = lines_of_lists(photos, folder, relative=False)
     write_lists(lists, force=True)
     return {file.stem: file for file in lists}
 
@@ -28,7 +28,7 @@ def test_mmpretrain_reads_written_lists(paint, tmp_path):
     photos = tmp_path / 'my photos'
     for name in ('train/rose/ a 1', 'train/tulip/b', 'val/tulip/c 0'):
         paint(f'my photos/{name}.png', 0)
-    found = read_photographs(photos)
+    found = read_photos(photos)
     files = files_of(found, tmp_path / 'new/lists')
     assert list(files) == ['classes', 'train', 'val']
     assert list_from_file(files['classes']) == ['rose', 'tulip']
@@ -38,7 +38,7 @@ def test_mmpretrain_reads_written_lists(paint, tmp_path):
         data = CustomDataset(
             ann_file=str(files[name]),
             metainfo=dict(classes=str(files['classes'])),
-            pipeline=[dict(type='mmclca.LoadPhotograph')],
+            pipeline=[dict(type='mmclca.LoadPhoto')],
             serialize_data=False,
         )
         assert data.CLASSES == ['rose', 'tulip']
@@ -49,7 +49,7 @@ def test_mmpretrain_reads_written_lists(paint, tmp_path):
 
 
 def test_photos_without_a_split_are_listed_for_training(make, tmp_path):
-    found = read_photographs(make('rose/a.png', 'tulip/b.png'))
+    found = read_photos(make('rose/a.png', 'tulip/b.png'))
     files = files_of(found, tmp_path)
     assert list(files) == ['classes', 'train']
     lines = [f'{tmp_path}/rose/a.png 0', f'{tmp_path}/tulip/b.png 1']

@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Ablations for the few-photos recipe: each variant changes one setting in
-# 'ours' in configs/sweeps/few_photographs.py at keep rate 0.1, on three of its
+# 'ours' in configs/sweeps/few_photos.py at keep rate 0.1, on three of its
 # random splits. The baselines are its runs. ToMe merges at most half of the
 # tokens and is compared with EViT 0.5.
-# Results: docs/results/few_photographs_why.csv.
-# Command: python tools/sweep.py configs/sweeps/few_photographs_why.py --jobs 2
-_base_ = 'few_photographs.py'
+# Results: docs/results/few_photos_why.csv.
+# Command: python tools/sweep.py configs/sweeps/few_photos_why.py --jobs 2
+_base_ = 'few_photos.py'
 keep_rates = [0.1]
 backbones = ['lf-evit_deit-tiny-p16']
 clca = ['base']

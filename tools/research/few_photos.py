@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import FEATURES, Frozen, photographs
+from frozen import FEATURES, Frozen, photos
 from mmengine.config import Config
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestCentroid
@@ -19,8 +19,8 @@ from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
 from mmclca.utils.provenance import provenance
 
-GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
-STUDY = 'few_photographs_frozen'
+GRID = Config.fromfile('configs/sweeps/few_photos_frozen.py').to_dict()
+STUDY = 'few_photos_frozen'
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 VIEWED = GRID['viewed']
 NUM_DRAWS = 5
@@ -63,7 +63,7 @@ def measure(one):
     }
     found = {
         name: measured(one, name, own, GRID['counts'])
-        for name, own in photographs().items()
+        for name, own in photos().items()
     }
     commit = provenance()['commit']
     return [dict(row, commit=commit) for row in to_rows(found, gmacs)]

@@ -75,7 +75,7 @@ def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:
 
 
 def lines_of_lists(
-    photographs: LabeledImages,
+    photos: LabeledImages,
     folder: Path,
     names: Iterable[str] = (),
     relative: bool = True,
@@ -85,10 +85,8 @@ def lines_of_lists(
     Images without a split belong to ``train.txt``. Lists in ``names`` are
     included even if empty; ``relative`` paths start at the folder.
     """
-    lists = dict(classes=photographs.classes, **{name: [] for name in names})
-    rows = zip(
-        photographs.splits, photographs.paths, photographs.labels, strict=True
-    )
+    lists = dict(classes=photos.classes, **{name: [] for name in names})
+    rows = zip(photos.splits, photos.paths, photos.labels, strict=True)
     for split, path, label in rows:
         path = os.path.relpath(path, folder) if relative else path
         # readers strip lines
@@ -151,34 +149,31 @@ def split_sizes(
     return count - val - test, val, test
 
 
-def split_photographs(
-    photographs: LabeledImages,
-    val_fraction: float,
-    test_fraction: float,
-    seed: int,
+def split_photos(
+    photos: LabeledImages, val_fraction: float, test_fraction: float, seed: int
 ) -> LabeledImages:
     """Split each class at random, independently of the other classes."""
-    labels = np.array(photographs.labels)
+    labels = np.array(photos.labels)
     splits = np.full(len(labels), 'train')
-    for label, name in enumerate(photographs.classes):
+    for label, name in enumerate(photos.classes):
         own = np.flatnonzero(labels == label)
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         sizes = split_sizes(len(own), val_fraction, test_fraction)
         splits[own] = rng.permutation(np.repeat(SPLITS, sizes))
-    return replace(photographs, splits=splits.tolist())
+    return replace(photos, splits=splits.tolist())
 
 
 def hold_out_classes(
-    photographs: LabeledImages, number: int, seed: int
+    photos: LabeledImages, number: int, seed: int
 ) -> tuple[LabeledImages, LabeledImages]:
     """Hold out randomly selected classes; return remaining, held-out images.
 
     Raises:
         Error: If fewer than two classes would remain.
     """
-    given = len(photographs.classes)
+    given = len(photos.classes)
     integer(1, given - 2, num=number)
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())
     left = [label for label in range(given) if label not in drawn]
-    return photographs.of_classes(left), photographs.of_classes(drawn)
+    return photos.of_classes(left), photos.of_classes(drawn)

@@ -4,8 +4,8 @@
 # reduction ('small'); CLCA and CLA as in the paper; plain fine-tuning of the
 # full and the reduced network. One seed, one test, at the last epoch. Forward
 # passes in bfloat16.
-# Results: docs/results/few_photographs.md.
-# Command: python tools/sweep.py configs/sweeps/few_photographs.py --jobs 2
+# Results: docs/results/few_photos.md.
+# Command: python tools/sweep.py configs/sweeps/few_photos.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # of data sets and of weights.
 datasets = ['leaf40']

@@ -6,7 +6,7 @@ from timm.models.vision_transformer import VisionTransformer
 from tiny_run import write_images
 
 
-def write_photographs(folder, per_class=4, **options):
+def write_photos(folder, per_class=4, **options):
     """Write synthetic photos in class folders; return their parent."""
     write_images(folder / 'photographs', per_class, **options)
     return folder / 'photographs'

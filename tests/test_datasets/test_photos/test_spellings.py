@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 
-from mmclca.datasets.photographs.spellings import normalize_name, visual_key
+from mmclca.datasets.photos.spellings import normalize_name, visual_key
 
 
 @pytest.mark.parametrize(

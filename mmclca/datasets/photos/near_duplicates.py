@@ -34,12 +34,12 @@ CORNERS, SHARE = 70, 0.25
 
 
 def find_near_duplicates(
-    photographs: LabeledImages, features: Tensor
+    photos: LabeledImages, features: Tensor
 ) -> list[Pair]:
     """Find pairs of near-duplicates in the same class and in two classes.
 
     Args:
-        photographs (LabeledImages): The photos. Photos of the same group are
+        photos (LabeledImages): The photos. Photos of the same group are
             not compared.
         features (Tensor): Features per photo, (N, D). Corners are compared
             for at most 500 pairs within classes and 500 pairs across classes,
@@ -49,27 +49,23 @@ def find_near_duplicates(
         list[tuple[str, str]]: Paths, in pairs.
     """
     corners, matches = {}, []
-    for pair in track(
-        _similar_pairs(photographs, features), 'Near-duplicates'
-    ):
+    for pair in track(_similar_pairs(photos, features), 'Near-duplicates'):
         for i in pair:
             if i not in corners:
-                corners[i] = _corners(photographs.paths[i])
+                corners[i] = _corners(photos.paths[i])
         if _match(*map(corners.get, pair)):
-            matches.append(tuple(photographs.paths[i] for i in pair))
+            matches.append(tuple(photos.paths[i] for i in pair))
     return matches
 
 
-def join_groups(
-    photographs: LabeledImages, pairs: Sequence[Pair]
-) -> list[str]:
+def join_groups(photos: LabeledImages, pairs: Sequence[Pair]) -> list[str]:
     """Join the groups in each pair; return one group per photo.
 
     A photo without a group has its own, named by its path. Pairs with other
     photos are ignored.
     """
-    groups = photographs.groups or photographs.paths
-    group_of = dict(zip(photographs.paths, groups, strict=True))
+    groups = photos.groups or photos.paths
+    group_of = dict(zip(photos.paths, groups, strict=True))
     for pair in pairs:
         if group_of.keys() >= {*pair}:
             kept, dropped = map(group_of.get, pair)
@@ -80,13 +76,13 @@ def join_groups(
 
 
 def _similar_pairs(
-    photographs: LabeledImages, features: Tensor
+    photos: LabeledImages, features: Tensor
 ) -> list[tuple[int, int]]:
     """Pair photos with nearest neighbors in their class and in others."""
     features = features - features.mean(0)
     features = F.normalize(features / (features.std(0) + 1e-6), dim=1)
-    labels = torch.tensor(photographs.labels)
-    groups = photographs.groups or photographs.paths
+    labels = torch.tensor(photos.labels)
+    groups = photos.groups or photos.paths
     groups = torch.from_numpy(np.unique(groups, return_inverse=True)[1])
     within, across = {}, {}
     for rows in torch.arange(len(labels)).split(ROWS):

@@ -3,7 +3,7 @@ from itertools import product
 
 import pytest
 
-from mmclca.datasets.photographs import read_photographs
+from mmclca.datasets.photos import read_photos
 
 TREES = ['ash', 'elm', 'oak']
 
@@ -33,7 +33,7 @@ def grid(make):
     ],
 )
 def test_splits_are_recognized_if_classes_are_the_same(grid, levels):
-    found = read_photographs(grid(*levels))
+    found = read_photos(grid(*levels))
     assert found.classes == TREES
     assert sorted(found.splits) == ['test'] * 3 + ['train'] * 3
     assert 'train' in found.notes[0]
@@ -42,7 +42,7 @@ def test_splits_are_recognized_if_classes_are_the_same(grid, levels):
 def test_splits_are_recognized_if_each_has_a_parent_folder(grid):
     grid(['seg_train'], ['seg_train'], TREES)
     grid(['seg_test'], ['seg_test'], TREES)
-    found = read_photographs(grid(['seg_pred'], ['seg_pred']))
+    found = read_photos(grid(['seg_pred'], ['seg_pred']))
     assert found.classes == TREES and len(found.left_out) == 1
     assert sorted({*found.splits}) == ['test', 'train']
 
@@ -52,7 +52,7 @@ def test_splits_are_recognized_if_each_has_a_parent_folder(grid):
 )
 def test_unlabeled_images_are_left_out(grid, name, inner):
     grid(['train'], TREES)
-    found = read_photographs(grid([name], inner))
+    found = read_photos(grid([name], inner))
     assert found.classes == TREES and len(found) == 3
     assert len(found.left_out) == len(inner)
 
@@ -71,7 +71,7 @@ def test_unlabeled_images_are_left_out(grid, name, inner):
 )
 def test_variants_are_refused(grid, outer):
     with pytest.raises(ValueError, match='variants') as error:
-        read_photographs(grid(outer, TREES))
+        read_photos(grid(outer, TREES))
     text = str(error.value)
     assert '\n' not in text and '--labels' in text
     assert all(name in text for name in (*outer[:2], *TREES))
@@ -79,7 +79,7 @@ def test_variants_are_refused(grid, outer):
 
 def test_images_and_masks_are_refused(grid):
     with pytest.raises(ValueError, match='variants'):
-        read_photographs(grid(['images', 'masks'], names='12'))
+        read_photos(grid(['images', 'masks'], names='12'))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_images_and_masks_are_refused(grid):
 def test_split_next_to_classes_is_refused(grid, name, inner):
     grid(TREES)
     with pytest.raises(ValueError, match=name):
-        read_photographs(grid([name], inner))
+        read_photos(grid([name], inner))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_split_next_to_classes_is_refused(grid, name, inner):
 def test_classes_are_kept_if_they_resemble_splits_or_variants(
     grid, outer, inner
 ):
-    found = read_photographs(grid(outer, inner, names='012'))
+    found = read_photos(grid(outer, inner, names='012'))
     assert found.classes == outer and {*found.splits} == {''}
 
 
 def test_note_names_both_readings_if_ambiguous(grid):
-    found = read_photographs(grid(['north', 'south'], TREES))
+    found = read_photos(grid(['north', 'south'], TREES))
     assert found.classes == ['north', 'south']
     assert 'splits' in found.notes[0] and 'elm' in found.notes[0]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmclca.datasets.photographs import (
+from mmclca.datasets.photos import (
     LabeledImages,
     find_near_duplicates,
     join_groups,

@@ -2,7 +2,7 @@
 import pandas as pd
 import pytest
 
-from mmclca.datasets.photographs.cells import read_cells
+from mmclca.datasets.photos.cells import read_cells
 
 ROWS = dict(file=['a.jpg', 'b.jpg'], sort=['rose', 'ash'])
 

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # A few photos per class on nine datasets, frozen networks: one factor at a
 # time, starting from half of the tokens at 224 px. tools/sweep.py does not
-# read this file; `python tools/research/pages.py few_photographs` measures
+# read this file; `python tools/research/pages.py few_photos` measures
 # missing results.
-# Results: docs/results/few_photographs.md.
+# Results: docs/results/few_photos.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # for datasets and weights.
 _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
