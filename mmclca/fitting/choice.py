@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from mmclca.datasets.photos import Checked
+from mmclca.datasets.photos import PhotoCheck
 from mmclca.errors import Error
 
 from .model import (
@@ -37,7 +37,10 @@ def calls_of(call: dict) -> list[dict]:
 
 
 def choose_plan(
-    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
+    files: ModelFolder,
+    record: FitRecord,
+    checked: PhotoCheck,
+    device: str | None,
 ) -> tuple[Plan, FitRecord]:
     """Plan with the most accurate backbone, and note the others.
 

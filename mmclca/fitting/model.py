@@ -15,7 +15,7 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
-from mmclca.datasets.photos import Checked, LabeledImages
+from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
@@ -67,7 +67,7 @@ class Plan:
 
     call: dict
     files: ModelFolder
-    checked: Checked
+    checked: PhotoCheck
     pretrained: Pretrained
     variant: Variant
     config: Config  # variant with the classes of the photos
@@ -126,7 +126,10 @@ class Plan:
 
 
 def make_plan(
-    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
+    files: ModelFolder,
+    record: FitRecord,
+    checked: PhotoCheck,
+    device: str | None,
 ) -> Plan:
     """Find the weights and select the model.
 

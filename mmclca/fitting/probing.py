@@ -14,8 +14,8 @@ from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, forecast, learning_curve
 from mmclca.checkpoints import checksums
 from mmclca.datasets.photos import (
-    Checked,
     LabeledImages,
+    PhotoCheck,
     find_near_duplicates,
     join_groups,
 )
@@ -221,7 +221,7 @@ def _write_evidence(plan: Plan, found: OutOfFold) -> int:
     return zlib.crc32(draft.table.read_bytes())
 
 
-def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
+def photo_rows(checked: PhotoCheck, probabilities: Tensor) -> list[list]:
     """Return the rows of photographs.csv, training photos first.
 
     ``probabilities`` (N, K) of training photos are NaN if untested.
@@ -253,10 +253,10 @@ def photo_rows(checked: Checked, probabilities: Tensor) -> list[list]:
         for i, fact in enumerate(facts)
         if i not in learned
     ]
-    reasons = found.left_out | checked.unread
-    for path, kept in checked.doubled + checked.leaks:
+    reasons = found.unused | checked.unreadable
+    for path, kept in checked.duplicates + checked.cross_split_duplicates:
         reasons[path] = f'same as {kept}'
-    for paths in checked.conflicts:
+    for paths in checked.conflicting_labels:
         reasons |= dict.fromkeys(paths, 'same photo in several classes')
     rows += [
         [x, *empty, False, why, *empty, '', ''] for x, why in reasons.items()

@@ -24,7 +24,7 @@ from mmclca.checkpoints.fitted import (
     prepare_writing,
 )
 from mmclca.checkpoints.identity import digest
-from mmclca.datasets.photos import Checked, Problem
+from mmclca.datasets.photos import PhotoCheck, Problem
 from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import (
@@ -82,13 +82,13 @@ class FitRecord:
     seconds: float = 0
 
     @classmethod
-    def of_call(cls, call: dict, checked: Checked) -> 'FitRecord':
+    def of_call(cls, call: dict, checked: PhotoCheck) -> 'FitRecord':
         """Create the record of a call, before the first step."""
         date = datetime.now(timezone.utc).isoformat(timespec='seconds')
         new = cls(__version__, call=call, versions=versions(), date=date)
         return new.of_photos(checked)
 
-    def of_photos(self, checked: Checked) -> 'FitRecord':
+    def of_photos(self, checked: PhotoCheck) -> 'FitRecord':
         """Replace the facts about photos."""
         found = checked.photos
         rows = [found.paths, found.labels, found.classes]

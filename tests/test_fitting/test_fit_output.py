@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from mmclca.datasets.photos import Checked, LabeledImages
+from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.fitting import probing
 from mmclca.fitting.probing import photo_rows
 from mmclca.fitting.record import FitRecord
@@ -92,15 +92,15 @@ PHOTOS = LabeledImages(
     groups=['p1', 'p1', 'p2', 'p3'],
     splits=['train', 'train', 'train', 'test'],
     source='/',
-    left_out={'/a/note.doc': 'no image'},
+    unused={'/a/note.doc': 'no image'},
 )
-CHECKED = Checked(
+CHECKED = PhotoCheck(
     photos=PHOTOS,
-    unread={'/a/2.jpg': 'cut short'},
-    doubled=[('/a/3.jpg', '/a/0.jpg')],
-    conflicts=[('/a/4.jpg', '/b/4.jpg')],
-    leaks=[('/b/5.jpg', '/b/1.jpg')],
-    untrained={},
+    unreadable={'/a/2.jpg': 'cut short'},
+    duplicates=[('/a/3.jpg', '/a/0.jpg')],
+    conflicting_labels=[('/a/4.jpg', '/b/4.jpg')],
+    cross_split_duplicates=[('/b/5.jpg', '/b/1.jpg')],
+    untrained_classes={},
     digests={'/a/0.jpg': 'd0'},
 )
 

@@ -1,14 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Read photos and classes from folders, tables and lists, and check them."""
 
-from .check import Checked, check_photos
+from .check import PhotoCheck, check_photos
 from .labeled_images import LabeledImages
 from .near_duplicates import find_near_duplicates, join_groups
 from .problems import Problem
 from .read import images_at, images_of_split, read_photos
 
 __all__ = [
-    'Checked',
+    'PhotoCheck',
     'LabeledImages',
     'Problem',
     'check_photos',

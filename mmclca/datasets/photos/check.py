@@ -37,20 +37,21 @@ _NO_COLORS = 'F', 'I'
 
 
 @dataclass
-class Checked:
+class PhotoCheck:
     """Usable photos, and the skipped ones with reasons.
 
     Args:
         photos (LabeledImages): Usable photos.
-        unread (dict[str, str]): Problems of unreadable files, by path.
-        doubled (list[tuple[str, str]]): Skipped and kept duplicate in the
+        unreadable (dict[str, str]): Problems of unreadable files, by path.
+        duplicates (list[tuple[str, str]]): Skipped and kept duplicate in the
             same class and split.
-        conflicts (list[tuple[str, ...]]): Copies of a photo in several
-            classes, all skipped.
-        leaks (list[tuple[str, str]]): Skipped photo, and its kept copy in
-            another split: test before validation before training.
-        untrained (dict[str, int]): Skipped classes without training photos,
-            with their number of photos.
+        conflicting_labels (list[tuple[str, ...]]): Copies of a photo in
+            several classes, all skipped.
+        cross_split_duplicates (list[tuple[str, str]]): Skipped photo, and its
+            kept copy in another split: test before validation before
+            training.
+        untrained_classes (dict[str, int]): Skipped classes without training
+            photos, with their number of photos.
         digests (dict[str, str]): SHA-256 of readable files, by path.
         unopened (dict[str, str]): SHA-256 of unopened files, by path.
         near_duplicates (list[tuple[str, str]]): Result from
@@ -58,11 +59,11 @@ class Checked:
     """
 
     photos: LabeledImages
-    unread: dict[str, str]
-    doubled: list[tuple[str, str]]
-    conflicts: list[tuple[str, ...]]
-    leaks: list[tuple[str, str]]
-    untrained: dict[str, int]
+    unreadable: dict[str, str]
+    duplicates: list[tuple[str, str]]
+    conflicting_labels: list[tuple[str, ...]]
+    cross_split_duplicates: list[tuple[str, str]]
+    untrained_classes: dict[str, int]
     digests: dict[str, str] = field(default_factory=dict)
     unopened: dict[str, str] = field(default_factory=dict)
     near_duplicates: list[tuple[str, str]] = field(default_factory=list)
@@ -77,7 +78,7 @@ class Checked:
         return dict(Counter(name for path, name in names if path in paths))
 
     @property
-    def near_conflicts(self) -> list[tuple[str, str]]:
+    def conflicting_near_duplicates(self) -> list[tuple[str, str]]:
         """Near-duplicates in two classes."""
         return self._near_duplicates(is_same=False)
 
@@ -93,20 +94,20 @@ class Checked:
         ]
 
     @property
-    def single(self) -> list[str]:
+    def single_photo_classes(self) -> list[str]:
         """Classes with one training photo."""
         found = self.photos
         counts = found.select(found.to_train()).counts()
         return [name for name, n in counts.items() if n == 1]
 
     @property
-    def similar_names(self) -> list[tuple[str, ...]]:
+    def similar_class_names(self) -> list[tuple[str, ...]]:
         """Groups of class names with the same :func:`visual_key`."""
         names = {name: visual_key(name) for name in self.photos.classes}
         return [(*x,) for x in keys_by(names).values() if len(x) > 1]
 
     @property
-    def split_groups(self) -> list[str]:
+    def cross_split_groups(self) -> list[str]:
         """Groups shared by training and validation or test."""
         found = self.photos
         trained = found.select(found.to_train())
@@ -120,7 +121,7 @@ class Checked:
 
 def check_photos(
     photos: LabeledImages, unopened: dict[str, str] | None = None
-) -> Checked:
+) -> PhotoCheck:
     """Open photos, and skip unreadable files, duplicates and conflicts.
 
     Args:
@@ -129,63 +130,84 @@ def check_photos(
             checked files, which are not opened. Defaults to None.
 
     Returns:
-        Checked: The usable photos. Labels are renumbered if a class is
+        PhotoCheck: The usable photos. Labels are renumbered if a class is
         skipped.
 
     Raises:
         Error: If fewer than two classes have training photos.
     """
     unopened = unopened or {}
-    found = {path: ImageSummary('', x) for path, x in unopened.items()}
-    new = [path for path in photos.paths if path not in unopened]
-    found |= summarize_images(new)
-    unread = {path: x.problem for path, x in found.items() if x.problem}
-    read = {path: x for path, x in found.items() if not x.problem}
-    doubled, conflicts, leaks = _sort_copies(photos, find_copies(read))
-    out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
-    used, untrained = _trainable(photos.without(out))
-    checked = Checked(
-        *(used, unread, doubled, conflicts, leaks, untrained),
-        digests={path: x.digest for path, x in read.items()},
+    summaries = {path: ImageSummary('', x) for path, x in unopened.items()}
+    summaries |= summarize_images(
+        [x for x in photos.paths if x not in unopened]
+    )
+    readable = {path: x for path, x in summaries.items() if not x.problem}
+    unreadable = {
+        path: x.problem for path, x in summaries.items() if x.problem
+    }
+    copies = _sort_copies(photos, find_copies(readable))
+    usable = photos.without(copies.list_skipped() | unreadable.keys())
+    trained = sorted({usable.labels[i] for i in usable.to_train()})
+    trained_classes = {usable.classes[label] for label in trained}
+    checked = PhotoCheck(
+        photos=usable.of_classes(trained),
+        unreadable=unreadable,
+        duplicates=copies.duplicates,
+        conflicting_labels=copies.conflicting_labels,
+        cross_split_duplicates=copies.cross_split_duplicates,
+        untrained_classes={
+            name: number
+            for name, number in usable.counts().items()
+            if name not in trained_classes
+        },
+        digests={path: x.digest for path, x in readable.items()},
         unopened=unopened,
     )
-    if len(used.classes) < 2:
+    if len(trained) < 2:
         problems = '; '.join(x.describe() for x in checked.list_problems())
         raise Error(
             f'{photos.source}: at least two classes with training photos '
-            f'are needed, found {len(used.classes)} of '
+            f'are needed, found {len(trained)} of '
             f'{len(photos.classes)} ({problems})'
         )
     return checked
 
 
-def _sort_copies(photos: LabeledImages, copies: list[list[str]]):
-    """Return ``doubled``, ``conflicts`` and ``leaks`` of :class:`Checked`."""
-    facts = zip(photos.labels, photos.splits, strict=True)
-    facts = dict(zip(photos.paths, facts, strict=True))
-    doubled, conflicts, leaks = [], [], []
-    for paths in copies:
-        if len({facts[path][0] for path in paths}) > 1:
-            conflicts.append(tuple(paths))
+@dataclass(frozen=True)
+class _Copies:
+    """Copies of photos; see :class:`PhotoCheck` for the fields."""
+
+    duplicates: list[tuple[str, str]] = field(default_factory=list)
+    conflicting_labels: list[tuple[str, ...]] = field(default_factory=list)
+    cross_split_duplicates: list[tuple[str, str]] = field(default_factory=list)
+
+    def list_skipped(self) -> set[str]:
+        """Return the paths of all photos that are not used."""
+        pairs = self.duplicates + self.cross_split_duplicates
+        return {path for path, _ in pairs}.union(*self.conflicting_labels)
+
+
+def _sort_copies(photos: LabeledImages, groups: list[list[str]]) -> _Copies:
+    """Sort groups of equal photos by labels and splits."""
+    labels = dict(zip(photos.paths, photos.labels, strict=True))
+    splits = dict(zip(photos.paths, photos.splits, strict=True))
+    copies = _Copies()
+    for paths in groups:
+        if len({labels[path] for path in paths}) > 1:
+            copies.conflicting_labels.append(tuple(paths))
             continue
-        kept = min(paths, key=lambda path: _RANKS[facts[path][1]])
+        kept = min(paths, key=lambda path: _RANKS[splits[path]])
         for path in paths:
-            if path != kept:
-                same = facts[path] == facts[kept]
-                (doubled if same else leaks).append((path, kept))
-    return doubled, conflicts, leaks
+            if path == kept:
+                continue
+            if splits[path] == splits[kept]:
+                copies.duplicates.append((path, kept))
+            else:
+                copies.cross_split_duplicates.append((path, kept))
+    return copies
 
 
-def _trainable(photos: LabeledImages) -> tuple[LabeledImages, dict[str, int]]:
-    """Drop classes without training photos; count the photos of these."""
-    trained = {photos.labels[i] for i in photos.to_train()}
-    names = {photos.classes[label] for label in trained}
-    counts = photos.counts().items()
-    untrained = {x: n for x, n in counts if x not in names}
-    return photos.of_classes(sorted(trained)), untrained
-
-
-def _find_problems(checked: Checked) -> Iterator[Problem]:
+def _find_problems(checked: PhotoCheck) -> Iterator[Problem]:
     """Yield a problem per kind of skipped photo and possible mistake."""
     photos = checked.photos
     source = photos.source
@@ -199,27 +221,33 @@ def _find_problems(checked: Checked) -> Iterator[Problem]:
 
     for note in photos.notes:
         yield Problem('assumption', reason=note)
-    for reason, paths in keys_by(photos.left_out).items():
+    for reason, paths in keys_by(photos.unused).items():
         yield Problem('unused', tuple(map(shorten, paths)), reason)
     cases_by_kind = {
-        'hidden': map(shorten, sorted(photos.skipped)),
+        'hidden': map(shorten, sorted(photos.hidden)),
         'unreadable': (
             (*shorten(path), problem)
-            for path, problem in checked.unread.items()
+            for path, problem in checked.unreadable.items()
         ),
-        'duplicates': starmap(shorten, checked.doubled),
-        'conflicting_labels': starmap(shorten, checked.conflicts),
+        'duplicates': starmap(shorten, checked.duplicates),
+        'conflicting_labels': starmap(shorten, checked.conflicting_labels),
         'conflicting_near_duplicates': starmap(
-            shorten, checked.near_conflicts
+            shorten, checked.conflicting_near_duplicates
         ),
-        'cross_split_duplicates': starmap(shorten, checked.leaks),
+        'cross_split_duplicates': starmap(
+            shorten, checked.cross_split_duplicates
+        ),
         'untrained_classes': (
             (name, f'{number} in val or test')
-            for name, number in checked.untrained.items()
+            for name, number in checked.untrained_classes.items()
         ),
-        'similar_class_names': checked.similar_names,
-        'cross_split_groups': ((group,) for group in checked.split_groups),
-        'single_photo_classes': ((name,) for name in checked.single),
+        'similar_class_names': checked.similar_class_names,
+        'cross_split_groups': (
+            (group,) for group in checked.cross_split_groups
+        ),
+        'single_photo_classes': (
+            (name,) for name in checked.single_photo_classes
+        ),
     }
     for kind, cases in cases_by_kind.items():
         problem = Problem(kind, tuple(cases))

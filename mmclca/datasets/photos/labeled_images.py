@@ -53,8 +53,8 @@ class LabeledImages:
         splits (list[str]): 'train', 'val' or 'test', or '' for images without
             a split.
         source (str): Folder or table of the images.
-        left_out (dict[str, str]): Reasons for unused files, by path.
-        skipped (list[str]): Hidden images and system folders.
+        unused (dict[str, str]): Reasons for unused files, by path.
+        hidden (list[str]): Hidden images and system folders.
         notes (list[str]): Assumptions, one line each.
     """
 
@@ -64,8 +64,8 @@ class LabeledImages:
     groups: list[str] | None
     splits: list[str]
     source: str
-    left_out: dict[str, str] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
+    unused: dict[str, str] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @classmethod

@@ -125,8 +125,8 @@ def read_folder(
         Error: If there are no images or fewer than two classes, or the
             splits are ambiguous.
     """
-    skipped = []
-    files = [Path(path) for path in files_below(str(folder), skipped)]
+    hidden = []
+    files = [Path(path) for path in files_below(str(folder), hidden)]
     parts = {str(path): path.relative_to(folder).parts for path in files}
     images = {
         path: part
@@ -135,8 +135,8 @@ def read_folder(
     }
     _check_images(images, parts, folder, suffixes)
     *levels, notes = find_levels([*images.values()], folder)
-    taken, left_out = _assign(images, *levels)
-    left_out |= {
+    taken, unused = _assign(images, *levels)
+    unused |= {
         path: f'ending in {Path(path).suffix.lower() or "nothing"}'
         for path in parts
         if path not in images
@@ -147,7 +147,7 @@ def read_folder(
     found = LabeledImages.named([*taken], names, str(folder), classes)
     splits = [name for name, _ in taken.values()]
     notes = [*notes, *_spelling_notes({*taken.values()})]
-    facts = dict(left_out=left_out, skipped=skipped, notes=notes)
+    facts = dict(unused=unused, hidden=hidden, notes=notes)
     return replace(found, splits=splits, **facts)
 
 
@@ -157,17 +157,17 @@ def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
     ``images`` maps paths to their parts, ``split`` and ``label`` are positions
     in the parts.
     """
-    taken, left_out = {}, {}
+    taken, unused = {}, {}
     for path, part in images.items():
         if len(part) < 2 + max(split or 0, label):
-            left_out[path] = 'not in a class folder'
+            unused[path] = 'not in a class folder'
         elif split is None:
             taken[path] = '', part[label]
         elif (name := split_named(part[split])) in SPLITS:
             taken[path] = name, part[label]
         else:
-            left_out[path] = 'not in train, val or test'
-    return taken, left_out
+            unused[path] = 'not in train, val or test'
+    return taken, unused
 
 
 def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[str]:

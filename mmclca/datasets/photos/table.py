@@ -41,8 +41,8 @@ class FileNames:
 
     def __init__(self, place: Path, beside: Path):
         self.folders = place, beside
-        self.skipped = []
-        below = files_below(str(place), self.skipped)
+        self.hidden = []
+        below = files_below(str(place), self.hidden)
         self.paths = [path for path in below if is_image(path)]
         self.known = defaultdict(list)
         for path in self.paths:
@@ -94,10 +94,10 @@ def read_table(
         raise Error(f'{table}: {error}') from error
     names = [normalize_name(name) for name in cells[columns['label']]]
     paths = _find_files(cells[columns['file']], files, table)
-    left_out = _left_out(paths, names, files, table)
+    unused = _find_unused(paths, names, files, table)
     # keep the first of two equal rows
     rows = {path: row for row, path in reversed([*enumerate(paths)])}
-    rows = sorted(row for path, row in rows.items() if path not in left_out)
+    rows = sorted(row for path, row in rows.items() if path not in unused)
     taken, named = [paths[row] for row in rows], [names[row] for row in rows]
     classes = sorted({*named})
     _check_classes(classes, columns['label'], table)
@@ -110,8 +110,8 @@ def read_table(
         # a photo without a group forms its own group
         groups=shown and [shown[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
-        left_out=left_out,
-        skipped=files.skipped,
+        unused=unused,
+        hidden=files.hidden,
         notes=notes,
     )
 
@@ -154,19 +154,21 @@ def _is_flag(title: str, cells: dict) -> bool:
     return bool(is_named) and {x.lower() for x in cells[title]} <= {*_FLAGS}
 
 
-def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
+def _find_unused(
+    paths, names, files: FileNames, table: Path
+) -> dict[str, str]:
     """Return the reasons for unused files, by path."""
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
     others = [path for path in files.paths if path not in classes]
-    left_out = dict.fromkeys(others, f'not in {table.name}')
+    unused = dict.fromkeys(others, f'not in {table.name}')
     for path, found in classes.items():
         if '' in found:
-            left_out[path] = f'without a class in {table.name}'
+            unused[path] = f'without a class in {table.name}'
         elif len(found) > 1:
-            left_out[path] = f'with several classes in {table.name}'
-    return left_out
+            unused[path] = f'with several classes in {table.name}'
+    return unused
 
 
 def _check_classes(classes, label: str, table: Path) -> None:

@@ -46,8 +46,8 @@ def test_check_skips_unreadable_files(check, paint, tmp_path):
         'b/7.png': '',
         'b/8.tif': '32-bit',
     }
-    reasons = dict(zip(terms, checked.unread.values(), strict=True))
-    assert list(checked.unread) == [str(tmp_path / name) for name in terms]
+    reasons = dict(zip(terms, checked.unreadable.values(), strict=True))
+    assert list(checked.unreadable) == [str(tmp_path / name) for name in terms]
     assert all(term in reasons[name] for name, term in terms.items())
     assert len(checked.photos) == 4
     (line,) = describe(checked)
@@ -62,7 +62,7 @@ def test_check_skips_file_if_bytes_repeat(check, paint, tmp_path):
     shutil.copy(tmp_path / '0/0.jpg', tmp_path / '0/copy.jpg')
     checked = check()
     pair = str(tmp_path / '0/copy.jpg'), str(tmp_path / '0/0.jpg')
-    assert checked.doubled == [pair] and len(checked.photos) == 4
+    assert checked.duplicates == [pair] and len(checked.photos) == 4
     (line,) = describe(checked)
     assert '(0/copy.jpg = 0/0.jpg)' in line
 
@@ -79,7 +79,7 @@ def test_check_skips_file_if_pixels_repeat_in_another_format(
     for number in (2, 3):
         paint(f'b/{number}.png', number, size=(100, 75))
     pairs = [(str(other), str(path)) for other in others]
-    assert check().doubled == pairs
+    assert check().duplicates == pairs
 
 
 def test_check_compares_pixels_but_not_exif_data(check, paint):
@@ -91,7 +91,7 @@ def test_check_compares_pixels_but_not_exif_data(check, paint):
         image.putpixel((3, 3), (0, 0, 0))
         image.save(first.with_name('3.png'))
     assert first.read_bytes() != other.read_bytes()
-    assert check().doubled == [(str(other), str(first))]
+    assert check().duplicates == [(str(other), str(first))]
 
 
 def test_check_compares_16_bit_scans(check, tmp_path):
@@ -102,7 +102,7 @@ def test_check_compares_16_bit_scans(check, tmp_path):
         cv2.imwrite(str(path), scan)
     cv2.imwrite(str(tmp_path / '0/copy.png'), scan)
     copy = str(tmp_path / '0/copy.png'), str(tmp_path / '0/4.tif')
-    assert check().doubled == [copy]
+    assert check().duplicates == [copy]
 
 
 def test_check_skips_all_copies_if_classes_differ(check, paint, tmp_path):
@@ -111,11 +111,16 @@ def test_check_skips_all_copies_if_classes_differ(check, paint, tmp_path):
     shutil.copy(tmp_path / 'a/0.png', tmp_path / 'a/4.png')
     checked = check()
     names = ('a/0.png', 'a/4.png', 'b/3.png')
-    assert checked.conflicts == [tuple(str(tmp_path / n) for n in names)]
+    assert checked.conflicting_labels == [
+        tuple(str(tmp_path / n) for n in names)
+    ]
     used = checked.photos
     assert used.paths == [str(tmp_path / x) for x in ('a/1.png', 'b/2.png')]
     assert used.names == ['a', 'b']
-    assert checked.doubled == [] and checked.single == ['a', 'b']
+    assert checked.duplicates == [] and checked.single_photo_classes == [
+        'a',
+        'b',
+    ]
     conflict, single = describe(checked)
     assert '(a/0.png = a/4.png = b/3.png)' in conflict
     assert '(a; b)' in single
@@ -129,9 +134,11 @@ def test_check_keeps_the_copy_in_test_if_splits_differ(check, paint, tmp_path):
         shutil.copy(tmp_path / 'train/0/0.png', tmp_path / name)
     checked = check()
     kept = str(tmp_path / 'test/0/c.png')
-    assert checked.doubled == [] and {k for _, k in checked.leaks} == {kept}
+    assert checked.duplicates == [] and {
+        k for _, k in checked.cross_split_duplicates
+    } == {kept}
     lost = ('train/0/0.png', 'train/0/a.png', 'val/0/b.png')
-    assert sorted(p for p, _ in checked.leaks) == [
+    assert sorted(p for p, _ in checked.cross_split_duplicates) == [
         str(tmp_path / name) for name in lost
     ]
     assert '3 also in val or test' in describe(checked)[0]
@@ -146,9 +153,13 @@ def test_check_skips_class_if_it_has_no_training_photos(
         paint(f'test/{name}/1.png', number + 10)
     (tmp_path / 'train/rose/0.png').write_bytes(b'no image')
     checked = check()
-    assert checked.photos.classes == checked.single == ['fern', 'tulip']
+    assert (
+        checked.photos.classes
+        == checked.single_photo_classes
+        == ['fern', 'tulip']
+    )
     assert checked.photos.labels == [0, 1, 0, 1]
-    assert checked.untrained == dict(rose=1)
+    assert checked.untrained_classes == dict(rose=1)
     assert '(rose, 1 in val' in describe(checked)[1]
 
 
@@ -157,7 +168,7 @@ def test_check_reports_groups_in_train_and_test(check, paint):
     for number, name in enumerate(names):
         paint(f'{name}.png', number)
     checked = check(groups='p[0-9]')
-    assert checked.split_groups == ['p1', 'p2']
+    assert checked.cross_split_groups == ['p1', 'p2']
     assert '(p1; p2)' in describe(checked)[0]
     assert len(checked.photos) == 5
 
@@ -176,7 +187,7 @@ def test_check_skips_path_if_it_cannot_be_listed(check, paint, tmp_path):
     umlaut = os.fsdecode(os.fsencode(tmp_path) + b'/b/5\xe4.png')
     os.rename(paint('b/5.png', 5), umlaut)
     checked = check()
-    line_break, encoding = checked.unread.values()
+    line_break, encoding = checked.unreadable.values()
     assert 'line break' in line_break and 'UTF-8' in encoding
     assert 'b/5\ufffd.png: file name' in describe(checked)[0]
     describe(checked)[0].encode()
@@ -213,7 +224,7 @@ def test_check_accepts_uneven_and_many_classes(check, paint):
             paint(f'{name}/{number}.png', 100 * i + number, size=(8, 8))
     checked = check(groups='^ash|[0-9]+')
     assert checked.photos.counts() == counts
-    assert checked.single == [*counts][2:]
+    assert checked.single_photo_classes == [*counts][2:]
     (line,) = describe(checked)
     assert '(yew; z00; z01 and 58 more)' in line
     assert checked.photos.groups[29:35] == ['ash', *'0120', '00']

@@ -23,7 +23,7 @@ def test_first_folder_level_names_classes(make, tmp_path):
         ('tulip/a.JPG', 'tulip', ''),
     ]
     assert found.classes == ['rose', 'tulip'] and found.groups is None
-    assert found.left_out == {} and found.counts() == dict(rose=2, tulip=1)
+    assert found.unused == {} and found.counts() == dict(rose=2, tulip=1)
 
 
 def test_other_files_are_left_out(make, tmp_path):
@@ -33,7 +33,7 @@ def test_other_files_are_left_out(make, tmp_path):
     make('loose.jpg', 'rose/film.MP4')
     found = read_photos(tmp_path)
     assert found.classes == ['rose', 'tulip'] and len(found) == 2
-    assert found.left_out == {
+    assert found.unused == {
         f'{tmp_path}/loose.jpg': 'not in a class folder',
         f'{tmp_path}/rose/film.MP4': 'ending in .mp4',
         f'{tmp_path}/empty/notes.txt': 'ending in .txt',
@@ -56,7 +56,7 @@ def test_split_folders_are_read(make, tmp_path, train, val, test):
             (f'{test}/tulip/deep/d.jpg', 'tulip', 'test'),
         ]
     )
-    assert found.left_out == {
+    assert found.unused == {
         f'{tmp_path}/{val}/e.jpg': 'not in a class folder',
         f'{tmp_path}/originals/rose/a.jpg': 'not in train, val or test',
     }

@@ -43,7 +43,7 @@ def test_splits_are_recognized_if_each_has_a_parent_folder(grid):
     grid(['seg_train'], ['seg_train'], TREES)
     grid(['seg_test'], ['seg_test'], TREES)
     found = read_photos(grid(['seg_pred'], ['seg_pred']))
-    assert found.classes == TREES and len(found.left_out) == 1
+    assert found.classes == TREES and len(found.unused) == 1
     assert sorted({*found.splits}) == ['test', 'train']
 
 
@@ -54,7 +54,7 @@ def test_unlabeled_images_are_left_out(grid, name, inner):
     grid(['train'], TREES)
     found = read_photos(grid([name], inner))
     assert found.classes == TREES and len(found) == 3
-    assert len(found.left_out) == len(inner)
+    assert len(found.unused) == len(inner)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_columns_are_recognized_by_title_or_content(place, titles):
     assert classes_of(found, place) == CLASSES
     assert found.source == f'{place.parent}/table.csv'
     assert found.splits == [''] * 4 and found.groups is None
-    assert found.left_out == {}
+    assert found.unused == {}
 
 
 @pytest.mark.parametrize('suffix', ['.xlsx', '.ods'])
@@ -99,7 +99,7 @@ def test_unusable_rows_and_files_are_left_out(place, make):
     text = 'file,class\na.jpg,rose\nb.jpg,tulip\nb.jpg,rose\nc.jpg,\n,\n'
     found = read(place, f'{text}a.jpg,rose\ne.jpg,tulip\n')
     assert classes_of(found, place) == {'a.jpg': 'rose', 'e.jpg': 'tulip'}
-    assert found.left_out == {
+    assert found.unused == {
         f'{place}/b.jpg': 'with several classes in table.csv',
         f'{place}/c.jpg': 'without a class in table.csv',
         f'{place}/deep/d e.png': 'not in table.csv',
@@ -159,7 +159,7 @@ def test_files_are_found_by_other_spellings(make, name, written):
     rows = f'image_id,label\n{written},rose\nother.jpg,ash\n'
     found = read(root / 'p', rows)
     assert found.paths == [str(root / x) for x in files[::-1]]
-    assert found.names == ['rose', 'ash'] and found.left_out == {}
+    assert found.names == ['rose', 'ash'] and found.unused == {}
 
 
 @pytest.mark.parametrize(
