@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmclca.checkpoints.gate.plain_config import parse_plain_config
 from mmclca.checkpoints.gate.settings import check_settings, without_training
-from mmclca.checkpoints.gate.stored_config import usable_parts
+from mmclca.checkpoints.gate.stored_config import select_parts
 from mmclca.registry import MODELS
 
 HELPER = dict(model='helper.py', checkpoint='x')
@@ -131,7 +131,7 @@ def test_config_is_parsed_and_allowed(path):
     config = Config.fromfile(path)
     read = parse_plain_config(config.pretty_text)
     assert read.to_dict() == config.to_dict()
-    parts = usable_parts(config.to_dict())
+    parts = select_parts(config.to_dict())
     check_settings(parts)
     dataset = parts['test_dataloader']['dataset']
     assert {*dataset} == {'type', 'pipeline'} and dataset['pipeline']

@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmclca.errors import Error
 
 # maximum characters in a config (20,000 are usual) and nesting depth
-LONGEST, DEEPEST = 2**17, 100
+MAX_LENGTH, MAX_DEPTH = 2**17, 100
 NUMBERS = dict(inf=inf, nan=nan)
 
 
@@ -23,67 +23,102 @@ def parse_plain_config(text: str) -> Config:
     Raises:
         Error: If the text contains anything but plain settings.
     """
-    if len(text) > LONGEST:
-        raise Error(f'{len(text)} characters exceed the limit {LONGEST}')
+    if len(text) > MAX_LENGTH:
+        raise Error(f'{len(text)} characters exceed the limit {MAX_LENGTH}')
     try:
         tree = ast.parse(text)
-        _check_depth(tree)
-        return Config(dict(map(_assignment, tree.body)))
     except SyntaxError as error:
         raise Error(f'line {error.lineno} is not a setting') from error
+    # null bytes; too many brackets or signs for Python
+    except (MemoryError, RecursionError, ValueError) as error:
+        raise _not_plain(error) from error
+    _check_depth(tree)
+    settings = dict(map(_evaluate_assignment, tree.body))
+    try:
+        return Config(settings)
     except KeyError as error:  # names reserved by mmengine
         raise Error(error.args[0]) from error
-    # unhashable keys; too many brackets or signs for Python
-    except (MemoryError, RecursionError, TypeError) as error:
-        problem = f'{type(error).__name__}: {error}'
-        raise Error(f'not plain settings ({problem})') from error
+
+
+def _not_plain(error: Exception) -> Error:
+    return Error(f'not plain settings ({type(error).__name__}: {error})')
 
 
 def _check_depth(tree: ast.AST) -> None:
     """Raise if settings are nested too deeply for recursive code."""
     nodes = [tree]
-    for _ in range(DEEPEST):
-        nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
+    for _ in range(MAX_DEPTH):
+        nodes = [
+            child for node in nodes for child in ast.iter_child_nodes(node)
+        ]
     if nodes:
         raise Error('the settings are nested too deeply')
 
 
-def _assignment(node: ast.stmt) -> tuple:
+def _evaluate_assignment(node: ast.stmt) -> tuple[str, object]:
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id, _value(node.value)
-    raise _refusal(node)
+        return node.targets[0].id, _evaluate(node.value)
+    raise _refuse(node)
 
 
-def _value(node: ast.expr):
+def _evaluate(node: ast.expr):
+    """Return the value of a literal or of ``dict(...)``."""
     match node:
         case ast.Constant(value=str() | int() | float() | None):
             return node.value
         case ast.Name() if node.id in NUMBERS:
             return NUMBERS[node.id]
         case ast.UnaryOp(op=ast.USub()):
-            return -_value(node.operand)
+            return _negate(_evaluate(node.operand))
         case ast.List():
-            return [*map(_value, node.elts)]
+            return [_evaluate(item) for item in node.elts]
         case ast.Tuple():
-            return (*map(_value, node.elts),)
+            return tuple(_evaluate(item) for item in node.elts)
         case ast.Set():
-            return {*map(_value, node.elts)}
-        case ast.Dict() if None not in node.keys:
-            pairs = zip(node.keys, node.values, strict=True)
-            return {_value(key): _value(value) for key, value in pairs}
+            return {_evaluate_key(item) for item in node.elts}
+        case ast.Dict():
+            return _evaluate_dict(node)
         case ast.Call(func=ast.Name(id='dict')):
-            return _call_of_dict(node)
-    raise _refusal(node)
+            return _evaluate_dict_call(node)
+    raise _refuse(node)
 
 
-def _call_of_dict(node: ast.Call) -> dict:
-    named = {word.arg: _value(word.value) for word in node.keywords}
+def _negate(number):
+    try:
+        return -number
+    except TypeError as error:
+        raise _not_plain(error) from error
+
+
+def _evaluate_dict(node: ast.Dict) -> dict:
+    settings = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:  # ** before another dict
+            raise _refuse(node)
+        settings[_evaluate_key(key)] = _evaluate(value)
+    return settings
+
+
+def _evaluate_key(node: ast.expr):
+    """Return the value of a key or of an item of a set."""
+    key = _evaluate(node)
+    try:
+        hash(key)
+    except TypeError as error:
+        raise _not_plain(error) from error
+    return key
+
+
+def _evaluate_dict_call(node: ast.Call) -> dict:
+    named = {word.arg: _evaluate(word.value) for word in node.keywords}
     if len(node.args) > 1 or None in named:
-        raise _refusal(node)
-    start = _value(node.args[0]) if node.args else {}
+        raise _refuse(node)
+    start = _evaluate(node.args[0]) if node.args else {}
+    if not isinstance(start, dict):
+        raise _refuse(node)
     return {**start, **named}
 
 
-def _refusal(node: ast.AST) -> Error:
+def _refuse(node: ast.expr | ast.stmt) -> Error:
     code = ' '.join(ast.unparse(node).split())
     return Error(f'line {node.lineno} is not a setting: {code[:60]}')

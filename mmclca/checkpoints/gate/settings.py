@@ -24,66 +24,96 @@ from mmpretrain.models.peft import LoRAModel
 from mmclca.errors import Error
 from mmclca.registry import MODELS, TRANSFORMS
 
-# limits for numbers in pipelines and lengths, and for numbers in models
-LARGEST, MOST = 4096, 2**16
+# limits for lengths and numbers in pipelines, and for numbers in models
+MAX_IMAGE_NUMBER, MAX_MODEL_NUMBER = 4096, 2**16
 # regular expressions for layer names with a linear matching time
-TARGET = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
-
-
-def _below(package: str, modules: str) -> list[str]:
-    """Return prefixes of type names, one per module of a package."""
-    return [f'{package}.{module}.' for module in modules.split()]
-
-
+LAYER_PATTERN = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
 # packages with allowed types for models and their parts
-PACKAGES = (
-    *_below('mmclca', 'models'),
-    *_below('mmcv', 'cnn.bricks'),
-    *_below('mmengine', 'model.base_model utils.dl_utils'),
-    *_below('mmpretrain.models', 'backbones classifiers heads losses necks'),
-    *_below('mmpretrain.models', 'selfsup utils'),
-    *_below('torch', 'nn'),
+MODEL_PACKAGES = (
+    'mmclca.models.',
+    'mmcv.cnn.bricks.',
+    'mmengine.model.base_model.',
+    'mmengine.utils.dl_utils.',
+    'mmpretrain.models.backbones.',
+    'mmpretrain.models.classifiers.',
+    'mmpretrain.models.heads.',
+    'mmpretrain.models.losses.',
+    'mmpretrain.models.necks.',
+    'mmpretrain.models.selfsup.',
+    'mmpretrain.models.utils.',
+    'torch.nn.',
 )
 # packages with allowed pipeline steps
-STEPS = ('mmclca.', 'mmcv.transforms.', 'mmpretrain.datasets.transforms.')
+STEP_PACKAGES = (
+    'mmclca.',
+    'mmcv.transforms.',
+    'mmpretrain.datasets.transforms.',
+)
 # types that look up other names, read files, or build any type
-NO_TYPES = (
-    *('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone'),
-    *('HuggingFaceClassifier', 'TimmClassifier', 'CLIPGenerator'),
-    *('GroundingHead', 'SeqGenerationHead', 'VQAGenerationHead'),
+REFUSED_TYPES = (
+    'Albu',
+    'Albumentations',
+    'CLIPGenerator',
+    'GroundingHead',
+    'HuggingFaceClassifier',
+    'PackMultiTaskInputs',
+    'SeqGenerationHead',
+    'TIMMBackbone',
+    'TimmClassifier',
+    'VQAGenerationHead',
 )
-# required base classes by place
-BASES = {
+# required base classes by the path of a setting
+BASES: dict[tuple, tuple[type, ...]] = {
     ('model',): (BaseClassifier, LoRAModel),
-    ('model', 'module'): BaseClassifier,
+    ('model', 'module'): (BaseClassifier,),
 }
-# string options in mmpretrain, mmcv and torch
-TEXTS = (
-    # model options that only select a value or branch
-    *('arch', 'approximate', 'bias', 'ffn_type', 'fusion_mode'),
-    *('graph_conv_type', 'interpolate_mode', 'mode', 'out_type', 'padding'),
-    *('reduction', 'style'),
-    # transform options
-    *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
-    *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
-    *('magnitude_key', 'magnitude_std', 'meta_keys', 'padding_mode'),
-    *('policies', 'second_interpolation'),
-)
+# text options in mmpretrain, mmcv and torch that only select a value or
+# branch: first those of models, then those of transforms
+TEXT_OPTIONS = {
+    'approximate',
+    'arch',
+    'bias',
+    'ffn_type',
+    'fusion_mode',
+    'graph_conv_type',
+    'interpolate_mode',
+    'mode',
+    'out_type',
+    'padding',
+    'reduction',
+    'style',
+} | {
+    'algorithm_keys',
+    'backend',
+    'color_format',
+    'color_type',
+    'direction',
+    'edge',
+    'imdecode_backend',
+    'input_key',
+    'interpolation',
+    'magnitude_key',
+    'magnitude_std',
+    'meta_keys',
+    'padding_mode',
+    'policies',
+    'second_interpolation',
+}
 # file clients, which may import modules, and remote code
-NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')
+REFUSED_OPTIONS = ('backend_args', 'file_client_args', 'trust_remote_code')
 # extensions of files that may run code if mmengine opens them
-UNSAFE_FILES = ('pickle', 'pkl', 'yaml', 'yml')
+UNSAFE_SUFFIXES = ('pickle', 'pkl', 'yaml', 'yml')
 # settings without effect on a trained model
-OF_TRAINING = ('_scope_', 'batch_augments', 'init_cfg')
+TRAINING_OPTIONS = ('_scope_', 'batch_augments', 'init_cfg')
 
 
 def without_training(settings):
-    """Copy settings without ``OF_TRAINING``, at all depths."""
+    """Copy settings without ``TRAINING_OPTIONS``, at all depths."""
     if isinstance(settings, dict):
         return {
             name: without_training(value)
             for name, value in settings.items()
-            if name not in OF_TRAINING
+            if name not in TRAINING_OPTIONS
         }
     if isinstance(settings, list | tuple):
         return type(settings)(map(without_training, settings))
@@ -91,81 +121,100 @@ def without_training(settings):
 
 
 def check_settings(config: dict) -> None:
-    """Raise ``Error`` with all unsafe settings.
+    """Refuse unsafe settings.
 
-    Unsafe settings could import, download or open something, or take hours
-    or all memory.
+    They could import, download or open something, or take hours or all
+    memory.
+
+    Raises:
+        Error: Lists all unsafe settings.
     """
     refused = [
         problem
         for name, value in config.items()
-        for problem in _unsafe(value, (name,))
+        for problem in _describe_unsafe(value, (name,), None)
     ]
     if refused:
         raise Error(f'settings not allowed: {", ".join(refused)}')
 
 
-def _unsafe(value, place: tuple, owner=None) -> Iterator[str]:
+def _describe_unsafe(value, path: tuple, owner: type | None) -> Iterator[str]:
     """Describe the unsafe settings in a value, at all depths.
 
-    ``place`` is the path of names to the value, ``owner`` is the type of the
-    dict around it.
+    ``path`` holds the names around the value, ``owner`` is the class with
+    this setting.
     """
-    where = '.'.join(map(str, place))
+    dotted = '.'.join(map(str, path))
     if isinstance(value, dict):
+        inner_owner = _find_class(value.get('type'))
         for name, inner in value.items():
             if name != 'type':
-                yield from _unsafe(inner, (*place, name), value.get('type'))
-            elif not _allows_type(inner, place):
-                yield f'{where}.type={inner!r:.80}'
+                yield from _describe_unsafe(inner, (*path, name), inner_owner)
+            elif not _allows_type(inner, path):
+                yield f'{dotted}.type={inner!r:.80}'
     elif isinstance(value, list | tuple | set):
-        if len(value) > LARGEST:
-            yield f'{where} ({len(value)} values)'
-        for inner in value:
-            yield from _unsafe(inner, place, owner)
+        if len(value) > MAX_IMAGE_NUMBER:
+            yield f'{dotted} ({len(value)} values)'
+        for item in value:
+            yield from _describe_unsafe(item, path, owner)
     elif isinstance(value, int | float):
-        of_image = place[0] == 'test_dataloader' and place[-1] != 'disk_mb'
-        if (LARGEST if of_image else MOST) < abs(value) < inf:
-            yield f'{where}={value!r:.80}'
-    elif isinstance(value, str) and not _allows_text(value, place[-1], owner):
-        yield f'{where}={value!r:.80}'
-    if place[-1] in NEVER and value is not None:
-        yield where
+        in_pipeline = path[0] == 'test_dataloader' and path[-1] != 'disk_mb'
+        limit = MAX_IMAGE_NUMBER if in_pipeline else MAX_MODEL_NUMBER
+        if limit < abs(value) < inf:
+            yield f'{dotted}={value!r:.80}'
+    elif isinstance(value, str) and not _allows_text(value, path[-1], owner):
+        yield f'{dotted}={value!r:.80}'
+    if path[-1] in REFUSED_OPTIONS and value is not None:
+        yield dotted
 
 
-def _allows_type(name, place: tuple) -> bool:
-    """Return whether a type is allowed at a place."""
-    if place == ('model', 'targets'):  # LoRA: layer names
-        return isinstance(name, str) and bool(TARGET.fullmatch(name))
-    if place == ('test_dataloader', 'dataset'):
+def _allows_type(name, path: tuple) -> bool:
+    """Return whether a type is allowed at a path."""
+    if not isinstance(name, str):
+        return False
+    if path == ('model', 'targets'):  # LoRA: layer names
+        return bool(LAYER_PATTERN.fullmatch(name))
+    if path == ('test_dataloader', 'dataset'):
         return name == 'CustomDataset'
-    in_model = place[0] in ('model', 'data_preprocessor')
-    registry, packages = (
-        (MODELS, PACKAGES) if in_model else (TRANSFORMS, STEPS)
-    )
-    kind = _find(registry, name) if isinstance(name, str) else None
+    if path[0] in ('model', 'data_preprocessor'):
+        registered = _find_registered(MODELS, name)
+        return _is_in(registered, MODEL_PACKAGES) and _fits(registered, path)
+    return _is_in(_find_registered(TRANSFORMS, name), STEP_PACKAGES)
+
+
+def _is_in(registered, packages: tuple[str, ...]) -> bool:
+    """Return whether something registered is a class of these packages."""
     return (
-        isinstance(kind, type)
-        and kind.__module__.startswith(packages)
-        and kind.__name__ not in NO_TYPES
-        and (not in_model or _fits(kind, place))
+        isinstance(registered, type)
+        and registered.__module__.startswith(packages)
+        and registered.__name__ not in REFUSED_TYPES
     )
 
 
-def _fits(kind: type, place: tuple) -> bool:
-    """Return whether a model part fits a place.
+def _fits(model_class: type, path: tuple) -> bool:
+    """Return whether a model part fits a path.
 
     Networks inside layers are refused.
     """
-    if place in BASES:
-        return issubclass(kind, BASES[place])
-    is_backbone = place[-1] == 'backbone'
-    return not issubclass(kind, BaseModel) and (
-        is_backbone or not issubclass(kind, BaseBackbone)
-    )
+    if path in BASES:
+        return issubclass(model_class, BASES[path])
+    if path[-1] == 'backbone':
+        return not issubclass(model_class, BaseModel)
+    return not issubclass(model_class, BaseModel | BaseBackbone)
 
 
-def _find(registry: Registry, name: str):
+def _find_class(name) -> type | None:
+    """Return the model part or transform with a name, None without one."""
+    if not isinstance(name, str):
+        return None
+    for registry in (MODELS, TRANSFORMS):
+        registered = _find_registered(registry, name)
+        if isinstance(registered, type):
+            return registered
+    return None
+
+
+def _find_registered(registry: Registry | None, name: str):
     """Look up a type as mmengine does in scope ``mmpretrain``.
 
     Unlike ``Registry.get``, this never imports a part of the name.
@@ -180,38 +229,33 @@ def _find(registry: Registry, name: str):
     return None
 
 
-def _allows_text(text: str, name: str, owner) -> bool:
+def _allows_text(text: str, name: str, owner: type | None) -> bool:
     """Return whether a text is allowed for a setting."""
-    elsewhere = '://' in text or text.startswith(('//', '\\\\'))
-    unsafe = text.lower().endswith(UNSAFE_FILES)
-    listed = name in TEXTS and not elsewhere and not unsafe
-    # a default may be of any type, such as a module
-    return listed or any(
-        isinstance(choice, str) and choice == text
-        for choice in _choices(owner, name)
-    )
+    if name in TEXT_OPTIONS:
+        is_address = '://' in text or text.startswith(('//', '\\\\'))
+        if not is_address and not text.lower().endswith(UNSAFE_SUFFIXES):
+            return True
+    return owner is not None and text in _list_choices(owner, name)
 
 
-def _choices(owner, name: str) -> Iterator:
-    """Yield the values that constructors declare for a setting.
+def _list_choices(owner: type, name: str) -> list[str]:
+    """List the texts that constructors declare for a setting.
 
     These are the values of a ``Literal`` and the default, which a model
     without the setting would have.
     """
-    kind = None
-    if isinstance(owner, str):
-        kind = _find(MODELS, owner) or _find(TRANSFORMS, owner)
-    for base in kind.__mro__ if isinstance(kind, type) else ():
-        setting = signature(base.__init__).parameters.get(name)
-        if setting is not None:
-            yield setting.default
-            yield from _literals(setting.annotation)
+    choices: list = []
+    for base in owner.__mro__:
+        option = signature(base.__init__).parameters.get(name)
+        if option is not None:
+            choices += [option.default, *_list_literals(option.annotation)]
+    # a default may be of any type, such as a module
+    return [choice for choice in choices if isinstance(choice, str)]
 
 
-def _literals(annotation) -> Iterator:
-    """Yield the values of all ``Literal`` in an annotation."""
+def _list_literals(annotation) -> list:
+    """List the values of all ``Literal`` in an annotation."""
     if get_origin(annotation) is Literal:
-        yield from get_args(annotation)
-    else:
-        for part in get_args(annotation):
-            yield from _literals(part)
+        return [*get_args(annotation)]
+    parts = get_args(annotation)
+    return [value for part in parts for value in _list_literals(part)]

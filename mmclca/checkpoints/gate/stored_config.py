@@ -24,6 +24,7 @@ from .settings import check_settings, without_training
 
 # model settings for training only; the teacher is in another file
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
+PASS_CONFIG = 'pass the config file (predict.py: --config CONFIG)'
 
 
 def read_stored_config(checkpoint: dict) -> Config:
@@ -36,21 +37,37 @@ def read_stored_config(checkpoint: dict) -> Config:
             settings; see :func:`.settings.check_settings`.
         CheckpointError: If the model is larger than the weights.
     """
-    remedy = 'pass the config file (predict.py: --config CONFIG)'
-    if get_stored_text(checkpoint) is None:
-        raise Error(f'{_name(checkpoint)} has no config; {remedy}')
-    parts = _read(checkpoint, usable_parts, f'if you trust it, {remedy}')
+    parts = read_stored_parts(checkpoint)
     config = Config(dict(parts, default_scope='mmpretrain'))
     if 'model' in config:
         _check_model(deepcopy(config), checkpoint)  # constructors modify it
     return config
 
 
+def read_stored_parts(checkpoint: dict) -> dict:
+    """Read the parts of a stored config for a trained model and its images.
+
+    The size of the model is not checked, see :func:`read_stored_config`.
+
+    Raises:
+        Error: If there is no config, or it contains more than plain settings.
+    """
+    text = get_stored_text(checkpoint)
+    if text is None:
+        raise Error(f'{_get_name(checkpoint)} has no config; {PASS_CONFIG}')
+    return _read_parts(
+        text,
+        select_parts,
+        _get_name(checkpoint),
+        f'if you trust it, {PASS_CONFIG}',
+    )
+
+
 def _check_model(config: Config, checkpoint: dict) -> None:
     """Refuse a model with many more parameters than the file has."""
     init_default_scope('mmpretrain')
     defaults = dict(data_preprocessor=config.get('data_preprocessor'))
-    with building_within(weights_of(checkpoint), _name(checkpoint)):
+    with building_within(weights_of(checkpoint), _get_name(checkpoint)):
         MODELS.build(config.model, default_args=defaults)
 
 
@@ -61,13 +78,17 @@ def read_stored_backbone(checkpoint: dict) -> dict | None:
         Error: If the backbone is missing, or contains more than plain
             settings.
     """
-    if get_stored_text(checkpoint) is None:
+    text = get_stored_text(checkpoint)
+    if text is None:
         return None
-    remedy = (
+    parts = _read_parts(
+        text,
+        _select_backbone,
+        _get_name(checkpoint),
         'store plain settings in it with publish_model.py --config CONFIG, or '
-        'use the weights alone'
+        'use the weights alone',
     )
-    return _read(checkpoint, _backbone, remedy)['model']['backbone']
+    return parts['model']['backbone']
 
 
 def get_stored_text(checkpoint: dict) -> str | None:
@@ -82,10 +103,11 @@ def read_stored_classes(checkpoint: dict) -> list[str] | None:
     Raises:
         Error: If they are not a list of strings.
     """
-    classes = dict_in(dict_in(checkpoint, 'meta'), 'dataset_meta')
-    classes = classes.get('classes')
-    if classes is not None:
-        check_names(classes, _name(checkpoint))
+    dataset_meta = dict_in(dict_in(checkpoint, 'meta'), 'dataset_meta')
+    classes = dataset_meta.get('classes')
+    if classes is None:
+        return None
+    check_names(classes, _get_name(checkpoint))
     return classes
 
 
@@ -100,45 +122,47 @@ def check_names(classes, source: str) -> None:
         )
 
 
-def _name(checkpoint: dict) -> str:
+def _get_name(checkpoint: dict) -> str:
+    """Return the file name of a checkpoint for errors."""
     return source_of(weights_of(checkpoint)).name
 
 
-def _read(
-    checkpoint: dict, choose: Callable[[dict], dict], remedy: str
+def _read_parts(
+    text: str, select: Callable[[dict], dict], source: str, remedy: str
 ) -> dict:
-    """Parse the stored config, and choose and check parts."""
+    """Parse a config, then select and check the parts that are used."""
     try:
-        config = parse_plain_config(get_stored_text(checkpoint)).to_dict()
-        parts = choose(convert_config(config))
+        config = parse_plain_config(text).to_dict()
+        parts = select(convert_config(config))
         check_settings(parts)
-    except ValueError as error:
+    except Error as error:
         raise Error(
-            f'the config in {_name(checkpoint)} is refused, because stored '
-            f'configs are never executed: {error}; {remedy}'
+            f'the config in {source} is refused, because stored configs are '
+            f'never executed: {error}; {remedy}'
         ) from error
     return parts
 
 
-def _backbone(config: dict) -> dict:
+def _select_backbone(config: dict) -> dict:
     """Return a config with the backbone alone, without training settings."""
-    backbone = _settings(_settings(config, 'model'), 'backbone')
+    backbone = _get_dict(_get_dict(config, 'model'), 'backbone')
     return without_training(dict(model=dict(backbone=backbone)))
 
 
-def usable_parts(config: dict) -> dict:
+def select_parts(config: dict) -> dict:
     """Return the config parts for a trained model and its images."""
     parts = {
-        name: dict(_settings(config, name))
+        name: dict(_get_dict(config, name))
         for name in ('model', 'data_preprocessor')
         if config.get(name) is not None
     }
     model = parts.get('model', {})
     if isinstance(model.get('module'), dict):  # of LoRA
         model['module'] = _without_unused(model['module'])
-    parts = dict(parts, model=_without_unused(model)) if model else parts
+    if model:
+        parts['model'] = _without_unused(model)
     if config.get('test_dataloader') is not None:
-        dataset = _settings(_settings(config, 'test_dataloader'), 'dataset')
+        dataset = _get_dict(_get_dict(config, 'test_dataloader'), 'dataset')
         steps = dataset.get('pipeline', [])
         # without image names, this type opens no file
         dataset = dict(type='CustomDataset', pipeline=steps)
@@ -147,10 +171,10 @@ def usable_parts(config: dict) -> dict:
 
 
 def _without_unused(model: dict) -> dict:
-    return {name: x for name, x in model.items() if name not in UNUSED}
+    return {name: value for name, value in model.items() if name not in UNUSED}
 
 
-def _settings(config: dict, name: str) -> dict:
+def _get_dict(config: dict, name: str) -> dict:
     if not isinstance(config.get(name), dict):
         raise Error(f'{name} is not a dict')
     return config[name]
