@@ -128,8 +128,8 @@ def write_folder(folder, tested=True, group='', **changes):
     (folder / 'fit.json').write_text(json.dumps(known | changes))
     labels = np.repeat(range(len(CLASSES)), COUNTS)
     found = probabilities()
-    evidence = dict(probabilities=found, labels=labels)
-    save_file(evidence, folder / 'evidence.safetensors')
+    tensors = dict(probabilities=found, labels=labels)
+    save_file(tensors, folder / 'cv_probabilities.safetensors')
     with (folder / 'photographs.csv').open('w', newline='') as file:
         table = csv.writer(file)
         table.writerow(COLUMNS)

@@ -35,6 +35,9 @@ RECORD_KEYS: dict[str, str] = {
     'photographs': 'photos',
 }
 
+# old name of a file in a model folder -> new name
+FILE_NAMES = {'evidence.safetensors': 'cv_probabilities.safetensors'}
+
 
 def convert_config(config: dict) -> dict:
     """Return settings with the present names of types and options.

@@ -2,6 +2,7 @@
 """Recognize checkpoint files and model folders of ``mmclca fit``."""
 
 import json
+from contextlib import suppress
 from os import PathLike
 from os.path import expanduser
 from pathlib import Path
@@ -9,14 +10,14 @@ from pathlib import Path
 from mmclca.utils.folders import finish_replacing, newest, refuse_links
 from mmclca.utils.messages import warn
 
-from .converter import convert_record
+from .converter import FILE_NAMES, convert_record
 
 MODEL, THRESHOLD, RECORD = 'model.pth', 'threshold.json', 'fit.json'
 WEB = 'web'  # folder of the exported web app
 # model files, replaced together
 FILES = (
     *(MODEL, THRESHOLD, 'probe.pth', RECORD, 'photographs.csv'),
-    *('evidence.safetensors', 'report.html'),
+    *('cv_probabilities.safetensors', 'report.html'),
 )
 # other entries that fit and export write
 OTHERS = (
@@ -45,13 +46,28 @@ def is_fitted(place: str | PathLike) -> bool:
 def prepare_writing(folder: Path) -> None:
     """Prepare a model folder for writing.
 
-    An interrupted file replacement is completed.
+    An interrupted file replacement is completed, and files get their present
+    names.
 
     Raises:
         Error: If an entry written by fit or export is a link.
     """
-    refuse_links(folder, (*FILES, *OTHERS))
-    finish_replacing(folder, FILES)
+    names = (*FILES, *FILE_NAMES)
+    refuse_links(folder, (*names, *OTHERS))
+    finish_replacing(folder, names)
+    convert_names(folder)
+    convert_names(folder / '.draft')
+
+
+def convert_names(folder: Path) -> None:
+    """Give the files of an earlier version in a model folder their new names.
+
+    Other folders stay as they are.
+    """
+    for old, new in FILE_NAMES.items():
+        if (folder / RECORD).is_file() and not (folder / new).exists():
+            with suppress(FileNotFoundError):
+                (folder / old).rename(folder / new)
 
 
 def model_file(place: str | PathLike) -> str:
@@ -114,7 +130,9 @@ def missing_files(folder: Path) -> list[str]:
     Raises:
         Error: If a file is a link.
     """
-    missing = [x for x in FILES if not newest(folder, x).is_file()]
+    names = {x for x in (*FILES, *FILE_NAMES) if newest(folder, x).is_file()}
+    names |= {FILE_NAMES[name] for name in names & FILE_NAMES.keys()}
+    missing = [name for name in FILES if name not in names]
     if len(FILES) - len(missing) < 2:
         return []
     if RECORD not in missing and not has_threshold(folder):

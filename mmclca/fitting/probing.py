@@ -49,7 +49,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     files, known, probe = plan.files, plan.training, plan.probe
     found = fit_classifier(plan, probe, known, plan.views)
     probe.save(files.draft.probe)
-    table = _write_evidence(plan, found)
+    table = _write_cv_probabilities(plan, found)
     settings = plan.views, CLASSIFIER, known.groups
     more = dict(class_weights=plan.call['class_weights'])
     more['progress'] = partial(track, description='Learning curve')
@@ -208,15 +208,15 @@ def _recall(recall: Tensor, n: int) -> dict:
     return dict(n=n, recall=float(recall), low=low, high=high)
 
 
-def _write_evidence(plan: Plan, found: OutOfFold) -> int:
-    """Write evidence.safetensors, and photographs.csv in the same order.
+def _write_cv_probabilities(plan: Plan, found: OutOfFold) -> int:
+    """Write cv_probabilities.safetensors, and photographs.csv in the same order.
 
     Return the checksum of the latter.
     """
     draft = plan.files.draft
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
-    replace_bytes(draft.evidence, checksums.save_tensors(tensors))
+    replace_bytes(draft.cv_probabilities, checksums.save_tensors(tensors))
     write_rows(draft.table, photo_rows(plan.checked, probabilities))
     return zlib.crc32(draft.table.read_bytes())
 

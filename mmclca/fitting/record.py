@@ -147,7 +147,7 @@ class ModelFolder:
         self.probe = self.path / 'probe.pth'
         self.threshold = self.path / THRESHOLD
         self.table = self.path / 'photographs.csv'
-        self.evidence = self.path / 'evidence.safetensors'
+        self.cv_probabilities = self.path / 'cv_probabilities.safetensors'
         self.report = self.path / 'report.html'
         self.log = self.path / 'log.txt'
         self.features = self.path / 'features'

@@ -8,6 +8,7 @@ import pytest
 
 from mmclca.checkpoints import converter
 from mmclca.checkpoints.converter import convert_config, convert_record
+from mmclca.checkpoints.fitted import FILES, missing_files, prepare_writing
 from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.fitting.record import FitRecord, ModelFolder
@@ -145,3 +146,21 @@ def test_record_of_folder_is_converted_when_read(renamed, tmp_path):
     del written['crc32']
     file.write_text(json.dumps(written))
     assert ModelFolder(tmp_path).read() == FitRecord(name='oaks')
+
+
+def test_files_of_earlier_folder_get_present_names(tmp_path):
+    old = {new: old for old, new in converter.FILE_NAMES.items()}
+    for name in FILES:
+        (tmp_path / old.get(name, name)).write_text(name)
+    assert old.keys() <= {*FILES} and missing_files(tmp_path) == []
+    prepare_writing(tmp_path)
+    assert {x.name: x.read_text() for x in tmp_path.iterdir()} == {
+        name: name for name in FILES
+    }
+
+
+def test_files_keep_their_names_in_other_folders(tmp_path):
+    for name in converter.FILE_NAMES:
+        (tmp_path / name).touch()
+    prepare_writing(tmp_path)
+    assert {x.name for x in tmp_path.iterdir()} == {*converter.FILE_NAMES}

@@ -157,7 +157,7 @@ def test_fits_are_equal_with_and_without_workers(fit, monkeypatch, attack):
         for workers in (0, 2):
             monkeypatch.setattr(training, 'WORKERS', workers)
             folder = fit(overwrite=True).folder
-            files = 'photographs.csv', 'evidence.safetensors'
+            files = 'photographs.csv', 'cv_probabilities.safetensors'
             found.append([(folder / name).read_bytes() for name in files])
             state = open_checkpoint(str(folder / 'model.pth'))['state_dict']
             found[-1] += [x.numpy().tobytes() for x in state.values()]

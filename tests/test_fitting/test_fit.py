@@ -78,8 +78,8 @@ def test_table_has_predictions_of_training_photos(noted, place):
     used = [row for row in rows if row['used'] == 'True']
     assert len(used) == 16 and len(rows) == 24
     assert {row['why_not'] for row in rows} == {'', 'held out in test'}
-    evidence = load_file(place / 'model' / 'evidence.safetensors')
-    for row, p in zip(used, evidence['probabilities'], strict=True):
+    tensors = load_file(place / 'model/cv_probabilities.safetensors')
+    for row, p in zip(used, tensors['probabilities'], strict=True):
         assert row['predicted'] == CLASSES[p.argmax()]
         p_given = float(p[CLASSES.index(row['class'])])
         assert float(row['p_given']) == pytest.approx(p_given, abs=1e-6)
