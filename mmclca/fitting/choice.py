@@ -7,7 +7,7 @@ from mmclca.datasets.photos import PhotoCheck
 from mmclca.errors import Error
 
 from .model import (
-    BEST,
+    NO_BUDGET,
     BudgetError,
     Plan,
     compute_cost,
@@ -75,7 +75,7 @@ def choose_plan(
 def _measured(plan: Plan) -> dict:
     """Measure accuracy, GMACs, and milliseconds if the budget has them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
-    _, unit = parse_budget(plan.call['budget'] or BEST)
+    _, unit = parse_budget(plan.call['budget'] or NO_BUDGET)
     return dict(
         source=plan.pretrained.source,
         model=describe(plan.variant),

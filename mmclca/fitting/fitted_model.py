@@ -39,7 +39,7 @@ def fit(
     groups: str | None = None,
     folds: int = 5,
     probe_only: bool = False,
-    explain: bool = False,
+    compare: bool = False,
     class_weights: str | None = None,
     overwrite: bool = False,
     pixels: str | None = None,
@@ -77,7 +77,7 @@ def fit(
             the table. Defaults to None.
         folds (int): Number of cross-validation folds. Defaults to 5.
         probe_only (bool): Whether to skip fine-tuning. Defaults to False.
-        explain (bool): Whether to list the candidate models and compare the
+        compare (bool): Whether to list the candidate models and compare the
             most accurate one on the photos. Defaults to False.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: photos are weighted equally.
@@ -148,8 +148,8 @@ def fit(
             record = describe_model(plan, record, log)
             if not (probe_only or record.training):
                 log.print(*_skipped_lines(plan, log))
-        if explain:
-            log.print(*screen.explain_lines(plan, record))
+        if compare:
+            log.print(*screen.comparison_lines(plan, record))
     return FittedModel(out, device)
 
 

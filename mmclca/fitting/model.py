@@ -27,34 +27,34 @@ from .record import FitRecord, ModelFolder
 from .weights import PIXELS, VIT, Pretrained, find_weights
 
 # image sizes of candidates without token reduction
-SIDES = (224, 208, 192, 160, 144, 128)
-# ALL keeps every token, ATC and DiffRate keep half
-ALL = dict(method=None, keep_rate=1.0, out_type='cls_average_std')
-ATC = dict(ALL, method='ATC', keep_rate=0.5)
+IMAGE_SIZES = (224, 208, 192, 160, 144, 128)
+# NO_REDUCTION keeps every token, ATC and DiffRate keep half
+NO_REDUCTION = dict(method=None, keep_rate=1.0, out_type='cls_average_std')
+ATC = dict(NO_REDUCTION, method='ATC', keep_rate=0.5)
 DIFF_RATE = dict(ATC, method='DiffRate')
 # candidates, image size and accuracy of the probe in %: mean over eleven
 # datasets and five random splits with three photos per class, see
 # docs/results/frontier.md. With DeiT-Tiny, DiffRate comes after ATC because
 # it loses more on some datasets.
 DEIT = (
-    *((ALL, 224, 72.4), (ATC, 224, 71.7), (DIFF_RATE, 224, 72.4)),
-    *((DIFF_RATE, 192, 71.4), (ATC, 192, 70.5), (ALL, 160, 69.6)),
+    *((NO_REDUCTION, 224, 72.4), (ATC, 224, 71.7), (DIFF_RATE, 224, 72.4)),
+    *((DIFF_RATE, 192, 71.4), (ATC, 192, 70.5), (NO_REDUCTION, 160, 69.6)),
     *((ATC, 160, 68.7), (DIFF_RATE, 160, 68.2), (ATC, 128, 63.5)),
 )
 # the same for ViT-Tiny, which normalizes pixels with 0.5
 VIT_TINY = (
-    *((ALL, 224, 75.8), (DIFF_RATE, 224, 75.2), (ATC, 224, 74.4)),
-    *((ALL, 160, 74.2), (ATC, 192, 74.0), (DIFF_RATE, 192, 73.7)),
+    *((NO_REDUCTION, 224, 75.8), (DIFF_RATE, 224, 75.2), (ATC, 224, 74.4)),
+    *((NO_REDUCTION, 160, 74.2), (ATC, 192, 74.0), (DIFF_RATE, 192, 73.7)),
     *((ATC, 160, 72.2), (DIFF_RATE, 160, 71.9), (ATC, 128, 68.4)),
 )
 # variant in fit.json
 VARIANT_FIELDS = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
 # after the center crop, zoomed views show 75 and 60% of height and width;
-# with more than FEW photos they take long and gain less
-ZOOMS, FEW = (7 / 6, 35 / 24), 300
-BEST = 'best'  # no cost limit
-FAR = 1.5  # times the latency budget: candidates are not measured
-UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
+# with more than MAX_PHOTOS_FOR_CROPS photos they take long and gain less
+CROP_ZOOMS, MAX_PHOTOS_FOR_CROPS = (7 / 6, 35 / 24), 300
+NO_BUDGET = 'best'  # no cost limit
+SKIP_FACTOR = 1.5  # times the latency budget: candidates are not measured
+COST_UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
 class BudgetError(Error):
@@ -88,7 +88,7 @@ class Plan:
     @property
     def zooms(self) -> tuple[float, ...]:
         """Zoom factors of further views, if there are few training photos."""
-        return ZOOMS if len(self.training) <= FEW else ()
+        return CROP_ZOOMS if len(self.training) <= MAX_PHOTOS_FOR_CROPS else ()
 
     @cached_property
     def probe(self) -> Probe:
@@ -210,7 +210,7 @@ def _latencies(
     """
     pace = 0.0  # milliseconds per GMACs
     for candidate, gmacs in costs:
-        if pace * gmacs < FAR * amount:
+        if pace * gmacs < SKIP_FACTOR * amount:
             own = {candidate: models[candidate]}
             times, busy = time_models(own, runtime, device)
             pace = times[candidate] / gmacs
@@ -226,7 +226,7 @@ def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
     backbone = found.backbone
     if backbone['type'] == VIT:
         return tuple(accuracies_of(found))
-    sides = (backbone['img_size'],) if 'img_size' in backbone else SIDES
+    sides = (backbone['img_size'],) if 'img_size' in backbone else IMAGE_SIZES
     return tuple(Variant(None, 1.0, side) for side in sides)
 
 
@@ -308,7 +308,7 @@ def _with_full_vit(plan: Plan) -> list[dict]:
     """Return the model config and, for a ViT, the config of the full ViT."""
     models = [plan.config.model]
     if plan.variant.out_type:
-        size = max(SIDES), len(plan.training.classes)
+        size = max(IMAGE_SIZES), len(plan.training.classes)
         models.append(plain_model(plan.pretrained, *size))
     return models
 
@@ -319,15 +319,15 @@ def parse_budget(text: str) -> tuple[float, str]:
     'best' gives infinite GMACs; anything else raises an ``Error``.
     """
     text = text.strip().lower()
-    if text == BEST:
+    if text == NO_BUDGET:
         return inf, 'GMACs'
     found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
-    if not found or found[2] not in UNITS or not float(found[1]):
+    if not found or found[2] not in COST_UNITS or not float(found[1]):
         raise Error(
             f'budget {text!r} is invalid: expected a number above 0 with '
-            f'its unit, such as 0.5GMACs or 20ms, or {BEST}'
+            f'its unit, such as 0.5GMACs or 20ms, or {NO_BUDGET}'
         )
-    return float(found[1]), UNITS[found[2]]
+    return float(found[1]), COST_UNITS[found[2]]
 
 
 def choose(

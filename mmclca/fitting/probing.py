@@ -209,9 +209,9 @@ def _recall(recall: Tensor, n: int) -> dict:
 
 
 def _write_cv_probabilities(plan: Plan, found: OutOfFold) -> int:
-    """Write cv_probabilities.safetensors, and photographs.csv in the same order.
+    """Write cv_probabilities.safetensors and photographs.csv.
 
-    Return the checksum of the latter.
+    Both have the photos in the same order. Return the checksum of the table.
     """
     draft = plan.files.draft
     probabilities = found.probabilities().float().contiguous()

@@ -13,7 +13,7 @@ from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
 from mmclca.utils.messages import first_of
 
-from .model import UNITS, Plan, accuracies_of, classifier_config, describe
+from .model import COST_UNITS, Plan, accuracies_of, classifier_config, describe
 from .probing import best_probe
 from .record import FitRecord
 
@@ -41,7 +41,7 @@ def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     """Describe backbone, compared backbones, and the model with its cost."""
     yield row('Weights', plan.pretrained.describe())
     for one in record.considered:
-        costs = [f'{one[x]:.3g} {UNITS[x]}' for x in UNITS if one[x]]
+        costs = [f'{one[x]:.3g} {COST_UNITS[x]}' for x in COST_UNITS if one[x]]
         found = [one['model'], *costs, f'{_share(one["accuracy"])} accuracy']
         text = ', '.join(found) if costs else 'over the budget'
         yield row('Backbone', f'{one["source"]}: {text}')
@@ -212,7 +212,7 @@ def saved_lines(
         yield row('', f'{program} export {place} --web (app for phones)')
 
 
-def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
+def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     """List the candidates, and compare the most accurate with the model."""
     if plan.variant.out_type is None:
         yield row('Candidates', 'none: only ViT models have been compared')

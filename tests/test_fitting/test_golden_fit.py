@@ -62,7 +62,7 @@ def masked(screen, folder):
 
 def test_fit_prints_and_writes_the_stored_facts(folder, no_onnx, capsys):
     weights = folder / 'tiny.safetensors'
-    options = dict(weights=weights, probe_only=True, explain=True)
+    options = dict(weights=weights, probe_only=True, compare=True)
     model = mmclca.fit(folder / 'photographs', folder / 'model', **options)
     screen = masked(capsys.readouterr().out, folder)
     assert screen == golden('fit.txt', screen)

@@ -12,9 +12,9 @@ from tiny_run import ROOT
 from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.fitting import model, weights
 from mmclca.fitting.model import (
-    BEST,
     DEIT,
     DIFF_RATE,
+    NO_BUDGET,
     VIT_TINY,
     choose,
     choose_model,
@@ -53,7 +53,7 @@ def test_candidates_have_the_measured_accuracy_best_first(network, table):
     rows, accuracies = pd.read_csv(RESULTS), []
     for kind, side, accuracy in table:
         wanted = dict(method=kind['method'] or 'none', img_size=side)
-        own = select(rows, dict(wanted, network=network, way='fit'))
+        own = select(rows, dict(wanted, network=network, classifier='fit'))
         found = own.loc[:, 'coffee5':'strawberry5'].mean(axis=None)
         assert accuracy == pytest.approx(found, abs=0.051), wanted
         if (table, kind, side) != (DEIT, DIFF_RATE, 224):  # less robust
@@ -80,7 +80,7 @@ def times(models, runtime, device):
     'pixels, budget, chosen',
     [
         ('imagenet', '3.9ms', 'ATC, keep rate 0.5, 160 px'),
-        ('imagenet', BEST, 'full ViT, 224 px'),
+        ('imagenet', NO_BUDGET, 'full ViT, 224 px'),
         ('half', None, 'DiffRate, keep rate 0.5, 224 px'),
         ('imagenet', '0.1ms', ''),
     ],

@@ -6,7 +6,7 @@ from frozen import DEPTH, FILES
 from mmengine.config import Config
 from tables import half_width, kept, machine_of, select
 
-from mmclca.fitting.model import ALL
+from mmclca.fitting.model import NO_REDUCTION
 from mmclca.models import Variant
 
 GRID = Config.fromfile('configs/sweeps/fresh_datasets.py').to_dict()
@@ -33,10 +33,10 @@ def networks():
     """List pairs of weights and variant: the full ViT and the default."""
     layers = (*range(DEPTH),)
     for file in FILES.values():
-        yield file, Variant(**ALL, img_size=224, layers=layers)
+        yield file, Variant(**NO_REDUCTION, img_size=224, layers=layers)
         name = frontier.facts_of(file, Variant(None, 1.0, 224))['network']
         method = frontier.GRID['defaults'][name]
-        reduced = dict(ALL, method=method, keep_rate=0.5)
+        reduced = dict(NO_REDUCTION, method=method, keep_rate=0.5)
         yield file, Variant(**reduced, img_size=224, layers=layers)
 
 

@@ -22,7 +22,7 @@ from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
 from mmclca.benchmark.timing import time_models
 from mmclca.evaluation.cost import count_config
-from mmclca.fitting.model import DEIT, VIT_TINY, ZOOMS, classifier_config
+from mmclca.fitting.model import CROP_ZOOMS, DEIT, VIT_TINY, classifier_config
 from mmclca.fitting.weights import find_weights
 from mmclca.models import Variant
 from mmclca.models.heads import get_feature_subsets
@@ -100,7 +100,7 @@ def probe_of(file, variant):
     """Return a linear probe on a network, with cached features."""
     config = classifier_config(pretrained(file), variant, 2)
     source = str(WEIGHTS / file)
-    return Probe(config, source, 'cpu', FEATURES, zooms=ZOOMS)
+    return Probe(config, source, 'cpu', FEATURES, zooms=CROP_ZOOMS)
 
 
 def measure(file, variant, names=DATASETS):

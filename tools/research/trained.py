@@ -61,7 +61,7 @@ def named_run(backbone, name, crops, recipe):
 def measured(backbone, name, crops):
     """Fine-tune on all training photos, from a probe with one or three crops;
     return accuracies in percent."""
-    zooms = patch.object(model, 'ZOOMS', model.ZOOMS[: crops - 1])
+    zooms = patch.object(model, 'CROP_ZOOMS', model.CROP_ZOOMS[: crops - 1])
     with zooms, planned(backbone, name) as (plan, known, test, log):
         probe, found, config = begin(plan, known)
         path = train(config, None, log, 'Training')

@@ -73,7 +73,7 @@ def parse_args():
         'table of classes and coarse classes, .csv with column titles',
     )
     parser.flag(
-        '--explain',
+        '--compare',
         'table of candidate models, compared with the full ViT on your photos',
     )
     tuning = parser.add_mutually_exclusive_group()
