@@ -16,7 +16,7 @@ from mmpretrain.apis.model import ModelHub
 
 import mmclca.registry  # noqa: F401, registers the names of our configs
 from mmclca.errors import Error
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 # settings read by mmengine and the tools, besides the runner's arguments
 MORE_SETTINGS = (
@@ -156,7 +156,7 @@ def check_patches(cfg, size=None):
     size = own and (size or own)  # without img_size, any size fits
     sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
     for side, of_patch in sides:
-        integer(patch_size=of_patch)
+        check_integer(patch_size=of_patch)
         if side % of_patch:
             raise Error(
                 f'img_size={size} must be a multiple of patch_size={patch}, '

@@ -16,7 +16,7 @@ from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.models.classifiers import FEATURES, extract_feature
 from mmclca.utils.files import read_bytes, replace_bytes
-from mmclca.utils.messages import one_of, warn
+from mmclca.utils.messages import check_choice, warn
 
 from .inferencer import TokenReductionInferencer, check_finite
 
@@ -41,7 +41,7 @@ def extract_features(
 
     Raises an Error if no image is readable or features are not finite.
     """
-    one_of(FEATURES, feature=feature)
+    check_choice(FEATURES, feature=feature)
     extract = partial(extract_feature, inferencer.model, feature=feature)
     return _readable_outputs(inferencer, paths, extract, batch_size)
 

@@ -17,7 +17,7 @@ from mmclca.evaluation.open_set import (
     recording_scores,
     scores_of,
 )
-from mmclca.utils.messages import one_of, warn
+from mmclca.utils.messages import check_choice, warn
 
 from .features import drop_unreadable, extract_logits
 from .inferencer import TokenReductionInferencer
@@ -44,7 +44,7 @@ def choose_threshold(
     """
     names = scores_of(inferencer.model.head)
     score = score or names[0]
-    one_of(names, score=score)
+    check_choice(names, score=score)
     _check(images, inferencer.classes)
     images, logits, scores = dict(images), {}, {}
     for part, some in images.items():

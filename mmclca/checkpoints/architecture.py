@@ -12,7 +12,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .attention_heads import known_heads
 from .error import CheckpointError
@@ -106,7 +106,7 @@ def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
 def _refusal(kind: str, wrong: list[str], name: str) -> CheckpointError:
     return CheckpointError(
         f'{name} does not match the {kind} built by fit: {len(wrong)} '
-        f'parameters differ ({first_of(wrong, 6)}); {TAKEN}'
+        f'parameters differ ({join_first(wrong, 6)}); {TAKEN}'
     )
 
 

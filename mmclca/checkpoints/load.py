@@ -16,7 +16,7 @@ from mmengine.runner import load_state_dict
 from torch import Tensor, nn
 
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .attention_heads import compare_heads
 from .error import CheckpointError
@@ -197,8 +197,8 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
             f'{source.name} does not match {type(backbone).__name__} '
             f'(embedding dimension {backbone.embed_dims}, '
             f'{len(backbone.layers)} layers): {len(wrong)} parameters differ '
-            f'({first_of(wrong, 6)}); first keys of the file: '
-            f'{first_of(source.keys, 6) or "none"}; use weights of this '
+            f'({join_first(wrong, 6)}); first keys of the file: '
+            f'{join_first(source.keys, 6) or "none"}; use weights of this '
             f'architecture, or set {backbone.shaped_by} as in the file'
         )
 
@@ -311,8 +311,8 @@ def refuse_broken(model: nn.Module, source: str) -> None:
     if broken:
         raise Error(
             f'{source}: {len(broken)} tensors contain NaN, infinite or '
-            f'complex numbers or negative variances ({first_of(broken, 6)}); '
-            'damaged file or diverged training; use another checkpoint'
+            f'complex numbers or negative variances ({join_first(broken, 6)})'
+            '; damaged file or diverged training; use another checkpoint'
         )
 
 
@@ -338,6 +338,6 @@ def _refuse(wrong: list[str], source: str) -> None:
     if wrong:
         raise Error(
             f'{source}: {len(wrong)} parameters of the model are missing or '
-            f'have another shape or type ({first_of(wrong, 6)}); use the '
+            f'have another shape or type ({join_first(wrong, 6)}); use the '
             'config of its training and check model.head.num_classes'
         )

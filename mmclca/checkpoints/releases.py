@@ -11,7 +11,7 @@ import torch
 from mmengine.logging import MMLogger
 from torch import Tensor
 
-from mmclca.utils.messages import first_of, printable
+from mmclca.utils.messages import join_first, printable
 
 from .error import CheckpointError
 from .families import FAMILIES, Family
@@ -71,7 +71,7 @@ class LoadReport:
             'not used here': _by_part(self.unused),
         }
         others = [
-            f'{part}: {first_of(x, 6)}' for part, x in parts.items() if x
+            f'{part}: {join_first(x, 6)}' for part, x in parts.items() if x
         ]
         loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
         return printable('; '.join([loaded, *others]))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .decoding import LoadPhoto, bgr_of
 from .image_files import decode_whole
@@ -62,7 +62,7 @@ def batches(
     Raises:
         Error: If ``batch_size`` is below 1.
     """
-    integer(batch_size=batch_size)
+    check_integer(batch_size=batch_size)
     indices = range(len(images)) if indices is None else indices
     starts = range(0, len(indices), batch_size)
     for chunk in progress([indices[i : i + batch_size] for i in starts]):

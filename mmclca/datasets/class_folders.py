@@ -11,7 +11,7 @@ from mmpretrain.datasets.custom import find_folders, get_samples
 from mmclca.errors import Error
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_lines
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .image_files import is_system
 from .photos.labeled_images import split_named
@@ -78,7 +78,7 @@ class ClassFolders(CustomDataset):
         named = self._metainfo.get('classes') or not folders
         if not named and all(map(split_named, folders)):
             raise Error(
-                f'{self.img_prefix} contains the splits {first_of(folders)} '
+                f'{self.img_prefix} contains the splits {join_first(folders)} '
                 'instead of classes; set data_root (or data_prefix) to one of '
                 'them'
             )
@@ -87,9 +87,9 @@ class ClassFolders(CustomDataset):
         lacking = [x for x in folders if normalize_name(x) not in labels]
         if lacking or len(labels) < len(names):
             raise Error(
-                f'{self.img_prefix}: the class list ({first_of(names)}) must '
-                f'contain each folder ({first_of(folders)}) once; missing in '
-                f'the list: {first_of(lacking) or "none"}'
+                f'{self.img_prefix}: the class list ({join_first(names)}) '
+                f'must contain each folder ({join_first(folders)}) once; '
+                f'missing in the list: {join_first(lacking) or "none"}'
             )
         return {name: labels[normalize_name(name)] for name in folders}
 
@@ -148,6 +148,6 @@ def check_folder_labels(dataset, head) -> None:
     if by_place and names not in (own, tuple(folders)):
         raise Error(
             f'{dataset.img_prefix}: mmpretrain numbers the folders '
-            f'{first_of(folders)} in this order, but the classes are '
-            f"{first_of(names)}; use type='mmclca.ClassFolders'"
+            f'{join_first(folders)} in this order, but the classes are '
+            f"{join_first(names)}; use type='mmclca.ClassFolders'"
         )

@@ -22,7 +22,7 @@ from mmengine.logging import print_log
 
 from mmclca.errors import Error
 from mmclca.registry import TRANSFORMS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 _HEAD = Struct('>16sQI')  # key, size and checksum, before each image
 _FULL = 0o700  # this file mode tells all workers to add no more images
@@ -59,7 +59,7 @@ class CacheImages(BaseTransform):
 
     def __init__(self, transforms, disk_mb=4096, folder=None):
         super().__init__()
-        integer(least=0, disk_mb=disk_mb)
+        check_integer(least=0, disk_mb=disk_mb)
         self.disk_mb = disk_mb
         self.steps = Compose([TRANSFORMS.build(step) for step in transforms])
         _check_steps(self.steps.transforms)

@@ -14,7 +14,7 @@ from mmpretrain.datasets.base_dataset import BaseDataset
 from mmclca.errors import Error
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes
-from mmclca.utils.messages import one_of, print_safe, printable
+from mmclca.utils.messages import check_choice, print_safe, printable
 
 from .class_folders import ClassFolders
 from .photos import LabeledImages
@@ -69,7 +69,7 @@ def read_level(
     """
     found = read_levels(table)
     level = level or next(iter(found))
-    one_of(found, level=level)
+    check_choice(found, level=level)
     return found[level]
 
 
@@ -161,13 +161,13 @@ class INaturalist(BaseDataset):
         source = Path(self.data_root, 'categories.json')
         categories = json.loads(read_bytes(source))
         known = set.intersection(*map(set, categories))
-        one_of(sorted(known), level=self.level)
+        check_choice(sorted(known), level=self.level)
         names = {one['id']: str(one[self.level]) for one in categories}
         classes = sorted(set(names.values()))
         self._metainfo['classes'] = tuple(classes)
         number = {name: label for label, name in enumerate(classes)}
         listed = json.loads(read_bytes(self.ann_file))
-        one_of(listed, part='annotations')
+        check_choice(listed, part='annotations')
         paths = {one['id']: one['file_name'] for one in listed['images']}
         return [
             dict(
@@ -197,7 +197,7 @@ class CoarseCIFAR100(CIFAR100):
         images = super().load_data_list()
         file = Path(self.data_prefix['root'], self.base_folder, self.split)
         entry = pickle.loads(read_bytes(file), encoding='latin1')
-        one_of(entry, key='coarse_labels')
+        check_choice(entry, key='coarse_labels')
         for image, coarse in zip(images, entry['coarse_labels'], strict=True):
             image.update(fine_label=image['gt_label'], gt_label=int(coarse))
         return images

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler
 
 from mmclca.errors import Error
 from mmclca.registry import DATA_SAMPLERS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 
 @DATA_SAMPLERS.register_module()
@@ -33,7 +33,7 @@ class MinLengthSampler(DefaultSampler):
     """
 
     def __init__(self, dataset, min_samples: int, **kwargs):
-        integer(min_samples=min_samples)
+        check_integer(min_samples=min_samples)
         super().__init__(dataset, **kwargs)
         wanted = max(len(dataset), min_samples)
         self.num_samples = math.ceil(wanted / self.world_size)

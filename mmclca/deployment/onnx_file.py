@@ -14,7 +14,7 @@ from mmclca.errors import Error
 from mmclca.models import Reducible
 from mmclca.utils.extras import require
 from mmclca.utils.files import replace_file
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .program import check_logits, classifier_program
 from .small_weights import store_convolutions_in_8_bits
@@ -57,7 +57,7 @@ def export_onnx(
             supported, or the logits differ. No file is written then.
     """
     require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    integer(OLDEST_OPSET, NEWEST_OPSET, opset=opset)
+    check_integer(OLDEST_OPSET, NEWEST_OPSET, opset=opset)
     size = image_size(model) if size is None else size
     model = deepcopy(model).cpu().float().eval()
 

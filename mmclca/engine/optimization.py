@@ -11,7 +11,7 @@ from mmengine.optim.scheduler.param_scheduler import INF
 from torch import nn
 
 from mmclca.registry import OPTIM_WRAPPERS, PARAM_SCHEDULERS
-from mmclca.utils.messages import integer, number
+from mmclca.utils.messages import check_integer, check_number
 
 
 @OPTIM_WRAPPERS.register_module()
@@ -77,8 +77,10 @@ class WarmupCosineLR(_ParamScheduler):
         eta_min_ratio: float = 0.0,
         **kwargs,
     ):
-        number(0, 1, start_factor=start_factor, eta_min_ratio=eta_min_ratio)
-        integer(0, T_max - 1, warmup=warmup)  # the cosine includes it
+        check_number(
+            0, 1, start_factor=start_factor, eta_min_ratio=eta_min_ratio
+        )
+        check_integer(0, T_max - 1, warmup=warmup)  # the cosine includes it
         self.T_max = T_max
         self.warmup = warmup
         self.start_factor = start_factor

@@ -23,7 +23,7 @@ from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.errors import Error
 from mmclca.models.heads import NearestHead
 from mmclca.utils.files import replace_text
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from .accuracy import wilson
 
@@ -157,7 +157,7 @@ class Threshold:
     model: str
 
     def __post_init__(self):
-        one_of((*SCORES, NEAREST), score=self.score)
+        check_choice((*SCORES, NEAREST), score=self.score)
         number = isinstance(self.threshold, int | float)
         if not number or not math.isfinite(self.threshold):
             raise Error(f'threshold={self.threshold!r} is not finite')
@@ -225,7 +225,7 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
             f'{path} belongs to another model or keep rate: run '
             'tools/open_set.py for this model'
         )
-    one_of(scores_of(model.head), score=threshold.score)
+    check_choice(scores_of(model.head), score=threshold.score)
     return threshold
 
 

@@ -17,7 +17,7 @@ from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photos import LabeledImages, check_photos, read_photos
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of, integer, one_of
+from mmclca.utils.messages import check_choice, check_integer, join_first
 
 from . import screen, training
 from .choice import calls_of, choose_plan
@@ -106,11 +106,11 @@ def fit(
         Error: If the photos or options are invalid, ``out`` holds
             another model, or no model is within the budget.
     """
-    integer(2, folds=folds)
+    check_integer(2, folds=folds)
     if fine_tune and probe_only:
         raise Error('fine_tune and probe_only exclude each other')
     if runtime is not None:
-        one_of(RUNTIMES, runtime=runtime)
+        check_choice(RUNTIMES, runtime=runtime)
         find_runtime(runtime, 'cpu')
     if budget is not None:
         parse_budget(budget)
@@ -425,8 +425,8 @@ def _check_class(
     if others:
         raise Error(
             f'{place}: {len(others)} of {len(digests)} photos are already '
-            f'in the model as {first_of(sorted({*others}), 3)}; remove them, '
-            'or move them to the other class and fit again'
+            f'in the model as {join_first(sorted({*others}), 3)}; remove '
+            'them, or move them to the other class and fit again'
         )
 
 

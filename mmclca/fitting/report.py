@@ -26,7 +26,7 @@ from mmclca.datasets.photos.cells import TABLES
 from mmclca.datasets.pipelines import CROP
 from mmclca.models import reduces
 from mmclca.utils.files import replace_bytes
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 from mmclca.visualization import find_kept_patches, legend
 from mmclca.visualization.confusions import Predictions, most_confused
 from mmclca.visualization.kept_patches import MIXED, SWATCHES, KeptPatches
@@ -170,7 +170,7 @@ def _template() -> Template:
     filters = percent, about, out_of_hundred, digits, duration
     filters += is_table, file_name
     environment.filters |= {write.__name__: write for write in filters}
-    environment.filters['listed'] = partial(first_of, most=12)
+    environment.filters['listed'] = partial(join_first, most=12)
     return environment.get_template('report.html')
 
 

@@ -11,7 +11,7 @@ from mmclca.datasets.photos import Problem
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .model import COST_UNITS, Plan, accuracies_of, classifier_config, describe
 from .probing import best_probe
@@ -90,7 +90,7 @@ def series_lines(record: FitRecord) -> Iterator[str]:
     if record.near_duplicate_counts:
         number = sum(record.near_duplicate_counts.values())
         text = (
-            f'{number} photos of {first_of(record.near_duplicate_counts, 3)}'
+            f'{number} photos of {join_first(record.near_duplicate_counts, 3)}'
         )
         yield row('Near-dupl.', f'{text}; kept in one fold, counted once')
 

@@ -15,7 +15,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.models.backbones import TimmStages
 from mmclca.models.backbones.timm_stages import has_size
-from mmclca.utils.messages import did_you_mean, one_of
+from mmclca.utils.messages import check_choice, did_you_mean
 
 TIMM = 'timm://'
 STEM = 16  # patch size of convolutional stems, in pixels
@@ -192,7 +192,7 @@ def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
     and a note if they are assumed.
     """
     if pixels is not None:
-        one_of(PIXELS, pixels=pixels)
+        check_choice(PIXELS, pixels=pixels)
         return PIXELS[pixels], ''
     known = _timm_name(name)
     if known is None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from mmclca.checkpoints.load import fill_exactly
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from .backbones import Reducible
 from .distillation import EncoderTeacher, Teacher
@@ -198,7 +198,7 @@ class TokenReductionClassifier(DistilledClassifier):
 
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""
-        one_of(('backbone', 'neck', 'pre_logits'), stage=stage)
+        check_choice(('backbone', 'neck', 'pre_logits'), stage=stage)
         if stage == 'backbone':
             return self.backbone.forward_tokens(inputs)[0]
         feats, _ = self.forward_features(inputs)

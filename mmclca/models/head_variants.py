@@ -13,7 +13,7 @@ from mmpretrain.models.heads import ClsHead
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import ascending, one_of
+from mmclca.utils.messages import check_ascending, check_choice
 
 from .backbones import ForeignWeights, Reducible
 from .heads import CLAHead, LayerFusionHead, has_class_loss
@@ -164,7 +164,7 @@ def with_layer_fusion(
         Error: If the backbone is not supported, or lacks one of the
             layers or the ``out_type``.
     """
-    one_of(POOLED_PARTS, out_type=out_type)
+    check_choice(POOLED_PARTS, out_type=out_type)
     new = deepcopy(model)
     make_reducible(new)
     backbone = new['backbone']
@@ -200,7 +200,7 @@ def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
         return tuple(range(max(3 * depth // 4, 1)))
     if not layers:
         raise Error('layers=() is empty; list some, ascending')
-    return ascending('layers', layers, depth)
+    return check_ascending('layers', layers, depth)
 
 
 def _cut(backbone: dict, built: Reducible, depth: int) -> None:

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import number
+from mmclca.utils.messages import check_number
 
 
 @MODELS.register_module()
@@ -28,8 +28,8 @@ class ThresholdedBCE(nn.Module):
 
     def __init__(self, threshold: float = 0.0, loss_weight: float = 1.0):
         super().__init__()
-        number(most=1, threshold=threshold)
-        number(loss_weight=loss_weight)
+        check_number(most=1, threshold=threshold)
+        check_number(loss_weight=loss_weight)
         self.threshold = threshold
         self.loss_weight = loss_weight
 

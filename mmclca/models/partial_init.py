@@ -7,7 +7,7 @@ from torch import nn
 from mmclca.checkpoints.load import load
 from mmclca.errors import Error
 from mmclca.registry import WEIGHT_INITIALIZERS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 
 @WEIGHT_INITIALIZERS.register_module()
@@ -69,7 +69,7 @@ class PartialInit:
     def _count(self, total: int) -> int:
         """Return the number of layers to load."""
         if self.last is None:
-            integer(0, total, first=self.first)
+            check_integer(0, total, first=self.first)
             return self.first
-        integer(0, total, last=self.last)
+        check_integer(0, total, last=self.last)
         return total - self.last

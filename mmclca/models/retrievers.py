@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from .classifiers import FEATURES, extract_feature
 
@@ -136,7 +136,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         feature: Literal['backbone', 'pre_logits'] = 'pre_logits',
         **kwargs,
     ):
-        one_of(FEATURES, feature=feature)
+        check_choice(FEATURES, feature=feature)
         super().__init__(
             image_encoder, prototype, similarity_fn=cosine_similarity, **kwargs
         )

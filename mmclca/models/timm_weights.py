@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mmclca.checkpoints.families import FAMILIES, family
 from mmclca.checkpoints.load import compare_weights
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .backbones import TokenReductionViT
 from .heads import DistilledHead, base
@@ -64,7 +64,7 @@ def to_timm(model: nn.Module) -> dict[str, Tensor]:
 
 def _refuse(parts: list[str]) -> None:
     if parts:
-        raise Error(f'timm has no {first_of(parts, 2)}; use a plain ViT')
+        raise Error(f'timm has no {join_first(parts, 2)}; use a plain ViT')
 
 
 def _differences(model: nn.Module) -> list[str]:

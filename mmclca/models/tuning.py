@@ -13,7 +13,7 @@ from torch import nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from .layers.resmlp_layer import Affine
 
@@ -71,7 +71,7 @@ def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
     Returns the numbers of trainable and all parameters. Raises Error if
     the scope is unknown or matches no backbone parameter.
     """
-    one_of(SCOPES, scope=scope)
+    check_choice(SCOPES, scope=scope)
     named = list(parts(model))
     kinds = {part for _, _, part in named}
     if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):

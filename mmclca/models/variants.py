@@ -9,7 +9,7 @@ from mmengine.config import ConfigDict
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import describe_unknown
 
 from .head_variants import (
     build_on_meta,
@@ -264,5 +264,5 @@ def get_reducer_class(method: str) -> type[TokenReducer]:
     """Return the class of a method; raise Error if it is unknown."""
     kind = MODELS.get(method)
     if kind is None or not issubclass(kind, TokenReducer):
-        raise Error(f'method: {not_one_of(method, list_methods())}')
+        raise Error(f'method: {describe_unknown(method, list_methods())}')
     return kind

@@ -16,7 +16,7 @@ from zlib import crc32
 from mmclca.datasets.photos.encodings import guess_encoding
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 UTF8 = 0x800  # ZIP entry flag
 UNICODE_PATH = 0x7075  # ZIP extra field
@@ -53,7 +53,7 @@ def name_of(names: Sequence[str], files: Sequence[Path]) -> str:
     folders = {x.partition('/')[0] for x in names if '/' in x}
     if not folders:
         return safe_name(PurePosixPath(names[0]).stem)
-    return safe_name(first_of(sorted(folders), 2))
+    return safe_name(join_first(sorted(folders), 2))
 
 
 def read_names(infos: Sequence[ZipInfo]) -> tuple[list[str], list[str]]:

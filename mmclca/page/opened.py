@@ -23,7 +23,7 @@ from mmclca.fitting.record import ModelFolder
 from mmclca.models import as_reducible
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .photos import preview
 from .texts import describe_result
@@ -107,7 +107,7 @@ def open_model(
     """
     inferencer = inferencer or TokenReductionInferencer(place)
     classes = inferencer.classes
-    listed = f'{len(classes)} classes: {first_of(classes, 6)}'
+    listed = f'{len(classes)} classes: {join_first(classes, 6)}'
     result, digests, files = '', {}, ModelFolder(place)
     if is_fitted(place) and files.file.is_file():
         with files.blame_facts():

@@ -13,7 +13,7 @@ from mmclca.apis.features import digest_of_file
 from mmclca.errors import Error
 from mmclca.utils.folders import is_below, locked, remove_folder
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 from .names import distinct, parts_of, read_names
@@ -167,7 +167,7 @@ def _check_archives(names: Sequence[str]) -> None:
     inner = [x for x in names if x.lower().endswith(ARCHIVES)]
     if inner and not any(x.lower().endswith(PHOTO_SUFFIXES) for x in names):
         raise Error(
-            f'There are archives instead of photos ({first_of(inner, 3)}). '
+            f'There are archives instead of photos ({join_first(inner, 3)}). '
             'Please unpack them into one folder, and choose it or its ZIP.'
         )
 
@@ -200,7 +200,7 @@ def _innermost(folder: Path, notes: list[str]) -> Path:
     if others := sorted(path.name for path in inner if path != folders[0]):
         notes.append(
             f'Skipped: {len(others)} outside the folder {folders[0].name} '
-            f'({first_of(others, 3)})'
+            f'({join_first(others, 3)})'
         )
     return _innermost(folders[0], notes)
 

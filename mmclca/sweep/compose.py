@@ -14,7 +14,7 @@ from mmclca.datasets.pipelines import set_image_size
 from mmclca.errors import Error
 from mmclca.model_index import package_root
 from mmclca.models import Variant
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import describe_unknown
 
 # no CLCA, aggregation head (CLA), cache (CLC), both
 ABLATIONS = ('base', 'cla', 'clc', 'clca')
@@ -86,7 +86,7 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
     if name in named:
         return named[name]
     places = ', '.join(map(str, (*folders, package_root() / 'configs')))
-    raise Error(f'{not_one_of(name, sorted(files))}; looked in {places}')
+    raise Error(f'{describe_unknown(name, sorted(files))}; looked in {places}')
 
 
 def read(file: Path) -> dict:

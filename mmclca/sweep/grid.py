@@ -21,7 +21,7 @@ from mmclca.datasets import match_by_name
 from mmclca.errors import Error
 from mmclca.models import list_methods
 from mmclca.registry import DATASETS, MODELS
-from mmclca.utils.messages import integer, number, one_of
+from mmclca.utils.messages import check_choice, check_integer, check_number
 
 from . import compose as parts
 from .compose import Cell
@@ -124,9 +124,9 @@ def _problems(block: dict) -> list[str]:
         # check methods last: the base configs above may register some
         *_unknown([parts.NONE, *list_methods()], 'methods', block['methods']),
         *_unknown(parts.ABLATIONS, 'clca', block['clca']),
-        *_refused(partial(number, 1e-6, 1), 'keep_rates', rates),
-        *_refused(integer, 'sizes', block['sizes']),
-        *_refused(partial(integer, 0), 'seeds', block['seeds']),
+        *_refused(partial(check_number, 1e-6, 1), 'keep_rates', rates),
+        *_refused(check_integer, 'sizes', block['sizes']),
+        *_refused(partial(check_integer, 0), 'seeds', block['seeds']),
     ]
     if parts.NONE in block['methods'] and set(rates) != {1}:
         wrong.append(
@@ -139,7 +139,7 @@ def _problems(block: dict) -> list[str]:
 
 
 def _unknown(known: Collection, name: str, values: Iterable) -> Iterator[str]:
-    return _refused(partial(one_of, known), name, values)
+    return _refused(partial(check_choice, known), name, values)
 
 
 def _refused(check: Callable, name: str, values: Iterable) -> Iterator[str]:

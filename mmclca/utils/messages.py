@@ -95,26 +95,30 @@ def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
     return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
-def first_of(names: Iterable, most: int = 8, between: str = ', ') -> str:
+def join_first(names: Iterable, most: int = 8, between: str = ', ') -> str:
     """Join the first names and the number of further ones."""
     names = [*map(str, names)]
     more = f' and {len(names) - most} more' if len(names) > most else ''
     return between.join(names[:most]) + more
 
 
-def not_one_of(name: object, known: Collection[str]) -> str:
+def describe_unknown(name: object, known: Collection[str]) -> str:
     """Describe an unknown name: a similar one, and all known ones."""
     hint = did_you_mean(name, known)
     return f'no {name!r}{hint}; choose from {", ".join(known)}'
 
 
-def integer(least: int = 1, most: int | None = None, **settings: int) -> None:
+def check_integer(
+    least: int = 1, most: int | None = None, **settings: int
+) -> None:
     """Raise if a setting is not an integer in a range."""
     for name, value in settings.items():
         _within(least, most, name, value, type(value) is int, 'an integer')
 
 
-def number(least: float = 0, most: float | None = None, **settings) -> None:
+def check_number(
+    least: float = 0, most: float | None = None, **settings
+) -> None:
     """Raise if a setting is not a number in a range."""
     for name, value in settings.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -127,14 +131,14 @@ def _within(least, most, name: str, value, fits: bool, kind: str) -> None:
         raise Error(f'{name}={value!r} must be {kind}, {least} {top}')
 
 
-def one_of(known: Collection, **settings) -> None:
+def check_choice(known: Collection, **settings) -> None:
     """Raise if a setting is not a known name."""
     for name, value in settings.items():
         if value not in known:
-            raise Error(f'{name}: {not_one_of(value, known)}')
+            raise Error(f'{name}: {describe_unknown(value, known)}')
 
 
-def ascending(
+def check_ascending(
     name: str, given: Sequence[int] | int, count: int
 ) -> tuple[int, ...]:
     """Return ascending integers below ``count`` as a tuple, or raise."""

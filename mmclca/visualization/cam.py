@@ -12,7 +12,7 @@ from mmclca.models import Reducible
 from mmclca.models.recording import grid_of, recording_copy, share_out
 from mmclca.models.reduced.transformers_vit import with_tensors
 from mmclca.models.reduction.tokens import Tokens
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 # keeps quotients finite
 EPS = 1e-8
@@ -59,10 +59,10 @@ def class_activation_maps(
             method does not exist, or there is not one class per image.
     """
     method = method.lower()
-    one_of(CAM_METHODS, method=method)
+    check_choice(CAM_METHODS, method=method)
     copied = recording_copy(model)
     backbone, layers = copied.backbone, copied.backbone.layers
-    integer(-len(layers), len(layers) - 1, layer=layer)
+    check_integer(-len(layers), len(layers) - 1, layer=layer)
     normalized = _record_normalized(backbone, layers[layer])
     scores = with_tensors(copied)(images)
     chosen = _targets(scores, categories)

@@ -12,7 +12,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
 from mmclca.errors import Error
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .figures import Panel, draw_cells, save
 
@@ -78,7 +78,7 @@ def draw_cross_patch(
     weights, depth = cross_patch_weights(backbone), len(backbone.layers)
     shown = layers or range(depth)
     for n in shown:
-        integer(0, depth - 1, layers=n)
+        check_integer(0, depth - 1, layers=n)
     grid = backbone.patch_resolution
     cells = [
         _map_panel(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')

@@ -9,21 +9,23 @@ from small_models import CACHE, arch, classifier, vit
 
 from mmclca.models import with_layer_fusion
 from mmclca.registry import MODELS
-from mmclca.utils.messages import ascending, integer
+from mmclca.utils.messages import check_ascending, check_integer
 
 
 @pytest.mark.parametrize('value', [0, 7, 1.5, True, '2', None])
 def test_integer_refuses_value(value):
-    integer(most=6, depth=6)
+    check_integer(most=6, depth=6)
     with pytest.raises(ValueError, match=f'depth={value!r} .* 1 to 6'):
-        integer(most=6, depth=value)
+        check_integer(most=6, depth=value)
 
 
 @pytest.mark.parametrize('given', [(6, 3), (3, 3), [3, 12], (3.5,), '3', -1])
 def test_ascending_refuses_layers(given):
-    assert ascending('at', 3, 12) == ascending('at', [3], 12) == (3,)
+    assert (
+        check_ascending('at', 3, 12) == check_ascending('at', [3], 12) == (3,)
+    )
     with pytest.raises(ValueError, match='^at=.* 0 to 11$'):
-        ascending('at', given, 12)
+        check_ascending('at', given, 12)
 
 
 RATES = (

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.errors import Error
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 
 class LinearClassifier(NamedTuple):
@@ -102,7 +102,7 @@ class ProbeSetting(NamedTuple):
 
 def check_classifier(classifier: str) -> None:
     """Refuse a name that is not a key of ``CLASSIFIERS``."""
-    one_of(CLASSIFIERS, classifier=classifier)
+    check_choice(CLASSIFIERS, classifier=classifier)
 
 
 def check_labels(labels: Tensor, num_classes: int) -> None:
@@ -152,7 +152,7 @@ class ProbeData:
         """Check the arguments of :func:`mmclca.apis.probe.out_of_fold`."""
         labels = torch.as_tensor(labels)
         check_classifier(classifier)
-        one_of(('balanced',), class_weights=class_weights or 'balanced')
+        check_choice(('balanced',), class_weights=class_weights or 'balanced')
         check_labels(labels, num_classes)
         groups = None if groups is None else np.asarray(groups)
         facts = labels, num_classes, classifier, groups

@@ -14,7 +14,7 @@ from shlex import quote
 
 from mmclca.checkpoints import fitted
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of, print_safe, track, warn
+from mmclca.utils.messages import join_first, print_safe, track, warn
 
 from .. import Parser, model_files, usage_errors
 from ..arguments import check_file, file_named, keep_rate, positive, whole
@@ -149,8 +149,8 @@ def summary_lines(classifier, images, channels, found):
     yield f'Accuracy   {accuracy}'
     yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
-        names = [classes[i] for i in found.untested]
-        yield f'Not tested {first_of(names, 5)} (one image or group per class)'
+        names = join_first((classes[i] for i in found.untested), 5)
+        yield f'Not tested {names} (one image or group per class)'
 
 
 def format_accuracy(share, interval):

@@ -18,7 +18,7 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
-from mmclca.utils.messages import not_one_of, print_safe
+from mmclca.utils.messages import describe_unknown, print_safe
 
 from .. import Parser, usage_errors
 from ..arguments import check_file, device, keep_rate, positive, whole
@@ -144,7 +144,7 @@ def refused_names(args):
     methods = [*known.PLAINS, *known.REDUCERS]
     for option, names in dict(arch=sorted(archs), methods=methods).items():
         for name in {*vars(args)[option]} - {*names}:
-            yield f'--{option}: {not_one_of(name, names)}'
+            yield f'--{option}: {describe_unknown(name, names)}'
     patch = benchmark.Size.patch_size
     for size in args.img_size:
         if size % patch:

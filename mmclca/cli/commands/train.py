@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mmclca.utils.folders import locked
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .. import Parser, usage_errors
 from ..arguments import add_run_arguments
@@ -63,7 +63,7 @@ def configure(args):
     configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
     configs.check_patches(cfg)
     counts = {'max_epochs', 'max_iters', 'val_interval'} & {*cfg.train_cfg}
-    integer(**{name: cfg.train_cfg[name] for name in sorted(counts)})
+    check_integer(**{name: cfg.train_cfg[name] for name in sorted(counts)})
     engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )

@@ -17,7 +17,7 @@ from mmclca.checkpoints.fitted import RECORD, THRESHOLD, WEIGHTS, missing_files
 from mmclca.errors import Error
 from mmclca.utils.files import PARTIAL
 from mmclca.utils.folders import WHOLE, read_file
-from mmclca.utils.messages import first_of, print_safe, track
+from mmclca.utils.messages import join_first, print_safe, track
 
 from .. import Parser, UsageError
 from ..errors import describe_error
@@ -179,7 +179,7 @@ def main(args):
     words += [f'{len(lines)} damaged', *[f'{len(gone)} missing'] * bool(gone)]
     print_safe(f'Checked    {", ".join(words)}')
     if unsure:
-        names = first_of([path.name for path in unsure], 3)
+        names = join_first([path.name for path in unsure], 3)
         count = f'{len(unsure)} {"file" if len(unsure) == 1 else "files"}'
         print_safe(f'Unchecked  no checksums: {count} ({names})')
     return int(bool(lines or gone))

@@ -5,7 +5,7 @@ import argparse
 import re
 
 from mmclca.errors import Error
-from mmclca.utils.messages import not_one_of, warn
+from mmclca.utils.messages import describe_unknown, warn
 
 from .. import model_files
 from ..errors import usage_errors
@@ -67,7 +67,7 @@ def parse_class(text, names):
     if text.isdecimal() and int(text) < len(names):
         return int(text)
     raise Error(
-        f'--classes: {not_one_of(text, names)}, or labels from 0 to '
+        f'--classes: {describe_unknown(text, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )
 

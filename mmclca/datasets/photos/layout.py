@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 from .labeled_images import SPLITS, split_named, words_of
 from .spellings import normalize_name
@@ -113,7 +113,7 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     if len(held) < 2 or not (is_same or all(kinds)):
         return []
     look = '{} look like splits or variants of the dataset: each holds {}'
-    look = look.format(*(first_of(sorted(x), 3) for x in (held, below)))
+    look = look.format(*(join_first(sorted(x), 3) for x in (held, below)))
     look += ', and train is missing' * (all(kinds) and 'train' not in kinds)
     advice = f'name them train, val and test, or use {folder / min(held)}'
     is_flat = any(len(part) == 2 for part in parts)

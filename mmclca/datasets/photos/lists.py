@@ -12,7 +12,7 @@ import numpy as np
 
 from mmclca.errors import Error
 from mmclca.utils.files import read_lines, replacing
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .labeled_images import SPLITS, LabeledImages
 
@@ -172,7 +172,7 @@ def hold_out_classes(
         Error: If fewer than two classes would remain.
     """
     given = len(photos.classes)
-    integer(1, given - 2, num=number)
+    check_integer(1, given - 2, num=number)
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())
     left = [label for label in range(given) if label not in drawn]

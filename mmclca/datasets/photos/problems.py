@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 
 
 class ProblemKind(NamedTuple):
@@ -93,7 +93,7 @@ class Problem:
         if not self.cases:
             return message
         cases = [separator.join(case) for case in self.cases]
-        return f'{message} ({first_of(cases, most=3, between="; ")})'
+        return f'{message} ({join_first(cases, most=3, between="; ")})'
 
     def describe(self) -> str:
         """Describe the problem in one line."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from mmclca.utils.messages import integer, number
+from mmclca.utils.messages import check_integer, check_number
 
 from .painting import paint_leaf
 from .shape import grow_leaf
@@ -87,8 +87,8 @@ def make_cultivars(
     Raises:
         Error: If ``num_classes`` or ``difference`` is out of range.
     """
-    integer(num_classes=num_classes)
-    number(0, 2, difference=difference)
+    check_integer(num_classes=num_classes)
+    check_number(0, 2, difference=difference)
     rng = np.random.default_rng([seed, num_classes])
     deals = (_latin_hypercube(num_classes, rng) for _ in range(200))
     best = max(deals, key=_smallest_distance)
@@ -103,7 +103,7 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
     Raises:
         Error: If there are more species than cultivars.
     """
-    integer(most=max(num_classes, 1), num_species=num_species)
+    check_integer(most=max(num_classes, 1), num_species=num_species)
     species = make_cultivars(num_species, seed, difference)
     inside = difference / 3 if num_species > 1 else difference
     owners = [i * num_species // num_classes for i in range(num_classes)]

@@ -13,7 +13,7 @@ import numpy as np
 from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.folders import remove_folder
-from mmclca.utils.messages import integer, track
+from mmclca.utils.messages import check_integer, track
 
 from ..photos import LabeledImages
 from ..photos.lists import SPLITS, lines_of_lists, split_sizes, write_lists
@@ -37,7 +37,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
             was not created here.
     """
     for name, least in dict(per_class=2, size=32, seed=0).items():
-        integer(least, **{name: options[name]})
+        check_integer(least, **{name: options[name]})
     number, seed = options['per_class'], options['seed']
     images = _plan(out, options)
     look = options['classes'], seed, options['difference']

@@ -11,7 +11,7 @@ from mmpretrain.datasets import BaseDataset
 from mmpretrain.datasets.base_dataset import expanduser
 
 from mmclca.registry import DATASETS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..image_files import check_images
 from . import lists
@@ -163,7 +163,7 @@ class UltraFGVC(BaseDataset):
         check_counts=True,
         **kwargs,
     ):
-        one_of(SPLITS, split=split)
+        check_choice(SPLITS, split=split)
         self.info = get_info(dataset)
         self.split = split
         self.check_counts = check_counts

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 SPLITS = ('train', 'val', 'trainval', 'test')
 STAGES = ('R1', 'R3', 'R4', 'R5', 'R6')
@@ -59,7 +59,7 @@ def get_info(name):
     """
     known = {plain(key): key for key in SETS}
     key = known.get(plain(name), name)
-    one_of(SETS, dataset=key)
+    check_choice(SETS, dataset=key)
     return SETS[key]
 
 

@@ -10,7 +10,7 @@ from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.models import DistilledClassifier, Grafit, LoRAModel
 from mmclca.registry import HOOKS
-from mmclca.utils.messages import first_of
+from mmclca.utils.messages import join_first
 from mmclca.utils.wrappers import inner_model
 
 NO_CLASS_NAMES = (
@@ -113,7 +113,7 @@ def _check_names(named: dict[str, tuple]) -> None:
             first: [name for name in expected if name not in found],
             other: [name for name in found if name not in expected],
         }
-        said = [f'only {k} has {first_of(v)}' for k, v in only.items() if v]
+        said = [f'only {k} has {join_first(v)}' for k, v in only.items() if v]
         sets = [x for x in SETS if f'the {x} set' in named]
         options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
         raise Error(

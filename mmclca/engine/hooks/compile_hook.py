@@ -12,7 +12,7 @@ from mmclca.errors import Error
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 from mmclca.utils.compile_modes import MODES, WITH_CUDA_GRAPHS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 from mmclca.utils.wrappers import inner_model
 
 from .keep_rate_schedule_hook import KeepRateScheduleHook
@@ -52,7 +52,7 @@ class CompileHook(Hook):
         dynamic: bool | None = False,
         backend: str = 'inductor',
     ):
-        one_of(MODES, mode=mode)
+        check_choice(MODES, mode=mode)
         self.options = dict(
             mode=mode, fullgraph=fullgraph, dynamic=dynamic, backend=backend
         )

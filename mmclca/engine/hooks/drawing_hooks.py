@@ -10,7 +10,7 @@ from mmengine.hooks import Hook
 
 from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 from mmclca.utils.random_state import preserve_random_state
 from mmclca.utils.wrappers import inner_model
 from mmclca.visualization import (
@@ -41,7 +41,7 @@ class ReconstructionHook(Hook):
     """
 
     def __init__(self, interval: int = 10, num_images: int = 4):
-        integer(interval=interval, num_images=num_images)
+        check_integer(interval=interval, num_images=num_images)
         self.interval, self.num_images = interval, num_images
 
     @master_only
@@ -85,7 +85,7 @@ class TokenVisualizationHook(Hook):
     priority = 'ABOVE_NORMAL'  # run before EMAHook swaps weights back
 
     def __init__(self, interval: int = 1, num_images: int = 4):
-        integer(interval=interval, num_images=num_images)
+        check_integer(interval=interval, num_images=num_images)
         self.interval, self.num_images = interval, num_images
 
     def before_train(self, runner) -> None:

@@ -8,7 +8,7 @@ from mmclca.errors import Error
 from mmclca.models import TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 from mmclca.utils.wrappers import inner_model
 
 
@@ -31,8 +31,8 @@ class KeepRateScheduleHook(Hook):
     """
 
     def __init__(self, epochs: int, start: int = 0):
-        integer(epochs=epochs)
-        integer(0, start=start)
+        check_integer(epochs=epochs)
+        check_integer(0, start=start)
         self.epochs = epochs
         self.start = start
         self.reducer = None

@@ -17,7 +17,7 @@ from mmclca.errors import Error
 from mmclca.models.tuning import SCOPES, part_of, tune_only
 from mmclca.registry import HOOKS
 from mmclca.utils.files import replace_bytes
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 from mmclca.utils.wrappers import inner_model
 
 
@@ -49,7 +49,7 @@ class TuningScopeHook(Hook):
     priority = 'VERY_HIGH'  # run before EMA copies the model
 
     def __init__(self, scope: str = 'attn'):
-        one_of(SCOPES, scope=scope)
+        check_choice(SCOPES, scope=scope)
         self.scope = scope
 
     def before_run(self, runner) -> None:

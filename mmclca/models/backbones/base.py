@@ -12,7 +12,7 @@ from torch import nn
 
 from mmclca.checkpoints.load import load_into_backbone, load_into_classifier
 from mmclca.errors import Error
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from ..layers.class_attention import check_heads
 
@@ -34,10 +34,10 @@ def settings_of(
             number of heads does not divide the embedding dimension.
     """
     if not isinstance(arch, dict):
-        one_of(zoo, arch=str(arch).lower())
+        check_choice(zoo, arch=str(arch).lower())
         return zoo[str(arch).lower()]
     for name in arch:
-        one_of(sizes, arch=name)
+        check_choice(sizes, arch=name)
     missing = [name for name in sizes if name not in arch]
     if missing:
         raise Error(f'arch={arch!r}: missing {", ".join(missing)}')
@@ -56,7 +56,7 @@ def first_layers(
     if depth is None:
         return settings, ()
     total = settings['num_layers']
-    integer(most=total, depth=depth)
+    check_integer(most=total, depth=depth)
     left = tuple(f'layers.{layer}.' for layer in range(depth, total))
     return dict(settings, num_layers=depth), left
 

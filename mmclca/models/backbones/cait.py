@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..layers.class_attention import ClassLayer, ClassLayers
 from ..layers.deit_init import scale_of_depth, trunc_normal
@@ -143,9 +143,9 @@ class CaiT(Reducible, BaseBackbone):
         if num_class_layers is None:
             num_class_layers = 2 if cls_at is None else 0
         if cls_at is None:  # otherwise CLS would attend to nothing
-            integer(num_class_layers=num_class_layers)
+            check_integer(num_class_layers=num_class_layers)
         else:
-            integer(least=0, most=num_layers - 1, cls_at=cls_at)
+            check_integer(least=0, most=num_layers - 1, cls_at=cls_at)
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(num_layers)
         self.embed_dims, self.cls_at, self.with_cp = dims, cls_at, with_cp

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
 from ..layers.deit_init import trunc_normal
@@ -53,7 +53,7 @@ class ColumnLayer(BaseModule):
     ):
         super().__init__()
         kind = norm_cfg['type']
-        one_of(NORMS, norm_cfg=kind)
+        check_choice(NORMS, norm_cfg=kind)
         norm_cfg = dict(norm_cfg, type=NORMS[kind])
         self.norm = build_norm_layer(norm_cfg, embed_dims)
         self.conv1 = nn.Conv2d(embed_dims, embed_dims, 1)
@@ -183,7 +183,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             ColumnLayer(dims, norm_cfg, scale, drop_path_rate)
             for _ in range(num_layers)
         )
-        one_of(POOLINGS, pooling=pooling)
+        check_choice(POOLINGS, pooling=pooling)
         if multiclass and pooling == 'average':
             raise Error(
                 f'multiclass={multiclass} needs one query per class, but '

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import ascending
+from mmclca.utils.messages import check_ascending
 
 from ..reduction.attention import Attended, attend, project_qkv
 from ..reduction.reducers import TokenReducer
@@ -211,7 +211,7 @@ class Reducible(ForeignWeights):
                 'these attributes before set_reduction()'
             )
         depth = len(self.layers)
-        self.reduce_at = ascending('reduce_at', reduce_at, depth)
+        self.reduce_at = check_ascending('reduce_at', reduce_at, depth)
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         sizes = dict(
             embed_dims=self.embed_dims,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..layers.deit_init import TRUNC_NORMAL, scale_of_depth
 from ..layers.resmlp_layer import (
@@ -99,8 +99,8 @@ class ResMLP(ForeignWeights, BaseBackbone):
     ):
         super().__init__(init_cfg)
         sizes = settings_of(arch, self.arch_zoo, SIZES)
-        one_of(CLASS_LAYERS, pooling=pooling)
-        one_of(TOKEN_MIXERS, token_mixer=token_mixer)
+        check_choice(CLASS_LAYERS, pooling=pooling)
+        check_choice(TOKEN_MIXERS, token_mixer=token_mixer)
         depth, dims = sizes['num_layers'], sizes['embed_dims']
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(depth)

@@ -18,7 +18,7 @@ from mmclca.checkpoints.load import (
 )
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import did_you_mean, first_of
+from mmclca.utils.messages import did_you_mean, join_first
 
 from .base import ForeignWeights
 
@@ -111,8 +111,8 @@ class TimmStages(ForeignWeights, BaseBackbone):
         """Return the error for a file whose parameters differ."""
         return CheckpointError(
             f'{name} does not match {self.arch} in timm: {len(wrong)} '
-            f'parameters differ ({first_of(wrong, 6)}); name the network that '
-            'these weights belong to (--arch of fit)'
+            f'parameters differ ({join_first(wrong, 6)}); name the network '
+            'that these weights belong to (--arch of fit)'
         )
 
     def get_layer_depth(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from ..layers.deit_init import trunc_normal
 from ..layers.parallel import ParallelLayer
@@ -51,7 +51,7 @@ class ViTEmbedding:
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
-        integer(least=0, num_registers=num_registers)
+        check_integer(least=0, num_registers=num_registers)
         self.register_tokens = None
         if num_registers:  # equal registers would get equal gradients
             noise = torch.randn(1, num_registers, self.embed_dims)
@@ -265,8 +265,8 @@ class TokenReductionViT(
             vit = dict(out_type='prefix') | vit
         if isinstance(out_indices, Sequence):
             out_indices = list(out_indices)  # the parent modifies it
-        one_of(('linear', 'uniform'), drop_path_mode=drop_path_mode)
-        integer(branches=branches)
+        check_choice(('linear', 'uniform'), drop_path_mode=drop_path_mode)
+        check_integer(branches=branches)
         arch, left_out = first_layers(settings_of(arch, self.arch_zoo), depth)
         super().__init__(
             arch, img_size, patch_size, in_channels, out_indices, **vit

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from .losses import (
     cle_vit_loss,
@@ -65,7 +65,7 @@ class ContrastiveClassifier(ImageClassifier):
         contrast_weight: float = 1.0,
         **kwargs,
     ):
-        one_of(CONTRASTS, contrast=contrast)
+        check_choice(CONTRASTS, contrast=contrast)
         super().__init__(*classifier, **kwargs)
         _check_no_mixing(self)
         self.contrast = CONTRASTS[contrast]
@@ -132,7 +132,7 @@ class CLEViTClassifier(ImageClassifier):
         label_smoothing: float = 0.0,
         **kwargs,
     ):
-        one_of(('released', 'triplet'), contrast=contrast)
+        check_choice(('released', 'triplet'), contrast=contrast)
         super().__init__(*classifier, **kwargs)
         _check_no_mixing(self)
         self.contrast = contrast

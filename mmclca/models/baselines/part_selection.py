@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..reduction.attention import Attended
 from ..reduction.trace import Kept
@@ -119,7 +119,7 @@ class FFVT(BaselineViT):
     """
 
     def __init__(self, *args, num_tokens: int = 12, **vit):
-        integer(num_tokens=num_tokens)
+        check_integer(num_tokens=num_tokens)
         # needed by ``check_grid`` in the constructor
         self.num_parts = self.num_tokens = num_tokens
         super().__init__(*args, **vit)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.errors import Error
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from ..backbones import ForeignWeights, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
@@ -76,15 +76,17 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         last_block: Literal['new', 'pretrained'] = 'new',
         **vit,
     ):
-        one_of(('new', 'pretrained'), last_block=last_block)
+        check_choice(('new', 'pretrained'), last_block=last_block)
         for name in vit:
-            one_of(OPTIONS, option=name)
+            check_choice(OPTIONS, option=name)
         for side in () if stride is None else to_2tuple(stride):
-            integer(stride=side)
+            check_integer(stride=side)
         settings = settings_of(arch, self.arch_zoo)
         depth = settings['num_layers']
-        integer(self.min_layers, num_layers=depth)
-        integer(-1, depth - 2, frozen_stages=vit.get('frozen_stages', -1))
+        check_integer(self.min_layers, num_layers=depth)
+        check_integer(
+            -1, depth - 2, frozen_stages=vit.get('frozen_stages', -1)
+        )
         patch_cfg = dict(stride=stride or patch_size, padding=0)
         super().__init__(
             settings, img_size, patch_size, patch_cfg=patch_cfg, **vit

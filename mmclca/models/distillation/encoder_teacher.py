@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from .layers import LayerFeatures, record_layers
 from .teacher import Teacher
@@ -95,7 +95,7 @@ def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
     kind = backbone.get('type') if isinstance(backbone, dict) else backbone
-    one_of(ENCODERS, **{'type of the teacher': kind})
+    check_choice(ENCODERS, **{'type of the teacher': kind})
     settings = {k: v for k, v in backbone.items() if k not in TRAINING_ONLY}
     settings.update(type=WHOLE, img_size=student.img_size)
     if hasattr(student, 'mask_ratio'):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, number
+from mmclca.utils.messages import check_integer, check_number
 
 from ..recording import recording_copy
 from ..reduction.attention import logits_of, project_qkv
@@ -128,12 +128,12 @@ class LayerDistillation(nn.Module):
         self, layers: Sequence[int], adapter: bool = True, weight: float = 1.0
     ):
         super().__init__()
-        number(weight=weight)
+        check_number(weight=weight)
         is_list = isinstance(layers, Sequence) and len(layers) > 0
         if not is_list or len({*layers}) < len(layers):
             raise Error(f'layers={layers!r} must list different layers')
         for layer in layers:
-            integer(least=self.first, layer=layer)
+            check_integer(least=self.first, layer=layer)
         self.layers, self.adapter = tuple(layers), adapter
         self.weight = weight
         self.adapters = nn.ModuleDict()
@@ -147,7 +147,7 @@ class LayerDistillation(nn.Module):
         """
         most = min(len(student.layers), len(teacher.layers))
         for layer in self.layers:
-            integer(self.first, most, layer=layer)
+            check_integer(self.first, most, layer=layer)
         ours, theirs = self.size_of(student), self.size_of(teacher)
         if self.adapter:
             for layer in self.layers:

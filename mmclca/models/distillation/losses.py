@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import number, one_of
+from mmclca.utils.messages import check_choice, check_number
 
 from ..reduction.tokens import Tokens
 
@@ -140,10 +140,10 @@ class DeiTDistillation(nn.Module):
         reduction: Literal['mean', 'batchmean'] = 'mean',
     ):
         super().__init__()
-        one_of(TERMS, kind=kind)
-        one_of(REDUCTIONS, reduction=reduction)
-        number(most=1, alpha=alpha)
-        number(least=LEAST_TAU, tau=tau)
+        check_choice(TERMS, kind=kind)
+        check_choice(REDUCTIONS, reduction=reduction)
+        check_number(most=1, alpha=alpha)
+        check_number(least=LEAST_TAU, tau=tau)
         self.alpha = alpha
         self.term, self.options = TERMS[kind], (tau, reduction)
 
@@ -177,8 +177,8 @@ class LogitDistillation(nn.Module):
 
     def __init__(self, weight: float = 0.5, tau: float = 1.0):
         super().__init__()
-        number(weight=weight)
-        number(least=LEAST_TAU, tau=tau)
+        check_number(weight=weight)
+        check_number(least=LEAST_TAU, tau=tau)
         self.weight, self.tau = weight, tau
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
@@ -206,7 +206,7 @@ class TokenDistillation(nn.Module):
 
     def __init__(self, weight: float = 0.5):
         super().__init__()
-        number(weight=weight)
+        check_number(weight=weight)
         self.weight = weight
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:

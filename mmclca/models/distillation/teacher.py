@@ -20,7 +20,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import attach_source, source_of, weights_of
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, not_one_of
+from mmclca.utils.messages import check_integer, describe_unknown
 from mmclca.utils.random_state import preserve_random_state
 
 from ..recording import as_reducible
@@ -73,7 +73,7 @@ class Teacher:
         self.losses = [MODELS.build(one) for one in listed]
         _check_kind(self.losses, self.compares_layers)
         if img_size is not None:
-            integer(img_size=img_size)
+            check_integer(img_size=img_size)
         self.config, self.checkpoint = model, checkpoint
         self.img_size = img_size
         self.compares_tokens = any(o.compares_tokens for o in self.losses)
@@ -126,7 +126,7 @@ class Teacher:
         if missing:
             raise Error(
                 'teacher: it does not know a class of the training images, '
-                f'{not_one_of(missing[0], self.classes)}'
+                f'{describe_unknown(missing[0], self.classes)}'
             )
         self.order = [self.classes.index(name) for name in names]
 

@@ -12,7 +12,7 @@ from mmpretrain.models.heads import (
 from torch import Tensor, nn
 
 from mmclca.errors import Error
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 # last layer of mmpretrain's linear heads
 LINEAR_HEADS = {LinearClsHead: 'fc', VisionTransformerClsHead: 'layers.head'}
@@ -49,7 +49,7 @@ class Head(ClsHead):
     ):
         topk = (topk,) if isinstance(topk, int) else topk
         super().__init__(topk=topk, **head)
-        integer(num_classes=num_classes, in_channels=in_channels)
+        check_integer(num_classes=num_classes, in_channels=in_channels)
         self.num_classes = num_classes
         self.in_channels = in_channels
 

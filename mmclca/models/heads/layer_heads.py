@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .base import Head
 
@@ -56,7 +56,7 @@ class CLAHead(Head):
         **head,
     ):
         super().__init__(num_classes, in_channels, **head)
-        integer(num_layers=num_layers, multiplier=multiplier)
+        check_integer(num_layers=num_layers, multiplier=multiplier)
         self.num_layers = num_layers
         made = multiplier * in_channels
         # the kernel covers all layers: an extra layer raises an error, while a
@@ -128,7 +128,7 @@ class LayerFusionHead(Head):
         num_parts: int = 1,
         **head,
     ):
-        integer(num_layers=num_layers, num_parts=num_parts)
+        check_integer(num_layers=num_layers, num_parts=num_parts)
         listed = isinstance(in_channels, Sequence)
         channels = list(in_channels) if listed else [in_channels] * num_layers
         if len(channels) != num_layers:
@@ -137,7 +137,7 @@ class LayerFusionHead(Head):
                 f'num_layers={num_layers}; use equal numbers'
             )
         for width in channels:
-            integer(in_channels=width)
+            check_integer(in_channels=width)
         super().__init__(num_classes, sum(channels), **head)
         self.in_channels = in_channels
         self.num_layers = num_layers

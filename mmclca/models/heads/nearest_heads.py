@@ -10,7 +10,7 @@ from mmpretrain.models.heads import LinearClsHead
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from .base import last_linear
 from .layer_heads import LayerFusionHead
@@ -61,7 +61,7 @@ class NearestHead(nn.Module):
 
     def __init__(self, *, num_references: int, **head):
         super().__init__(**head)
-        integer(num_references=num_references)
+        check_integer(num_references=num_references)
         channels = last_linear(self).in_features
         references = torch.zeros(num_references, channels)
         self.register_buffer('references', references)
@@ -111,7 +111,7 @@ def keep_references(model: BaseModel, features: Tensor) -> None:
         Error: If the head lacks a variant with references.
     """
     head = model._config.model.head
-    one_of(NEAREST_HEADS, head=head.type)
+    check_choice(NEAREST_HEADS, head=head.type)
     nearest = NEAREST_HEADS[head.type]
     head.update(type=nearest, num_references=len(features))
     rebuild_head(model)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..layers.deit_init import TRUNC_NORMAL, trunc_normal
 from .base import Head
@@ -73,7 +73,7 @@ class DistilledHead(Head):
         **head,
     ):
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
-        one_of(OUTPUTS, output=output)
+        check_choice(OUTPUTS, output=output)
         self.output = output
         self.layers = nn.ModuleDict()
         for name in ('head', 'head_dist'):

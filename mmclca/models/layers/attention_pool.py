@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .class_attention import ClassLayer
 from .deit_init import TRUNC_NORMAL, trunc_normal
@@ -64,7 +64,7 @@ class AttentionPool(BaseModule):
     ):
         super().__init__(init_cfg)
         if multiclass is not False:
-            integer(multiclass=multiclass)
+            check_integer(multiclass=multiclass)
         self.in_channels, self.multiclass = in_channels, multiclass
         queries = trunc_normal(1, int(multiclass) or 1, in_channels)
         self.cls_token = nn.Parameter(queries)

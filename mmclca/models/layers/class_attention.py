@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from mmclca.errors import Error
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..reduction.attention import logits_of
 
 
 def check_heads(embed_dims: int, num_heads: int) -> None:
     """Refuse a number of heads that does not divide the channels."""
-    integer(num_heads=num_heads)
+    check_integer(num_heads=num_heads)
     if embed_dims % num_heads:
         raise Error(
             f'embed_dims={embed_dims} is not divisible by '

@@ -9,7 +9,12 @@ from numbers import Real
 from torch import nn
 
 from mmclca.errors import Error
-from mmclca.utils.messages import ascending, did_you_mean, first_of, warn
+from mmclca.utils.messages import (
+    check_ascending,
+    did_you_mean,
+    join_first,
+    warn,
+)
 
 from ..reduction.reducers.base import evenly, list_settings
 from ..variants import get_reducer_class, reducer_config
@@ -68,7 +73,7 @@ def reduce_tokens(
     new = kind(deepcopy(model, memo))
     depth = len(new.layers)
     layers = sorted({*evenly(3, depth)}) if layers is None else layers
-    layers = ascending('layers', layers, depth) if method or clca else ()
+    layers = check_ascending('layers', layers, depth) if method or clca else ()
     if clca and not new.has_cls:
         raise Error(f'clca=True needs a class token: {new.why_no_cls}')
     if num_tokens is not None:
@@ -98,7 +103,7 @@ def _check_method(method, settings: dict, model: ReducedModel) -> None:
     """Refuse an unknown method, or settings that it does not have."""
     if method is None:
         if settings:
-            raise Error(f'{first_of(settings)}: set a method, too')
+            raise Error(f'{join_first(settings)}: set a method, too')
         return
     if not isinstance(method, str):
         hint = f'; write keep_rate={method}' * isinstance(method, Real)

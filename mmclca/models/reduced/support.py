@@ -13,7 +13,7 @@ from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
 
 from mmclca.errors import Error
-from mmclca.utils.messages import first_of, warn
+from mmclca.utils.messages import join_first, warn
 
 from .base import ReducedModel
 from .calls import accepts_run
@@ -120,7 +120,7 @@ def _original(module: nn.Module, kinds: Collection[type], name: str) -> type:
         )
     if not overridden:
         return kind
-    names = first_of(f'{method}()' for method in overridden)
+    names = join_first(f'{method}()' for method in overridden)
     part = f' in {name}' * bool(name)
     _refuse(
         module,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from .tokens import Tokens
 
@@ -69,7 +69,7 @@ class CrossLayerCache(BaseModule):
         init_cfg=None,
     ):
         super().__init__(init_cfg)
-        integer(least=int(not with_gap), num_tokens=num_tokens)
+        check_integer(least=int(not with_gap), num_tokens=num_tokens)
         if not reduce_at:
             raise Error(
                 f'a cache with reduce_at={tuple(reduce_at)} is never used; '

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..backbones import ForeignWeights, Reducible, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
@@ -183,7 +183,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
 
 
 def _num_segments(num_layers: int, num_segments: int) -> int:
-    integer(num_segments=num_segments)
+    check_integer(num_segments=num_segments)
     if num_segments > 1 and num_segments % 2 or num_layers % num_segments:
         raise Error(
             f'num_segments={num_segments} does not suit {num_layers} layers; '

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.errors import Error
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from ..retrievers import cosine_similarity, nearest_votes
 
@@ -50,7 +50,7 @@ def knn_loss(
     Raises:
         Error: If the reduction is unknown or an index is outside.
     """
-    one_of(REDUCTIONS, reduction=reduction)
+    check_choice(REDUCTIONS, reduction=reduction)
     check_index(index, len(bank))
     with torch.autocast(embedding.device.type, enabled=False):
         logits = cosine_similarity(embedding.to(bank), bank) / sigma
@@ -99,7 +99,7 @@ def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
         Error: If there is only one view.
     """
     views = len(online)
-    integer(least=2, views=views)
+    check_integer(least=2, views=views)
     first = F.normalize(torch.stack([*online]), dim=-1)
     second = F.normalize(torch.stack([*target]), dim=-1).detach()
     pairs = (first.sum(dim=0) * second.sum(dim=0)).sum(dim=-1)
@@ -156,7 +156,7 @@ def knn_scores(
     Raises:
         Error: If k is not an integer from 1 to N.
     """
-    integer(k=k, most=len(bank))
+    check_integer(k=k, most=len(bank))
     similarity = cosine_similarity(queries, bank)
     return nearest_votes(similarity, labels, num_classes, k, sigma)
 
@@ -209,7 +209,7 @@ def ranked_similarity(
         Error: If the ranking is unknown, or 'oracle' lacks a
             ``query_coarse``.
     """
-    one_of(RANKINGS, ranking=ranking)
+    check_choice(RANKINGS, ranking=ranking)
     if ranking == 'cosine':
         return similarity
     if ranking == 'conditional':

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from ..backbones import Reducible
 from . import grafit
@@ -69,7 +69,7 @@ class BankHead(ClsHead):
 
     def __init__(self, num_images, channels, num_classes, k, sigma):
         super().__init__()
-        integer(num_classes=num_classes, k=k)
+        check_integer(num_classes=num_classes, k=k)
         self.num_classes = num_classes
         self.k = k
         self.sigma = sigma
@@ -163,9 +163,9 @@ class Grafit(ImageClassifier):
         data_preprocessor: dict | None = None,
         **kwargs,
     ):
-        one_of(PROJECTORS, projector=projector)
-        one_of(grafit.REDUCTIONS[:2], reduction=reduction)
-        integer(num_views=num_views, least=1 + bool(instance_weight))
+        check_choice(PROJECTORS, projector=projector)
+        check_choice(grafit.REDUCTIONS[:2], reduction=reduction)
+        check_integer(num_views=num_views, least=1 + bool(instance_weight))
         preprocessor = dict(type='mmclca.ViewsDataPreprocessor')
         preprocessor.update(data_preprocessor or {})
         super().__init__(backbone, data_preprocessor=preprocessor, **kwargs)

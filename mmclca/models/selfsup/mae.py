@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..distillation.encoder_teacher import EncoderTeacher
 
@@ -23,7 +23,7 @@ def check_width(heads: int, **width: int) -> None:
     Sine-cosine position embeddings need a multiple of 4. Pass the dimension
     as one keyword, its option name, such as ``decoder_embed_dim=512``.
     """
-    integer(decoder_num_heads=heads, **width)
+    check_integer(decoder_num_heads=heads, **width)
     ((name, channels),) = width.items()
     if channels % heads or channels % 4:
         raise Error(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 from mmclca.errors import Error
-from mmclca.utils.messages import number
+from mmclca.utils.messages import check_number
 
 from ..distillation.layers import LayerFeatures
 
@@ -34,7 +34,7 @@ class Encoded(LayerFeatures):
 
 def count_visible(num_patches: int, mask_ratio: float) -> int:
     """Count the visible patches; raise Error if all or none are."""
-    number(mask_ratio=mask_ratio)
+    check_number(mask_ratio=mask_ratio)
     num_visible = int(num_patches * (1 - mask_ratio))
     if not 0 < num_visible < num_patches:
         raise Error(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, number, one_of
+from mmclca.utils.messages import check_choice, check_integer, check_number
 
 PIXELS = dict(type='PixelReconstructionLoss', criterion='L2')
 MAX_SIZE = 63  # largest filter; its response is computed on a grid of 64 x 64
@@ -67,9 +67,9 @@ class MIRLHead(MAEPretrainHead):
         *,
         patch_size: int,
     ):
-        one_of(MODES, mode=mode)
-        number(least=0.1, sigma=sigma)
-        integer(least=3, most=MAX_SIZE, size=size)
+        check_choice(MODES, mode=mode)
+        check_number(least=0.1, sigma=sigma)
+        check_integer(least=3, most=MAX_SIZE, size=size)
         if size % 2 == 0:
             raise Error(f'size={size} must be odd, such as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)

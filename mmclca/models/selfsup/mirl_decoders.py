@@ -21,7 +21,7 @@ from mmpretrain.models.utils import (
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import check_choice, check_integer
 
 from .mae import check_width
 
@@ -165,10 +165,10 @@ class MIRLDecoders(BaseModule):
     ):
         super().__init__()
         D, heads = decoder_embed_dims, decoder_num_heads
-        integer(decoder_depth=decoder_depth)
+        check_integer(decoder_depth=decoder_depth)
         check_width(heads, decoder_embed_dims=D)
         if did is not None:
-            one_of(('first', 'all'), did=did)
+            check_choice(('first', 'all'), did=did)
         num_reading = {None: 0, 'first': 1, 'all': decoder_depth}[did]
         C, norm_cfg = encoder.embed_dims, encoder.norm_cfg
         pixels = encoder.patch_size**2 * IN_CHANNELS

@@ -5,7 +5,7 @@ from typing import Literal
 import torch.nn.functional as F
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..attention import Attended
 from ..linkage import LINKAGES, agglomerate
@@ -48,7 +48,7 @@ class ATC(CountedReducer):
         **backbone,
     ):
         super().__init__(*counts, **backbone)
-        one_of(LINKAGES, linkage=linkage)
+        check_choice(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, number
+from mmclca.utils.messages import check_integer, check_number
 
 from ..attention import Attended
 from ..tokens import Tokens
@@ -208,7 +208,7 @@ def per_stage(keep_rate: float | Sequence[float], num_stages: int) -> tuple:
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     check_list('keep_rate', rates, num_stages)
     for rate in (keep_rate,) if single else rates:
-        number(least=1e-6, most=1, keep_rate=rate)
+        check_number(least=1e-6, most=1, keep_rate=rate)
     return rates
 
 
@@ -330,7 +330,7 @@ class CountedReducer(TokenReducer):
         for name, values in counts.items():
             check_list(name, values, self.num_stages)
             for most, count in pairwise([self.num_patches, *values]):
-                integer(most=most, **{name: count})
+                check_integer(most=most, **{name: count})
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
         """Return the number of tokens after a stage, from ``num_patches``."""

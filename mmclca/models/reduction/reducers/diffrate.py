@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, number
+from mmclca.utils.messages import check_integer, check_number
 
 from ..attention import Attended, masked_softmax
 from ..rates import (
@@ -80,9 +80,9 @@ class DiffRate(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        number(merge_share=merge_share, most=1)
-        number(loss_weight=loss_weight)
-        integer(granularity=granularity)
+        check_number(merge_share=merge_share, most=1)
+        check_number(loss_weight=loss_weight)
+        check_integer(granularity=granularity)
         self.merge_share = merge_share
         self.clamp = clamp
         self.prune, self.merge = prune, merge
@@ -98,7 +98,7 @@ class DiffRate(CountedReducer):
         if steps is not None:
             self.check_counts(prune=prune, merge=merge)
         if target is not None:
-            number(target=target)
+            check_number(target=target)
             self.stages = nn.ModuleList(
                 Rates(self.num_patches, granularity)
                 for _ in range(self.num_stages)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..attention import at_least_float32
 from ..clustering import dpc_knn
@@ -65,7 +65,7 @@ class DPCKNN(CountedReducer):
         **backbone,
     ):
         super().__init__(*counts, **backbone)
-        integer(most=self.num_patches, num_neighbors=num_neighbors)
+        check_integer(most=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None
         if not equal_weight:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import number
+from mmclca.utils.messages import check_number
 
 from ..attention import masked_softmax
 from ..operators import stable_order
@@ -86,7 +86,7 @@ class DynamicViT(CountedReducer):
 
     def __init__(self, *counts, loss_weight: float = 2.0, **backbone):
         super().__init__(*counts, **backbone)
-        number(loss_weight=loss_weight)
+        check_number(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
             Predictor(self.embed_dims) for _ in range(self.num_stages)

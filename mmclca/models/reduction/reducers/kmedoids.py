@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import check_integer
 
 from ..attention import Attended
 from ..clustering import k_medoids
@@ -41,7 +41,7 @@ class KMedoids(CountedReducer):
         **backbone,
     ):
         super().__init__(*counts, **backbone)
-        integer(least=0, num_iterations=num_iterations)
+        check_integer(least=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
@@ -97,8 +97,8 @@ class MCTF(HalvingReducer):
         is_list = isinstance(tau, Sequence) and len(tau) == 3
         if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
             raise Error(f'tau={tau!r} must be three numbers, 0 or more')
-        one_of(('weighted', 'size'), pooling=pooling)
-        one_of(('precise',), variant=variant)
+        check_choice(('weighted', 'size'), pooling=pooling)
+        check_choice(('precise',), variant=variant)
         self.tau = tau
         self.bidirectional = bidirectional
         self.pooling = pooling

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import number
+from mmclca.utils.messages import check_number
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
@@ -60,7 +60,7 @@ class PPT(HalvingReducer):
         **backbone,
     ):
         super().__init__(*counts, **backbone)
-        number(threshold=threshold)
+        check_number(threshold=threshold)
         self.threshold = threshold
         self.relative = relative
         self.prop_attn = prop_attn

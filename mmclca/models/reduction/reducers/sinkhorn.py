@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, number
+from mmclca.utils.messages import check_integer, check_number
 
 from ..attention import at_least_float32
 from ..tokens import Tokens
@@ -56,8 +56,8 @@ class Sinkhorn(CountedReducer):
         self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone
     ):
         super().__init__(*counts, **backbone)
-        number(least=1e-6, eps=eps)
-        integer(num_iterations=num_iterations)
+        check_number(least=1e-6, eps=eps)
+        check_integer(num_iterations=num_iterations)
         self.eps = eps
         self.num_iterations = num_iterations
         self.stages = nn.ParameterList(

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import check_choice
 
 from ..attention import Attended
 from ..tokens import Tokens
@@ -105,8 +105,8 @@ class ToMe(HalvingReducer):
         **backbone,
     ):
         super().__init__(*counts, **backbone)
-        one_of(('merge', 'prune'), early=early)
-        one_of(('average', 'mlerp'), merge=merge)
+        check_choice(('merge', 'prune'), early=early)
+        check_choice(('average', 'mlerp'), merge=merge)
         self.early = early
         self.merge = merge
 
