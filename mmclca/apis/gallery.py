@@ -75,7 +75,7 @@ def read_gallery(path: str | PathLike, model: str, feature: str) -> Gallery:
         tensors, facts = checksums.load_tensors(path.read_bytes())
         features = tensors['features']
         paths, names = (json.loads(facts[x]) for x in ('paths', 'names'))
-        images = LabeledImages.named(paths, names, facts['source'])
+        images = LabeledImages.from_names(paths, names, facts['source'])
         found = Gallery(images, features, facts['model'], facts['stage'])
         _check_file(found)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:

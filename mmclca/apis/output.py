@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.datasets.batches import view_of_input
+from mmclca.datasets.batches import make_view
 from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.utils.spreadsheets import write_sheet
@@ -187,7 +187,7 @@ def draw_prediction(
     if result['known'] is False:
         title += f'; not known, {result["known_score"]:.3f}'
     seen = inferencer.prepare(source)['inputs']
-    view = view_of_input(model, title, seen)
+    view = make_view(model, title, seen)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     draw_kept_patches(find_kept_patches(model, [view]), out)
 

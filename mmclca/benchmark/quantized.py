@@ -11,7 +11,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file, outputs_of
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.deployment import onnx_logits
-from mmclca.utils.files import rows_of
+from mmclca.utils.files import parse_rows
 from mmclca.utils.folders import is_below, read_file
 
 from .steps import Setting, interleaved_seconds
@@ -90,7 +90,7 @@ def _is_safe(row: dict, folders: list[Path]) -> bool:
 def photos_of(folder: str) -> list[dict]:
     """Rows of the hold-out photos, or of the training photos without any."""
     columns = 'path', 'class', 'used', 'why_not', 'digest'
-    rows = rows_of(read_file(Path(folder), 'photographs.csv'), *columns)
+    rows = parse_rows(read_file(Path(folder), 'photographs.csv'), *columns)
     held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
     return held_out or [row for row in rows if row['used'] == 'True']
 

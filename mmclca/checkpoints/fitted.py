@@ -7,7 +7,7 @@ from os import PathLike
 from os.path import expanduser
 from pathlib import Path
 
-from mmclca.utils.folders import finish_replacing, newest, refuse_links
+from mmclca.utils.folders import find_newest, finish_replacing, refuse_links
 from mmclca.utils.messages import warn
 
 from .converter import FILE_NAMES, convert_record
@@ -40,7 +40,7 @@ def is_fitted(place: str | PathLike) -> bool:
     Raises:
         Error: If the model or its folder is a link.
     """
-    return newest(Path(expanduser(place)), MODEL).is_file()
+    return find_newest(Path(expanduser(place)), MODEL).is_file()
 
 
 def prepare_writing(folder: Path) -> None:
@@ -79,7 +79,7 @@ def model_file(place: str | PathLike) -> str:
     """
     path = Path(expanduser(place))
     if is_fitted(path):
-        return str(newest(path, MODEL))
+        return str(find_newest(path, MODEL))
     fit = f'create a model with: python -m mmclca fit PHOTOS --out {place}'
     if path.is_dir():
         raise FileNotFoundError(
@@ -102,7 +102,7 @@ def threshold_file(place: str | PathLike) -> Path | None:
     if not is_fitted(place):
         return None
     folder = Path(expanduser(place))
-    path = newest(folder, THRESHOLD)
+    path = find_newest(folder, THRESHOLD)
     if path.is_file() and path.stat().st_size:
         return path
     if has_threshold(folder):
@@ -116,7 +116,9 @@ def threshold_file(place: str | PathLike) -> Path | None:
 def has_threshold(folder: Path) -> bool:
     """Return whether fit has written a threshold, by fit.json."""
     try:
-        facts = convert_record(json.loads(newest(folder, RECORD).read_bytes()))
+        facts = convert_record(
+            json.loads(find_newest(folder, RECORD).read_bytes())
+        )
         return facts['threshold']['threshold'] is not None
     except (LookupError, OSError, RecursionError, TypeError, ValueError):
         return False  # too few photos, or no record
@@ -130,7 +132,9 @@ def missing_files(folder: Path) -> list[str]:
     Raises:
         Error: If a file is a link.
     """
-    names = {x for x in (*FILES, *FILE_NAMES) if newest(folder, x).is_file()}
+    names = {
+        x for x in (*FILES, *FILE_NAMES) if find_newest(folder, x).is_file()
+    }
     names |= {FILE_NAMES[name] for name in names & FILE_NAMES.keys()}
     missing = [name for name in FILES if name not in names]
     if len(FILES) - len(missing) < 2:

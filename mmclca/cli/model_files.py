@@ -101,5 +101,5 @@ def images_of(cfg, place: str | None, split: str):
     """Return the labeled images in a folder or list, or in a config split."""
     photos = datasets.photos
     if place:
-        return photos.images_at(place)
-    return photos.images_of_split(cfg, split)
+        return photos.list_images(place)
+    return photos.list_split_images(cfg, split)

@@ -21,7 +21,7 @@ from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import check_integer
 
-from .decoding import LoadPhoto, bgr_of
+from .decoding import LoadPhoto, convert_to_bgr
 from .image_files import decode_whole
 
 # settings by which a CustomDataset finds images
@@ -108,7 +108,7 @@ class Preparation:
         ``zoom`` crops the image to its central height / zoom, width / zoom.
         """
         try:
-            image = middle(read_image(source, self.over_white), zoom)
+            image = crop_center(read_image(source, self.over_white), zoom)
         except ValueError as error:
             return str(error)
         shape = image.shape[:2]
@@ -119,7 +119,7 @@ class Preparation:
             return f'{shape[0]} x {shape[1]} px: preprocessing failed: {error}'
 
 
-def middle(image: np.ndarray, zoom: float) -> np.ndarray:
+def crop_center(image: np.ndarray, zoom: float) -> np.ndarray:
     """Crop an image (H, W, 3) to its center (H / zoom, W / zoom, 3)."""
     left = [(1 - 1 / zoom) * side / 2 for side in image.shape[:2]]
     rows, columns = (slice(round(x), -round(x) or None) for x in left)
@@ -149,7 +149,7 @@ def read_image(source, over_white: bool = True) -> np.ndarray:
     if isinstance(source, np.ndarray):
         return _checked(source)
     if isinstance(source, Image.Image):
-        return bgr_of(source)
+        return convert_to_bgr(source)
     try:
         content = _content(source)
     except FileNotFoundError:
@@ -196,10 +196,10 @@ def view(
     packed = prepare(image)
     if isinstance(packed, str):
         raise Error(f'{title}: {packed}')
-    return view_of_input(model, title, packed['inputs'])
+    return make_view(model, title, packed['inputs'])
 
 
-def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
+def make_view(model: nn.Module, title: str, inputs: Tensor) -> View:
     """Preprocess a packed BGR image (3, H, W), uint8, for a classifier."""
     batch = model.data_preprocessor(dict(inputs=[inputs]))['inputs']
     seen = inputs.flip(0).permute(1, 2, 0).contiguous().numpy()
@@ -227,7 +227,7 @@ def match_by_name(settings: object) -> object:
     return type(settings)(found)
 
 
-def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
+def build_dataset(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     """Build the 'train', 'val' or 'test' dataset of a config.
 
     ``changes`` override settings, such as ``pipeline=[]`` to read no images.
@@ -249,7 +249,7 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     return DATASETS.build(match_by_name(settings))
 
 
-def first_of_each_class(
+def select_per_class(
     labels: Sequence[int], most: int, classes: Sequence[int] | None = None
 ) -> list[int]:
     """Return the positions of the first ``most`` images per class."""

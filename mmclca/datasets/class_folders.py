@@ -14,7 +14,7 @@ from mmclca.utils.files import read_lines
 from mmclca.utils.messages import join_first
 
 from .image_files import is_system
-from .photos.labeled_images import split_named
+from .photos.labeled_images import recognize_split
 from .photos.lists import read_labels
 from .photos.spellings import normalize_name
 
@@ -76,7 +76,7 @@ class ClassFolders(CustomDataset):
         folders, _ = find_folders(self.img_prefix)
         folders = [x for x in folders if not is_system(x)]
         named = self._metainfo.get('classes') or not folders
-        if not named and all(map(split_named, folders)):
+        if not named and all(map(recognize_split, folders)):
             raise Error(
                 f'{self.img_prefix} contains the splits {join_first(folders)} '
                 'instead of classes; set data_root (or data_prefix) to one of '

@@ -28,7 +28,7 @@ from mmclca.registry import TRANSFORMS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import printable
 
-from .image_kinds import RAW, TIFF_ADVICE, is_raw, kind_of
+from .image_kinds import RAW, TIFF_ADVICE, describe_format, is_raw
 
 Image.init()  # registers Pillow's plugins
 # accepted formats; for some others Pillow runs programs
@@ -146,7 +146,7 @@ def open_image(file: BinaryIO) -> Image.Image:
     try:
         image = _open(file, start[:16])
         if image is None:
-            raise UndecodedError(kind_of(start))
+            raise UndecodedError(describe_format(start))
         _check_size(image)
         if image.format == 'TIFF':
             _check_tiff(start, image.tag_v2)
@@ -220,7 +220,7 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
         if over_white and (
             has_alpha or kind in BY_PILLOW or image.mode in ('F', *_DEEP)
         ):
-            return by_pillow(content)
+            return decode_by_pillow(content)
         flag = _ANY_DEPTH if over_white else 'color'
         with suppress(cv2.error):
             found = mmcv.imfrombytes(content, flag)
@@ -228,7 +228,7 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
                 return to_8_bits(found)
         if kind in _STRICT:
             raise UndecodedError(f'OpenCV cannot decode this {kind} file')
-        return by_pillow(content)
+        return decode_by_pillow(content)
 
 
 def to_8_bits(image: np.ndarray) -> np.ndarray:
@@ -268,13 +268,13 @@ def read_bgr(path: str) -> np.ndarray:
         raise UndecodedError(f'{path}: {error}') from error
 
 
-def by_pillow(content: bytes) -> np.ndarray:
-    """Decode an image with Pillow alone, see :func:`bgr_of`."""
+def decode_by_pillow(content: bytes) -> np.ndarray:
+    """Decode an image with Pillow alone, see :func:`convert_to_bgr`."""
     with open_image(BytesIO(content)) as image:
-        return bgr_of(image, in_place=True)
+        return convert_to_bgr(image, in_place=True)
 
 
-def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
+def convert_to_bgr(image: Image.Image, in_place: bool = False) -> np.ndarray:
     """Convert a Pillow image to upright BGR over white, see :func:`decode`.
 
     Raises:

@@ -38,7 +38,7 @@ _KINDS = {
 }
 
 
-def kind_of(start: bytes) -> str:
+def describe_format(start: bytes) -> str:
     """Name an unsupported format and a remedy, from at least 132 bytes."""
     text = start.removeprefix(b'\xef\xbb\xbf')
     for kind, pattern in _KINDS.items():

@@ -406,7 +406,7 @@ def _joined(
     if rows[0]['group']:  # each new one is another
         groups = [row['group'] for row in rows] + new
     paths, source = known + new, record.source
-    joined = LabeledImages.named(paths, names, source, record.classes)
+    joined = LabeledImages.from_names(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
 
 

@@ -26,7 +26,7 @@ from mmclca.checkpoints.fitted import (
 from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photos import PhotoCheck, Problem
 from mmclca.errors import Error
-from mmclca.utils.files import remove_partial_files, replace_text, rows_of
+from mmclca.utils.files import parse_rows, remove_partial_files, replace_text
 from mmclca.utils.folders import (
     WHOLE,
     locked,
@@ -222,7 +222,7 @@ class ModelFolder:
         """Read training photos from photographs.csv, or raise."""
         with self.blame_table():
             content = read_file(self.path, self.table.name)
-            rows = rows_of(content, 'path', 'class', 'used')
+            rows = parse_rows(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
             if not rows:
                 raise Error('no used photos')

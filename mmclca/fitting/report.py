@@ -21,7 +21,7 @@ from PIL import Image
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import forecast
 from mmclca.checkpoints.fitted import prepare_writing
-from mmclca.datasets.batches import view_of_input
+from mmclca.datasets.batches import make_view
 from mmclca.datasets.photos.cells import TABLES
 from mmclca.datasets.pipelines import CROP
 from mmclca.models import reduces
@@ -325,7 +325,7 @@ def draw_kept_patches(
     if not reduces(inferencer.model.backbone):
         return None
     views = [
-        view_of_input(inferencer.model, row['class'], inputs)
+        make_view(inferencer.model, row['class'], inputs)
         for row in _chosen(tested)
         if (inputs := pictures.view(inferencer, row['path'])) is not None
     ]

@@ -25,7 +25,7 @@ from mmclca.benchmark.steps import quicker_amp
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.datasets.photos import LabeledImages
-from mmclca.datasets.photos.lists import lines_of_lists, write_lists
+from mmclca.datasets.photos.lists import format_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
@@ -230,7 +230,7 @@ def training_config(
     config.model = _model(plan, photos, config.model.head.loss)
     # stored in the checkpoint, for inference
     config.test_dataloader = plan.config.test_dataloader
-    write_lists(lines_of_lists(photos, work_dir, relative=False), True)
+    write_lists(format_lists(photos, work_dir, relative=False), True)
     size = plan.variant.img_size
     _set_loader(config.train_dataloader, work_dir.absolute(), size)
     return config

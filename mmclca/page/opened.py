@@ -70,7 +70,7 @@ class OpenedModel:
         model = self.inferencer.model
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
         feature = extract_feature(model, data['inputs'], self.gallery.feature)
-        leaf = LabeledImages.named(['leaf'], [None], 'the page')
+        leaf = LabeledImages.from_names(['leaf'], [None], 'the page')
         (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
         return [*self._pictures(entry['neighbors'])]
 
@@ -138,5 +138,5 @@ def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
     """
     known = [row for row, _ in zip(rows, head.references, strict=True)]
     paths, names = ([row[x] for row in known] for x in ('path', 'class'))
-    images = LabeledImages.named(paths, names, 'the model folder')
+    images = LabeledImages.from_names(paths, names, 'the model folder')
     return Gallery(images, head.references.cpu(), '', 'pre_logits')

@@ -17,7 +17,7 @@ from mmpretrain import get_model
 from mmclca.apis import TokenReductionInferencer, best_classes
 from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import inference_step, median_milliseconds
-from mmclca.datasets.batches import view_of_input
+from mmclca.datasets.batches import make_view
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
@@ -160,7 +160,7 @@ def remaining_patches(
     inferencer: TokenReductionInferencer, packed: dict
 ) -> KeptPatches:
     """Find the remaining patches of a photo after each stage."""
-    view = view_of_input(inferencer.model, 'leaf', packed['inputs'])
+    view = make_view(inferencer.model, 'leaf', packed['inputs'])
     scale = max(1.0, SIDE / max(view.image.shape[:2]))
     cubic = dict(fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
     view = replace(view, image=cv2.resize(view.image, None, **cubic))

@@ -219,12 +219,12 @@ def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
         Error: If a required column is missing, or a cell is too large.
     """
     try:
-        return rows_of(read_bytes(path), *columns)
+        return parse_rows(read_bytes(path), *columns)
     except ValueError as error:
         raise Error(f'{path}: {error}') from error
 
 
-def rows_of(content: bytes, *columns: str) -> list[dict[str, str]]:
+def parse_rows(content: bytes, *columns: str) -> list[dict[str, str]]:
     """Parse the content of a table, see :func:`read_rows`."""
     text = content.decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))

@@ -129,13 +129,13 @@ def _at(path: Path, handle: int | None, name: str) -> str | Path:
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """Read the newest version of a file in a folder, see :func:`newest`.
+    """Read the newest version of a file in a folder, see :func:`find_newest`.
 
     Raises:
         OSError: If it is missing or not a regular file.
-        Error: See :func:`newest`.
+        Error: See :func:`find_newest`.
     """
-    path = newest(folder, name)
+    path = find_newest(folder, name)
     names = path.parent.relative_to(folder).parts
     with _opened(folder, *names) as (place, handle):
         flags = os.O_RDONLY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
@@ -147,7 +147,7 @@ def read_file(folder: Path, name: str) -> bytes:
         return opened.read()
 
 
-def newest(folder: Path, name: str) -> Path:
+def find_newest(folder: Path, name: str) -> Path:
     """Return the path of the newest version of a file, which may not exist.
 
     If :func:`replace_files` was killed, it is in the set of new files.

@@ -12,7 +12,11 @@ from mmclca.apis import neighbors
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.neighbors import VOTERS, choose_voters, look_up
-from mmclca.datasets.photos import LabeledImages, images_at, images_of_split
+from mmclca.datasets.photos import (
+    LabeledImages,
+    list_images,
+    list_split_images,
+)
 from mmclca.models.selfsup.grafit import ranking_scores
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # features, in degrees
@@ -26,13 +30,13 @@ def features_at(*degrees):
 
 def gallery_of(names='aabbc'):
     paths = [f'{name}.png' for name in ANGLES]
-    images = LabeledImages.named(paths, list(names), 'here')
+    images = LabeledImages.from_names(paths, list(names), 'here')
     return Gallery(images, features_at(*ANGLES.values()), 'model', 'backbone')
 
 
 def queries_of(*names):
     paths = [f'new{i}.png' for i in range(len(names))]
-    return LabeledImages.named(paths, list(names), 'new')
+    return LabeledImages.from_names(paths, list(names), 'new')
 
 
 def images_of(entry):
@@ -72,7 +76,7 @@ def test_look_up_measures_only_queries_with_a_class():
 def test_similarity_excludes_symbolic_links_to_the_query(tmp_path):
     (tmp_path / 'a.png').touch()
     (tmp_path / 'b.png').symlink_to('a.png')
-    images = LabeledImages.named([str(tmp_path / 'a.png')], ['a'], 'here')
+    images = LabeledImages.from_names([str(tmp_path / 'a.png')], ['a'], 'here')
     gallery = Gallery(images, features_at(0), 'model', 'backbone')
     link = [str(tmp_path / 'b.png')]
     assert gallery.similarity(link, features_at(0)).isneginf().all()
@@ -129,7 +133,9 @@ def test_choose_voters_selects_the_same_number_each_time():
     features = features_at(*(60.0 * torch.tensor(labels)))
     features += 0.6 * torch.randn(80, 2)
     names = [f'class {label}' for label in labels]
-    images = LabeledImages.named([f'{i}' for i in range(80)], names, 'here')
+    images = LabeledImages.from_names(
+        [f'{i}' for i in range(80)], names, 'here'
+    )
     gallery = Gallery(images, features, 'model', 'backbone')
     k, _ = choose_voters(images, features)
     assert k in VOTERS and choose_voters(images, features) == (k, 0.05)
@@ -200,7 +206,7 @@ def test_extract_features_skips_unreadable_images(
 ):
     write_images(tmp_path / 'data', per_class=1)
     (tmp_path / 'data/oak/bad.png').write_text('no image')
-    images = images_at(tmp_path / 'data')
+    images = list_images(tmp_path / 'data')
     features, unread = extract_features(inferencer, images.paths, batch_size=2)
     logits, _ = extract_logits(inferencer, images.paths)
     last, _ = extract_features(inferencer, images.paths, 'backbone')
@@ -221,38 +227,38 @@ def test_extract_features_skips_unreadable_images(
 
 def test_images_at_reads_folders_lists_and_splits(tmp_path):
     write_images(tmp_path / 'data', per_class=2)
-    found = images_at(tmp_path / 'data')
+    found = list_images(tmp_path / 'data')
     assert found.names == [name for name in CLASSES for _ in range(2)]
-    assert images_at(tmp_path / 'data/oak').names == [None, None]
+    assert list_images(tmp_path / 'data/oak').names == [None, None]
     names = tmp_path / 'data/some.txt'
     names.write_text('oak/0.png 3\n\nan elm/1 1.png\n')
-    some = images_at(names)
+    some = list_images(names)
     assert some.names == ['3', None]
     assert some.paths[1] == str(tmp_path / 'data/an elm/1 1.png')
     (tmp_path / 'data/classes.txt').write_text('\n'.join(CLASSES))
-    assert images_at(names).names == ['oak', None]
+    assert list_images(names).names == ['oak', None]
     config = Config.fromfile(write_run(tmp_path / 'run'))
-    split = images_of_split(config, 'train')
+    split = list_split_images(config, 'train')
     assert set(split.names) == set(CLASSES) and len(split.paths) == 16
 
 
 def test_images_at_refuses_other_places(inferencer, tmp_path):
     with pytest.raises(FileNotFoundError):
-        images_at(tmp_path / 'gone')
+        list_images(tmp_path / 'gone')
     (tmp_path / 'classes.txt').write_text('ash\nelm\n')
     texts = [('a.png', '', 'folder'), ('some.txt', '\n', 'some.txt')]
     texts += [('some.txt', 'a.png 2\n', 'from 0 to 1')]
     for name, text, term in texts:
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=term):
-            images_at(tmp_path / name)
+            list_images(tmp_path / name)
     config = inferencer.model._config.copy()
     (tmp_path / 'none.txt').write_text('')
     config.test_dataloader.dataset.update(
         ann_file=str(tmp_path / 'none.txt'), classes=CLASSES
     )
     with pytest.raises(ValueError, match='none.txt'):
-        images_of_split(config, 'test')
+        list_split_images(config, 'test')
     config.val_dataloader = None
     with pytest.raises(ValueError, match='val_dataloader'):
-        images_of_split(config, 'val')
+        list_split_images(config, 'val')

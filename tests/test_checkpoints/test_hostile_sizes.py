@@ -16,7 +16,7 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.identity import base_file
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.datasets.batches import dataset_of
+from mmclca.datasets.batches import build_dataset
 
 
 @pytest.fixture(scope='module')
@@ -61,7 +61,7 @@ def test_stored_config_opens_no_dataset(text, change, tmp_path):
     assert found.classes == list('0123')
     for split in ('train', 'val', 'test'):
         with pytest.raises(ValueError, match='--config'):
-            dataset_of(found.model._config, split)
+            build_dataset(found.model._config, split)
 
 
 EXPANDED = torch.ones(1).expand(150000, 150000)

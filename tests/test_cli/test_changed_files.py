@@ -34,7 +34,7 @@ from mmclca.cli.commands import train
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.image_files import check_image
 from mmclca.datasets.levels import read_levels
-from mmclca.datasets.photos import images_at, read_photos
+from mmclca.datasets.photos import list_images, read_photos
 from mmclca.datasets.photos.check import summarize_images
 from mmclca.datasets.ultra_fgvc import dataset, forms, importing, info
 from mmclca.evaluation.open_set import read_threshold, write_threshold
@@ -181,7 +181,7 @@ def lists(tiny, folder):
     def read(case):
         for name, content in {**known, case[0]: case[1]}.items():
             (folder / name).write_bytes(content)
-        images_at(folder / 'val.txt')
+        list_images(folder / 'val.txt')
         forms.read_csv(folder, COTTON)
         forms.read_released(folder, COTTON)
 

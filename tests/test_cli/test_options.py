@@ -18,7 +18,7 @@ TOOLS = [
 COMMANDS = [*sorted(TOOLS), 'mmclca', *(f'mmclca {x}' for x in FOLDERS)]
 
 
-def words_of(action):
+def split_words(action):
     """Return an argument with ``!`` if required, its default and choices."""
     word = '/'.join(action.option_strings) or action.dest
     word += '!' * action.required
@@ -31,7 +31,7 @@ def words_of(action):
 
 def lines_of(command, parser):
     """Yield a line of arguments for a command and each subcommand."""
-    yield f'{command}: {" ".join(map(words_of, parser._actions))}\n'
+    yield f'{command}: {" ".join(map(split_words, parser._actions))}\n'
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             for name, other in action.choices.items():

@@ -16,7 +16,7 @@ from tiny_run import ROOT
 
 from mmclca.datasets import decoding
 from mmclca.datasets.batches import read_image
-from mmclca.datasets.decoding import UndecodedError, by_pillow, decode
+from mmclca.datasets.decoding import UndecodedError, decode, decode_by_pillow
 from mmclca.datasets.image_files import check_image, check_images
 from mmclca.datasets.photos.check import summarize_images
 from mmclca.registry import TRANSFORMS
@@ -72,12 +72,12 @@ def test_decoding_ignores_and_keeps_settings_of_the_process(
     elif mode != 'RGBA':
         image = image.convert(mode)
     content = content_of(image, kind, compression=compression)
-    expected = decode(content), by_pillow(content)
+    expected = decode(content), decode_by_pillow(content)
     monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 1)
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         before = Image.core.get_block_size(), [*warnings.filters]
-        found = decode(content), by_pillow(content)
+        found = decode(content), decode_by_pillow(content)
         assert check_image(content) == ''
         assert before == (Image.core.get_block_size(), warnings.filters)
     assert np.array_equal(found, expected) and Image.MAX_IMAGE_PIXELS == 1
@@ -151,7 +151,9 @@ def test_decode_ignores_orientation_of_xmp(alpha):
     facts.add_itxt('XML:com.adobe.xmp', xmp)
     image = leaf(alpha) if alpha == 0 else leaf().convert('RGB')
     content = content_of(image, 'PNG', pnginfo=facts)
-    assert decode(content).shape == by_pillow(content).shape == (24, 40, 3)
+    assert (
+        decode(content).shape == decode_by_pillow(content).shape == (24, 40, 3)
+    )
 
 
 @pytest.mark.parametrize('suffix', ['.tif', '.png', '.ppm'])

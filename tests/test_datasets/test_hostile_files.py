@@ -17,7 +17,7 @@ from mmclca.apis.features import digest_of_file
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_image, check_images
-from mmclca.datasets.photos import images_at
+from mmclca.datasets.photos import list_images
 from mmclca.datasets.photos.check import summarize_images
 from mmclca.fitting.pictures import Pictures
 from mmclca.page import read_photo
@@ -113,9 +113,9 @@ def test_every_reader_refuses_trap(trap):
 def test_lists_do_not_wait_for_pipe():
     os.mkfifo('classes.txt')
     Path('list.txt').write_text('a.jpg 0\n')
-    assert images_at('list.txt').names == ['0']
+    assert list_images('list.txt').names == ['0']
     with pytest.raises(OSError, match='pipe'):
         read_lines('classes.txt')
     with pytest.raises(ValueError, match='folder or a .txt list'):
-        images_at('classes.txt')
+        list_images('classes.txt')
     assert digest_of_file('classes.txt') is None

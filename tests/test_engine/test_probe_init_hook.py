@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmclca.apis.probe import fit_linear, out_of_fold
-from mmclca.datasets.batches import batches, dataset_of
+from mmclca.datasets.batches import batches, build_dataset
 from mmclca.engine.testing import mirrored
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
 from mmclca.registry import HOOKS, MODELS
@@ -46,7 +46,7 @@ def cla(model):
 
 def features_of(runner):
     model = runner.model.eval()
-    dataset = dataset_of(runner.cfg, 'train')
+    dataset = build_dataset(runner.cfg, 'train')
     (whole,) = batches(model, dataset, range(len(dataset)), len(dataset))
     with torch.no_grad():
         features = model.extract_feat(whole.images, stage='pre_logits')

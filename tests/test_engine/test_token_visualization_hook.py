@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmclca.datasets.batches import dataset_of
+from mmclca.datasets.batches import build_dataset
 from mmclca.engine.hooks import TokenVisualizationHook
 from mmclca.engine.hooks.drawing_hooks import spread
 from mmclca.registry import MODELS
@@ -16,7 +16,7 @@ def test_same_images_are_drawn_every_interval_epochs(config):
     # uses random numbers
     noisy = dict(type='ColorJitter', brightness=0.5)
     cfg.val_dataloader.dataset.pipeline.insert(2, noisy)
-    dataset = dataset_of(cfg, 'val')
+    dataset = build_dataset(cfg, 'val')
     model = dict(cfg.model, data_preprocessor=cfg.data_preprocessor)
     runner = SimpleNamespace(
         model=MODELS.build(model).eval(),

@@ -82,7 +82,7 @@ def test_identify_returns_gallery_images_by_similarity(page):
         str(upload(page.uploads, f'{seed}.png', seed=seed)['path'])
         for seed in range(3)
     ]
-    images = LabeledImages.named([*paths, 'gone.png'], CLASSES, 'here')
+    images = LabeledImages.from_names([*paths, 'gone.png'], CLASSES, 'here')
     features, _ = extract_features(page.model.inferencer, paths)
     features = torch.cat((features, -features[:1]))
     gallery = Gallery(images, features, 'tiny', 'pre_logits')

@@ -9,7 +9,7 @@ from tiny_run import ROOT, run_tool, write_images
 
 from mmclca.apis import Probe, TokenReductionInferencer
 from mmclca.apis.features import extract_features, extract_logits
-from mmclca.datasets.photos import images_at
+from mmclca.datasets.photos import list_images
 from mmclca.evaluation.open_set import SCORES, auroc, false_positive_rate
 from mmclca.models.heads import keep_references, nearest_cosine
 
@@ -39,7 +39,7 @@ def fit(run, folder):
 
 def scores_of(folder, place, score):
     inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    paths = images_at(folder / place).paths
+    paths = list_images(folder / place).paths
     if score in SCORES:
         return SCORES[score](extract_logits(inferencer, paths)[0])
     features, _ = extract_features(inferencer, paths)

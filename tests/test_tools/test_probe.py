@@ -103,7 +103,7 @@ def test_warning_is_printed_if_backbone_was_trained_on_the_images(
     rows = [('path', 'class', 'used'), *rows]
     write_rows(tmp_path / 'photographs.csv', rows)
     paths = [str(path), str(tmp_path / 'new.png')]
-    images = LabeledImages.named(paths, ['ash', 'elm'], '.')
+    images = LabeledImages.from_names(paths, ['ash', 'elm'], '.')
     command.warn_of_known(tmp_path, images)
     told = 'trained on 1 of these 2 images' in capsys.readouterr().err
     assert told is (final == 'trained')

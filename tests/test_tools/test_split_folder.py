@@ -15,7 +15,7 @@ from tiny_run import CLASSES, ROOT, end_of, write_images
 
 from mmclca.cli.commands import train
 from mmclca.configs import read_config
-from mmclca.datasets.photos import images_at
+from mmclca.datasets.photos import list_images
 from mmclca.datasets.samplers import ClampedBatchSampler
 
 FOLDER = ROOT / 'tools/dataset_converters'
@@ -192,7 +192,7 @@ def test_held_out_classes_are_in_no_other_list(hold_out, tmp_path):
             assert (out / path).is_file()
             assert (out / path).parent.name == known[label]
         seen.update(path for path, _ in found)
-    unknown = images_at(out / 'held_out/images.txt')
+    unknown = list_images(out / 'held_out/images.txt')
     assert unknown.names == [held_out] * 4
     files = [os.path.realpath(path) for path in unknown.paths]
     assert {path.split('/')[-2] for path in files} == {held_out}

@@ -12,9 +12,9 @@ from hostile import few_and_many
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.utils.folders import (
     WHOLE,
+    find_newest,
     finish_replacing,
     locked,
-    newest,
     read_file,
     remove_folder,
     replace_files,
@@ -68,7 +68,7 @@ def test_link_to_a_file_is_refused(folder, tmp_path, name):
     (tmp_path / 'secret').write_text('secret')
     (folder / name).unlink()
     (folder / name).symlink_to(tmp_path / 'secret')
-    for action in (newest, read_file):
+    for action in (find_newest, read_file):
         with pytest.raises(ValueError, match=f'{name} is a symbolic link'):
             action(folder, 'fit.json')
 

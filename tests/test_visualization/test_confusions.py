@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmclca.datasets.batches import Batch, first_of_each_class
+from mmclca.datasets.batches import Batch, select_per_class
 from mmclca.visualization.confusions import (
     Predictions,
     draw_confusions,
@@ -73,5 +73,5 @@ def test_predict_joins_batches():
 
 def test_first_of_each_class_selects_positions():
     labels = [1, 0, 1, 1, 2, 0]
-    assert first_of_each_class(labels, 2) == [1, 5, 0, 2, 4]
-    assert first_of_each_class(labels, 1, [2, 1, 7]) == [4, 0]
+    assert select_per_class(labels, 2) == [1, 5, 0, 2, 4]
+    assert select_per_class(labels, 1, [2, 1, 7]) == [4, 0]

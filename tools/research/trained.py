@@ -154,7 +154,7 @@ def planned(backbone, name):
 def named(rows):
     """Return the photos listed in a table."""
     classes = [f'{label:02}' for label in rows.label]
-    found = LabeledImages.named([*rows.path], classes, 'set')
+    found = LabeledImages.from_names([*rows.path], classes, 'set')
     found.splits[:] = ['train'] * len(classes)
     return found
 

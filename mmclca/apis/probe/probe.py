@@ -316,7 +316,7 @@ def fit_to_images(
             f'{nameless} has no class; put it in a class folder, or pass a '
             'list with labels'
         )
-    images = images.of_classes(sorted({*images.labels}))
+    images = images.select_classes(sorted({*images.labels}))
     known = features, images.labels, images.classes
     found = probe.fit(*known, groups=images.groups, **options)
     return images, features.shape[-1], found

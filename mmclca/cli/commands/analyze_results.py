@@ -67,7 +67,7 @@ def save(chosen, dataset, folder, rescale_factor):
 def analyze(args):
     cfg = configs.read_config(args.config, args.cfg_options)
     results = evaluation.predictions.read_predictions(args.result, *KEYS)
-    dataset = datasets.batches.dataset_of(cfg, pipeline=[])
+    dataset = datasets.batches.build_dataset(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise Error(
             f'{args.result} has {len(results)} predictions, the test set '

@@ -46,7 +46,7 @@ def parse_args():
 def matrix_of_checkpoint(args, cfg):
     """Test a checkpoint; return the matrix and the class names."""
     inferencer = model_files.load(args, args.config, args.ckpt_or_result)
-    dataset = datasets.batches.dataset_of(cfg)
+    dataset = datasets.batches.build_dataset(cfg)
     found = datasets.batches.batches(inferencer.model, dataset)
     matrix = visualization.confusions.predict(
         inferencer.model, found, inferencer.classes
@@ -67,7 +67,7 @@ def matrix_of_results(args, cfg):
 def classes_of(cfg):
     """Return the class names, or None without the test set."""
     try:
-        dataset = datasets.batches.dataset_of(cfg, pipeline=[])
+        dataset = datasets.batches.build_dataset(cfg, pipeline=[])
     except OSError as error:
         warn(f'class numbers instead of names, test set: {error}')
         return None

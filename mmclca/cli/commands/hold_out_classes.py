@@ -45,12 +45,12 @@ def run(args):
     given = {split: name for split, name in given.items() if name}
     images = lists_of.read_lists(args.folder, given)
     known, unknown = lists_of.hold_out_classes(images, args.num, args.seed)
-    held_out = lists_of.lines_of_lists(
+    held_out = lists_of.format_lists(
         replace(unknown, splits=['images'] * len(unknown)),
         args.out / 'held_out',
         ['images'],
     )
-    lists = lists_of.lines_of_lists(known, args.out, given)
+    lists = lists_of.format_lists(known, args.out, given)
     lists |= held_out
     lists_of.write_lists(lists, REFUSAL)
     print_safe(f'Held out   {", ".join(unknown.classes)}')

@@ -87,7 +87,7 @@ def run(args):
     images = images_in(args.folder)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
     parts = lists_of.split_photos(images, *fractions, args.seed)
-    lists = lists_of.lines_of_lists(parts, out)
+    lists = lists_of.format_lists(parts, out)
     old = [out / f'{name}.txt' for name in lists_of.SPLITS]
     lists_of.write_lists(lists, REFUSAL, old, args.force)
     print_safe(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))

@@ -109,7 +109,7 @@ def choose_images(args, length):
 
 def open_split(args, model, choose=range):
     """Return the model, a function yielding batches, and image names."""
-    dataset = datasets.batches.dataset_of(model._config, args.split)
+    dataset = datasets.batches.build_dataset(model._config, args.split)
     indices = choose(len(dataset))
     infos = map(dataset.get_data_info, indices)
     # the folder is the class in most datasets

@@ -65,7 +65,7 @@ def draw_confusions(args):
     the second class, and images of the second class.
     """
     model, study = load(args, args.files), visualization.confusions
-    dataset = datasets.batches.dataset_of(model._config, args.split)
+    dataset = datasets.batches.build_dataset(model._config, args.split)
     found = datasets.batches.batches(model, dataset, None, args.batch_size)
     predictions = study.predict(model, found, model._dataset_meta['classes'])
     study.draw_confusions(predictions, args.out, args.pairs, args.examples)
@@ -104,7 +104,7 @@ def draw_tsne(args):
     cfg = model._config
     if args.test_cfg:
         cfg = configs.read_config(args.test_cfg)
-    dataset = datasets.batches.dataset_of(cfg)
+    dataset = datasets.batches.build_dataset(cfg)
     images = images_of_classes(dataset, args)
     read = datasets.batches.batches(model, dataset, images, args.batch_size)
     tsne = visualization.tsne
@@ -124,6 +124,6 @@ def images_of_classes(dataset, args):
     wanted = args.class_idx or range(min(number, args.max_num_class))
     check_labels('--class-idx', wanted, number)
     labels = dataset.get_gt_labels()
-    return datasets.batches.first_of_each_class(
+    return datasets.batches.select_per_class(
         labels, args.max_num_samples, wanted
     )

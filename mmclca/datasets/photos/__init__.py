@@ -5,7 +5,7 @@ from .check import PhotoCheck, check_photos
 from .labeled_images import LabeledImages
 from .near_duplicates import find_near_duplicates, join_groups
 from .problems import Problem
-from .read import images_at, images_of_split, read_photos
+from .read import list_images, list_split_images, read_photos
 
 __all__ = [
     'PhotoCheck',
@@ -13,8 +13,8 @@ __all__ = [
     'Problem',
     'check_photos',
     'find_near_duplicates',
-    'images_at',
-    'images_of_split',
+    'list_images',
+    'list_split_images',
     'join_groups',
     'read_photos',
 ]

@@ -18,7 +18,13 @@ from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import track
 
-from ..decoding import by_pillow, crop_rows, decode, open_image, reserved
+from ..decoding import (
+    crop_rows,
+    decode,
+    decode_by_pillow,
+    open_image,
+    reserved,
+)
 from ..image_files import check_image
 from .labeled_images import LabeledImages
 from .problems import Problem
@@ -150,7 +156,7 @@ def check_photos(
     trained = sorted({usable.labels[i] for i in usable.to_train()})
     trained_classes = {usable.classes[label] for label in trained}
     checked = PhotoCheck(
-        photos=usable.of_classes(trained),
+        photos=usable.select_classes(trained),
         unreadable=unreadable,
         duplicates=copies.duplicates,
         conflicting_labels=copies.conflicting_labels,
@@ -386,7 +392,7 @@ def _digest_pixels(path: str) -> str:
     # OpenCV's JPEG decoder rounds differently from most programs
     is_jpeg = content.startswith(b'\xff\xd8')
     with open_image(BytesIO(content)) as opened, reserved(opened):
-        image = by_pillow(content) if is_jpeg else decode(content)
+        image = decode_by_pillow(content) if is_jpeg else decode(content)
         digest = sha256(repr(image.shape).encode())
         digest.update(image)
         return digest.hexdigest()

@@ -14,19 +14,19 @@ _WORDS = dict(
 )
 
 
-def words_of(name: str) -> str:
+def split_words(name: str) -> str:
     """Split ``TrainImages_2`` into lower-case words: 'train images 2'."""
     name = re.sub(r'(?<=[^\W\dA-Z])(?=[A-Z])', ' ', normalize_name(name))
     name = re.sub(r'(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])', ' ', name)
     return re.sub(r'[\W_]+', ' ', name).strip().lower()
 
 
-def split_named(name: str) -> str | None:
+def recognize_split(name: str) -> str | None:
     """Return the split in a name such as ``Training Set``.
 
     It is 'train', 'val', 'test' or 'unlabeled', or None if ambiguous.
     """
-    words = words_of(name)
+    words = split_words(name)
     found = [
         split
         for split, word in _WORDS.items()
@@ -69,7 +69,7 @@ class LabeledImages:
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def named(
+    def from_names(
         cls,
         paths: list[str],
         names: list[str | None],
@@ -106,7 +106,7 @@ class LabeledImages:
         chosen = {k: v and [v[i] for i in indices] for k, v in values.items()}
         return replace(self, **chosen)
 
-    def of_classes(self, labels: Sequence[int]) -> 'LabeledImages':
+    def select_classes(self, labels: Sequence[int]) -> 'LabeledImages':
         """Select classes, and renumber them in the given order."""
         number = {label: i for i, label in enumerate(labels)}
         kept = [i for i, label in enumerate(self.labels) if label in number]

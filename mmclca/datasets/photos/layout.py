@@ -9,7 +9,7 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
-from .labeled_images import SPLITS, split_named, words_of
+from .labeled_images import SPLITS, recognize_split, split_words
 from .spellings import normalize_name
 
 Parts = Sequence[tuple[str, ...]]
@@ -47,8 +47,12 @@ def find_levels(parts: Parts, folder: Path) -> tuple:
         (1, 0, _are_splits(swapped)),
     ):
         if found:
-            names = {x[split] for x in deep if split_named(x[split]) in SPLITS}
-            read = ', '.join(f'{x} as {split_named(x)}' for x in sorted(names))
+            names = {
+                x[split] for x in deep if recognize_split(x[split]) in SPLITS
+            }
+            read = ', '.join(
+                f'{x} as {recognize_split(x)}' for x in sorted(names)
+            )
             is_new = (split, label) != (0, 1) or names - {*SPLITS}
             return split, label, [f'splits: {read}'] if is_new else []
     _check_mixed(deep, folder)
@@ -62,7 +66,7 @@ def _check_mixed(parts: Parts, folder: Path) -> None:
         held[part[0]].update(map(normalize_name, part[1:-1]))
     classes = {normalize_name(name) for name in held}
     for name, inner in held.items():
-        kind = split_named(name)
+        kind = recognize_split(name)
         if kind and (inner & classes or not (inner or kind in SPLITS)):
             raise Error(
                 f'{folder}: {name} looks like a split or like photos without '
@@ -91,8 +95,8 @@ def _are_splits(parts: Parts) -> bool:
     for part in parts:
         names = part[1:2] if len(part) > 2 else ()
         held[part[0]].update(map(normalize_name, names))
-    train = {name for name in held if split_named(name) == 'train'}
-    others = {name for name in held if split_named(name)} - train
+    train = {name for name in held if recognize_split(name) == 'train'}
+    others = {name for name in held if recognize_split(name)} - train
     is_flat = any(len(part) < 3 for part in parts if part[0] in train)
     if not train or is_flat or (not others and train < held.keys()):
         return False
@@ -109,7 +113,7 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     below = set().union(*held.values())
     pairs = sum(map(len, held.values()))
     is_same = pairs > _DENSE * len(held) * len(below) and len(below) > 1
-    kinds = [split_named(name) for name in held]
+    kinds = [recognize_split(name) for name in held]
     if len(held) < 2 or not (is_same or all(kinds)):
         return []
     look = '{} look like splits or variants of the dataset: each holds {}'
@@ -120,7 +124,7 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     # subfolders of a class are few or numbered, unlike classes
     numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
     may_be = not is_flat and not numbered[1]
-    variants = [_VARIANT.fullmatch(words_of(name)) for name in held]
+    variants = [_VARIANT.fullmatch(split_words(name)) for name in held]
     pairs = zip(variants, kinds, strict=True)
     is_named = all(x or (kind and not is_flat) for x, kind in pairs)
     # numbered folders with numbered photos are classes

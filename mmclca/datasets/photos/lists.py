@@ -74,7 +74,7 @@ def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:
     return LabeledImages([*rows], labels, classes, None, splits, str(folder))
 
 
-def lines_of_lists(
+def format_lists(
     photos: LabeledImages,
     folder: Path,
     names: Iterable[str] = (),
@@ -176,4 +176,4 @@ def hold_out_classes(
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())
     left = [label for label in range(given) if label not in drawn]
-    return photos.of_classes(left), photos.of_classes(drawn)
+    return photos.select_classes(left), photos.select_classes(drawn)

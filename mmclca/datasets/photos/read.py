@@ -14,10 +14,10 @@ from mmclca.errors import Error
 from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
-from ..batches import dataset_of
+from ..batches import build_dataset
 from ..image_files import files_below, find_images
 from .cells import TABLES
-from .labeled_images import SPLITS, LabeledImages, split_named
+from .labeled_images import SPLITS, LabeledImages, recognize_split
 from .layout import find_levels
 from .lists import read_labels
 from .spellings import normalize_name
@@ -144,7 +144,7 @@ def read_folder(
     names = [normalize_name(name) or name for _, name in taken.values()]
     classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
-    found = LabeledImages.named([*taken], names, str(folder), classes)
+    found = LabeledImages.from_names([*taken], names, str(folder), classes)
     splits = [name for name, _ in taken.values()]
     notes = [*notes, *_spelling_notes({*taken.values()})]
     facts = dict(unused=unused, hidden=hidden, notes=notes)
@@ -163,7 +163,7 @@ def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
             unused[path] = 'not in a class folder'
         elif split is None:
             taken[path] = '', part[label]
-        elif (name := split_named(part[split])) in SPLITS:
+        elif (name := recognize_split(part[split])) in SPLITS:
             taken[path] = name, part[label]
         else:
             unused[path] = 'not in train, val or test'
@@ -214,7 +214,7 @@ def _check_classes(classes, parts, folder: Path) -> None:
     )
 
 
-def images_at(place: str | os.PathLike) -> LabeledImages:
+def list_images(place: str | os.PathLike) -> LabeledImages:
     """Return the images of a folder or list; classes are optional.
 
     Args:
@@ -251,7 +251,7 @@ def _in_folder(folder: str) -> LabeledImages:
         name = parts[0] if len(parts) > 1 else None
         images.setdefault((os.path.realpath(path), name), path)
     names = [name for _, name in images]
-    return LabeledImages.named([*images.values()], names, folder)
+    return LabeledImages.from_names([*images.values()], names, folder)
 
 
 def _in_list(file: str) -> LabeledImages:
@@ -262,10 +262,10 @@ def _in_list(file: str) -> LabeledImages:
     name_of = classes.__getitem__ if classes else str
     names = [None if label is None else name_of(label) for _, label in rows]
     paths = [os.path.join(folder, path) for path, _ in rows]
-    return LabeledImages.named(paths, names, file, classes)
+    return LabeledImages.from_names(paths, names, file, classes)
 
 
-def images_of_split(cfg: Config, split: str) -> LabeledImages:
+def list_split_images(cfg: Config, split: str) -> LabeledImages:
     """Return the images in a split of a config.
 
     Args:
@@ -277,7 +277,7 @@ def images_of_split(cfg: Config, split: str) -> LabeledImages:
         Error: If the dataset is missing or empty.
     """
     # mmengine cannot serialize a dataset without images
-    dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)
+    dataset = build_dataset(cfg, split, pipeline=[], serialize_data=False)
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
     if not infos:
         raise Error(f'the {split} dataset of the config is empty')
@@ -285,4 +285,4 @@ def images_of_split(cfg: Config, split: str) -> LabeledImages:
     labels = [int(info['gt_label']) for info in infos]
     names = [classes[i] if classes else str(i) for i in labels]
     paths = [info['img_path'] for info in infos]
-    return LabeledImages.named(paths, names, f'{split} split', classes)
+    return LabeledImages.from_names(paths, names, f'{split} split', classes)

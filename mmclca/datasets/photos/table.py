@@ -12,7 +12,7 @@ from mmclca.errors import Error
 
 from ..image_files import files_below
 from .cells import is_image, read_cells
-from .labeled_images import SPLITS, LabeledImages, split_named, words_of
+from .labeled_images import SPLITS, LabeledImages, recognize_split, split_words
 from .spellings import normalize_name
 
 FILE, LABEL = 'file', 'class'  # preferred titles
@@ -101,12 +101,12 @@ def read_table(
     taken, named = [paths[row] for row in rows], [names[row] for row in rows]
     classes = sorted({*named})
     _check_classes(classes, columns['label'], table)
-    folds = {title for title in cells if _FOLD.search(words_of(title))}
+    folds = {title for title in cells if _FOLD.search(split_words(title))}
     for title in sorted(folds - {columns['split'], groups}):
         notes.append(f'column {title!r} is not used; only split is read')
     shown = cells.get(groups)
     return replace(
-        LabeledImages.named(taken, named, str(table), classes),
+        LabeledImages.from_names(taken, named, str(table), classes),
         # a photo without a group forms its own group
         groups=shown and [shown[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
@@ -134,11 +134,11 @@ def _splits(cells: dict, column: str | None) -> list[str]:
     if column is None:
         return [''] * len(next(iter(cells.values())))
     if _is_flag(column, cells):
-        split = split_named(column)
+        split = recognize_split(column)
         other = 'test' if split == 'train' else 'train'
         named = {'': '', True: split, False: other}
         return [named[_FLAGS[cell.lower()]] for cell in cells[column]]
-    named = {name: name and split_named(name) for name in cells[column]}
+    named = {name: name and recognize_split(name) for name in cells[column]}
     wrong = [name for name in named if named[name] not in ('', *SPLITS)]
     if wrong:
         raise Error(
@@ -150,7 +150,7 @@ def _splits(cells: dict, column: str | None) -> list[str]:
 
 def _is_flag(title: str, cells: dict) -> bool:
     """Return whether a column is a flag such as ``is_train``."""
-    is_named = words_of(title).startswith('is ') and split_named(title)
+    is_named = split_words(title).startswith('is ') and recognize_split(title)
     return bool(is_named) and {x.lower() for x in cells[title]} <= {*_FLAGS}
 
 
@@ -196,10 +196,10 @@ def find_columns(
     endings = endings or _mostly(titles, cells, files.find)
     file = _one_of(endings or titles, FILE, FILES, cells, 'files')
     others = [title for title in titles if title not in (file, *endings)]
-    splits = [x for x in others if words_of(x) in SPLIT_TITLES]
+    splits = [x for x in others if split_words(x) in SPLIT_TITLES]
     splits += [x for x in others if _is_flag(x, cells)]
     splits += [x for x in others if _UNTITLED.match(x) and _names(x, cells)]
-    others = [x for x in others if not _FOLD.search(words_of(x))]
+    others = [x for x in others if not _FOLD.search(split_words(x))]
     others = [title for title in others if title not in splits]
     label = _one_of(others, LABEL, LABELS, cells, 'classes')
     return dict(file=file, label=label, split=next(iter(splits), None))
@@ -207,7 +207,7 @@ def find_columns(
 
 def _names(title: str, cells: dict) -> bool:
     """Return whether a column has names of splits only."""
-    names = {split_named(cell) for cell in cells[title]}
+    names = {recognize_split(cell) for cell in cells[title]}
     return 'train' in names and names <= {*SPLITS}
 
 
@@ -219,7 +219,7 @@ def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
 
 def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
     """Return the title ``first``, else the only known one, else the only."""
-    plain = {title: words_of(title).replace(' ', '') for title in titles}
+    plain = {title: split_words(title).replace(' ', '') for title in titles}
     for names in ({first}, known, {*plain.values()}):
         found = [title for title, name in plain.items() if name in names]
         if len(found) == 1:

@@ -16,7 +16,7 @@ from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import check_integer, track
 
 from ..photos import LabeledImages
-from ..photos.lists import SPLITS, lines_of_lists, split_sizes, write_lists
+from ..photos.lists import SPLITS, format_lists, split_sizes, write_lists
 from .cultivars import draw_leaf, make_species
 
 LEVELS = 'levels.csv'  # species of each class
@@ -55,7 +55,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
         )
     ]
     _draw_all(partial(_draw, size=options['size']), tasks, jobs)
-    write_lists(lines_of_lists(images, out, SPLITS), force=True)
+    write_lists(format_lists(images, out, SPLITS), force=True)
     return images
 
 
@@ -84,7 +84,7 @@ def _plan(out: Path, options: dict) -> LabeledImages:
         for index in range(1, number + 1)
     ]
     classes = np.repeat(names, number).tolist()
-    found = LabeledImages.named(paths, classes, str(out), names)
+    found = LabeledImages.from_names(paths, classes, str(out), names)
     return replace(
         found, splits=np.repeat(SPLITS, sizes).tolist() * len(names)
     )

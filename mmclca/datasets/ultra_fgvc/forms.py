@@ -25,7 +25,7 @@ from mmclca.utils.files import read_lines, read_rows
 
 from ..image_files import IMAGE_SUFFIXES
 from ..photos.lists import read_labels
-from .info import LeafImage, canonical, stage_of
+from .info import LeafImage, canonical, find_stage
 
 _COLUMNS = 'label', 'class_name', 'split'
 _LISTED = 'train', 'val', 'test'
@@ -174,7 +174,7 @@ def _images(rows, info, base=None) -> list[LeafImage]:
         classes = [str(int(label) - base + 1) for *_, label in rows]
     classes = map(canonical, classes)
     return [
-        LeafImage(path, name, of, given, split, stage_of(path, info))
+        LeafImage(path, name, of, given, split, find_stage(path, info))
         for (split, path, given), name, of in zip(
             rows, names, classes, strict=True
         )

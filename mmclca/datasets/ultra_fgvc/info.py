@@ -141,7 +141,7 @@ def canonical(class_name):
     return str(int(class_name)) if class_name.isdecimal() else class_name
 
 
-def stage_of(path, info):
+def find_stage(path, info):
     """Find the growth stage in a path; empty for a dataset without stages."""
     # only R1/images/yd012_R1_1_train.png, since folders above may match
     stages = _STAGE.findall('/'.join(path.split('/')[-3:]))

@@ -5,7 +5,7 @@ from mmengine.dist import all_reduce, get_dist_info
 from mmengine.hooks import Hook
 from torch import Tensor
 
-from mmclca.datasets.batches import batches, dataset_of
+from mmclca.datasets.batches import batches, build_dataset
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
@@ -23,7 +23,7 @@ class BankHook(Hook):
 
     def before_run(self, runner) -> None:
         """Allocate the bank before weights are loaded."""
-        images = dataset_of(runner.cfg, 'train', pipeline=[])
+        images = build_dataset(runner.cfg, 'train', pipeline=[])
         labels = torch.from_numpy(images.get_gt_labels())
         inner_model(runner.model).head.start(labels)
         runner.cfg.model.num_images = len(labels)
@@ -46,7 +46,7 @@ class BankHook(Hook):
         """Embed the training images (N, D), split over the processes."""
         model, cfg = inner_model(runner.model), runner.cfg
         pipeline = cfg.test_dataloader.dataset.pipeline
-        images = dataset_of(cfg, 'train', pipeline=pipeline)
+        images = build_dataset(cfg, 'train', pipeline=pipeline)
         rank, processes = get_dist_info()
         own = range(rank, len(images), processes)
         rows = torch.zeros_like(model.head.bank)

@@ -8,7 +8,7 @@ import torch
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
 
-from mmclca.datasets.batches import view_of_input
+from mmclca.datasets.batches import make_view
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import check_integer
 from mmclca.utils.random_state import preserve_random_state
@@ -115,7 +115,7 @@ class TokenVisualizationHook(Hook):
         model = inner_model(runner.model)
         packed = dataset[index]
         sample = packed['data_samples']
-        view = view_of_input(model, '', packed['inputs'])
+        view = make_view(model, '', packed['inputs'])
         scores = model(view.batch, mode='tensor')
         view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
         figure = plot_kept_patches(find_kept_patches(model, [view]))

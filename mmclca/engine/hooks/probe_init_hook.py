@@ -6,7 +6,7 @@ from torch.optim.swa_utils import update_bn
 
 from mmclca.apis.probe.classifiers import check_classifier
 from mmclca.apis.probe.folds import fit_chosen
-from mmclca.datasets.batches import batches, dataset_of, without_cache
+from mmclca.datasets.batches import batches, build_dataset, without_cache
 from mmclca.models import last_linear, set_last_linear
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import preserve_random_state
@@ -73,7 +73,7 @@ class ProbeInitHook(Hook):
         last_linear(model.head)  # raise before images are read
         pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
         pipeline = last_view(pipeline)
-        dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
+        dataset = build_dataset(runner.cfg, 'train', pipeline=pipeline)
         with preserve_random_state():
             features, labels = self._features(model, dataset)
         accuracy = self._fit(model.head, features, labels)

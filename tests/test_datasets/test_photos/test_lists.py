@@ -10,7 +10,7 @@ from mmpretrain.datasets import CustomDataset
 
 from mmclca.datasets.photos import LabeledImages, read_photos
 from mmclca.datasets.photos.lists import (
-    lines_of_lists,
+    format_lists,
     read_lists,
     split_sizes,
     write_lists,
@@ -19,7 +19,7 @@ from mmclca.datasets.photos.lists import (
 
 def files_of(photos, folder):
     """Write lists of absolute paths, like fit; return the files by name."""
-    lists = lines_of_lists(photos, folder, relative=False)
+    lists = format_lists(photos, folder, relative=False)
     write_lists(lists, force=True)
     return {file.stem: file for file in lists}
 
@@ -58,10 +58,10 @@ def test_photos_without_a_split_are_listed_for_training(make, tmp_path):
 
 def test_read_lists_inverts_write_lists(tmp_path):
     paths = [str(tmp_path / name) for name in ('images/a b.png', 'c.png')]
-    images = LabeledImages.named(paths, ['elm', 'ash'], 'here')
+    images = LabeledImages.from_names(paths, ['elm', 'ash'], 'here')
     images = replace(images, splits=['train', 'val'])
     folder = tmp_path / 'lists'
-    lists = lines_of_lists(images, folder, ['train'])
+    lists = format_lists(images, folder, ['train'])
     assert lists[folder / 'train.txt'] == ['../images/a b.png 1']
     write_lists(lists)
     names = dict(train='train.txt', val='val.txt')

@@ -37,7 +37,9 @@ def count(tmp_path_factory):
         names = ['ash', 'ash', 'elm', 'elm'] + [name] * len(files)
         files = [*(f'{i}.png' for i in range(4)), *files]
         paths = [str(folder / file) for file in files]
-        found = replace(LabeledImages.named(paths, names, '.'), groups=groups)
+        found = replace(
+            LabeledImages.from_names(paths, names, '.'), groups=groups
+        )
         generator = torch.Generator().manual_seed(0)
         features = torch.randn(len(files), 8, generator=generator)
         pairs = find_near_duplicates(found, features)
