@@ -15,6 +15,7 @@ from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
 
 import mmclca.registry  # noqa: F401, registers the names of our configs
+from mmclca.building import config_errors
 from mmclca.errors import Error
 from mmclca.utils.messages import check_integer
 
@@ -127,7 +128,8 @@ def merge_options(cfg, options):
         warnings.warn(
             f'{problem}; it was added, but may have no effect', stacklevel=2
         )
-    cfg.merge_from_dict(options)
+    with config_errors():
+        cfg.merge_from_dict(options)
 
 
 def _check_kind(cfg, key, new):

@@ -20,12 +20,12 @@ from hostile import SEED
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mmclca.cli.errors import UsageError, usage_errors
-from mmclca.cli.main import prepare_process
+from mmclca.cli.errors import describe_error, is_wrong_input
+from mmclca.cli.process import prepare_process
 
 SECONDS, BYTES, WARNINGS = 60, 2**31, 5
 # Python's own errors, which do not say what is wrong with a file
-UNCLEAR = re.compile(r'\w+Error .* at `')
+UNCLEAR = re.compile(r'(.*: )?(Attribute|Index|Key|Type)Error: ')
 NUMBERS = [0, -1, 1, 2**31, -(2**63), 10**30, 0.5, 1e308, -inf, nan]
 TEXTS = ['', '\0', '\ud800', '\u202e', 'é', '../..', '/dev/zero', 'x' * 9999]
 ODD = st.recursive(
@@ -132,14 +132,14 @@ def problem_of(read, case, clear):
         with bounded(), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter('always')
             prepare_process()
-            with usage_errors(), redirect_stderr(shown):
+            with redirect_stderr(shown):
                 read(case)
-    except UsageError as error:
-        text = str(error)
+    except Exception as error:
+        if not is_wrong_input(error):
+            return f'{type(error).__name__}: {error}'
+        text = describe_error(error)
         if not text or (clear and UNCLEAR.match(text)):
             return f'unclear: {text}'
-    except Exception as error:
-        return f'{type(error).__name__}: {error}'
     return f'{len(said)} warnings' if len(said) > WARNINGS else ''
 
 

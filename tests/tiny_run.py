@@ -19,7 +19,8 @@ from PIL import Image
 from quick_runs import make_quick
 
 from mmclca import cli
-from mmclca.cli.main import get_main, load_command
+from mmclca.cli.listing import load_command
+from mmclca.cli.main import get_main
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ('ash', 'beech', 'elm', 'oak')
@@ -170,7 +171,7 @@ def load_tool(monkeypatch, tool, *arguments):
     """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
     make_quick(monkeypatch)
-    stub = re.search(r"run_command\('(\w+)'\)", tool.read_text())
+    stub = re.search(r"run_command\('([\w-]+)'\)", tool.read_text())
     if not stub:
         return runpy.run_path(str(tool))
     command = load_command(stub[1])

@@ -13,6 +13,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 from torch import nn
 
+from mmclca.building import config_errors
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.gate.stored_config import (
     check_names,
@@ -156,7 +157,8 @@ def build_classifier(config: Config, start: str | None = None) -> BaseModel:
     """
     # mmcv finds mmpretrain's layers and transforms by the default scope
     init_default_scope('mmpretrain')
-    model = get_model(config, pretrained=False)
+    with config_errors():
+        model = get_model(config, pretrained=False)
     if start is not None:
         load(model, start, strict=False)
     return model

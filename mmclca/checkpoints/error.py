@@ -9,20 +9,3 @@ class CheckpointError(Error):
 
 class DownloadError(CheckpointError):
     """Weights cannot be downloaded."""
-
-
-# errors raised by mmengine, mmpretrain and mmclca for wrong settings or files
-WRONG_INPUT = (
-    AssertionError,
-    AttributeError,
-    CheckpointError,
-    FloatingPointError,
-    ImportError,
-    IndexError,
-    KeyError,
-    OSError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)

@@ -21,7 +21,6 @@ from safetensors import safe_open
 from torch import Tensor
 
 from mmclca.errors import Error
-from mmclca.utils.lazy import lazy
 
 from .checksums import (
     WRONG,
@@ -35,8 +34,6 @@ from .gate.contents import check_tensors, format_of, unpacked_size
 from .gate.unpickling import only_safe_globals
 from .identity import base_file
 from .releases import attach_source, source_of, unwrap, weights_of
-
-downloading = lazy('mmclca.checkpoints.downloading')
 
 # torch's messages about forbidden contents; 149 is the first opcode
 # written by pickle.dump
@@ -90,12 +87,16 @@ def load_from_file(
 
 def load_from_http(filename: str, map_location=None) -> dict:
     """Download a checkpoint once, then open it as a local file."""
+    from . import downloading
+
     path = downloading.download_checkpoint(filename)
     return read_checkpoint(path, filename, map_location)
 
 
 def load_from_timm(filename: str, map_location=None) -> dict:
     """Load pretrained weights from timm, ``timm://NAME``, on the CPU."""
+    from . import downloading
+
     weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
     return attach_source(weights, filename)
 
@@ -144,6 +145,8 @@ def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
         if kind == 'safetensors':
             checkpoint = _read_safetensors(path)
         elif kind == 'npz':
+            from . import downloading
+
             checkpoint = downloading.weights_of_npz(path, size)
         else:
             checkpoint = _read_pickle(path, map_location, mapped)

@@ -1,20 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Command lines.
 
-Import time is below 0.1 s: torch, mmengine and mmpretrain are imported when a
-command starts to work, so ``--help`` and wrong options answer immediately.
+Import time is below 0.1 s: commands import torch, mmengine and mmpretrain in
+``main``, so ``--help`` and wrong options answer immediately.
 """
 
 from .arguments import Parser
-from .errors import UsageError, usage_errors
-from .main import run, run_command, upstream, vis_scheduler
+from .main import run_command
+from .process import run
+from .upstream import upstream, vis_scheduler
 
-__all__ = [
-    'UsageError',
-    'Parser',
-    'usage_errors',
-    'run',
-    'run_command',
-    'upstream',
-    'vis_scheduler',
-]
+__all__ = ['Parser', 'run', 'run_command', 'upstream', 'vis_scheduler']

@@ -11,8 +11,6 @@ from typing import NoReturn
 from mmclca.errors import Error
 from mmclca.utils.messages import printable
 
-from .errors import UsageError
-
 
 class Parser(argparse.ArgumentParser):
     """Parser with ``--debug``, which :func:`mmclca.cli.run` reads.
@@ -20,19 +18,35 @@ class Parser(argparse.ArgumentParser):
     Args:
         description (str): Docstring whose first paragraph describes the
             command. Defaults to ''.
-        advice (str): Advice after Ctrl-C. Defaults to ''.
-        **more: ``argparse.ArgumentParser`` arguments.
+        **options: ``argparse.ArgumentParser`` arguments.
+
+    Attributes:
+        advice (str): Advice after Ctrl-C.
     """
 
-    def __init__(self, description: str = '', advice: str = '', **more):
+    advice = ''
+
+    def __init__(self, description: str = '', **options):
         first, *_ = description.split('\n\n')
-        super().__init__(description=' '.join(first.split()), **more)
+        super().__init__(description=' '.join(first.split()), **options)
         # argparse takes -1GMACs for an option
         self._negative_number_matcher = re.compile(r'-\.?\d')
-        self.set_defaults(advice=advice)
         self.flag('--debug', 'show the full traceback of an error')
 
-    def add(self, names: str, meaning: str, default=None, **more) -> None:
+    def describe_setting(self, name: str, value: str | None) -> str | None:
+        """Return the option that sets a setting, or None without one.
+
+        ``overwrite`` and ``overwrite=True`` give ``--overwrite``,
+        ``budget=best`` gives ``--budget best``.
+        """
+        for action in self._actions:
+            if action.dest == name and action.option_strings:
+                option = max(action.option_strings, key=len)
+                bare = value is None or action.nargs == 0
+                return option if bare else f'{option} {value}'
+        return None
+
+    def add(self, names: str, meaning: str, default=None, **options) -> None:
         """Add an argument whose help ends with its default.
 
         Args:
@@ -42,17 +56,17 @@ class Parser(argparse.ArgumentParser):
                 contains "default".
             default (object): Default value. A number also sets the option
                 type. Defaults to None.
-            **more: ``add_argument`` arguments.
+            **options: ``add_argument`` arguments.
         """
         if isinstance(default, (int, float)):
-            more.setdefault('type', type(default))
+            options.setdefault('type', type(default))
         if default not in (None, [], {}) and 'default' not in meaning:
             meaning += ' (default: %(default)s)'
         flags = [name for name in names.split() if name[0] == '-']
         if flags and flags != names.split():
-            more['metavar'] = names.split()[-1]
+            options['metavar'] = names.split()[-1]
         self.add_argument(
-            *(flags or [names]), default=default, help=meaning, **more
+            *(flags or [names]), default=default, help=meaning, **options
         )
 
     def share(self, *names: str) -> None:
@@ -259,4 +273,4 @@ def check_file(path: Path) -> None:
         reason = error.strerror
         if path.parent.is_file():
             reason = f'{path.parent} is a file, not a folder'
-        raise UsageError(f'--out: {path}: {reason}') from error
+        raise Error(f'`out`: {path}: {reason}') from error

@@ -12,12 +12,12 @@ from mmclca.errors import Error
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import spinner
 
-from .packages import apis, datasets, mmengine
 
-
-def load(args, config, checkpoint, threshold=None):
+def load_inferencer(args, config, checkpoint, threshold=None):
     """Load a model with the device and config options in ``args``."""
-    return apis.TokenReductionInferencer(
+    from mmclca.apis import TokenReductionInferencer
+
+    return TokenReductionInferencer(
         config,
         checkpoint,
         args.device,
@@ -34,8 +34,10 @@ def loading():
 @contextmanager
 def quiet() -> Iterator[None]:
     """Hide log messages below warnings, such as loaded checkpoints."""
+    from mmengine.logging import MMLogger
+
     with loading():
-        logger = mmengine.logging.MMLogger.get_current_instance()
+        logger = MMLogger.get_current_instance()
     level = logger.level
     logger.setLevel('WARNING')
     try:
@@ -86,10 +88,13 @@ def _is_image(file: str) -> bool:
 
 def read_images(places: Sequence[str]):
     """Read names and BGR images; the error lists all unreadable files."""
+    from mmclca.apis import find_images
+    from mmclca.datasets.batches import read_image
+
     images, bad = [], []
-    for path in apis.find_images(places):
+    for path in find_images(places):
         try:
-            images.append((Path(path).stem, datasets.batches.read_image(path)))
+            images.append((Path(path).stem, read_image(path)))
         except ValueError as error:
             bad.append(f'\n  {path}: {error}')
     if bad:
@@ -99,7 +104,8 @@ def read_images(places: Sequence[str]):
 
 def images_of(cfg, place: str | None, split: str):
     """Return the labeled images in a folder or list, or in a config split."""
-    photos = datasets.photos
+    from mmclca.datasets import photos
+
     if place:
         return photos.list_images(place)
     return photos.list_split_images(cfg, split)

@@ -17,6 +17,7 @@ from mmpretrain.structures import DataSample
 from PIL import Image
 from torch import Tensor, nn
 
+from mmclca.building import config_errors
 from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import check_integer
@@ -97,7 +98,8 @@ class Preparation:
             scale = size[::-1]
             resize = dict(type='Resize', scale=scale, interpolation='bicubic')
             steps = [resize, dict(type='PackInputs')]
-        steps = [TRANSFORMS.build(step) for step in deepcopy(steps)]
+        with config_errors():
+            steps = [TRANSFORMS.build(step) for step in deepcopy(steps)]
         self.over_white = any(isinstance(x, LoadPhoto) for x in steps)
         rest = (x for x in steps if 'Load' not in type(x).__name__)
         self.pipeline = Compose([*rest])
@@ -246,7 +248,8 @@ def build_dataset(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
             f'--cfg-options {split}_dataloader.dataset.data_root=FOLDER'
         )
     init_default_scope('mmpretrain')
-    return DATASETS.build(match_by_name(settings))
+    with config_errors():
+        return DATASETS.build(match_by_name(settings))
 
 
 def select_per_class(

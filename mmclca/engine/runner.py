@@ -2,6 +2,7 @@
 """Build an mmengine runner from a config and command-line options."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner, load_state_dict
 
+from mmclca.building import config_errors
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 from mmclca.errors import Error
@@ -19,6 +21,18 @@ from mmclca.utils.files import replace_text
 
 from .hooks import CheckInvalidLossHook, ExactResumeHook
 
+# methods of runners that build what the config describes, or compare it with
+# a checkpoint, when a training or test starts
+SETUP = (
+    'build_optim_wrapper',
+    'build_param_scheduler',
+    'build_test_loop',
+    'build_train_loop',
+    'build_val_loop',
+    'load_or_resume',
+    'scale_lr',
+)
+SETUP_HOOKS = ('before_run', 'before_train', 'before_test')
 PLAIN_CHECKPOINT_HOOK = (
     CheckpointHook,
     'CheckpointHook',
@@ -155,6 +169,24 @@ def use_class_count(cfg):
         cfg.custom_hooks = [*hooks, checked]
 
 
+def convert_setup_errors(runner: Runner, source: str | None) -> None:
+    """Make a runner raise ``mmclca.Error`` for wrong settings of its parts.
+
+    It builds some of them, and hooks prepare themselves, at the start of a
+    training or test. Errors after this are not converted.
+    """
+    for name in {*SETUP} & {*dir(runner)}:
+        setattr(runner, name, config_errors(source)(getattr(runner, name)))
+    call_hook = runner.call_hook
+
+    def call(fn_name: str, **arguments) -> None:
+        is_setup = fn_name in SETUP_HOOKS
+        with config_errors(source) if is_setup else nullcontext():
+            call_hook(fn_name, **arguments)
+
+    runner.call_hook = call
+
+
 def build_runner(cfg, runner_class=SafeRunner):
     """Build a runner with our default hooks and atomic checkpoints.
 
@@ -164,10 +196,9 @@ def build_runner(cfg, runner_class=SafeRunner):
     use_atomic_checkpoints(cfg)
     use_class_count(cfg)
     build = RUNNERS.build if 'runner_type' in cfg else runner_class.from_cfg
-    try:
+    with config_errors():
         runner = build(cfg)
-    except (ArithmeticError, RuntimeError) as error:  # wrong settings
-        raise Error(error) from error
+    convert_setup_errors(runner, cfg.filename)
     for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
         # leave the config alone: checkpoints store it as the user wrote it
         setattr(runner, name, match_by_name(vars(runner)[name]))

@@ -14,7 +14,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-from mmclca.checkpoints.error import WRONG_INPUT
+from mmclca.building import config_errors
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.configs import open_config
 from mmclca.datasets import match_by_name
@@ -190,8 +190,9 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
     counts = Counter(map(repr, things))
     for text, thing in {repr(thing): thing for thing in things}.items():
         try:
-            attempt(thing)
-        except WRONG_INPUT as error:
+            with config_errors():
+                attempt(thing)
+        except (Error, ImportError, OSError) as error:
             yield f'{error} (used {counts[text]} times)'
 
 

@@ -19,10 +19,6 @@ from uuid import uuid4
 
 from mmclca.errors import Error
 
-from .lazy import lazy
-
-fileio = lazy('mmengine.fileio')
-
 MIB = 2**20
 Written = TypeVar('Written')
 # name of a file during writing: stem, random number, suffix
@@ -107,6 +103,8 @@ def atomic_backend() -> Iterator[None]:
 
     Commands of mmclca, which own their process, run in it.
     """
+    from mmengine import fileio
+
     local = fileio.LocalBackend
     before = local.put, local.put_text
     local.put, local.put_text = save, save_text
@@ -156,6 +154,8 @@ def _open_nonblocking(path, flags: int) -> int:
 def read_bytes(path: str | os.PathLike) -> bytes:
     """Read a file, see :func:`open_file`, or a URL supported by mmengine."""
     if '://' in str(path):
+        from mmengine import fileio
+
         try:
             return fileio.get(path)
         except (ImportError, KeyError) as error:

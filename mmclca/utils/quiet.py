@@ -19,8 +19,12 @@ def hide_unused_service() -> Iterator[None]:
         if message != UNUSED:
             print(message)
 
+    before = vars(logger).get('print')  # of an outer context
     logger.print = print_others
     try:
         yield
     finally:
-        del logger.print
+        if before:
+            logger.print = before
+        else:
+            del logger.print

@@ -25,18 +25,21 @@ from yapf.yapflib import yapf_api
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file
+from mmclca.building import config_errors
 from mmclca.checkpoints.gate.stored_config import (
     read_stored_classes,
     read_stored_config,
 )
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.cli.commands import train
+from mmclca.cli.main import get_parser
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.image_files import check_image
 from mmclca.datasets.levels import read_levels
 from mmclca.datasets.photos import list_images, read_photos
 from mmclca.datasets.photos.check import summarize_images
 from mmclca.datasets.ultra_fgvc import dataset, forms, importing, info
+from mmclca.engine.runner import build_runner
 from mmclca.evaluation.open_set import read_threshold, write_threshold
 from mmclca.fitting.record import ModelFolder
 from mmclca.fitting.report import write_report
@@ -72,14 +75,15 @@ def images(tiny, folder):
 
 def config_files(tiny, folder):
     with patch.object(sys, 'argv', ['train.py', 'code.py']):
-        args = train.parse_args()
+        args = get_parser('train').parse_args()
 
     def read(case):
         is_code = isinstance(case, bytes)
         file = folder / ('code.py' if is_code else 'settings.json')
         file.write_bytes(case if is_code else json.dumps(case).encode())
         args.config = str(file)
-        train.engine.runner.build_runner(train.configure(args))
+        with config_errors(file):
+            build_runner(train.configure(args))
 
     code = (tiny / 'tiny.py').read_bytes()
     return mutated(code) | changed(settings_in(tiny)), read

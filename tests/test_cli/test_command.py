@@ -2,28 +2,25 @@
 """The command mmclca: its help, streams and arguments."""
 
 import errno
-import json
 import re
 import sys
 from io import BytesIO, TextIOWrapper
 
 import pytest
-from tiny_run import exit_code
+from tiny_run import ROOT, exit_code
 
 from mmclca import cli
-from mmclca.cli import errors
-from mmclca.cli import main as program
+from mmclca.cli.listing import SUBCOMMANDS, list_groups
+from mmclca.cli.main import main
+from mmclca.errors import Error, replace_settings
 
 
 def test_help_lists_all_commands(monkeypatch, capsys):
-    assert (
-        sorted(re.findall(r'(?m)^  (\S+)', program.__doc__))
-        == program.SUBCOMMANDS
-    )
     for words in (['--help'], []):
         monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
-        assert exit_code(program.main) == 0
-        assert {*program.SUBCOMMANDS} <= {*capsys.readouterr().out.split()}
+        assert exit_code(main) == 0
+        said = capsys.readouterr().out
+        assert sorted(re.findall(r'(?m)^  ([a-z]\S+)', said)) == SUBCOMMANDS
 
 
 @pytest.mark.parametrize(
@@ -31,7 +28,7 @@ def test_help_lists_all_commands(monkeypatch, capsys):
 )
 def test_nearest_command_is_suggested(monkeypatch, capsys, word, command):
     monkeypatch.setattr(sys, 'argv', ['mmclca', word])
-    assert exit_code(program.main) == 2
+    assert exit_code(main) == 2
     error = capsys.readouterr().err
     assert command in error and 'vis-tsne' not in error
 
@@ -72,17 +69,67 @@ def test_tilde_is_expanded_in_every_word(run):
 )
 def test_exit_code_is_1_if_the_disk_refuses(number, code, capsys):
     def main():
-        with cli.usage_errors('tiny.py'):
+        try:
             raise OSError(number, 'cannot write a.csv')
+        except OSError as error:
+            raise Error('tiny.py: cannot write a.csv') from error
 
     assert exit_code(main) == code
     assert capsys.readouterr().err.endswith('a.csv\n')
 
 
-def test_code_of_the_user_is_told_from_libraries():
-    with pytest.raises(ValueError) as raised:
-        json.loads('{')
-    error = raised.value
-    assert errors._is_in_user_code(error)
-    error.__traceback__ = error.__traceback__.tb_next  # without this test
-    assert not errors._is_in_user_code(error)
+@pytest.mark.parametrize(
+    'error',
+    [
+        TypeError('a bug'),
+        ValueError('a bug'),
+        RuntimeError('a bug'),
+        ImportError('a bug', name='mmclca.parts'),
+    ],
+)
+def test_bug_ends_with_its_traceback_and_asks_to_report_it(error, capsys):
+    def main():
+        raise error
+
+    assert exit_code(main) == 1
+    first, *_, before, last = capsys.readouterr().err.splitlines()
+    assert first.startswith('Traceback') and before.endswith('a bug')
+    assert 'report' in last and 'troubleshooting.md' in last
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        Error('wrong'),
+        FileNotFoundError('wrong'),
+        ImportError('wrong'),
+        ModuleNotFoundError('wrong', name='gradio'),
+    ],
+)
+def test_wrong_input_ends_in_one_line(error, capsys):
+    def main():
+        raise error
+
+    assert exit_code(main) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r': error: .*', line)
+
+
+def test_settings_are_printed_as_options_of_the_command():
+    parser = cli.Parser()
+    parser.add('--out FILE', 'output')
+    parser.add('--table TABLE', 'table', dest='labels')
+    parser.flag('--overwrite', 'replace')
+    message = 'change `out`, `out=b`, `labels`, `overwrite=True` or `depth`'
+    said = replace_settings(message, parser.describe_setting)
+    assert said == ('change --out, --out b, --table, --overwrite or `depth`')
+
+
+def test_every_listing_names_a_page_of_the_docs():
+    groups = list_groups()
+    names = [name for listings in groups.values() for name in listings]
+    assert sorted(names) == SUBCOMMANDS
+    for listings in groups.values():
+        for listing in listings.values():
+            page = listing.page
+            assert not page or (ROOT / f'docs/{page}.md').is_file()

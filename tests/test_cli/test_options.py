@@ -3,11 +3,12 @@
 
 import runpy
 from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
+from pathlib import Path
 
 from golden import golden
 from tiny_run import ROOT
 
-from mmclca.cli.main import FOLDERS
+from mmclca.cli.listing import SUBCOMMANDS
 
 TOOL = runpy.run_path(str(ROOT / 'tools/dev/write_command_reference.py'))
 TOOLS = [
@@ -15,7 +16,9 @@ TOOLS = [
     for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
     if not {'dev', 'research'} & {*path.parts}
 ]
-COMMANDS = [*sorted(TOOLS), 'mmclca', *(f'mmclca {x}' for x in FOLDERS)]
+STUBS = {Path(tool).stem.replace('_', '-') for tool in TOOLS}
+WITHOUT_STUB = [f'mmclca {x}' for x in SUBCOMMANDS if x not in STUBS]
+COMMANDS = [*sorted(TOOLS), 'mmclca', *WITHOUT_STUB]
 
 
 def split_words(action):

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tiny_run import ROOT, environment
 
-from mmclca.cli.main import SUBCOMMANDS
+from mmclca.cli.listing import SUBCOMMANDS
 
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()

@@ -3,7 +3,6 @@ import pytest
 from mmengine.config import Config
 from tiny_run import ROOT, run_python, write_run
 
-from mmclca.cli import usage_errors
 from mmclca.configs import check_patches, read_config, require_settings
 
 NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
@@ -67,14 +66,3 @@ def test_check_patches_suggests_a_size_if_indivisible(backbone, fix):
 def test_check_patches_accepts_unknown_sizes():
     for backbone in ({}, dict(img_size=224), dict(img_size=28, patch_size=14)):
         check_patches(Config(dict(model=dict(backbone=backbone))))
-
-
-def test_usage_errors_converts_syntax_errors_only(tmp_path):
-    broken = tmp_path / 'broken.py'
-    broken.write_text('a = (1,\n')
-    with pytest.raises(SystemExit) as end, usage_errors(broken):
-        read_config(broken)
-    assert str(end.value).startswith(f'{broken}: ')
-    assert '\n' not in str(end.value)
-    with pytest.raises(ZeroDivisionError), usage_errors(broken):
-        1 / 0  # noqa: B018

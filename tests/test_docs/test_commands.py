@@ -29,7 +29,7 @@ from tiny_run import ROOT
 
 import mmclca
 from mmclca import registry
-from mmclca.cli.main import load_command
+from mmclca.cli.main import get_parser
 
 HEADERS = [
     path
@@ -61,14 +61,14 @@ def _parse(first, *words):
     if first == '-m':
         if words[0] == 'mmclca':
             sys.argv[:2] = []
-            load_command(words[1].replace('-', '_')).parse_args()
+            get_parser(words[1]).parse_args()
         return
     script = ROOT / COPIED.get(first, first)
-    stub = re.search(r"run_command\('(\w+)'\)", script.read_text())
+    stub = re.search(r"run_command\('([\w-]+)'\)", script.read_text())
     if '...' in words:  # omitted arguments
         return
     if stub:
-        load_command(stub[1]).parse_args()
+        get_parser(stub[1]).parse_args()
     elif parse := runpy.run_path(str(script)).get('parse_args'):
         parse()
 

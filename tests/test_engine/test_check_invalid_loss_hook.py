@@ -10,6 +10,7 @@ from mmpretrain.structures import DataSample
 
 from mmclca.engine.hooks import CheckInvalidLossHook
 from mmclca.engine.hooks.check_invalid_loss_hook import MAX_SKIPPED
+from mmclca.errors import Error
 
 NAN, INF = torch.tensor(torch.nan), torch.tensor(torch.inf)
 
@@ -22,7 +23,7 @@ def run_with(kind):
 def test_training_stops_if_the_loss_is_not_finite(loss):
     hook, runner = CheckInvalidLossHook(), run_with(OptimWrapper)
     hook.after_train_iter(runner, outputs=dict(loss=torch.tensor(1e30)))
-    with pytest.raises(FloatingPointError, match='iteration 5'):
+    with pytest.raises(Error, match='iteration 5'):
         hook.after_train_iter(runner, outputs=dict(loss=loss))
 
 
@@ -32,7 +33,7 @@ def test_training_continues_if_loss_scale_settles():
         [INF] * MAX_SKIPPED + [torch.tensor(1.0)] + [INF] * MAX_SKIPPED
     ):
         hook.after_train_iter(runner, outputs=dict(loss=loss))
-    with pytest.raises(FloatingPointError):
+    with pytest.raises(Error):
         hook.after_train_iter(runner, outputs=dict(loss=INF))
 
 
@@ -43,5 +44,5 @@ def test_test_counts_images_if_scores_are_not_finite():
     hook.after_test_iter(None, outputs=samples[:1])
     hook.after_test_epoch(None)
     hook.after_test_iter(None, outputs=samples)
-    with pytest.raises(FloatingPointError, match='of 2 images'):
+    with pytest.raises(Error, match='of 2 images'):
         hook.after_test_epoch(None)

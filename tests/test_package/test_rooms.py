@@ -24,9 +24,11 @@ PACKAGES = (  # from the top
     'models',
     'checkpoints',
     'configs',
+    'building',
     'registry',
     'model_index',
     'utils',
+    'errors',
     'dependencies',
     'version',
 )

@@ -24,7 +24,8 @@ from tiny_run import ROOT, exit_code, load_tool, train_with_hooks, write_images
 
 from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.cli.main import FOLDERS, main
+from mmclca.cli.listing import SUBCOMMANDS
+from mmclca.cli.main import main
 
 
 class Row(NamedTuple):
@@ -294,7 +295,8 @@ def test_table_lists_every_tool():
     files = (ROOT / 'tools').rglob('*.py')
     tools = [path for path in files if '__main__' in path.read_text()]
     there = {path.relative_to(ROOT / 'tools').as_posix() for path in tools}
-    there |= {f'mmclca {name}' for name in FOLDERS}
+    stubs = {path.stem.replace('_', '-') for path in tools}
+    there |= {f'mmclca {x}' for x in SUBCOMMANDS if x not in stubs}
     tests = ROOT / 'tests'
     elsewhere = ' '.join(ELSEWHERE.values()).split()
     own = {x for x in there if [*tests.rglob(f'test_{Path(x).stem}.py')]}

@@ -4,4 +4,4 @@
 from mmclca.cli import run_command
 
 if __name__ == '__main__':
-    run_command('analyze_results')
+    run_command('analyze-results')

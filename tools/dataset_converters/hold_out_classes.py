@@ -4,4 +4,4 @@
 from mmclca.cli import run_command
 
 if __name__ == '__main__':
-    run_command('hold_out_classes')
+    run_command('hold-out-classes')

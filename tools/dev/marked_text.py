@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from mmclca import cli
+from mmclca.errors import Error
 from mmclca.utils.files import replace_text
 
 
@@ -12,7 +12,5 @@ def write_between(page: Path, begin: str, end: str, text: str) -> None:
     before, start, rest = page.read_text(encoding='utf-8').partition(begin)
     _, stop, after = rest.partition(end)
     if not (start and stop):
-        raise cli.UsageError(
-            f'{page}: add the lines {begin.strip()} and {end}'
-        )
+        raise Error(f'{page}: add the lines {begin.strip()} and {end}')
     replace_text(page, f'{before}{begin}{text}{end}{after}')

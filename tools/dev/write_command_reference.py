@@ -18,6 +18,7 @@ from marked_text import write_between
 
 from mmclca import cli
 from mmclca.cli import main as program
+from mmclca.cli.listing import list_groups
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / 'docs/tools.md'
@@ -29,55 +30,15 @@ SHARED = (
     *('--batch-size', '--launcher', '--local_rank', '--local-rank'),
 )
 SUBCOMMANDS = re.compile(r'\{([\w,]+)\} \.\.\.')  # in a usage line
-# explaining page by section and command
-SECTIONS = {
-    'Fit and use': {
-        'mmclca fit': 'fit',
-        'tools/predict.py': 'inference',
+# programs besides the commands, with their pages by group
+OTHERS = {
+    'fit and use': {
         'demo/app.py': 'page',
-        'mmclca add-class': 'fit',
-        'mmclca report': 'report',
-        'tools/deployment/export.py': 'deployment',
         'tools/deployment/infer_onnx.py': 'deployment',
-        'mmclca verify': 'troubleshooting',
-        'tools/probe.py': 'probe',
-        'tools/retrieval.py': 'retrieval',
-        'tools/open_set.py': 'unknown_classes',
-        'tools/demo.py': 'start',
     },
-    'Train and test': {
-        'tools/train.py': 'training',
-        'tools/test.py': 'training',
-        'tools/sweep.py': 'sweeps',
-        'tools/model_converters/publish_model.py': '',
-        'tools/misc/print_config.py': 'configs',
-        'tools/analysis_tools/get_flops.py': 'training',
-        'tools/benchmark/throughput.py': 'benchmarks/README',
-    },
-    'Data': {
-        'tools/dataset_converters/split_folder.py': 'training',
-        'tools/dataset_converters/hold_out_classes.py': 'unknown_classes',
-        'tools/dataset_converters/ultra_fgvc.py': 'data_sets',
-        'tools/dataset_converters/synthetic_leaves.py': '',
-        'tools/visualization/browse_dataset.py': '',
-    },
-    'Analyze a run': {
+    'analyze': {
         'tools/analysis_tools/analyze_logs.py': '',
-        'tools/analysis_tools/analyze_results.py': '',
-        'tools/analysis_tools/confusion_matrix.py': '',
         'tools/visualization/vis_scheduler.py': '',
-    },
-    'Explain a model': {
-        'tools/visualization/draw_reduction.py': 'pictures',
-        'tools/visualization/vis_rollout.py': 'pictures',
-        'tools/visualization/vis_cam.py': 'pictures',
-        'tools/visualization/vis_pooling.py': 'pictures',
-        'tools/visualization/vis_confusions.py': 'pictures',
-        'tools/visualization/vis_tsne.py': 'pictures',
-        'tools/visualization/vis_cka.py': 'pictures',
-        'tools/visualization/vis_agreement.py': 'pictures',
-        'tools/visualization/vis_cross_patch.py': 'pictures',
-        'tools/visualization/vis_reconstruction.py': 'pretraining',
     },
 }
 # help texts without the purpose in the first sentence
@@ -137,15 +98,25 @@ def row(command, page):
     return [cell, purpose(name, help_of(command)), ' '.join(own)]
 
 
+def get_program(subcommand):
+    """Return the file in tools that runs a subcommand, if there is one."""
+    file = f'{subcommand.replace("-", "_")}.py'
+    for path in (ROOT / 'tools').rglob(file):
+        return path.relative_to(ROOT).as_posix()
+    return f'mmclca {subcommand}'
+
+
 def tables():
     """Yield all table lines."""
     from mmclca.benchmark.pages import line, table_head
 
-    for title, commands in SECTIONS.items():
-        yield from ['', f'## {title}', '']
+    for group, listings in list_groups().items():
+        yield from ['', f'## {group.capitalize()}', '']
         yield from table_head(TITLES)
-        for command, page in commands.items():
-            yield line(row(command, page))
+        for subcommand, listing in listings.items():
+            yield line(row(get_program(subcommand), listing.page))
+        for file, page in OTHERS.get(group, {}).items():
+            yield line(row(file, page))
 
 
 def write():

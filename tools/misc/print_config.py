@@ -4,4 +4,4 @@
 from mmclca.cli import run_command
 
 if __name__ == '__main__':
-    run_command('print_config')
+    run_command('print-config')

@@ -45,9 +45,8 @@ def main():
     parser.add('study', 'name of the table, such as reducers or gpu')
     parser.add('files', 'files of --out (.json)', nargs='+', type=Path)
     args = parser.parse_args()
-    with cli.usage_errors():
-        for file in args.files:
-            merge(args.study, file)
+    for file in args.files:
+        merge(args.study, file)
 
 
 if __name__ == '__main__':

@@ -92,9 +92,8 @@ def main():
     parser.add('pages', which, nargs='*', choices=[*pages, []])
     parser.add('--out', 'folder to write to', Path('docs'), type=Path)
     args = parser.parse_args()
-    with cli.usage_errors():
-        for page in args.pages or pages:
-            print(write(page, args.out))
+    for page in args.pages or pages:
+        print(write(page, args.out))
 
 
 def write(page, out):

@@ -144,12 +144,11 @@ def main():
     parser.add('--out', 'folder to write to', type=Path, required=True)
     parser.add('--variant', 'take these cells only', nargs='+')
     args = parser.parse_args()
-    with cli.usage_errors():
-        results = [r for path in args.results for r in read(path)]
-        if args.variant:
-            kept = args.variant
-            results = [r for r in results if r['cell']['variant'] in kept]
-        plot(results, args.out)
+    results = [r for path in args.results for r in read(path)]
+    if args.variant:
+        kept = args.variant
+        results = [r for r in results if r['cell']['variant'] in kept]
+    plot(results, args.out)
 
 
 if __name__ == '__main__':

@@ -164,11 +164,10 @@ def main():
     parser.flag('--unpack', 'write the files from the table')
     args = parser.parse_args()
     file = RESULTS / f'{args.study}.csv'
-    with cli.usage_errors():
-        if args.unpack:
-            unpack(read_sweep(file), args.folder)
-        else:
-            write_sweep(read_files(args.folder), file)
+    if args.unpack:
+        unpack(read_sweep(file), args.folder)
+    else:
+        write_sweep(read_files(args.folder), file)
     print(args.folder if args.unpack else file)
 
 

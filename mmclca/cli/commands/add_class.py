@@ -12,12 +12,15 @@ from mmclca.checkpoints.fitted import model_file
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, usage_errors
-from ..packages import fitting
+from .. import model_files
+from ..listing import Listing
+
+LISTING = Listing(
+    'fit and use', 'add a class, or photos of a class, in seconds', 'fit'
+)
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('folder')
     photos = 'folder of photos of one class'
     parser.add('photos', photos, type=Path)
@@ -26,28 +29,30 @@ def parse_args():
         '--yes', 'add without a question, even if the accuracy falls a lot'
     )
     parser.share('--device')
-    return parser.parse_args()
 
 
 def main(args):
-    with usage_errors():
-        model_files.check_order(str(args.folder), [str(args.photos)])
-        model_file(args.folder)
-        with model_files.loading():
-            model = fitting.FittedModel(args.folder, args.device)
-        try:
-            add(model, args, args.yes)
-        except fitting.confirmation.ConfirmationError as error:
-            if not ask(error.reason):
-                raise Error(
-                    f'{error.reason}; the model did not change; add --yes to '
-                    'change it'
-                ) from None
-            add(model, args, force=True)
+    model_files.check_order(str(args.folder), [str(args.photos)])
+    model_file(args.folder)
+    with model_files.loading():
+        from mmclca.fitting import FittedModel
+        from mmclca.fitting.confirmation import ConfirmationError
+    model = FittedModel(args.folder, args.device)
+    try:
+        add(model, args, args.yes)
+    except ConfirmationError as error:
+        if not ask(error.reason):
+            raise Error(
+                f'{error.reason}; the model did not change; add --yes to '
+                'change it'
+            ) from None
+        add(model, args, force=True)
 
 
 def add(model, args, force):
-    with fitting.log.redirected_output():
+    from mmclca.fitting.log import redirected_output
+
+    with redirected_output():
         model.add_class(args.photos, args.name, force)
 
 

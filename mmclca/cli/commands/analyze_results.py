@@ -10,47 +10,45 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, usage_errors
 from ..arguments import positive
-from ..packages import (
-    configs,
-    datasets,
-    evaluation,
-    mmengine,
-    mmpretrain,
-    np,
-    torch,
-)
+from ..listing import Listing
+
+LISTING = Listing('analyze', 'draw the best and worst predictions of a test')
 
 # required keys of a prediction
 KEYS = ('sample_idx', 'gt_label', 'pred_label', 'pred_score')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('config')
     parser.add('result', '.pkl file of tools/test.py --out')
     parser.add('--out-dir', 'output folder', type=Path, required=True)
     parser.add('--topk', 'best and worst images to draw', 20, type=positive)
     parser.share('-r --rescale-factor', '--cfg-options')
-    return parser.parse_args()
 
 
 def read_image(info):
     """Return the RGB image and the name of a sample."""
+    from mmclca.datasets.decoding import read_bgr
+
     if 'img' in info:
         return info['img'], str(info['sample_idx'])
-    image = datasets.decoding.read_bgr(info['img_path'])[..., ::-1]
+    image = read_bgr(info['img_path'])[..., ::-1]
     return image, Path(info['img_path']).stem
 
 
 def save(chosen, dataset, folder, rescale_factor):
     """Write ranked pictures and their predictions as JSON."""
+    import mmengine
+    import torch
+    from mmpretrain.structures import DataSample
+    from mmpretrain.visualization import UniversalVisualizer
+
     folder.mkdir(parents=True, exist_ok=True)
-    visualizer = mmpretrain.visualization.UniversalVisualizer()
+    visualizer = UniversalVisualizer()
     for rank, one in enumerate(chosen, start=1):
         image, name = read_image(dataset.get_data_info(one['sample_idx']))
-        sample = mmpretrain.structures.DataSample()
+        sample = DataSample()
         sample.set_gt_label(one['gt_label']).set_pred_label(one['pred_label'])
         visualizer.visualize_cls(
             image,
@@ -65,9 +63,15 @@ def save(chosen, dataset, folder, rescale_factor):
 
 
 def analyze(args):
-    cfg = configs.read_config(args.config, args.cfg_options)
-    results = evaluation.predictions.read_predictions(args.result, *KEYS)
-    dataset = datasets.batches.build_dataset(cfg, pipeline=[])
+    import numpy as np
+
+    from mmclca.configs import read_config
+    from mmclca.datasets.batches import build_dataset
+    from mmclca.evaluation.predictions import read_predictions
+
+    cfg = read_config(args.config, args.cfg_options)
+    results = read_predictions(args.result, *KEYS)
+    dataset = build_dataset(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise Error(
             f'{args.result} has {len(results)} predictions, the test set '
@@ -84,5 +88,4 @@ def analyze(args):
 
 
 def main(args):
-    with usage_errors(args.config):
-        analyze(args)
+    analyze(args)

@@ -1,5 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Show a dataset: ``python tools/visualization/browse_dataset.py CONFIG``."""
+"""Show the images of a dataset with their classes, before and after the steps
+of the pipeline.
+
+``python tools/visualization/browse_dataset.py CONFIG``
+"""
 
 import sys
 from pathlib import Path
@@ -7,16 +11,10 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe, track
 
-from .. import Parser, usage_errors
 from ..arguments import positive
-from ..packages import (
-    configs,
-    datasets,
-    mmcv,
-    mmengine,
-    mmpretrain,
-    visualization,
-)
+from ..listing import Listing
+
+LISTING = Listing('data', 'show images before and after the pipeline')
 
 # images shown, selected from the images after each step
 MODES = dict(
@@ -27,11 +25,7 @@ MODES = dict(
 )
 
 
-def parse_args():
-    parser = Parser(
-        description='Show the images of a dataset with their classes, before '
-        'and after the steps of the pipeline.'
-    )
+def add_arguments(parser):
     parser.share('config')
     parser.add(
         '-o --output-dir',
@@ -68,16 +62,22 @@ def parse_args():
         choices=['BGR', 'RGB'],
     )
     parser.share('--cfg-options')
-    return parser.parse_args()
 
 
 def recording_dataset(settings):
     """Build a dataset, and a list of step names and images per sample."""
-    inner = settings = datasets.match_by_name(settings)
+    from mmpretrain.registry import DATASETS
+
+    from mmclca.building import config_errors
+    from mmclca.datasets import match_by_name
+    from mmclca.datasets.batches import without_cache
+
+    inner = settings = match_by_name(settings)
     while 'pipeline' not in inner:
         inner = inner['dataset']
-    inner['pipeline'] = datasets.batches.without_cache(inner['pipeline'])
-    dataset = inner = mmpretrain.registry.DATASETS.build(settings)
+    inner['pipeline'] = without_cache(inner['pipeline'])
+    with config_errors():
+        dataset = inner = DATASETS.build(settings)
     while hasattr(inner, 'dataset'):
         inner = inner.dataset
     steps, images = inner.pipeline.transforms, []
@@ -127,29 +127,39 @@ def to_rgb(image, channel_order):
 
 def draw_samples(settings, args):
     """Yield file names and RGB pictures."""
+    from mmclca.building import config_errors
+    from mmclca.visualization.figures import side_by_side
+
     dataset, images = recording_dataset(settings)
     classes = dataset.metainfo.get('classes')
     number = min(args.show_number, len(dataset))
     for index in track(range(number), 'Images'):
-        sample = dataset[index]['data_samples']
+        with config_errors():  # the steps of the pipeline
+            sample = dataset[index]['data_samples']
         steps = [
             (name, to_rgb(image, args.channel_order))
             for name, image in MODES[args.mode](images)
         ]
         name = picture_name(sample, index)
         heading = f'{describe_labels(sample, classes)}\n{name}'
-        draw = visualization.figures.side_by_side
-        yield name, draw(steps, heading, args.rescale_factor)
+        yield name, side_by_side(steps, heading, args.rescale_factor)
 
 
 def browse(args):
-    shown = not args.not_show and visualization.figures.can_show()
+    import mmcv
+    from mmengine.registry import init_default_scope
+    from mmpretrain.visualization import UniversalVisualizer
+
+    from mmclca.configs import read_config, require_settings
+    from mmclca.visualization.figures import can_show
+
+    shown = not args.not_show and can_show()
     if not (args.output_dir or shown):
         raise Error('no display found: add --output-dir FOLDER')
-    cfg = configs.read_config(args.config, args.cfg_options)
-    configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
-    mmengine.registry.init_default_scope('mmpretrain')
-    window = mmpretrain.visualization.UniversalVisualizer()
+    cfg = read_config(args.config, args.cfg_options)
+    require_settings(cfg, f'{args.phase}_dataloader.dataset')
+    init_default_scope('mmpretrain')
+    window = UniversalVisualizer()
     settings = cfg[f'{args.phase}_dataloader'].dataset
     for name, picture in draw_samples(settings, args):
         if args.output_dir:
@@ -159,7 +169,6 @@ def browse(args):
 
 
 def main(args):
-    with usage_errors(args.config):
-        browse(args)
+    browse(args)
     if args.output_dir:
         print_safe(f'Saved      {args.output_dir}')

@@ -10,21 +10,14 @@ from pathlib import Path
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.messages import print_safe, warn
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import file_named
-from ..packages import (
-    configs,
-    datasets,
-    evaluation,
-    mmengine,
-    mmpretrain,
-    torch,
-    visualization,
-)
+from ..listing import Listing
+
+LISTING = Listing('analyze', 'compute the confusion matrix on the test set')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('config')
     parser.add(
         'ckpt_or_result',
@@ -40,34 +33,43 @@ def parse_args():
     parser.add('--cmap', 'matplotlib color map', 'viridis', metavar='NAME')
     parser.share('--cfg-options')
     parser.set_defaults(device=None)
-    return parser.parse_args()
 
 
 def matrix_of_checkpoint(args, cfg):
     """Test a checkpoint; return the matrix and the class names."""
-    inferencer = model_files.load(args, args.config, args.ckpt_or_result)
-    dataset = datasets.batches.build_dataset(cfg)
-    found = datasets.batches.batches(inferencer.model, dataset)
-    matrix = visualization.confusions.predict(
-        inferencer.model, found, inferencer.classes
-    ).matrix()
+    import torch
+
+    from mmclca.datasets.batches import batches, build_dataset
+    from mmclca.visualization.confusions import predict
+
+    inferencer = model_files.load_inferencer(
+        args, args.config, args.ckpt_or_result
+    )
+    dataset = build_dataset(cfg)
+    found = batches(inferencer.model, dataset)
+    matrix = predict(inferencer.model, found, inferencer.classes).matrix()
     return torch.as_tensor(matrix), inferencer.classes
 
 
 def matrix_of_results(args, cfg):
     """Read predictions; return the matrix and the class names, or None."""
-    results = evaluation.predictions.read_predictions(
-        args.ckpt_or_result, 'pred_score', 'gt_label'
-    )
-    metric = mmpretrain.evaluation.ConfusionMatrix()
-    metrics = mmengine.evaluator.Evaluator(metric).offline_evaluate(results)
+    from mmengine.evaluator import Evaluator
+    from mmpretrain.evaluation import ConfusionMatrix
+
+    from mmclca.evaluation.predictions import read_predictions
+
+    results = read_predictions(args.ckpt_or_result, 'pred_score', 'gt_label')
+    metric = ConfusionMatrix()
+    metrics = Evaluator(metric).offline_evaluate(results)
     return metrics['confusion_matrix/result'], classes_of(cfg)
 
 
 def classes_of(cfg):
     """Return the class names, or None without the test set."""
+    from mmclca.datasets.batches import build_dataset
+
     try:
-        dataset = datasets.batches.build_dataset(cfg, pipeline=[])
+        dataset = build_dataset(cfg, pipeline=[])
     except OSError as error:
         warn(f'class numbers instead of names, test set: {error}')
         return None
@@ -76,7 +78,9 @@ def classes_of(cfg):
 
 def draw(matrix, classes, include_values, cmap):
     """Draw the matrix with mmpretrain, enlarged for many class names."""
-    figure = mmpretrain.evaluation.ConfusionMatrix.plot(
+    from mmpretrain.evaluation import ConfusionMatrix
+
+    figure = ConfusionMatrix.plot(
         matrix, include_values, cmap, classes=classes, show=False
     )
     side = min(max(10, 3 + 0.25 * len(matrix)), 60)
@@ -99,25 +103,29 @@ def describe(matrix, classes):
 
 
 def write(matrix, out):
+    import mmengine
+
     content = matrix.tolist() if out.suffix == '.json' else matrix
     mmengine.dump(content, out)
 
 
 def main(args):
+    from mmclca.configs import read_config
+    from mmclca.visualization.figures import check_picture, save
+
     source = args.ckpt_or_result
-    with usage_errors(f'{args.config}, {source}'):
-        if args.show_path:
-            visualization.figures.check_picture(args.show_path)
-        cfg = configs.read_config(args.config, args.cfg_options)
-        count = matrix_of_results
-        if is_checkpoint(source):
-            count = matrix_of_checkpoint
-        matrix, classes = count(args, cfg)
-        print_safe(*describe(matrix, classes))
-        if args.out:
-            write(matrix, args.out)
-            print_safe(f'Saved      {args.out}')
-        if args.show_path:
-            figure = draw(matrix, classes, args.include_values, args.cmap)
-            visualization.figures.save(figure, args.show_path)
-            print_safe(f'Saved      {args.show_path}')
+    if args.show_path:
+        check_picture(args.show_path)
+    cfg = read_config(args.config, args.cfg_options)
+    count = matrix_of_results
+    if is_checkpoint(source):
+        count = matrix_of_checkpoint
+    matrix, classes = count(args, cfg)
+    print_safe(*describe(matrix, classes))
+    if args.out:
+        write(matrix, args.out)
+        print_safe(f'Saved      {args.out}')
+    if args.show_path:
+        figure = draw(matrix, classes, args.include_values, args.cmap)
+        save(figure, args.show_path)
+        print_safe(f'Saved      {args.show_path}')

@@ -14,11 +14,17 @@ import sys
 import time
 from pathlib import Path
 
+from mmclca.errors import Error
 from mmclca.utils.files import read_lines
 
-from .. import Parser, UsageError
+from ..listing import Listing
 from ..main import get_main
-from ..packages import mmengine, model_index
+
+LISTING = Listing(
+    'train and test',
+    'train, test and draw a small model on synthetic leaves',
+    'start',
+)
 
 CONFIG = (
     'configs/clca/'
@@ -27,8 +33,7 @@ CONFIG = (
 DRAWN = ('0', '2', '4', '6')  # classes whose first test leaf is drawn
 
 
-def parse_args():
-    parser = Parser(description=__doc__)
+def add_arguments(parser):
     parser.add(
         '--work-dir',
         'output folder, emptied by the next demo',
@@ -42,14 +47,13 @@ def parse_args():
         [],
         nargs='+',
     )
-    return parser.parse_args()
 
 
 def make_empty(folder):
     """Empty the folder of an earlier demo; refuse any other folder."""
     mark = folder / 'made_by_demo'
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
-        raise UsageError(
+        raise Error(
             f'{folder} is not empty and not from an earlier demo; choose '
             'another --work-dir'
         )
@@ -63,7 +67,7 @@ def run(tool, *words):
     command = [f'tools/{tool}.py', *map(str, words)]
     print(f'\n$ python {shlex.join(command)}', flush=True)
     sys.argv = command
-    get_main(Path(tool).name)()
+    get_main(Path(tool).name.replace('_', '-'))()
 
 
 def leaves_to_draw(folder):
@@ -74,11 +78,15 @@ def leaves_to_draw(folder):
 
 
 def main(args):
+    from mmengine.config import Config
+
+    from mmclca.model_index import package_root
+
     start = time.time()
-    os.chdir(model_index.package_root())
+    os.chdir(package_root())
     work_dir = Path(args.work_dir)
     make_empty(work_dir)
-    data = Path(mmengine.config.Config.fromfile(CONFIG).data_root)
+    data = Path(Config.fromfile(CONFIG).data_root)
     options = [f'randomness.seed={args.seed}', *args.cfg_options]
     options = ['--work-dir', work_dir, '--cfg-options', *options]
     metrics, picture = work_dir / 'test.json', work_dir / 'kept_patches.png'

@@ -21,13 +21,16 @@ from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_file
 from mmclca.utils.messages import print_safe, spinner
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import CHECKPOINT, check_file, whole_number
-from ..packages import benchmark, deployment, fitting
+from ..listing import Listing
+
+LISTING = Listing(
+    'fit and use', 'write the model as one ONNX file', 'deployment'
+)
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     config = 'path or name of a config (default: stored in the checkpoint)'
     parser.add('config', config, nargs='?')
     parser.add('checkpoint', CHECKPOINT)
@@ -66,7 +69,6 @@ def parse_args():
     )
     parser.share('--threshold FILE', '--cfg-options')
     parser.set_defaults(device='cpu')
-    return parser.parse_args()
 
 
 def check(args):
@@ -106,66 +108,78 @@ def export(args, out):
     """Write the file; return the largest float32 difference from PyTorch
     logits, lines about 8 bits, and the written files.
     """
-    inferencer = model_files.load(
+    from mmclca.benchmark import compare_quantized
+    from mmclca.deployment import (
+        add_preprocessing,
+        check_photo,
+        export_onnx,
+        export_pt2,
+        metadata_of,
+        preprocessing_of,
+        quantize,
+        store_in_8_bits,
+    )
+
+    inferencer = model_files.load_inferencer(
         args, args.config, args.checkpoint, args.threshold
     )
     model = inferencer.model.eval()
     cfg = model._config
-    preprocessing = deployment.preprocessing_of(cfg, model)
+    preprocessing = preprocessing_of(cfg, model)
     threshold = inferencer.threshold and asdict(inferencer.threshold)
-    metadata = deployment.metadata_of(
+    metadata = metadata_of(
         cfg, model, preprocessing, inferencer.classes, threshold
     )
     size = preprocessing.size
     remove_partial_files(out.parent, *map(escape, (out.stem, out.suffix)))
     if args.format == 'pt2':
-        error = deployment.export_pt2(model, out, size, metadata)
+        error = export_pt2(model, out, size, metadata)
         return error, [], [out]
     with TemporaryDirectory() as folder:
         whole, small = Path(folder, 'model.onnx'), Path(folder, 'int8.onnx')
-        error = deployment.export_onnx(
-            model, whole, size, metadata, args.opset
-        )
+        error = export_onnx(model, whole, size, metadata, args.opset)
         files, compared = [whole], []
         if args.int8:
             # in the web app, 8-bit products change too many predictions
-            store = deployment.store_in_8_bits
-            (store if args.web else deployment.quantize)(whole, small)
+            store = store_in_8_bits
+            (store if args.web else quantize)(whole, small)
             given = whole, small, size, args.checkpoint, args.photos
-            compared = benchmark.compare_quantized(inferencer, *given)
+            compared = compare_quantized(inferencer, *given)
             files.append(small)
         if args.input == 'photo':
             for file in files:
-                deployment.add_preprocessing(file, preprocessing)
-            deployment.check_photo(model, whole, cfg)
+                add_preprocessing(file, preprocessing)
+            check_photo(model, whole, cfg)
         replace_file(out, partial(copyfile, files[-1]))
     return error, compared, [out]
 
 
 def export_web(args, out):
     """Write the folder of a web app; return the same as :func:`export`."""
-    deployment.check_web_runtime()
+    from mmclca.deployment import check_web_runtime, write_web_app
+    from mmclca.fitting.record import ModelFolder
+    from mmclca.fitting.screen import describe_claim
+
+    check_web_runtime()
     args.int8, accuracy = not args.float, ''
     path = Path(args.checkpoint).resolve()
     name = path.name if path.is_dir() else path.stem
     if fitted.is_fitted(path):
-        files = fitting.record.ModelFolder(path)
+        files = ModelFolder(path)
         with files.blame_facts():
             record = files.read()
-            accuracy = fitting.screen.describe_claim(record)
+            accuracy = describe_claim(record)
             name = files.name_model(record)
     with TemporaryDirectory() as folder:
         model = Path(folder, 'model.onnx')
         *found, _ = export(args, model)
         name = args.name or name
-        return *found, deployment.write_web_app(out, model, name, accuracy)
+        return *found, write_web_app(out, model, name, accuracy)
 
 
 def main(args):
-    with usage_errors():
-        check(args)
-    names = ', '.join(filter(None, (args.config, args.checkpoint)))
-    with usage_errors(names), model_files.quiet():
+    check(args)
+    with model_files.quiet():
         kind = args.format, args.int8, args.web
         out = args.out or default_out(args.checkpoint, *kind)
         with spinner('Exporting', sys.stderr):

@@ -1,19 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Train a classifier on photos: ``python -m mmclca fit PHOTOS``."""
+"""Train a classifier on photos: estimate its accuracy in seconds, fine-tune
+with enough photos, write a model folder. Run the same command again to resume.
+
+``python -m mmclca fit PHOTOS``
+"""
 
 from pathlib import Path
 
-from .. import Parser, model_files, usage_errors
-from ..packages import fitting
+from .. import model_files
+from ..listing import Listing
+
+LISTING = Listing(
+    'fit and use', 'train a classifier (one folder of photos per class)', 'fit'
+)
 
 
-def parse_args():
-    parser = Parser(
-        description='Train a classifier on photos: estimate its accuracy in '
-        'seconds, fine-tune with enough photos, write a model folder. '
-        'Run the same command again to resume.',
-        advice='Run the same command to resume.',
-    )
+def add_arguments(parser):
+    parser.advice = 'Run the same command to resume.'
     parser.add(
         'photos',
         'folder with one folder per class, or with train, val, test folders',
@@ -88,11 +91,11 @@ def parse_args():
     tuning.add_argument('--probe-only', help=only, **yes)
     parser.flag('--overwrite', 'replace an existing model')
     parser.share('--device')
-    return parser.parse_args()
 
 
 def main(args):
     with model_files.loading():
-        fit, redirected = fitting.fit, fitting.log.redirected_output()
-    with usage_errors(), redirected:
+        from mmclca.fitting import fit
+        from mmclca.fitting.log import redirected_output
+    with redirected_output():
         fit(**vars(args))

@@ -12,13 +12,13 @@ from dataclasses import asdict
 
 from mmclca.errors import Error
 
-from .. import Parser, usage_errors
 from ..arguments import positive
-from ..packages import apis, configs, evaluation
+from ..listing import Listing
+
+LISTING = Listing('analyze', 'count GMACs, parameters and tokens', 'training')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.add('config', 'config, checkpoint or model folder')
     parser.add(
         '--shape',
@@ -29,19 +29,24 @@ def parse_args():
     )
     parser.flag('--json', 'JSON instead of a table')
     parser.share('--cfg-options')
-    return parser.parse_args()
 
 
 def count_cost(config, cfg_options, shape):
     """Compute the cost of a configured model; logs go to stderr."""
+    from mmclca.apis.loading import config_and_weights
+    from mmclca.building import config_errors
+    from mmclca.configs import check_patches, require_settings
+    from mmclca.evaluation.cost import count_config
+
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise Error(f'--shape {shape}: expected one or two numbers')
-        cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
-        configs.require_settings(cfg, 'model')
-        sides = shape and (shape[0], shape[-1])
-        configs.check_patches(cfg, sides)
-        return evaluation.cost.count_config(cfg.model, sides)
+        with config_errors(config):
+            cfg, _ = config_and_weights(config, None, cfg_options)
+            require_settings(cfg, 'model')
+            sides = shape and (shape[0], shape[-1])
+            check_patches(cfg, sides)
+            return count_config(cfg.model, sides)
 
 
 def table_lines(cost):
@@ -64,8 +69,7 @@ def table_lines(cost):
 
 
 def main(args):
-    with usage_errors(args.config):
-        cost = count_cost(args.config, args.cfg_options, args.shape)
+    cost = count_cost(args.config, args.cfg_options, args.shape)
     if args.json:
         print(json.dumps(asdict(cost)))
     else:

@@ -19,17 +19,20 @@ from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import check_file, file_named
-from ..packages import apis, evaluation, torch
+from ..listing import Listing
+
+LISTING = Listing(
+    'models', 'choose a threshold for unknown classes', 'unknown_classes'
+)
 
 PLACE = 'folder or .txt list'
 
 TITLES = dict(known_lost='known flagged', unknown_rejected='unknown flagged')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('checkpoint', '--config')
     parser.add(
         '--known PLACE',
@@ -57,7 +60,6 @@ def parse_args():
         type=file_named('.json'),
     )
     parser.share('--batch-size', '--device', '--cfg-options')
-    return parser.parse_args()
 
 
 def default_out(checkpoint):
@@ -71,20 +73,25 @@ def default_out(checkpoint):
 
 
 def run(args):
+    from mmclca.apis.threshold_choice import choose_threshold
+    from mmclca.evaluation.open_set import write_threshold
+
     if args.test and not args.unknown:
         raise Error('--test needs --unknown (images of unknown classes)')
     out = args.out or default_out(args.checkpoint)
     check_file(out)
-    inferencer = model_files.load(args, args.config, args.checkpoint)
+    inferencer = model_files.load_inferencer(
+        args, args.config, args.checkpoint
+    )
     images_of = partial(model_files.images_of, inferencer.model._config)
     images = dict(known=images_of(args.known, 'val'))
     if args.unknown:
         images['test'] = images_of(args.test, 'test')
         images['unknown'] = images_of(args.unknown, 'test')
-    found = apis.threshold_choice.choose_threshold(
+    found = choose_threshold(
         inferencer, images, args.score, args.accept, args.batch_size
     )
-    evaluation.open_set.write_threshold(out, inferencer.model, **found)
+    write_threshold(out, inferencer.model, **found)
     return found, out
 
 
@@ -106,8 +113,10 @@ def format_table(rows):
 
 
 def main(args):
+    import torch
+
     torch.manual_seed(0)
-    with usage_errors(), redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
     share = f'accepts {100 * args.accept:g}% of the known images'

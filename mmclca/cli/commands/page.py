@@ -14,16 +14,19 @@ from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe, warn
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import CHECKPOINT, whole_number
-from ..packages import apis, evaluation, page
+from ..listing import Listing
+
+LISTING = Listing(
+    'fit and use', 'train a model and identify photos in the browser', 'page'
+)
 
 LOGIN = 'MMCLCA_PAGE_LOGIN'
 HERE = 'localhost', '::1'
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     default = ' (default: train one on the page)'
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
     out = 'without a model: folder for photos and models (default: models)'
@@ -47,7 +50,6 @@ def parse_args():
     )
     parser.share('--index FILE', '--threshold FILE')
     parser.share('--device', '--cfg-options')
-    return parser.parse_args()
 
 
 def login(text):
@@ -90,33 +92,43 @@ def check(args):
 
 def open_model(args):
     """Load the model of the page, and its gallery."""
-    model = model_files.load(
+    from mmclca.page import open_model
+
+    model = model_files.load_inferencer(
         args, args.config, args.checkpoint, args.threshold
     )
     gallery = args.index and read_gallery(args.index, model)
-    return page.open_model(args.checkpoint, model, gallery)
+    return open_model(args.checkpoint, model, gallery)
 
 
 def open_form(args, used):
     """Create the folder of the form, and the form."""
+    from mmclca.page.form import FitForm
+
     given = dict(weights=args.weights, device=args.device)
     words = [(f'--{name}', value) for name, value in given.items() if value]
     out = (args.out or Path('models')).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    return page.form.FitForm(used, out, sum(words, ()))
+    return FitForm(used, out, sum(words, ()))
 
 
 def read_gallery(path, model):
-    known = evaluation.open_set.fingerprint(model.model)
-    return apis.gallery.read_gallery(path, known, 'pre_logits')
+    from mmclca.apis.gallery import read_gallery
+    from mmclca.evaluation.open_set import fingerprint
+
+    known = fingerprint(model.model)
+    return read_gallery(path, known, 'pre_logits')
 
 
 def serve(args, model):
-    with page.server.uploads_folder(args.host) as folder:
-        used = page.identify.Identification(folder, model)
+    from mmclca.page.identify import Identification
+    from mmclca.page.server import served, uploads_folder
+
+    with uploads_folder(args.host) as folder:
+        used = Identification(folder, model)
         form = None if model else open_form(args, used)
         given = args.port, args.host, args.auth, form
-        with page.server.served(used, *given) as (address, blocks):
+        with served(used, *given) as (address, blocks):
             print_safe(f'Page       {address} (stop with Ctrl-C)')
             blocks.block_thread()
 
@@ -124,14 +136,13 @@ def serve(args, model):
 def main(args):
     # remove uploads on SIGTERM as on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with usage_errors():
-        check(args)
-        require('gradio', extra='demo')
-        is_here = args.host in HERE or args.host.startswith('127.')
-        if not (args.auth or is_here):
-            warn(
-                f'everyone who can reach {args.host} can use this page; add '
-                '--auth USER:PASSWORD'
-            )
-        with model_files.quiet():
-            serve(args, args.checkpoint and open_model(args))
+    check(args)
+    require('gradio', extra='demo')
+    is_here = args.host in HERE or args.host.startswith('127.')
+    if not (args.auth or is_here):
+        warn(
+            f'everyone who can reach {args.host} can use this page; add '
+            '--auth USER:PASSWORD'
+        )
+    with model_files.quiet():
+        serve(args, args.checkpoint and open_model(args))

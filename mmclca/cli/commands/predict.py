@@ -17,16 +17,17 @@ from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import print_safe
 from mmclca.utils.spreadsheets import NEEDED
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import check_file, file_named, positive
-from ..packages import apis, evaluation, fitting, visualization
+from ..listing import Listing
+
+LISTING = Listing('fit and use', 'classify new photos', 'inference')
 
 SHOWN = 0.001  # minimum score to print a further class
 UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('checkpoint', '--config')
     images = 'files, folders or patterns such as "scans/*.tif"'
     parser.add('images', images, nargs='+')
@@ -43,7 +44,6 @@ def parse_args():
     pictures = 'folder for pictures with the remaining patches'
     parser.add('--show-dir DIR', pictures, type=Path)
     parser.share('--threshold FILE', '--device', '--cfg-options')
-    return parser.parse_args()
 
 
 def check(args):
@@ -63,12 +63,14 @@ def check(args):
             require(NEEDED, extra='tables')
 
 
-@usage_errors()
 def prepare(args):
     """Load the model; return it with image paths and picture paths."""
     check(args)
     with model_files.loading():
-        paths = apis.find_images(args.images)
+        from mmclca.apis import find_images, picture_paths
+        from mmclca.apis.token_facts import check_tokens
+        from mmclca.visualization import check_reduces
+    paths = find_images(args.images)
     if not paths:
         endings = ' '.join(PHOTO_SUFFIXES)
         raise Error(
@@ -77,40 +79,43 @@ def prepare(args):
         )
     pictures = [None] * len(paths)
     if args.show_dir:
-        pictures = apis.picture_paths(paths, args.show_dir)
+        pictures = picture_paths(paths, args.show_dir)
     with model_files.quiet():
-        found = model_files.load(
+        found = model_files.load_inferencer(
             args, args.config, args.checkpoint, args.threshold
         )
     if args.show_dir:
-        visualization.check_reduces(found.model.backbone)
+        check_reduces(found.model.backbone)
     if args.tokens:
-        apis.token_facts.check_tokens(found.model)
+        check_tokens(found.model)
     return found, paths, pictures
 
 
-@usage_errors()
 def predict(args, inferencer, paths, pictures, results):
     """Append predictions to ``results``, which an interrupted run keeps."""
+    from mmclca.apis import draw_prediction
+
     answers = inferencer.stream(paths, args.batch_size, args.tokens)
     for path, picture, result in zip(paths, pictures, answers, strict=True):
         results.append(result)
         if picture and 'error' not in result:
-            apis.draw_prediction(inferencer, path, result, picture)
+            draw_prediction(inferencer, path, result, picture)
 
 
 def write_results(args, classes, results, threshold):
     """Write ``--out`` and print the best classes per image."""
+    from mmclca.apis import best_classes, write_json, write_table
+
     if args.out and results:
         table = results, args.out, classes, args.topk
         if args.out.suffix.lower() == '.json':
-            apis.write_json(*table, args.tokens)
+            write_json(*table, args.tokens)
         else:
-            apis.write_table(*table)
+            write_table(*table)
     for result in results:
         if 'error' in result:
             continue
-        first, *others = apis.best_classes(result, classes, args.topk)
+        first, *others = best_classes(result, classes, args.topk)
         shown = [first, *(one for one in others if one['score'] >= SHOWN)]
         words = [f'{one["name"]} {one["score"]:.1%}' for one in shown]
         if result['known'] is False:
@@ -121,7 +126,9 @@ def write_results(args, classes, results, threshold):
 
 def describe_unknown(result, threshold):
     """Compare the score of a photo flagged as unknown with the threshold."""
-    is_near = threshold.score == evaluation.open_set.NEAREST
+    from mmclca.evaluation.open_set import NEAREST
+
+    is_near = threshold.score == NEAREST
     kind = 'similarity' if is_near else threshold.score
     score = f'{result["known_score"]:.3f} < {threshold.threshold:.3f}'
     return f'unknown? ({kind} {score})'
@@ -129,12 +136,15 @@ def describe_unknown(result, threshold):
 
 def count_trained(args, results):
     """Count photos that were used to train a fitted model."""
+    from mmclca.apis.features import digest_of_file
+    from mmclca.fitting.record import ModelFolder
+
     if not is_fitted(args.checkpoint):
         return 0
-    digests = fitting.record.ModelFolder(args.checkpoint).used_digests()
+    digests = ModelFolder(args.checkpoint).used_digests()
     paths = [result['image'] for result in results if 'error' not in result]
     files = filter(os.path.isfile, paths) if digests else ()
-    return sum(apis.features.digest_of_file(x) in digests for x in files)
+    return sum(digest_of_file(x) in digests for x in files)
 
 
 def summary(results, out):

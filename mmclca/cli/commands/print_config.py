@@ -7,19 +7,24 @@
 import sys
 from contextlib import redirect_stdout
 
-from .. import Parser, usage_errors
-from ..packages import configs, rich
+from ..listing import Listing
+
+LISTING = Listing(
+    'models', 'print a config with all inherited settings', 'configs'
+)
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('config')
     parser.share('--cfg-options')
-    return parser.parse_args()
 
 
 def main(args):
-    with usage_errors(args.config), redirect_stdout(sys.stderr):
-        text = configs.read_config(args.config, args.cfg_options).pretty_text
+    from rich.console import Console
+
+    from mmclca.configs import read_config
+
+    with redirect_stdout(sys.stderr):
+        text = read_config(args.config, args.cfg_options).pretty_text
     # wrapped lines would not be valid Python
-    rich.console.Console(soft_wrap=True).print(text, markup=False)
+    Console(soft_wrap=True).print(text, markup=False)

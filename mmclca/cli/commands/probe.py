@@ -16,13 +16,14 @@ from mmclca.checkpoints import fitted
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first, print_safe, track, warn
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import check_file, file_named, keep_rate, positive, whole
-from ..packages import apis, datasets, evaluation, fitting, models
+from ..listing import Listing
+
+LISTING = Listing('models', 'fit a linear probe to frozen features', 'probe')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.add(
         'model', 'path or name of a config, or checkpoint with its config'
     )
@@ -36,7 +37,6 @@ def parse_args():
     out = 'checkpoint to write'
     parser.add('--out', out, Path('probe.pth'), type=file_named('.pth'))
     parser.share('--device', '--cfg-options')
-    return parser.parse_args()
 
 
 def add_images(parser):
@@ -84,43 +84,51 @@ def add_classifier(parser):
 
 
 def check(args):
+    from mmclca.apis.probe.classifiers import check_classifier
+
     if args.keep_rate and not args.method:
         raise Error('--keep-rate needs --method, such as EViT')
     if args.groups and (args.images or '.txt').endswith('.txt'):
         raise Error('--groups needs --images FOLDER or --images TABLE')
     check_file(args.out)
-    apis.probe.classifiers.check_classifier(args.classifier)
+    check_classifier(args.classifier)
 
 
 def load_probe(args):
     """Build the probe; return it with its config."""
-    cfg, weights = apis.loading.config_and_weights(
+    from mmclca.apis import Probe
+    from mmclca.apis.loading import config_and_weights
+    from mmclca.models import with_layer_fusion, with_reduction
+
+    cfg, weights = config_and_weights(
         args.model, args.weights, args.cfg_options
     )
     if args.method:
-        cfg.model = models.with_reduction(
-            cfg.model, args.method, args.keep_rate
-        )
+        cfg.model = with_reduction(cfg.model, args.method, args.keep_rate)
     if args.layers or args.out_type:
         out_type = args.out_type or 'average'
-        cfg.model = models.with_layer_fusion(cfg.model, args.layers, out_type)
-    probe = apis.Probe(cfg, weights, args.device, args.cache, args.batch_size)
+        cfg.model = with_layer_fusion(cfg.model, args.layers, out_type)
+    probe = Probe(cfg, weights, args.device, args.cache, args.batch_size)
     return probe, cfg
 
 
 def training_images(args, cfg):
     """Read the training images."""
+    from mmclca.datasets.photos import read_photos
+
     if args.images is None or args.images.endswith('.txt'):
         return model_files.images_of(cfg, args.images, 'train')
-    found = datasets.photos.read_photos(args.images, groups=args.groups)
+    found = read_photos(args.images, groups=args.groups)
     return found.select(found.to_train())
 
 
 def warn_of_known(model, images):
     """Warn if the backbone was fine-tuned on the images."""
+    from mmclca.fitting.record import ModelFolder
+
     if not fitted.is_fitted(model):
         return
-    files = fitting.record.ModelFolder(model)
+    files = ModelFolder(model)
     if files.read().final == 'trained':
         rows = {row['path'] for row in files.used_rows()}
         known = rows & {*map(os.path.abspath, images.paths)}
@@ -161,11 +169,14 @@ def format_accuracy(share, interval):
 
 
 def run(args):
+    from mmclca.apis.probe.probe import accuracy_on, fit_to_images
+    from mmclca.evaluation import wilson
+
     check(args)
     probe, cfg = load_probe(args)
     given = training_images(args, cfg)
     warn_of_known(args.model, given)
-    images, channels, found = apis.probe.probe.fit_to_images(
+    images, channels, found = fit_to_images(
         probe,
         given,
         classifier=args.classifier,
@@ -179,8 +190,8 @@ def run(args):
         of_split = args.test in ('val', 'test')
         place = None if of_split else args.test
         tested = model_files.images_of(cfg, place, args.test)
-        number, right = apis.probe.probe.accuracy_on(probe, tested, given)
-        interval = evaluation.wilson(right, number)
+        number, right = accuracy_on(probe, tested, given)
+        interval = wilson(right, number)
         lines.append(
             f'Test       {format_accuracy(right, interval)}, {number} images'
         )
@@ -189,7 +200,7 @@ def run(args):
 
 
 def main(args):
-    with usage_errors(), redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr):
         lines = run(args)
     print_safe(*lines, f'Saved      {args.out}')
     print_safe(

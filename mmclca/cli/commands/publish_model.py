@@ -13,12 +13,14 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.messages import did_you_mean, print_safe, warn
 
-from .. import Parser, usage_errors
-from ..packages import checkpoints, configs, mmengine, mmpretrain
+from ..listing import Listing
+
+LISTING = Listing(
+    'models', 'write the weights of a checkpoint without its state'
+)
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.add('in_file', 'path or URL of a checkpoint')
     parser.add(
         'out_file',
@@ -30,16 +32,20 @@ def parse_args():
         '--dataset-type', 'dataset type with the class names, e.g. ImageNet'
     )
     parser.add('--config', 'config for a checkpoint without one')
-    return parser.parse_args()
 
 
 def classes_of(checkpoint, dataset_type):
     """Return class names from a checkpoint or dataset type, or None."""
-    classes = checkpoints.gate.stored_config.read_stored_classes(checkpoint)
+    from mmengine.registry import init_default_scope
+    from mmpretrain.registry import DATASETS
+
+    from mmclca.checkpoints.gate.stored_config import read_stored_classes
+
+    classes = read_stored_classes(checkpoint)
     if dataset_type is None:
         return classes
-    mmengine.registry.init_default_scope('mmpretrain')
-    datasets = mmpretrain.registry.DATASETS
+    init_default_scope('mmpretrain')
+    datasets = DATASETS
     dataset = dataset_type and datasets.get(dataset_type)
     if not dataset:
         raise Error(
@@ -51,26 +57,29 @@ def classes_of(checkpoint, dataset_type):
 
 def publish(args):
     """Write the files; return their paths."""
+    from mmclca.checkpoints.gate.stored_config import get_stored_text
+    from mmclca.checkpoints.opening import open_checkpoint
+    from mmclca.checkpoints.publishing import copy_weights, publish
+    from mmclca.configs import read_config
+
     folder = args.out_file.parent
     if not folder.is_dir():
         raise FileNotFoundError(f'folder {folder} not found: create it first')
-    checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
-    text = checkpoints.gate.stored_config.get_stored_text(checkpoint)
+    checkpoint = open_checkpoint(args.in_file)
+    text = get_stored_text(checkpoint)
     if args.config:
-        text = configs.read_config(args.config).pretty_text
+        text = read_config(args.config).pretty_text
     classes = classes_of(checkpoint, args.dataset_type)
-    weights = checkpoints.publishing.copy_weights(checkpoint, args.no_ema)
+    weights = copy_weights(checkpoint, args.no_ema)
     if text is None:
         warn('no config stored; add --config CONFIG')
     if classes is None:
         warn('no class names stored; add --dataset-type TYPE')
-    return checkpoints.publishing.publish(
-        args.out_file, weights, text, classes
-    )
+    return publish(args.out_file, weights, text, classes)
 
 
 def main(args):
-    with usage_errors(args.in_file), redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr):
         paths = publish(args)
     labels = dict.fromkeys(paths, 'Saved') | {Path(args.in_file): 'Input'}
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):

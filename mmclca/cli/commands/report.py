@@ -6,18 +6,19 @@
 
 from mmclca.checkpoints.fitted import model_file
 
-from .. import Parser, model_files, usage_errors
-from ..packages import fitting
+from .. import model_files
+from ..listing import Listing
+
+LISTING = Listing('fit and use', 'write report.html again', 'report')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('folder')
-    return parser.parse_args()
 
 
 def main(args):
-    with usage_errors():
-        model_file(args.folder)
-        with model_files.quiet():
-            print(f'Saved      {fitting.report.write_report(args.folder)}')
+    model_file(args.folder)
+    with model_files.quiet():
+        from mmclca.fitting.report import write_report
+
+        print(f'Saved      {write_report(args.folder)}')

@@ -14,16 +14,17 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, model_files, usage_errors
+from .. import model_files
 from ..arguments import check_file, file_named, positive, whole
-from ..packages import apis, datasets, evaluation, visualization
+from ..listing import Listing
+
+LISTING = Listing('models', 'find similar images in a gallery', 'retrieval')
 
 LEVEL = ('mAP', 'knn_top1')  # measured at each level
 PLACE = 'folder with class folders, or .txt list of "path label"'
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.share('checkpoint', '--config')
     add_places(parser)
     parser.add(
@@ -42,7 +43,6 @@ def parse_args():
     add_levels(parser)
     add_outputs(parser)
     parser.share('--device', '--cfg-options')
-    return parser.parse_args()
 
 
 def add_places(parser):
@@ -92,6 +92,8 @@ def add_outputs(parser):
 
 
 def check(args):
+    from mmclca.visualization.figures import check_picture
+
     if args.index and (args.gallery or args.save_index):
         raise Error('--index excludes --gallery and --save-index')
     if args.ranking != 'cosine' and not args.coarse:
@@ -99,52 +101,62 @@ def check(args):
     for path in filter(None, (args.out, args.save_index)):
         check_file(path)
     if args.sheet:
-        visualization.figures.check_picture(args.sheet)
+        check_picture(args.sheet)
 
 
 def extract(args, inferencer, place, split):
     """Return the readable images and their features."""
+    from mmclca.apis.features import drop_unreadable, extract_features
+
     images = model_files.images_of(inferencer.model._config, place, split)
-    found, unread = apis.features.extract_features(
+    found, unread = extract_features(
         inferencer, images.paths, args.feature, args.batch_size
     )
-    return apis.features.drop_unreadable(images, unread), found
+    return drop_unreadable(images, unread), found
 
 
 def make_gallery(args, inferencer):
     """Read the gallery from --index, or extract its features."""
-    model = evaluation.open_set.fingerprint(inferencer.model)
+    from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
+    from mmclca.evaluation.open_set import fingerprint
+
+    model = fingerprint(inferencer.model)
     if args.index:
-        return apis.gallery.read_gallery(args.index, model, args.feature)
+        return read_gallery(args.index, model, args.feature)
     found = extract(args, inferencer, args.gallery, 'train')
-    gallery = apis.gallery.Gallery(*found, model, args.feature)
+    gallery = Gallery(*found, model, args.feature)
     if args.save_index:
-        apis.gallery.write_gallery(gallery, args.save_index)
+        write_gallery(gallery, args.save_index)
     return gallery
 
 
 def run(args):
+    from mmclca.apis.neighbors import look_up
+    from mmclca.apis.output import draw_neighbors, write_neighbors
+    from mmclca.datasets.levels import at_level, read_levels
+
     check(args)
-    levels = datasets.levels.read_levels(args.coarse) if args.coarse else {}
-    inferencer = model_files.load(args, args.config, args.checkpoint)
+    levels = read_levels(args.coarse) if args.coarse else {}
+    inferencer = model_files.load_inferencer(
+        args, args.config, args.checkpoint
+    )
     gallery = make_gallery(args, inferencer)
     queries = gallery.images, gallery.features
     if args.queries or not (args.gallery or args.index):
         queries = extract(args, inferencer, args.queries, 'test')
     how = args.topk, args.neighbors, args.ranking
     first = next(iter(levels.values()), {})
-    entries, metrics = apis.neighbors.look_up(gallery, *queries, *how, first)
-    at_level = datasets.levels.at_level
+    entries, metrics = look_up(gallery, *queries, *how, first)
     for level, coarse_of in levels.items():
         some = replace(gallery, images=at_level(gallery.images, coarse_of))
         ours = at_level(queries[0], coarse_of), queries[1]
-        _, found = apis.neighbors.look_up(some, *ours, 1, args.neighbors)
+        _, found = look_up(some, *ours, 1, args.neighbors)
         metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
-        apis.output.write_neighbors(entries, metrics, args.out)
+        write_neighbors(entries, metrics, args.out)
     if args.sheet:
         how = args.sheet_queries, args.sheet_nearest, first
-        apis.output.draw_neighbors(entries, args.sheet, *how)
+        draw_neighbors(entries, args.sheet, *how)
     return entries, metrics
 
 
@@ -180,7 +192,7 @@ def describe_neighbor(neighbor):
 
 
 def main(args):
-    with usage_errors(), redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr):
         entries, metrics = run(args)
     print_results(entries, metrics)
     print_files(args)

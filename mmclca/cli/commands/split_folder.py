@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Split class folders into training, validation and test lists.
+"""Split images, one folder per class, into training, validation and test
+lists. Class folders may have subfolders.
 
 python tools/dataset_converters/split_folder.py my_leaves --val-fraction 0.2
 
@@ -13,8 +14,11 @@ from mmclca.errors import Error
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 from mmclca.utils.messages import print_safe, warn
 
-from .. import Parser, usage_errors
-from ..packages import datasets
+from ..listing import Listing
+
+LISTING = Listing(
+    'data', 'split class folders into train, val and test', 'training'
+)
 
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
@@ -22,33 +26,31 @@ CONFIG = (
 REFUSAL = 'another split exists: choose another --out, or add --force'
 
 
-def parse_args(argv=None):
-    parser = Parser(
-        description='Split images, one folder per class, into training, '
-        'validation and test lists. Accepted file types: '
-        f'{", ".join(IMAGE_SUFFIXES)}. Class folders may have subfolders.'
-    )
+def add_arguments(parser):
+    parser.description += f' Accepted file types: {", ".join(IMAGE_SUFFIXES)}.'
     parser.add('folder', 'folder with one folder per class', type=Path)
     parser.add('--val-fraction', 'validation share', 0.2)
     parser.add('--test-fraction', 'test share (default: no test list)', 0.0)
     parser.share('--seed')
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
     parser.flag('--force', 'replace existing lists')
-    return parser.parse_args(argv)
 
 
 def images_in(place):
     """Read the images as ``fit`` does; print the skipped files."""
+    from mmclca.datasets.photos import check_photos
+    from mmclca.datasets.photos.read import read_folder
+
     if not place.is_dir():
         raise Error(f'{place} is not a folder')
-    found = datasets.photos.read.read_folder(place, IMAGE_SUFFIXES)
+    found = read_folder(place, IMAGE_SUFFIXES)
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise Error(
             f'{place} is split ({splits}): expected one folder per class'
         )
     print_safe(f'Data       {len(found)} images, {len(found.classes)} classes')
-    checked = datasets.photos.check_photos(found)
+    checked = check_photos(found)
     for problem in checked.list_problems():
         print_safe(problem.describe())
     return checked.photos
@@ -67,8 +69,10 @@ def warn_of_small_classes(images, wanted):
 
 def training_command(out, num_classes, has_test):
     """Return the training command for the lists."""
+    from mmclca.datasets.photos.lists import SPLITS
+
     options = [f'model.head.num_classes={num_classes}']
-    for name in datasets.photos.lists.SPLITS:
+    for name in SPLITS:
         loader = f'{name}_dataloader.dataset'
         options.append(f'{loader}.data_root={out}')
         options.append(f'{loader}.classes={out / "classes.txt"}')
@@ -80,17 +84,20 @@ def training_command(out, num_classes, has_test):
 
 
 def run(args):
-    lists_of = datasets.photos.lists
+    from mmclca.datasets.photos import lists
+
     fractions = args.val_fraction, args.test_fraction
-    lists_of.split_sizes(0, *fractions)  # refuses before it opens
+    lists.split_sizes(0, *fractions)  # refuses before it opens
     out = args.out or args.folder
     images = images_in(args.folder)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
-    parts = lists_of.split_photos(images, *fractions, args.seed)
-    lists = lists_of.format_lists(parts, out)
-    old = [out / f'{name}.txt' for name in lists_of.SPLITS]
-    lists_of.write_lists(lists, REFUSAL, old, args.force)
-    print_safe(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
+    parts = lists.split_photos(images, *fractions, args.seed)
+    contents = lists.format_lists(parts, out)
+    old = [out / f'{name}.txt' for name in lists.SPLITS]
+    lists.write_lists(contents, REFUSAL, old, args.force)
+    print_safe(
+        *(f'Saved      {x} ({len(y)} lines)' for x, y in contents.items())
+    )
     command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
@@ -100,5 +107,4 @@ def run(args):
 
 
 def main(args):
-    with usage_errors(args.folder):
-        run(args)
+    run(args)

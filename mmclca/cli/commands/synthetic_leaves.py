@@ -12,13 +12,13 @@ from pathlib import Path
 
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, usage_errors
 from ..arguments import positive
-from ..packages import datasets
+from ..listing import Listing
+
+LISTING = Listing('data', 'generate a dataset of synthetic leaves')
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     parser.add('out', 'output folder', type=Path)
     parser.add('--classes', 'cultivars (classes)', 8)
     parser.add('--species', 'species, listed in levels.csv', 1, type=positive)
@@ -29,16 +29,14 @@ def parse_args():
     parser.add('--val-fraction', 'validation share', 0.2)
     parser.add('--test-fraction', 'test share', 0.2)
     parser.add('--jobs', 'parallel processes', 1)
-    return parser.parse_args()
 
 
 def main(args):
+    from mmclca.datasets.synthetic_leaves.data_set import draw_data_set
+
     options = dict(vars(args))
     out, jobs = options.pop('out'), options.pop('jobs')
-    with usage_errors(out):
-        images = datasets.synthetic_leaves.data_set.draw_data_set(
-            out, options, jobs
-        )
+    images = draw_data_set(out, options, jobs)
     counts = Counter(images.splits).items()
     listed = ', '.join(f'{number} {split}' for split, number in counts)
     print_safe(f'Data       {len(images.classes)} classes, images: {listed}')

@@ -1,21 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
+"""Test a checkpoint.
+
+``python tools/test.py CONFIG CHECKPOINT``
+"""
 
 import shlex
 
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, usage_errors
 from ..arguments import add_run_arguments, check_file, file_named
-from ..errors import setup_errors
-from ..packages import configs, engine, mmengine
+from ..listing import Listing
+
+LISTING = Listing('train and test', 'test a checkpoint', 'training')
 
 
-def parse_args():
-    parser = Parser(
-        'Test a checkpoint.', 'Run the same command to test again.'
-    )
+def add_arguments(parser):
+    parser.advice = 'Run the same command to test again.'
     parser.share('config')
     parser.add(
         'checkpoint',
@@ -46,61 +47,71 @@ def parse_args():
         'ReaL labels or ImageNet-V2, for ImageNet-1k configs',
         choices=['real', 'v2'],
     )
-    return parser.parse_args()
 
 
 def configure(args, checkpoint):
     """Return the config with the command-line options applied."""
-    cfg = configs.read_config(args.config, args.cfg_options)
-    engine.runner.set_up_run(
-        cfg, args.config, args.work_dir, args.launcher, args.local_rank
-    )
-    configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
+    from mmclca.configs import read_config, require_settings
+    from mmclca.engine.runner import set_loader_defaults, set_up_run, use_hook
+    from mmclca.engine.testing import draw_predictions, use_benchmark, use_tta
+
+    cfg = read_config(args.config, args.cfg_options)
+    set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
+    require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
     cfg.load_from = checkpoint
     # FlexibleRunner would download the weights for training
     cfg.init_weights_for_test_or_val = False
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.compile:
-        engine.runner.use_hook(cfg, 'CompileHook')
+        use_hook(cfg, 'CompileHook')
     if args.show or args.show_dir:
-        engine.testing.draw_predictions(
+        draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time
         )
     if args.benchmark:
-        engine.testing.use_benchmark(cfg, args.benchmark)
+        use_benchmark(cfg, args.benchmark)
     if args.tta:
-        engine.testing.use_tta(cfg)
-    engine.runner.set_loader_defaults(cfg, args.no_pin_memory)
+        use_tta(cfg)
+    set_loader_defaults(cfg, args.no_pin_memory)
     return cfg
 
 
 def run_test(args, checkpoint):
     """Test one checkpoint and return its metrics."""
-    source = f'{args.config}, {checkpoint}'
-    with usage_errors(source):
-        if args.out_item and not args.out:
-            raise Error('--out-item needs --out FILE')
-        if args.out:
-            check_file(args.out)
-        several = len(args.checkpoint) > 1
-        if args.out and several and args.out_item != 'metrics':
-            raise Error('several checkpoints need --out-item metrics')
-        runner = engine.runner.build_runner(configure(args, checkpoint))
-        engine.testing.register_hooks(runner, args.fuse)
+    from mmengine.evaluator import DumpResults
+
+    from mmclca.building import config_errors
+    from mmclca.engine.runner import build_runner
+    from mmclca.engine.testing import register_hooks
+
+    if args.out_item and not args.out:
+        raise Error('--out-item needs --out FILE')
+    if args.out:
+        check_file(args.out)
+    several = len(args.checkpoint) > 1
+    if args.out and several and args.out_item != 'metrics':
+        raise Error('several checkpoints need --out-item metrics')
+    with config_errors(f'{args.config}, {checkpoint}'):
+        runner = build_runner(configure(args, checkpoint))
+        register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
-            dump = mmengine.evaluator.DumpResults(str(args.out))
+            dump = DumpResults(str(args.out))
             runner.test_evaluator.metrics.append(dump)
-    with setup_errors(source, runner):
-        return runner.test()
+    return runner.test()
 
 
 def main(args):
+    import mmengine
+    from mmengine.dist import is_main_process
+
+    from mmclca.engine.testing import over_seeds
+
     found = [run_test(args, checkpoint) for checkpoint in args.checkpoint]
     metrics = found[0]
     if len(found) > 1:
-        metrics = engine.testing.over_seeds(found)
-    if not mmengine.dist.is_main_process():
+        metrics = over_seeds(found)
+    if not is_main_process():
         return
     if args.out_item == 'metrics':
         mmengine.dump(metrics, args.out)

@@ -20,20 +20,19 @@ from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
 from mmclca.utils.messages import describe_unknown, print_safe
 
-from .. import Parser, usage_errors
 from ..arguments import check_file, device, keep_rate, positive, whole
-from ..packages import benchmark, configs, mmpretrain, torch
+from ..listing import Listing
+
+LISTING = Listing('analyze', 'measure speed and memory', 'benchmarks/README')
 
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 TITLE = 'Speed of token reduction against its FLOPs'
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     add_models(parser)
     add_setting(parser)
     add_rounds(parser)
-    return parser.parse_args()
 
 
 def add_models(parser):
@@ -126,12 +125,14 @@ def add_rounds(parser):
 
 def set_defaults(args):
     """Set the defaults depending on other options."""
+    from mmclca.benchmark import candidates
+
     if args.arch is None:
         given = args.configs or args.baseline
         args.arch = [] if given else ['deit-small']
     if args.methods is None:
-        known = benchmark.candidates
-        names = [*known.PLAINS, *([] if args.configs else known.REDUCERS)]
+        reducers = [] if args.configs else candidates.REDUCERS
+        names = [*candidates.PLAINS, *reducers]
         args.methods = [] if args.baseline else names
     args.batch = list(dict.fromkeys(args.batch))
     args.device = args.device or 'cpu'
@@ -139,13 +140,16 @@ def set_defaults(args):
 
 def refused_names(args):
     """Yield errors in names and sizes."""
-    known = benchmark.candidates
-    archs = mmpretrain.models.backbones.VisionTransformer.arch_zoo
-    methods = [*known.PLAINS, *known.REDUCERS]
+    from mmpretrain.models.backbones import VisionTransformer
+
+    from mmclca.benchmark import Size, candidates
+
+    archs = VisionTransformer.arch_zoo
+    methods = [*candidates.PLAINS, *candidates.REDUCERS]
     for option, names in dict(arch=sorted(archs), methods=methods).items():
         for name in {*vars(args)[option]} - {*names}:
             yield f'--{option}: {describe_unknown(name, names)}'
-    patch = benchmark.Size.patch_size
+    patch = Size.patch_size
     for size in args.img_size:
         if size % patch:
             yield f'--img-size {size}: expected a multiple of {patch}'
@@ -171,7 +175,9 @@ def refused_together(args):
 
 def build_setting(args):
     """Build the setting; refuse ``--memory`` if it cannot be measured."""
-    setting = benchmark.Setting(
+    from mmclca.benchmark import Setting, memory
+
+    setting = Setting(
         args.device,
         args.threads,
         min(args.batch),
@@ -179,7 +185,7 @@ def build_setting(args):
         args.compile,
         args.train,
     )
-    obstacle = benchmark.memory.obstacle(setting)
+    obstacle = memory.obstacle(setting)
     if args.memory and obstacle:
         raise Error(f'--memory: {obstacle}; omit it')
     if args.memory is None:
@@ -189,20 +195,26 @@ def build_setting(args):
 
 def read_config(name, train):
     """Return the classifier in a config file as a candidate."""
-    with usage_errors(name), redirect_stdout(sys.stderr):
-        config = configs.open_config(name)
-        configs.require_settings(config, 'model.backbone')
+    from mmclca.benchmark.candidates import of_config
+    from mmclca.building import config_errors
+    from mmclca.configs import open_config, require_settings
+
+    with config_errors(name), redirect_stdout(sys.stderr):
+        config = open_config(name)
+        require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
             raise Error('model.teacher is not supported by --train')
         model = config.model.to_dict()
-        return benchmark.candidates.of_config(Path(name).stem, model)
+        return of_config(Path(name).stem, model)
 
 
 def plan(args):
     """Return the models to time per baseline, in order."""
+    from mmclca.benchmark.candidates import plan
+
     if args.backend == 'onnx':
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    return benchmark.candidates.plan(
+    return plan(
         [read_config(name, args.train) for name in args.configs],
         args.baseline and read_config(args.baseline, args.train),
         args.arch,
@@ -215,7 +227,6 @@ def plan(args):
     )
 
 
-@usage_errors()
 def check(args):
     """Refuse settings that fail only after measurements have begun."""
     set_defaults(args)
@@ -228,23 +239,28 @@ def check(args):
 
 def measure(args, setting, planned, missing):
     """Measure all models; print each row immediately."""
-    pages = benchmark.pages
+    from mmclca.benchmark import compare, pages
+
     print(*pages.results_head(), sep='\n')
     passes = args.rounds, args.warm_up, args.memory, missing
     for batch in args.batch:
         of_batch = replace(setting, batch=batch)
-        for result in benchmark.compare(planned, of_batch, *passes):
+        for result in compare(planned, of_batch, *passes):
             print(pages.table_line(result), flush=True)
             yield result
 
 
 def main(args):
+    import torch
+
+    from mmclca.benchmark import pages
+    from mmclca.benchmark.steps import machine
+
     setting, planned = check(args)
-    pages = benchmark.pages
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = benchmark.steps.machine(setting, shlex.join(command))
+    facts = machine(setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = setting.describe(args.batch)

@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Train a model: ``python tools/train.py CONFIG``."""
+"""Train a model.
+
+``python tools/train.py CONFIG``
+"""
 
 import os
 from contextlib import ExitStack
@@ -8,19 +11,17 @@ from pathlib import Path
 from mmclca.utils.folders import locked
 from mmclca.utils.messages import check_integer
 
-from .. import Parser, usage_errors
 from ..arguments import add_run_arguments
-from ..errors import setup_errors
-from ..packages import checkpoints, configs, engine
+from ..listing import Listing
+
+LISTING = Listing('train and test', 'train a model from a config', 'training')
 
 # rank of a process by launcher
 RANKS = dict(pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
 
-def parse_args():
-    parser = Parser(
-        'Train a model.', 'Add --resume to the same command to resume.'
-    )
+def add_arguments(parser):
+    parser.advice = 'Add --resume to the same command to resume.'
     parser.share('config')
     add_run_arguments(parser)
     parser.add(
@@ -43,7 +44,6 @@ def parse_args():
         const='fp16',
         choices=['fp16', 'bf16'],
     )
-    return parser.parse_args()
 
 
 def warn_of_earlier_run(runner):
@@ -59,41 +59,48 @@ def warn_of_earlier_run(runner):
 
 def configure(args):
     """Return the config with the command-line options applied."""
-    cfg = configs.read_config(args.config, args.cfg_options)
-    configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
-    configs.check_patches(cfg)
+    from mmclca.checkpoints.resuming import resume
+    from mmclca.configs import check_patches, read_config, require_settings
+    from mmclca.engine.runner import (
+        set_loader_defaults,
+        set_up_run,
+        use_amp,
+        use_hook,
+    )
+
+    cfg = read_config(args.config, args.cfg_options)
+    require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
+    check_patches(cfg)
     counts = {'max_epochs', 'max_iters', 'val_interval'} & {*cfg.train_cfg}
     check_integer(**{name: cfg.train_cfg[name] for name in sorted(counts)})
-    engine.runner.set_up_run(
-        cfg, args.config, args.work_dir, args.launcher, args.local_rank
-    )
-    checkpoints.resuming.resume(cfg, args.resume)
+    set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
+    resume(cfg, args.resume)
     if args.amp:
-        engine.runner.use_amp(cfg, args.amp)
+        use_amp(cfg, args.amp)
     if args.compile:
-        engine.runner.use_hook(cfg, 'CompileHook')
+        use_hook(cfg, 'CompileHook')
     if args.save_trainable:
-        engine.runner.use_hook(cfg, 'SaveTrainableHook')
+        use_hook(cfg, 'SaveTrainableHook')
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
-        configs.require_settings(cfg, 'auto_scale_lr.base_batch_size')
+        require_settings(cfg, 'auto_scale_lr.base_batch_size')
         cfg.auto_scale_lr.enable = True
-    engine.runner.set_loader_defaults(
-        cfg, args.no_pin_memory, args.no_persistent_workers
-    )
+    set_loader_defaults(cfg, args.no_pin_memory, args.no_persistent_workers)
     return cfg
 
 
 def main(args):
+    from mmclca.building import config_errors
+    from mmclca.engine.runner import build_runner
+
     rank = os.environ.get(RANKS.get(args.launcher, ''), '0')
     with ExitStack() as held:
-        with usage_errors(args.config):
+        with config_errors(args.config):
             cfg = configure(args)
             if rank == '0':
                 held.enter_context(locked(Path(cfg.work_dir), 'training'))
-            runner = engine.runner.build_runner(cfg)
+            runner = build_runner(cfg)
         if not args.resume:
             warn_of_earlier_run(runner)
-        with setup_errors(args.config, runner):
-            runner.train()
+        runner.train()

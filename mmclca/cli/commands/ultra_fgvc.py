@@ -11,14 +11,14 @@ from collections import Counter
 
 from mmclca.utils.messages import print_safe
 
-from .. import Parser, usage_errors
-from ..packages import datasets
+from ..listing import Listing
+
+LISTING = Listing(
+    'data', 'download and import the Ultra-FGVC datasets', 'data_sets'
+)
 
 
-def parse_args():
-    parser = Parser(
-        description='Download, check and import the Ultra-FGVC datasets.'
-    )
+def add_arguments(parser):
     commands = parser.add_subparsers(dest='command', required=True)
     fetch = commands.add_parser(
         'download', help='download of the parquet mirror, resumable'
@@ -37,7 +37,6 @@ def parse_args():
     )
     add_dataset(take)
     take.add('--to', 'output folder, such as data/cotton80', required=True)
-    return parser.parse_args()
 
 
 def add_dataset(parser):
@@ -47,7 +46,8 @@ def add_dataset(parser):
 
 
 def run_download(dataset, to, revision):
-    info, importing = datasets.ultra_fgvc.info, datasets.ultra_fgvc.importing
+    from mmclca.datasets.ultra_fgvc import importing, info
+
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
     # SoyAgeing consists of growth stages, which `all` lists as well
     for part in {part.name: part for one in sets for part in one.parts}:
@@ -57,11 +57,13 @@ def run_download(dataset, to, revision):
 
 
 def run_check(folder, dataset, partial, to=None):
-    info = datasets.ultra_fgvc.info.get_info(dataset)
-    found = datasets.ultra_fgvc.dataset.find_set(folder, info)
-    images = datasets.ultra_fgvc.importing.import_set(
-        found, info, to, not partial
-    )
+    from mmclca.datasets.ultra_fgvc.dataset import find_set
+    from mmclca.datasets.ultra_fgvc.importing import import_set
+    from mmclca.datasets.ultra_fgvc.info import get_info
+
+    info = get_info(dataset)
+    found = find_set(folder, info)
+    images = import_set(found, info, to, not partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     listed = ', '.join(f'{number} {name}' for name, number in counts.items())
@@ -77,5 +79,4 @@ COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}
 def main(args):
     options = dict(vars(args))
     command = options.pop('command')
-    with usage_errors(command):
-        COMMANDS[command](**options)
+    COMMANDS[command](**options)

@@ -19,9 +19,14 @@ from mmclca.utils.files import PARTIAL
 from mmclca.utils.folders import WHOLE, read_file
 from mmclca.utils.messages import join_first, print_safe, track
 
-from .. import Parser, UsageError
 from ..errors import describe_error
-from ..packages import checkpoints, fitting
+from ..listing import Listing
+
+LISTING = Listing(
+    'fit and use',
+    'find damaged and missing files of a model or training',
+    'troubleshooting',
+)
 
 UNFINISHED = re.compile(rf'.*/\.draft/.*|.*/{PARTIAL.format(".*", ".*")}')
 LAST, WORKER = 'last_checkpoint', 'sw.js'  # of a work dir, of a web app
@@ -31,11 +36,9 @@ DIGESTS = re.compile(r'FILES = (\{[^}]*\})')
 START = 'index.html'
 
 
-def parse_args():
-    parser = Parser(__doc__)
+def add_arguments(parser):
     meaning = 'checkpoint, .pt2 file, model folder, web app or work dir'
     parser.add('place', meaning, type=Path, metavar='FILE_OR_FOLDER')
-    return parser.parse_args()
 
 
 def find(place):
@@ -52,14 +55,16 @@ def find(place):
 
 def check(path):
     """Raise an error if a file is damaged."""
-    sums = checkpoints.checksums
+    from mmclca.checkpoints import checksums
+    from mmclca.checkpoints.opening import open_checkpoint
+
     if path.suffix in WEIGHTS:
-        checkpoints.opening.open_checkpoint(str(path))
+        open_checkpoint(str(path))
     elif path.suffix == '.pt2':
-        if entry := sums.find_damaged_entry(path):
-            raise Error(f'{entry} {sums.WRONG}')
+        if entry := checksums.find_damaged_entry(path):
+            raise Error(f'{entry} {checksums.WRONG}')
     elif path.suffix == '.json':
-        sums.verify_checksum(json.loads(path.read_bytes()))
+        checksums.verify_checksum(json.loads(path.read_bytes()))
     elif path.name == WORKER:
         check_web_app(path.parent)
     elif path.name == LAST:
@@ -70,16 +75,17 @@ def check(path):
 
 def check_folder(folder):
     """Raise an error if fit.json or photographs.csv is damaged."""
-    files = fitting.record.ModelFolder(
-        folder.parent if folder.name == WHOLE else folder
-    )
+    from mmclca.checkpoints.checksums import WRONG
+    from mmclca.fitting.record import ModelFolder
+
+    files = ModelFolder(folder.parent if folder.name == WHOLE else folder)
     if files.table.name in missing_files(files.path):
         files.read()
         return
     files.used_rows()
     content, stored = read_file(files.path, files.table.name), files.read()
     if stored.table not in (None, zlib.crc32(content)):
-        raise Error(f'{files.table} {checkpoints.checksums.WRONG}')
+        raise Error(f'{files.table} {WRONG}')
 
 
 def read_digests(folder):
@@ -154,18 +160,20 @@ def list_missing(place):
 
 def has_checksums(path, files):
     """Return whether damage of a file can be found."""
+    from mmclca.checkpoints import checksums
+
     if path.name in (LAST, WORKER):
         return True
     if path.parent / WORKER in files:
         return path.name in read_digests(path.parent)
-    return checkpoints.checksums.has_checksums(path)
+    return checksums.has_checksums(path)
 
 
 def main(args):
     files = find(args.place)
     gone = list_missing(args.place)
     if not (files or gone):
-        raise UsageError(
+        raise Error(
             f'{args.place} is not a checkpoint, .pt2 file, model folder, web '
             'app or work dir; check the path'
         )

@@ -4,6 +4,7 @@ from mmengine.hooks import Hook
 from mmengine.optim import AmpOptimWrapper
 from mmpretrain.structures import DataSample
 
+from mmclca.errors import Error
 from mmclca.registry import HOOKS
 
 MAX_SKIPPED = 100  # consecutive steps that a loss scale may need to settle
@@ -27,7 +28,7 @@ class CheckInvalidLossHook(Hook):
         self.skipped = 0 if loss.isfinite().all() else self.skipped + 1
         scaled = isinstance(runner.optim_wrapper, AmpOptimWrapper)
         if self.skipped > MAX_SKIPPED * scaled:
-            raise FloatingPointError(
+            raise Error(
                 f'the loss of iteration {runner.iter + 1} is {loss}; lower '
                 'the learning rate, or check data, weights and teacher'
             )
@@ -39,7 +40,7 @@ class CheckInvalidLossHook(Hook):
 
     def after_test_epoch(self, runner, metrics=None):
         if self.invalid:
-            raise FloatingPointError(
+            raise Error(
                 f'the scores of {int(self.invalid)} images are NaN or '
                 'infinite (counted as wrong); check the weights, or omit --amp'
             )

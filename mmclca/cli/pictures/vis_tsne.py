@@ -1,13 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Pictures of a model without images, or on a dataset split."""
+"""Draw the features of test images as points in a plane, with similar
+features close together (t-SNE).
+"""
 
 from pathlib import Path
 
 from .. import model_files
-from ..arguments import positive
-from ..packages import configs, datasets, torch, visualization
-from .command import add_model, add_split, check_labels, load
+from ..listing import Listing
+from ..picture_inputs import check_label_range
 
+LISTING = Listing('analyze', 't-SNE of image features', 'pictures')
 # model outputs for t-SNE
 STAGES = ('backbone', 'neck', 'pre_logits')
 # defaults for sklearn.manifold.TSNE, which calls n_iter max_iter
@@ -23,56 +25,7 @@ TSNE = dict(
 CHOICES = dict(n_components=(2, 3), init=('random', 'pca'))
 
 
-def add_cross_patch(parser):
-    add_model(parser)
-    parser.add(
-        '--layers',
-        'layers to draw, from 0 (default: all)',
-        nargs='+',
-        type=int,
-        metavar='N',
-    )
-    parser.add(
-        '--rows',
-        'size N of the N x N central patches to draw',
-        6,
-        type=positive,
-        metavar='N',
-    )
-
-
-def draw_cross_patch(args):
-    """Draw rows of the cross-patch matrices of a ResMLP as maps of their input
-    patches, and the sparsity of the matrices in each layer.
-    """
-    backbone = load(args, args.files).backbone
-    visualization.cross_patch.draw_cross_patch(
-        backbone, args.out, args.layers, args.rows
-    )
-    return args.out
-
-
-def add_confusions(parser):
-    add_split(parser)
-    parser.add('--pairs', 'class pairs to draw', 5, type=positive)
-    parser.add('--examples', 'images per kind', 3, type=positive)
-    parser.share('--batch-size')
-
-
-def draw_confusions(args):
-    """Draw the confusion matrix of the most confused classes. Below it, one
-    row per pair: correct images of the first class, images misclassified as
-    the second class, and images of the second class.
-    """
-    model, study = load(args, args.files), visualization.confusions
-    dataset = datasets.batches.build_dataset(model._config, args.split)
-    found = datasets.batches.batches(model, dataset, None, args.batch_size)
-    predictions = study.predict(model, found, model._dataset_meta['classes'])
-    study.draw_confusions(predictions, args.out, args.pairs, args.examples)
-    return args.out
-
-
-def add_tsne(parser):
+def add_arguments(parser):
     parser.add('config', 'path or name of a config, or checkpoint')
     parser.add('--checkpoint', 'weights, unless config is a checkpoint')
     work_dir = 'output folder (default: work_dirs/NAME_OF_CONFIG)'
@@ -91,23 +44,26 @@ def add_tsne(parser):
         more = dict(type=type(value), choices=CHOICES.get(name))
         group.add_argument(option, default=value, **more)
     parser.flag('--legend', 'legend with class names')
+    parser.share('--device', '--cfg-options')
 
 
-def draw_tsne(args):
-    """Draw the features of test images as points in a plane, with similar
-    features close together (t-SNE).
-    """
+def draw(args):
+    import torch
+
+    from mmclca.configs import read_config
+    from mmclca.datasets.batches import batches, build_dataset
+    from mmclca.visualization import tsne
+
     torch.manual_seed(0)
     files = [args.config, *filter(None, [args.checkpoint])]
     config, checkpoint, _ = model_files.sort_files(files)
-    model = model_files.load(args, config, checkpoint).model
+    model = model_files.load_inferencer(args, config, checkpoint).model
     cfg = model._config
     if args.test_cfg:
-        cfg = configs.read_config(args.test_cfg)
-    dataset = datasets.batches.build_dataset(cfg)
+        cfg = read_config(args.test_cfg)
+    dataset = build_dataset(cfg)
     images = images_of_classes(dataset, args)
-    read = datasets.batches.batches(model, dataset, images, args.batch_size)
-    tsne = visualization.tsne
+    read = batches(model, dataset, images, args.batch_size)
     features, labels = tsne.image_features(model, read, args.vis_stage)
     options = {name: vars(args)[name] for name in TSNE}
     points = tsne.tsne(features, max_iter=options.pop('n_iter'), **options)
@@ -120,10 +76,10 @@ def draw_tsne(args):
 
 def images_of_classes(dataset, args):
     """Choose the indices of the images to draw."""
+    from mmclca.datasets.batches import select_per_class
+
     number = len(dataset.CLASSES)
     wanted = args.class_idx or range(min(number, args.max_num_class))
-    check_labels('--class-idx', wanted, number)
+    check_label_range('class_idx', wanted, number)
     labels = dataset.get_gt_labels()
-    return datasets.batches.select_per_class(
-        labels, args.max_num_samples, wanted
-    )
+    return select_per_class(labels, args.max_num_samples, wanted)

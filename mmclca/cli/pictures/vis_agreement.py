@@ -1,0 +1,56 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Draw the pairwise disagreement between models; for a distilled model
+by CLS token, distillation token and both. A second panel shows the
+similarity of these two tokens in each layer.
+"""
+
+from pathlib import Path
+
+from ..listing import Listing
+from ..picture_inputs import add_split, load_model
+from .vis_cka import check_same_images, open_split
+
+LISTING = Listing(
+    'analyze', 'pairwise disagreement between models', 'pictures'
+)
+
+
+def add_arguments(parser):
+    add_split(parser)
+    parser.add(
+        '--other',
+        'further model, repeatable',
+        nargs='+',
+        action='append',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.share('--batch-size')
+
+
+def draw(args):
+    from mmclca.models.distillation import agreement
+    from mmclca.visualization.layer_figures import (
+        check_classes,
+        draw_agreement,
+    )
+
+    rows, cosines = {}, {}
+    seen, classes = [], []
+    for n, files in enumerate((args.files, *(args.other or ())), start=1):
+        model, read, names = open_split(args, load_model(args, files))
+        seen.append(names)
+        classes.append(model._dataset_meta['classes'])
+        name = f'{n}. {Path(files[-1]).stem}'
+        found = agreement.decisions(name, model, image_batches(read))
+        rows.update(found)
+        if len(found) > 1:
+            cosines[name] = agreement.token_cosines(model, image_batches(read))
+    check_same_images(args, seen)
+    check_classes(classes)
+    draw_agreement(rows, cosines, args.out)
+    return args.out
+
+
+def image_batches(read):
+    """Yield the image tensor of each batch."""
+    return (batch.images for batch in read())
