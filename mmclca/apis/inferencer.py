@@ -11,7 +11,7 @@ from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 
-from mmclca.checkpoints.fitted import threshold_file
+from mmclca.checkpoints.model_folder import find_threshold_file
 from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
 from mmclca.errors import Error
@@ -81,7 +81,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     ):
         place = model if pretrained is None else pretrained
         if threshold is None and isinstance(place, str | PathLike):
-            threshold = threshold_file(place)
+            threshold = find_threshold_file(place)
         model = load_classifier(model, pretrained, options, device)
         names = model._dataset_meta['classes']
         if classes is not None:

@@ -14,13 +14,13 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.building import config_errors
-from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.gate.stored_config import (
     check_names,
     read_stored_classes,
     read_stored_config,
 )
 from mmclca.checkpoints.load import load
+from mmclca.checkpoints.model_folder import is_checkpoint
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.publishing import checkpoint_bytes
 from mmclca.checkpoints.releases import attach_source

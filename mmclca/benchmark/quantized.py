@@ -9,15 +9,13 @@ from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file, outputs_of
-from mmclca.checkpoints.fitted import is_fitted
+from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow, is_fitted
 from mmclca.deployment import onnx_logits
-from mmclca.utils.files import parse_rows
-from mmclca.utils.folders import is_below, read_file
+from mmclca.utils.folders import is_below
 
 from .steps import Setting, interleaved_seconds
 
 BATCH, ROUNDS = 32, 20
-HELD_OUT = 'held out'  # prefix of the reason in photographs.csv
 
 
 def compare_quantized(
@@ -74,45 +72,44 @@ def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
     return found[0] if isinstance(found, tuple) else found
 
 
-def _is_safe(row: dict, folders: list[Path]) -> bool:
+def _is_safe(photo: PhotoRow, folders: list[Path]) -> bool:
     """Return whether a listed photo may be opened.
 
     A folder from elsewhere may name any file of this computer, so a photo is
     in one of the folders, or has the listed content.
     """
-    path = row['path']
+    path = photo.path
     if any(is_below(path, folder) for folder in folders):
         return True
     # neither an address nor a pipe, which would be read
-    return Path(path).is_file() and digest_of_file(path) == row['digest']
+    return Path(path).is_file() and digest_of_file(path) == photo.sha256
 
 
-def photos_of(folder: str) -> list[dict]:
+def photos_of(folder: str) -> list[PhotoRow]:
     """Rows of the hold-out photos, or of the training photos without any."""
-    columns = 'path', 'class', 'used', 'why_not', 'digest'
-    rows = parse_rows(read_file(Path(folder), 'photographs.csv'), *columns)
-    held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
-    return held_out or [row for row in rows if row['used'] == 'True']
+    photos = ModelFolder.open(folder).read_photos()
+    held_out = [photo for photo in photos if photo.is_held_out]
+    return held_out or [photo for photo in photos if photo.is_used]
 
 
-def _agreement(inferencer, rows: list[dict], *files) -> str:
+def _agreement(inferencer, rows: list[PhotoRow], *files) -> str:
     def both(images):
         return torch.stack([_logits(run(images)) for run in files], 1)
 
-    paths = [row['path'] for row in rows]
+    paths = [row.path for row in rows]
     scores, unread = outputs_of(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
         return 'Accuracy   8-bit not measured: the photos cannot be read'
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
-    if rows[0]['used'] == 'True':
+    if rows[0].is_used:
         return (
             f'Agreement  {same} of {len(rows)} training photos '
             f'({same / len(rows):.1%}) get the same prediction in 8 and 32 '
             'bits'
         )
-    names = [inferencer.classes.index(row['class']) for row in rows]
+    names = [inferencer.classes.index(row.label) for row in rows]
     right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
     return (
         f'Accuracy   8-bit {right[0]} of {len(rows)} held-out photos correct, '

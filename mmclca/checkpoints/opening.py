@@ -29,10 +29,10 @@ from .checksums import (
     verify_tensors,
 )
 from .error import CheckpointError
-from .fitted import model_file
 from .gate.contents import check_tensors, format_of, unpacked_size
 from .gate.unpickling import only_safe_globals
 from .identity import base_file
+from .model_folder import find_model_file
 from .releases import attach_source, source_of, unwrap, weights_of
 
 # torch's messages about forbidden contents; 149 is the first opcode
@@ -79,7 +79,7 @@ def load_from_file(
     filename: str, map_location=None, mapped: bool = False
 ) -> dict:
     """Open a model folder, or a file: pickle, ``.safetensors`` or ``.npz``."""
-    path = os.path.expanduser(model_file(filename))
+    path = os.path.expanduser(find_model_file(filename))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'checkpoint {filename} does not exist')
     return read_checkpoint(path, filename, map_location, mapped)

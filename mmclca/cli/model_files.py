@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import is_checkpoint
+from mmclca.checkpoints.model_folder import is_checkpoint
 from mmclca.errors import Error
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import spinner

@@ -16,7 +16,7 @@ from .model import (
     parse_budget,
 )
 from .probing import fit_classifier, join_near_duplicates
-from .record import FitRecord, ModelFolder
+from .record import FitFolder, FitRecord
 
 
 def calls_of(call: dict) -> list[dict]:
@@ -37,7 +37,7 @@ def calls_of(call: dict) -> list[dict]:
 
 
 def choose_plan(
-    files: ModelFolder,
+    files: FitFolder,
     record: FitRecord,
     checked: PhotoCheck,
     device: str | None,

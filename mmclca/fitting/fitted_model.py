@@ -13,7 +13,7 @@ from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.features import digest_of_file
 from mmclca.apis.inferencer import PREDICTION
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
-from mmclca.checkpoints.fitted import model_file
+from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photos import LabeledImages, check_photos, read_photos
 from mmclca.errors import Error
@@ -25,7 +25,7 @@ from .confirmation import ConfirmationError, check_accuracy, check_name
 from .log import Log, find_log
 from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
 from .probing import describe_coarse, join_near_duplicates, run_probe
-from .record import FitRecord, ModelFolder
+from .record import FitFolder, FitRecord
 from .report import write_report
 
 
@@ -128,7 +128,7 @@ def fit(
         arch=_plain(arch),
     )
     calls_of(call)  # raise before photos are read
-    files = ModelFolder(out)
+    files = FitFolder(out)
     with find_log() as log:
         found = read_photos(call['photos'], call['labels'], groups)
         checked = check_photos(found)
@@ -277,12 +277,12 @@ class FittedModel:
     """
 
     def __init__(self, folder: str | PathLike, device: str | None = None):
-        model_file(folder)
+        ModelFolder.open(folder)
         self.folder, self._device = Path(folder), device
         self._read()
 
     def _read(self) -> None:
-        files = ModelFolder(self.folder)
+        files = FitFolder(self.folder)
         record = files.read()
         self.facts, self.classes = vars(record), record.classes
         with files.blame_facts():
@@ -339,7 +339,7 @@ class FittedModel:
             Error: If it is empty or has photos of another class. The
                 model does not change.
         """
-        files = ModelFolder(self.folder)
+        files = FitFolder(self.folder)
         place = Path(os.path.abspath(os.path.expanduser(photos)))
         if name is None:
             _check_one_class(place)
@@ -347,14 +347,14 @@ class FittedModel:
             had, name = files.read(), name or place.name
             if not force:
                 check_name(name, had.classes)
-            rows = files.used_rows()
-            if not all(row['digest'] for row in rows):
+            learned = files.read_used_photos()
+            if not all(photo.sha256 for photo in learned):
                 raise Error(
                     f'{files.table}: no digest for some photos; restore the '
                     'file, or fit again'
                 )
-            joined = _joined(rows, had, place, name)
-            known = {row['path']: row['digest'] for row in rows}
+            joined = _joined(learned, had, place, name)
+            known = {photo.path: photo.sha256 for photo in learned}
             # an interrupted call may have learned these photos
             again = dict(_digests(place).items() & known.items())
             checked = check_photos(joined, unopened=known)
@@ -386,7 +386,7 @@ class FittedModel:
 
 
 def _joined(
-    rows: list[dict], record: FitRecord, place: Path, name: str
+    learned: list[PhotoRow], record: FitRecord, place: Path, name: str
 ) -> LabeledImages:
     """Join the photos of a model with a folder for one class."""
     advice = 'give a folder of photos of one class'
@@ -397,14 +397,14 @@ def _joined(
     digests = _digests(place)
     if not digests:
         raise Error(f'{place} has no photos; {advice}')
-    _check_class(rows, digests, place, name)
-    known = [row['path'] for row in rows]
-    seen = {row['digest'] for row in rows}
+    _check_class(learned, digests, place, name)
+    known = [photo.path for photo in learned]
+    seen = {photo.sha256 for photo in learned}
     new = [x for x in digests if x not in known and digests[x] not in seen]
-    names = [row['class'] for row in rows] + [name] * len(new)
+    names = [photo.label for photo in learned] + [name] * len(new)
     groups = None
-    if rows[0]['group']:  # each new one is another
-        groups = [row['group'] for row in rows] + new
+    if learned[0].group:  # each new one is another
+        groups = [photo.group for photo in learned] + new
     paths, source = known + new, record.source
     joined = LabeledImages.from_names(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
@@ -416,10 +416,10 @@ def _digests(place: Path) -> dict[str, str]:
 
 
 def _check_class(
-    rows: list[dict], digests: dict[str, str], place: Path, name: str
+    learned: list[PhotoRow], digests: dict[str, str], place: Path, name: str
 ) -> None:
     """Refuse photos learned as another class."""
-    classes = {row['digest']: row['class'] for row in rows}
+    classes = {photo.sha256: photo.label for photo in learned}
     others = [classes.get(digest, name) for digest in digests.values()]
     others = [x for x in others if x != name]
     if others:

@@ -23,7 +23,7 @@ from mmclca.models import Variant
 from mmclca.models.head_variants import build_on_meta
 from mmclca.utils.provenance import machine_name
 
-from .record import FitRecord, ModelFolder
+from .record import FitFolder, FitRecord
 from .weights import PIXELS, VIT, Pretrained, find_weights
 
 # image sizes of candidates without token reduction
@@ -66,7 +66,7 @@ class Plan:
     """Inputs to all steps."""
 
     call: dict
-    files: ModelFolder
+    files: FitFolder
     checked: PhotoCheck
     pretrained: Pretrained
     variant: Variant
@@ -126,7 +126,7 @@ class Plan:
 
 
 def make_plan(
-    files: ModelFolder,
+    files: FitFolder,
     record: FitRecord,
     checked: PhotoCheck,
     device: str | None,
@@ -158,7 +158,7 @@ def _variant_of(record: FitRecord) -> Variant:
 
 
 def _read_from_folder(
-    files: ModelFolder, record: FitRecord
+    files: FitFolder, record: FitRecord
 ) -> tuple[Pretrained, Config]:
     """Read the network from the model folder only.
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, forecast, learning_curve
 from mmclca.checkpoints import checksums
+from mmclca.checkpoints.model_folder import HELD_OUT
 from mmclca.datasets.photos import (
     LabeledImages,
     PhotoCheck,
@@ -249,7 +250,7 @@ def photo_rows(checked: PhotoCheck, probabilities: Tensor) -> list[list]:
     ]
     empty = [''] * 3
     rows += [
-        [*fact, False, f'held out in {fact[-1]}', *empty, digests[i], '']
+        [*fact, False, f'{HELD_OUT} in {fact[-1]}', *empty, digests[i], '']
         for i, fact in enumerate(facts)
         if i not in learned
     ]

@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -15,25 +14,19 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from mmclca.checkpoints import checksums
-from mmclca.checkpoints.converter import convert_record
-from mmclca.checkpoints.fitted import (
+from mmclca.checkpoints.identity import digest
+from mmclca.checkpoints.model_folder import (
     FILES,
     MODEL,
-    THRESHOLD,
     WEB,
+    ModelFolder,
+    damaged_file_errors,
     prepare_writing,
 )
-from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photos import PhotoCheck, Problem
 from mmclca.errors import Error
-from mmclca.utils.files import parse_rows, remove_partial_files, replace_text
-from mmclca.utils.folders import (
-    WHOLE,
-    locked,
-    read_file,
-    remove_folder,
-    replace_files,
-)
+from mmclca.utils.files import remove_partial_files, replace_text
+from mmclca.utils.folders import WHOLE, locked, remove_folder, replace_files
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
@@ -42,8 +35,6 @@ _WRONG = (
     *(ArithmeticError, AttributeError, LookupError, TemplateError),
     *(TypeError, ValueError),
 )
-# SHA-256 in photographs.csv; empty if the column is missing
-_DIGEST = re.compile('([0-9a-f]{64})?')
 UNEVEN = 10  # ratio of the largest to the smallest class
 # folder names that say nothing about the photos
 GENERIC = {'model', 'photos', 'images', 'data', ''}
@@ -134,28 +125,20 @@ class FitRecord:
         return max(counts) >= UNEVEN * min(counts)
 
 
-class ModelFolder:
-    """Folder of a fitted model; it need not exist.
+class FitFolder(ModelFolder):
+    """Folder of a fitted model that ``fit`` writes; it need not exist.
 
     New files are written to a draft folder and replace the previous ones in
     one step.
     """
 
     def __init__(self, path: str | PathLike):
-        self.path = Path(path)
-        self.model = self.path / MODEL
-        self.probe = self.path / 'probe.pth'
-        self.threshold = self.path / THRESHOLD
-        self.table = self.path / 'photographs.csv'
-        self.cv_probabilities = self.path / 'cv_probabilities.safetensors'
-        self.report = self.path / 'report.html'
+        super().__init__(path)
         self.log = self.path / 'log.txt'
         self.features = self.path / 'features'
-        self.pictures = self.path / 'pictures.safetensors'
         self.training = self.path / 'training'
         self.hold_out = self.training / 'hold_out'
         self.final_training = self.training / 'all'
-        self.file = self.path / 'fit.json'
 
     def name_model(self, record: FitRecord) -> str:
         """Return the given name of a model, or derive one.
@@ -173,9 +156,9 @@ class ModelFolder:
         return next((x for x in names if x not in GENERIC), folder.name)
 
     @cached_property
-    def draft(self) -> 'ModelFolder':
+    def draft(self) -> 'FitFolder':
         """Folder with unfinished files."""
-        return ModelFolder(self.path / '.draft')
+        return FitFolder(self.path / '.draft')
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -190,16 +173,8 @@ class ModelFolder:
 
     def read(self) -> FitRecord:
         """Read fit.json, or raise if it is missing or damaged."""
-        try:
-            content = read_file(self.path, self.file.name)
-        except (FileNotFoundError, NotADirectoryError):
-            raise FileNotFoundError(
-                f'{self.path} is not a model folder: fit.json is missing; '
-                f'run: python -m mmclca fit PHOTOS --out {self.path}'
-            ) from None
-        with _damage_of(self.file, ValueError, TypeError, RecursionError):
-            facts = convert_record({**json.loads(content)})
-            facts.pop(checksums.KEY, None)
+        facts = self.read_record()
+        with damaged_file_errors(self.file, LookupError, TypeError):
             facts['problems'] = [
                 Problem(
                     problem['kind'],
@@ -212,30 +187,7 @@ class ModelFolder:
 
     def blame_facts(self):
         """Report errors from code using the facts as a damaged fit.json."""
-        return _damage_of(self.file, *_WRONG)
-
-    def blame_table(self):
-        """Report errors from code using the table as a damaged table."""
-        return _damage_of(self.table, LookupError, TypeError, ValueError)
-
-    def used_rows(self) -> list[dict]:
-        """Read training photos from photographs.csv, or raise."""
-        with self.blame_table():
-            content = read_file(self.path, self.table.name)
-            rows = parse_rows(content, 'path', 'class', 'used')
-            rows = [row for row in rows if row['used'] == 'True']
-            if not rows:
-                raise Error('no used photos')
-            for row in rows:
-                match = _DIGEST.fullmatch(row.get('digest') or '')
-                row['digest'] = match[0]
-            return rows
-
-    def used_digests(self) -> set[str]:
-        """Return the SHA-256 of training photos; empty if not readable."""
-        with suppress(OSError, ValueError):
-            return {row['digest'] for row in self.used_rows()} - {''}
-        return set()
+        return damaged_file_errors(self.file, *_WRONG)
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
@@ -342,18 +294,6 @@ class ModelFolder:
             remove_folder(folder)
         with suppress(OSError):  # missing, or not empty
             self.training.rmdir()
-
-
-@contextmanager
-def _damage_of(file: Path, *errors: type[Exception]) -> Iterator[None]:
-    """Report errors as a damaged file, within a context."""
-    try:
-        yield
-    except errors as error:
-        raise Error(
-            f'{file} is damaged ({type(error).__name__}: {error}); fit again '
-            'with --overwrite'
-        ) from error
 
 
 def _differences(had: FitRecord, record: FitRecord) -> list[str]:

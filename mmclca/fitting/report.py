@@ -20,7 +20,11 @@ from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import forecast
-from mmclca.checkpoints.fitted import prepare_writing
+from mmclca.checkpoints.model_folder import (
+    PhotoRow,
+    damaged_file_errors,
+    prepare_writing,
+)
 from mmclca.datasets.batches import make_view
 from mmclca.datasets.photos.cells import TABLES
 from mmclca.datasets.pipelines import CROP
@@ -33,7 +37,7 @@ from mmclca.visualization.kept_patches import MIXED, SWATCHES, KeptPatches
 from mmclca.visualization.painting import DROPPED, MERGED
 
 from .pictures import Pictures, embedded
-from .record import FitRecord, ModelFolder
+from .record import FitFolder, FitRecord
 from .screen import why_unmeasured
 
 __all__ = ['write_report']
@@ -71,12 +75,12 @@ def write_report(
         FileNotFoundError: If ``fit.json`` or ``photographs.csv`` is missing.
         Error: If ``fit.json`` is damaged.
     """
-    files = ModelFolder(folder)
+    files = FitFolder(folder)
     prepare_writing(files.path)
-    record, used = files.read(), files.used_rows()
-    digests = {row['path']: row['digest'] for row in used}
+    record, used = files.read(), files.read_used_photos()
+    digests = {photo.path: photo.sha256 for photo in used}
     pictures = Pictures(files.pictures, digests, opened)
-    with files.blame_table():
+    with damaged_file_errors(files.table, ValueError):
         tested = tested_rows(used, record.classes)
     kept = draw_kept_patches(files.model, tested, pictures)
     with files.blame_facts():
@@ -89,9 +93,9 @@ def write_report(
 
 
 def _page_of(
-    files: ModelFolder,
+    files: FitFolder,
     record: FitRecord,
-    used: list[dict],
+    used: list[PhotoRow],
     tested: list[dict],
     kept: dict | None,
     pictures: Pictures,
@@ -100,7 +104,8 @@ def _page_of(
     wrong.sort(key=itemgetter('p_given'))  # least probable label first
     doubtful = [row for row in wrong if row['p_predicted'] >= SURE]
     errors = [row for row in wrong if row['p_predicted'] < SURE]
-    counts, grouped = [*record.counts.values()], any(r['group'] for r in used)
+    counts = [*record.counts.values()]
+    grouped = any(photo.group for photo in used)
     unit = curve_unit(counts, grouped)
     place = (record.call or {}).get('photos')
     return render(
@@ -133,7 +138,7 @@ def _with_thumbnails(rows: list[dict], pictures: Pictures) -> list[tuple]:
     ]
 
 
-def added_classes(used: list[dict], *sources: str | None) -> list[str]:
+def added_classes(used: list[PhotoRow], *sources: str | None) -> list[str]:
     """List the classes with photos from outside the sources of a fit.
 
     Sources are folders and tables; the latter stand for their folder. If they
@@ -142,10 +147,10 @@ def added_classes(used: list[dict], *sources: str | None) -> list[str]:
     """
     folders = (os.path.dirname(x) if is_table(x) else x for x in sources if x)
     inside = tuple(os.path.join(folder, '') for folder in folders)
-    outside = [row for row in used if not row['path'].startswith(inside)]
+    outside = [x for x in used if not x.path.startswith(inside)]
     if len(outside) == len(used):
         return []
-    return sorted({row['class'] for row in outside})
+    return sorted({photo.label for photo in outside})
 
 
 def is_table(source: str) -> bool:
@@ -217,21 +222,29 @@ def plural(number: int, word: str, many: str = '') -> str:
     return f'{number} {word if number == 1 else many or f"{word}s"}'
 
 
-def tested_rows(used: list[dict], classes: list[str]) -> list[dict]:
-    """Select the rows of tested photos, and parse their cells.
+def tested_rows(used: list[PhotoRow], classes: list[str]) -> list[dict]:
+    """Describe the tested photos.
 
-    Add ``name``, 'folder/file', and ``labels``, of class and prediction.
+    ``name`` is 'folder/file', ``labels`` are those of class and prediction.
+
+    Raises:
+        ValueError: If a class is not in ``classes``.
     """
     return [
-        dict(
-            row,
-            name=str(Path(*Path(row['path']).parts[-2:])),
-            labels=[classes.index(row[x]) for x in ('class', 'predicted')],
-            p_given=float(row['p_given']),
-            p_predicted=float(row['p_predicted']),
-        )
-        for row in used
-        if row['predicted']  # a class with one photo is not tested
+        {
+            'path': photo.path,
+            'class': photo.label,
+            'predicted': photo.prediction,
+            'p_given': photo.label_probability,
+            'p_predicted': photo.prediction_probability,
+            'name': str(Path(*Path(photo.path).parts[-2:])),
+            'labels': [
+                classes.index(photo.label),
+                classes.index(photo.prediction),
+            ],
+        }
+        for photo in used
+        if photo.prediction  # a class with one photo is not tested
     ]
 
 

@@ -16,11 +16,11 @@ from zipfile import ZipFile
 
 import gradio as gr
 
-from mmclca.checkpoints.fitted import FILES, WEB
+from mmclca.checkpoints.model_folder import FILES, WEB
 from mmclca.datasets.photos import check_photos, read_photos
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
-from mmclca.fitting.record import ModelFolder
+from mmclca.fitting.record import FitFolder
 from mmclca.fitting.report import write_report
 from mmclca.utils.folders import is_below, remove_folder
 
@@ -118,7 +118,7 @@ class FitForm:
         """Start or resume a training, or warn; return new values."""
         with self._warnings():
             folder = self._folder(name)
-            name, files = folder.name, ModelFolder(folder / 'model')
+            name, files = folder.name, FitFolder(folder / 'model')
             words = folder / 'photos', '--out', files.path, f'--name={name}'
             after = partial(_finish, files)
             self.job.start(name, *words, *self.options, after=after)
@@ -185,7 +185,7 @@ class FitForm:
 
     def _open(self, folder: Path) -> tuple[str, tuple[Path, int], str]:
         """Open a model; return result, key and report."""
-        files = ModelFolder(folder / 'model')
+        files = FitFolder(folder / 'model')
         key = folder, files.model.stat().st_mtime_ns
         open_version(*key)
         return describe_result(files.read()), key, _framed(files.report)
@@ -194,7 +194,7 @@ class FitForm:
         """Copy model and report to the uploads, and then the phone app."""
         with self._warnings():
             folder = self._folder(name)
-            files, name = ModelFolder(folder / 'model'), folder.name
+            files, name = FitFolder(folder / 'model'), folder.name
             packed = self.identification.uploads / 'packed' / name
             remove_folder(packed)
             packed.mkdir(parents=True)
@@ -242,24 +242,24 @@ def _summarize(photos: Path) -> str:
 
 def _has_model(folder: Path) -> bool:
     """Return whether a model can be used, even before fine-tuning."""
-    files = ModelFolder(folder / 'model')
+    files = FitFolder(folder / 'model')
     return files.model.is_file() and files.file.is_file()
 
 
 def _is_finished(folder: Path) -> bool:
     """Return whether a training ended by itself, and noted its time."""
-    return ModelFolder(folder / 'model').read().seconds > 0
+    return FitFolder(folder / 'model').read().seconds > 0
 
 
-def _complete_report(files: ModelFolder) -> None:
+def _complete_report(files: FitFolder) -> None:
     """Write the report of a stopped training, if it has a model."""
     if files.model.is_file() and not _has_text(files.report):
         photos = files.path.parent / 'photos'
-        used = {row['path'] for row in files.used_rows()}
+        used = {photo.path for photo in files.read_used_photos()}
         write_report(files.path, {x for x in used if is_below(x, photos)})
 
 
-def _finish(files: ModelFolder) -> None:
+def _finish(files: FitFolder) -> None:
     """Write a missing report; without it, the model can be used, too."""
     with suppress(OSError, ValueError):
         _complete_report(files)

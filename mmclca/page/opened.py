@@ -15,11 +15,16 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import look_up
-from mmclca.checkpoints.fitted import is_fitted
+from mmclca.checkpoints.model_folder import (
+    PhotoRow,
+    damaged_file_errors,
+    is_fitted,
+)
 from mmclca.datasets.decoding import UndecodedError
 from mmclca.datasets.photos import LabeledImages
+from mmclca.errors import Error
 from mmclca.fitting.pictures import upright
-from mmclca.fitting.record import ModelFolder
+from mmclca.fitting.record import FitFolder
 from mmclca.models import as_reducible
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
@@ -108,18 +113,18 @@ def open_model(
     inferencer = inferencer or TokenReductionInferencer(place)
     classes = inferencer.classes
     listed = f'{len(classes)} classes: {join_first(classes, 6)}'
-    result, digests, files = '', {}, ModelFolder(place)
+    result, digests, files = '', {}, FitFolder(place)
     if is_fitted(place) and files.file.is_file():
         with files.blame_facts():
             record = files.read()
             name = name or files.name_model(record)
             result = describe_result(record).replace('**', '')
-        rows = files.used_rows()
+        photos = files.read_used_photos()
         if gallery is None and isinstance(inferencer.model.head, NearestHead):
-            with files.blame_table():
-                gallery = _training_photos(rows, inferencer.model.head)
+            with damaged_file_errors(files.table, ValueError):
+                gallery = _training_photos(photos, inferencer.model.head)
             # '' for photos without a digest, which are not shown
-            digests = {row['path']: row['digest'] or '' for row in rows}
+            digests = {photo.path: photo.sha256 for photo in photos}
     about = f'{name or Path(place).resolve().name}, {listed}'
     about = '\n'.join(filter(None, [about, result]))
     return OpenedModel(inferencer, about, gallery, digests)
@@ -131,12 +136,18 @@ def open_version(folder: Path, time: int) -> OpenedModel:
     return open_model(folder / 'model', name=folder.name)
 
 
-def _training_photos(rows: list[dict], head: NearestHead) -> Gallery:
+def _training_photos(photos: list[PhotoRow], head: NearestHead) -> Gallery:
     """Return the training photos, whose features the head stores.
 
     Raise an ``Error`` if their numbers differ.
     """
-    known = [row for row, _ in zip(rows, head.references, strict=True)]
-    paths, names = ([row[x] for row in known] for x in ('path', 'class'))
-    images = LabeledImages.from_names(paths, names, 'the model folder')
+    if len(photos) != len(head.references):
+        raise Error(
+            f'{len(photos)} photos, but {len(head.references)} features'
+        )
+    images = LabeledImages.from_names(
+        [photo.path for photo in photos],
+        [photo.label for photo in photos],
+        'the model folder',
+    )
     return Gallery(images, head.references.cpu(), '', 'pre_logits')

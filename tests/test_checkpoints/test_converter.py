@@ -8,10 +8,10 @@ import pytest
 
 from mmclca.checkpoints import converter
 from mmclca.checkpoints.converter import convert_config, convert_record
-from mmclca.checkpoints.fitted import FILES, missing_files, prepare_writing
 from mmclca.checkpoints.gate.stored_config import read_stored_config
+from mmclca.checkpoints.model_folder import FILES, ModelFolder, prepare_writing
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.fitting.record import FitFolder, FitRecord
 from mmclca.registry import DATA_SAMPLERS, HOOKS, MODELS, TRANSFORMS
 
 # one entry per row of the tables: settings or records as they were written,
@@ -139,20 +139,22 @@ def test_stored_config_is_converted_when_read(renamed, tiny, change):
 
 
 def test_record_of_folder_is_converted_when_read(renamed, tmp_path):
-    ModelFolder(tmp_path).write(FitRecord(name='oaks'))
+    FitFolder(tmp_path).write(FitRecord(name='oaks'))
     file = tmp_path / 'fit.json'
     written = json.loads(file.read_text())
     written['label'] = written.pop('name')
     del written['crc32']
     file.write_text(json.dumps(written))
-    assert ModelFolder(tmp_path).read() == FitRecord(name='oaks')
+    assert FitFolder(tmp_path).read() == FitRecord(name='oaks')
 
 
 def test_files_of_earlier_folder_get_present_names(tmp_path):
     old = {new: old for old, new in converter.FILE_NAMES.items()}
     for name in FILES:
         (tmp_path / old.get(name, name)).write_text(name)
-    assert old.keys() <= {*FILES} and missing_files(tmp_path) == []
+    assert (
+        old.keys() <= {*FILES} and ModelFolder(tmp_path).list_missing() == []
+    )
     prepare_writing(tmp_path)
     assert {x.name: x.read_text() for x in tmp_path.iterdir()} == {
         name: name for name in FILES

@@ -41,7 +41,7 @@ from mmclca.datasets.photos.check import summarize_images
 from mmclca.datasets.ultra_fgvc import dataset, forms, importing, info
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.open_set import read_threshold, write_threshold
-from mmclca.fitting.record import ModelFolder
+from mmclca.fitting.record import FitFolder
 from mmclca.fitting.report import write_report
 
 DATA = ROOT / 'tests/data/files'
@@ -141,7 +141,7 @@ def model_folders(tiny, folder):
     table = write_folder(folder) / 'photographs.csv'
     model = TokenReductionInferencer(tiny / 'tiny.pth', device='cpu').model
     write_threshold(folder / 'threshold.json', model, 'energy', 0.5)
-    opened = [row['path'] for row in ModelFolder(folder).used_rows()]
+    opened = [x.path for x in FitFolder(folder).read_used_photos()]
     cells = ['digest', *map(digest_of_file, opened), '']
     lines = zip(table.read_text().splitlines(), cells, strict=True)
     table.write_text('\n'.join(map(','.join, lines)))

@@ -10,7 +10,7 @@ import torch
 from hostile import few_and_many
 from safetensors.torch import save_file
 
-from mmclca.checkpoints.fitted import WEIGHTS
+from mmclca.checkpoints.model_folder import WEIGHTS
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.cli.commands.verify import damage, find
 

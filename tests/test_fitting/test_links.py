@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mmclca.fitting.record import ModelFolder
+from mmclca.fitting.record import FitFolder
 
 LINKS = '.whole', '.draft', 'training', 'features', 'web', '.lock', 'log.txt'
 
@@ -121,11 +121,11 @@ def test_command_opens_no_file_or_address_named_in_the_folder(
 
 @pytest.mark.parametrize('digest', ['../../a', 'A' * 64, '0' * 65])
 def test_table_is_refused_if_a_digest_is_not_hexadecimal(copy, digest):
-    files = ModelFolder(copy.folder)
-    (row, *_), table = files.used_rows(), files.table
-    table.write_text(table.read_text().replace(row['digest'], digest))
+    files = FitFolder(copy.folder)
+    (row, *_), table = files.read_used_photos(), files.table
+    table.write_text(table.read_text().replace(row.sha256, digest))
     with pytest.raises(ValueError, match='damaged'):
-        files.used_rows()
+        files.read_used_photos()
 
 
 def test_add_class_refuses_photos_of_another_class(place, copy):
@@ -141,7 +141,7 @@ def test_add_class_stops_if_features_are_missing_or_folder_is_in_use(
     shutil.rmtree(copy.folder / 'features')
     with pytest.raises(ValueError, match='features .* missing'):
         copy.add_class(place / 'larch')
-    lock = ModelFolder(copy.folder).locked()
+    lock = FitFolder(copy.folder).locked()
     with lock, pytest.raises(ValueError, match='in use'):
         copy.add_class(place / 'larch')
 

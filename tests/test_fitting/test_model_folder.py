@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from report_folder import facts, write_folder
 
-from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.fitting.record import FitFolder, FitRecord
 from mmclca.fitting.report import write_report
 
 CALL = dict(folds=5, budget=None, runtime=None)
@@ -14,7 +14,7 @@ RECORD = FitRecord(call=CALL, photos='a', counts=dict(ash=3))
 
 @pytest.fixture
 def folder(tmp_path):
-    folder = ModelFolder(tmp_path / 'model')
+    folder = FitFolder(tmp_path / 'model')
     folder.write(RECORD)
     return folder
 
@@ -36,7 +36,7 @@ def test_known_refuses_another_call(folder, other, difference):
 
 
 def test_known_refuses_a_folder_with_other_files(tmp_path):
-    folder = ModelFolder(tmp_path)
+    folder = FitFolder(tmp_path)
     assert folder.known(RECORD) is None
     (tmp_path / 'features').mkdir()
     assert folder.known(RECORD) is None
@@ -46,7 +46,7 @@ def test_known_refuses_a_folder_with_other_files(tmp_path):
     with pytest.raises(ValueError, match='not empty'):
         folder.known(RECORD)
     with pytest.raises(ValueError, match='is a file'):
-        ModelFolder(folder.log).known(RECORD)
+        FitFolder(folder.log).known(RECORD)
     folder.clear()
     assert folder.log.exists()
     assert (tmp_path / 'training/oak/a.jpg').exists()
@@ -84,7 +84,7 @@ def test_clear_keeps_features_model_and_user_files(folder):
 
 def test_read_names_fit_json_if_it_is_missing(tmp_path):
     (tmp_path / 'model.pth').touch()
-    for read in (ModelFolder(tmp_path).read, lambda: write_report(tmp_path)):
+    for read in (FitFolder(tmp_path).read, lambda: write_report(tmp_path)):
         with pytest.raises(FileNotFoundError, match='fit.json'):
             read()
 
@@ -124,4 +124,4 @@ def test_report_names_fit_json_if_a_fact_has_a_wrong_type(written, change):
 def test_table_is_refused_if_it_lists_no_photos(tmp_path, content):
     (tmp_path / 'photographs.csv').write_bytes(content)
     with pytest.raises(ValueError, match='photographs.csv is damaged'):
-        ModelFolder(tmp_path).used_rows()
+        FitFolder(tmp_path).read_used_photos()

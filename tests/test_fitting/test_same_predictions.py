@@ -13,7 +13,7 @@ from tiny_run import CLASSES
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.output import prediction_cells
 from mmclca.fitting import FittedModel
-from mmclca.fitting.record import ModelFolder
+from mmclca.fitting.record import FitFolder
 from mmclca.page import open_model
 from mmclca.page.variants import classify
 
@@ -113,13 +113,13 @@ def test_page_shows_accuracy_and_unchanged_training_photos(copy, place):
     table = copy.folder / 'photographs.csv'
     model = open_model(copy.folder)
     assert 'Of 100 new photos' in model.about
-    row, *_ = ModelFolder(copy.folder).used_rows()
-    packed = model.inferencer.prepare(row['path'])
+    row, *_ = FitFolder(copy.folder).read_used_photos()
+    packed = model.inferencer.prepare(row.path)
     (_, text), *more = model.similar(packed)
-    assert text == f'{row["class"]} 1.000' and len(more) == 7
+    assert text == f'{row.label} 1.000' and len(more) == 7
     # a folder from elsewhere names another file of this computer
     other = next((place / 'larch').iterdir())
-    table.write_text(table.read_text().replace(row['path'], str(other)))
+    table.write_text(table.read_text().replace(row.path, str(other)))
     assert len(open_model(copy.folder).similar(packed)) == 7
     table.write_text(''.join(table.read_text().splitlines(True)[:-9]))
     with pytest.raises(ValueError, match='photographs.csv is damaged'):

@@ -12,7 +12,7 @@ from tiny_photos import write_photos
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.fitting.record import FitFolder, FitRecord
 from mmclca.page import form, job, uploads
 from mmclca.page.identify import Identification
 from mmclca.page.texts import without_advice
@@ -290,7 +290,7 @@ def test_page_shows_no_advice_for_the_terminal(line, shown):
 
 def model_of(folder, **facts):
     """Model folder with a record as of a stopped training."""
-    files = ModelFolder(folder)
+    files = FitFolder(folder)
     folder.mkdir(parents=True)
     probe = dict(accuracy=0.62, low=0.5, high=0.75)
     files.write(FitRecord(probe=probe, **facts))

@@ -9,7 +9,7 @@ import filelock
 import pytest
 from hostile import few_and_many
 
-from mmclca.checkpoints.fitted import is_fitted
+from mmclca.checkpoints.model_folder import is_fitted
 from mmclca.utils.folders import (
     WHOLE,
     find_newest,

@@ -21,7 +21,7 @@ from mmclca.fitting import model
 from mmclca.fitting.log import Log
 from mmclca.fitting.model import make_plan, plain_model
 from mmclca.fitting.probing import fit_classifier, measure
-from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.fitting.record import FitFolder, FitRecord
 from mmclca.fitting.training import refit_classifier, train, training_config
 
 STUDY = 'few_photos_trained'
@@ -147,7 +147,7 @@ def planned(backbone, name):
     with TemporaryDirectory() as folder, Log() as log:
         checked = check_photos(known)
         record = FitRecord.of_call(call, checked)
-        files = ModelFolder(folder)
+        files = FitFolder(folder)
         yield make_plan(files, record, checked, 'cpu'), known, test, log
 
 

@@ -8,7 +8,7 @@ classifier is refitted, the backbone does not change.
 import sys
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import model_file
+from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
@@ -33,7 +33,7 @@ def add_arguments(parser):
 
 def main(args):
     model_files.check_order(str(args.folder), [str(args.photos)])
-    model_file(args.folder)
+    ModelFolder.open(args.folder)
     with model_files.loading():
         from mmclca.fitting import FittedModel
         from mmclca.fitting.confirmation import ConfirmationError

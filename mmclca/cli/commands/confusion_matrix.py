@@ -7,7 +7,7 @@ columns are predicted classes.
 
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import is_checkpoint
+from mmclca.checkpoints.model_folder import is_checkpoint
 from mmclca.utils.messages import print_safe, warn
 
 from .. import model_files

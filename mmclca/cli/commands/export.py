@@ -16,7 +16,7 @@ from shlex import quote
 from shutil import copyfile
 from tempfile import TemporaryDirectory
 
-from mmclca.checkpoints import fitted
+from mmclca.checkpoints import model_folder
 from mmclca.errors import Error
 from mmclca.utils.files import remove_partial_files, replace_file
 from mmclca.utils.messages import print_safe, spinner
@@ -94,13 +94,13 @@ def default_out(checkpoint, format, int8, web):
     """Return the checkpoint path with the suffix of the format, or the folder
     of the web app next to it.
     """
-    if fitted.is_fitted(checkpoint):
-        fitted.prepare_writing(Path(checkpoint))
-    file = fitted.model_file(checkpoint)
+    if model_folder.is_fitted(checkpoint):
+        model_folder.prepare_writing(Path(checkpoint))
+    file = model_folder.find_model_file(checkpoint)
     if '://' in file:
         file = file.rpartition('/')[2]
     if web:
-        return Path(file).with_name(fitted.WEB)
+        return Path(file).with_name(model_folder.WEB)
     return Path(file).with_suffix(f'.int8.{format}' if int8 else f'.{format}')
 
 
@@ -157,15 +157,15 @@ def export(args, out):
 def export_web(args, out):
     """Write the folder of a web app; return the same as :func:`export`."""
     from mmclca.deployment import check_web_runtime, write_web_app
-    from mmclca.fitting.record import ModelFolder
+    from mmclca.fitting.record import FitFolder
     from mmclca.fitting.screen import describe_claim
 
     check_web_runtime()
     args.int8, accuracy = not args.float, ''
     path = Path(args.checkpoint).resolve()
     name = path.name if path.is_dir() else path.stem
-    if fitted.is_fitted(path):
-        files = ModelFolder(path)
+    if model_folder.is_fitted(path):
+        files = FitFolder(path)
         with files.blame_facts():
             record = files.read()
             accuracy = describe_claim(record)

@@ -15,7 +15,11 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
+from mmclca.checkpoints.model_folder import (
+    THRESHOLD,
+    is_fitted,
+    prepare_writing,
+)
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 

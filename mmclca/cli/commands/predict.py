@@ -10,7 +10,11 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import is_checkpoint, is_fitted
+from mmclca.checkpoints.model_folder import (
+    ModelFolder,
+    is_checkpoint,
+    is_fitted,
+)
 from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
@@ -137,11 +141,10 @@ def describe_unknown(result, threshold):
 def count_trained(args, results):
     """Count photos that were used to train a fitted model."""
     from mmclca.apis.features import digest_of_file
-    from mmclca.fitting.record import ModelFolder
 
     if not is_fitted(args.checkpoint):
         return 0
-    digests = ModelFolder(args.checkpoint).used_digests()
+    digests = ModelFolder(args.checkpoint).read_used_digests()
     paths = [result['image'] for result in results if 'error' not in result]
     files = filter(os.path.isfile, paths) if digests else ()
     return sum(digest_of_file(x) in digests for x in files)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 
-from mmclca.checkpoints import fitted
+from mmclca.checkpoints import model_folder
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first, print_safe, track, warn
 
@@ -124,13 +124,13 @@ def training_images(args, cfg):
 
 def warn_of_known(model, images):
     """Warn if the backbone was fine-tuned on the images."""
-    from mmclca.fitting.record import ModelFolder
+    from mmclca.fitting.record import FitFolder
 
-    if not fitted.is_fitted(model):
+    if not model_folder.is_fitted(model):
         return
-    files = ModelFolder(model)
+    files = FitFolder(model)
     if files.read().final == 'trained':
-        rows = {row['path'] for row in files.used_rows()}
+        rows = {photo.path for photo in files.read_used_photos()}
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
             warn(

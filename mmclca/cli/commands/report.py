@@ -4,7 +4,7 @@
 ``python -m mmclca report MODEL``
 """
 
-from mmclca.checkpoints.fitted import model_file
+from mmclca.checkpoints.model_folder import ModelFolder
 
 from .. import model_files
 from ..listing import Listing
@@ -17,7 +17,7 @@ def add_arguments(parser):
 
 
 def main(args):
-    model_file(args.folder)
+    ModelFolder.open(args.folder)
     with model_files.quiet():
         from mmclca.fitting.report import write_report
 

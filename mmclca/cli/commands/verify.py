@@ -13,7 +13,12 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import RECORD, THRESHOLD, WEIGHTS, missing_files
+from mmclca.checkpoints.model_folder import (
+    RECORD,
+    THRESHOLD,
+    WEIGHTS,
+    ModelFolder,
+)
 from mmclca.errors import Error
 from mmclca.utils.files import PARTIAL
 from mmclca.utils.folders import WHOLE, read_file
@@ -76,13 +81,13 @@ def check(path):
 def check_folder(folder):
     """Raise an error if fit.json or photographs.csv is damaged."""
     from mmclca.checkpoints.checksums import WRONG
-    from mmclca.fitting.record import ModelFolder
+    from mmclca.fitting.record import FitFolder
 
-    files = ModelFolder(folder.parent if folder.name == WHOLE else folder)
-    if files.table.name in missing_files(files.path):
+    files = FitFolder(folder.parent if folder.name == WHOLE else folder)
+    if files.table.name in files.list_missing():
         files.read()
         return
-    files.used_rows()
+    files.read_used_photos()
     content, stored = read_file(files.path, files.table.name), files.read()
     if stored.table not in (None, zlib.crc32(content)):
         raise Error(f'{files.table} {WRONG}')
@@ -120,10 +125,15 @@ def damage(path):
 def missing(folder):
     """List the missing files of a model folder, web app or work dir."""
     names = []
-    for list_names in (missing_files, missing_in_app, missing_checkpoint):
+    for list_names in (missing_in_folder, missing_in_app, missing_checkpoint):
         with suppress(ValueError):  # a damaged list, see damage()
             names += list_names(folder)
     return [folder / name for name in names]
+
+
+def missing_in_folder(folder):
+    """List the missing files of a model folder."""
+    return ModelFolder(folder).list_missing()
 
 
 def missing_in_app(folder):
