@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Unregistered reducers that use one hook each."""
+"""Unregistered reducers that use one hook each, and sizes for reducers."""
 
 from dataclasses import replace
 
@@ -7,6 +7,13 @@ import torch
 from torch import nn
 
 from mmclca.models import TokenReducer
+from mmclca.models.reduction.keep_rates import space_evenly
+from mmclca.models.reduction.reducers.base import BackboneShape
+
+
+def shape(num_stages=3, **sizes):
+    """Return the sizes of a backbone with evenly spaced stages."""
+    return BackboneShape(reduce_at=space_evenly(num_stages, 12), **sizes)
 
 
 class Halve(TokenReducer):

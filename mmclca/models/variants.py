@@ -21,8 +21,8 @@ from .head_variants import (
     with_layer_fusion,
 )
 from .heads import CLAHead
+from .reduction.keep_rates import list_keep_rates, space_evenly
 from .reduction.reducers import TokenReducer
-from .reduction.reducers.base import evenly, per_stage
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _as_tuple(layers: Sequence[int] | int) -> tuple[int, ...]:
 
 def _quarters(backbone: dict) -> tuple[int, ...]:
     depth = len(build_on_meta(backbone).layers)
-    return tuple(sorted({*evenly(3, depth)}))
+    return tuple(sorted({*space_evenly(3, depth)}))
 
 
 def reducer_config(
@@ -253,7 +253,7 @@ def reducer_config(
         settings = {k: own[k] for k in ('keep_rate',) if k in own}
         settings['type'] = method if '.' in method else f'mmclca.{method}'
     if keep_rate is not None:
-        per_stage(keep_rate, num_stages)  # raises
+        list_keep_rates(keep_rate, num_stages)  # raises
         for name in kind.count_settings:
             settings.pop(name, None)
         settings['keep_rate'] = keep_rate

@@ -6,6 +6,7 @@ from math import nan
 import pytest
 import toy_backbones  # noqa: F401, registers them
 from small_models import CACHE, arch, classifier, vit
+from toy_reducers import shape
 
 from mmclca.models import with_layer_fusion
 from mmclca.registry import MODELS
@@ -53,7 +54,7 @@ REDUCERS = [  # 196 patches, three stages
     ('DPCKNN', dict(num_neighbors=0), 'num_neighbors'),
     ('DPCKNN', dict(num_neighbors=197), 'num_neighbors'),
     ('DynamicViT', dict(loss_weight=-1), 'loss_weight'),
-    ('DynamicViT', dict(embed_dims=10), 'embed_dims=10'),
+    ('DynamicViT', dict(backbone=shape(embed_dims=10)), 'embed_dims=10'),
     ('EViT', dict(keep_rate=1, num_tokens=(8, 4, 2)), 'num_tokens'),
     ('KMedoids', dict(num_iterations=-1), 'num_iterations'),
     ('MCTF', dict(tau=(1, 2)), 'tau'),

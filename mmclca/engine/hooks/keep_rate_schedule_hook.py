@@ -6,7 +6,7 @@ from mmengine.hooks import Hook
 from mmclca.engine.training_data import count_epochs
 from mmclca.errors import Error
 from mmclca.models import TopK
-from mmclca.models.reduction.reducers.base import per_stage
+from mmclca.models.reduction.keep_rates import list_keep_rates
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import check_integer
 from mmclca.utils.wrappers import inner_model
@@ -49,7 +49,7 @@ class KeepRateScheduleHook(Hook):
                 'or remove the hook from custom_hooks'
             )
         # configured rates: an interrupted run may have stored others
-        self.final = per_stage(reducer.keep_rate, reducer.num_stages)
+        self.final = list_keep_rates(reducer.keep_rate, reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Set the keep rates for this iteration."""

@@ -14,6 +14,7 @@ from mmclca.utils.messages import check_ascending
 
 from ..reduction.attention import Attended, attend, project_qkv
 from ..reduction.reducers import TokenReducer
+from ..reduction.reducers.base import BackboneShape
 from ..reduction.tokens import Tokens
 from .base import ForeignWeights
 
@@ -210,31 +211,29 @@ class Reducible(ForeignWeights):
                 f'{type(self).__name__} lacks {", ".join(missing)}; set '
                 'these attributes before set_reduction()'
             )
-        depth = len(self.layers)
-        self.reduce_at = check_ascending('reduce_at', reduce_at, depth)
-        self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
-        sizes = dict(
-            embed_dims=self.embed_dims,
-            num_layers=depth,
-            reduce_at=self.reduce_at,
+        self.reduce_at = check_ascending(
+            'reduce_at', reduce_at, len(self.layers)
         )
-        self.reducer = self._build_reducer(reducer, sizes)
-        self.cache = self._build_cache(cache, sizes)
+        self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
+        self.reducer = self._build_reducer(reducer)
+        self.cache = self._build_cache(cache)
         self.rename_on_load()
 
-    def _build_reducer(self, reducer: dict | None, sizes) -> TokenReducer:
+    def _build_reducer(self, reducer: dict | None) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
             raise Error(
                 f'reducer={reducer["type"]} needs layers, but reduce_at=(); '
                 'set reduce_at, for example to (3, 6, 9)'
             )
-        counts = dict(
+        backbone = BackboneShape(
+            embed_dims=self.embed_dims,
             num_patches=prod(self.patch_resolution),
-            num_stages=len(self.reduce_at),
+            num_layers=len(self.layers),
+            reduce_at=self.reduce_at,
         )
         reducer = MODELS.build(
             reducer or dict(type='mmclca.TokenReducer'),
-            default_args=sizes | counts,
+            default_args=dict(backbone=backbone),
         )
         self.check_reducer(reducer)
         return reducer
@@ -252,9 +251,14 @@ class Reducible(ForeignWeights):
                 f'{self.why_no_cls}'
             )
 
-    def _build_cache(self, cache: dict | None, sizes) -> nn.Module | None:
+    def _build_cache(self, cache: dict | None) -> nn.Module | None:
         if cache is None:
             return None
+        sizes = dict(
+            embed_dims=self.embed_dims,
+            num_layers=len(self.layers),
+            reduce_at=self.reduce_at,
+        )
         cache = MODELS.build(cache, default_args=sizes)
         if cache.num_tokens and not self.num_prefix:
             raise Error(

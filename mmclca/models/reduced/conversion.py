@@ -16,7 +16,8 @@ from mmclca.utils.messages import (
     warn,
 )
 
-from ..reduction.reducers.base import evenly, list_settings
+from ..reduction.keep_rates import space_evenly
+from ..reduction.reducers.base import list_settings
 from ..variants import get_reducer_class, reducer_config
 from .base import ReducedModel
 from .calls import kept_hooks
@@ -72,7 +73,7 @@ def reduce_tokens(
     memo = {id(tensor): tensor for tensor in shared} | kept_hooks(model)
     new = kind(deepcopy(model, memo))
     depth = len(new.layers)
-    layers = sorted({*evenly(3, depth)}) if layers is None else layers
+    layers = sorted({*space_evenly(3, depth)}) if layers is None else layers
     layers = check_ascending('layers', layers, depth) if method or clca else ()
     if clca and not new.has_cls:
         raise Error(f'clca=True needs a class token: {new.why_no_cls}')

@@ -48,7 +48,7 @@ def test_new_counts_replace_each_other():
     counts = dict(prune=[8, 6], merge=[7, 5])
     reduced = mmclca.reduce_tokens(model, 'DiffRate', layers=(1, 2), **counts)
     reducer = reduced.reducer
-    assert 'prune=[8, 6]' in repr(reducer) and reducer.count(1) == 5
+    assert 'prune=[8, 6]' in repr(reducer) and reducer.count_patches(1) == 5
     reducer.num_tokens = [12, 4]
     assert reduced.forward_features(photos(model)).size(1) == 1 + 4
     reducer.keep_rate = 0.5

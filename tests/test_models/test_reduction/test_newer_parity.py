@@ -12,10 +12,11 @@ from mmpretrain.structures import DataSample
 from newer_cases import DRAWN, SHAPES, each
 from parity import close
 from small_models import token_counts
+from toy_reducers import shape
 
 from mmclca.checkpoints.releases import attach_source
 from mmclca.models.reduction.attention import Attended
-from mmclca.models.reduction.rates import Rate, gmacs
+from mmclca.models.reduction.learned_counts import LearnedCount
 from mmclca.models.reduction.reducers.ppt import scores
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Merged
@@ -141,7 +142,7 @@ def test_model_equals_public_code(case):
 
 def reduced(tokens, attended, **reducer):
     """Return tokens after a single stage."""
-    sizes = dict(num_patches=tokens.num_patches, num_stages=1)
+    sizes = dict(backbone=shape(num_patches=tokens.num_patches, num_stages=1))
     return MODELS.build(reducer | sizes).after_attention(tokens, attended, 0)
 
 
@@ -243,7 +244,7 @@ def test_mctf_fusion_equals_public_code(case):
     tokens = given(case)
     left = tokens.num_patches - case['r']
     q, k, bias = seeing(DRAWN.given(case, 'attn'))
-    sizes = dict(num_patches=tokens.num_patches, num_stages=1)
+    sizes = dict(backbone=shape(num_patches=tokens.num_patches, num_stages=1))
     model = MODELS.build(dict(mctf(case), num_tokens=[left], **sizes))
     fused = model.before_attention(tokens, Attended(q, k, k, bias), 0)
     check_stage(case, fused)
@@ -252,7 +253,7 @@ def test_mctf_fusion_equals_public_code(case):
 @each('diffrate_rate')
 def test_diffrate_rate_equals_public_code(case):
     expect, P = case['expect'], case['patches']
-    rate = Rate(P, case['granularity']).double()
+    rate = LearnedCount(P, case['granularity']).double()
     with torch.no_grad():
         rate.logits.copy_(DRAWN.given(case, 'logits'))
     assert rate.candidates.tolist() == expect['candidates']
@@ -285,7 +286,7 @@ def test_diffrate_training_equals_public_code(case):
     assert close(model(x).detach(), expect['train_logits'])
     C, N = case['embed_dim'], 1 + reducer.num_patches
     others = N * C * 3 * case['patch_size'] ** 2 + C * case['num_classes']
-    flops = gmacs(reducer) + others / 1e9
+    flops = reducer.compute_gmacs() + others / 1e9
     assert close(1e9 * flops.detach(), expect['flops'])
     loss = (flops * case['flops_scale'] - case['target']).square()
     assert close(loss.detach(), expect['loss_flops'])

@@ -10,6 +10,7 @@ import torch
 from small_models import CACHE, build, images, vit
 from torch import nn
 from torch.testing import assert_close
+from toy_reducers import shape
 
 from mmclca.models import DynamicViT, EViT
 from mmclca.models.recording import assigned, patch_weight_maps, stage_weights
@@ -40,7 +41,7 @@ def check(tokens, assignment, largest):
 
 
 def test_trace_of_evit_composes_if_tokens_are_recovered():
-    method = EViT(0.5, num_patches=6, num_stages=2)
+    method = EViT(0.5, backbone=shape(num_patches=6, num_stages=2))
     attention = attended((0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10))
     tokens = method.after_attention(patches(*range(6)), attention, 0)
     # keeps p3, fused and a cached token: [CLS p1 p3 p4 fused cached cached]
@@ -63,7 +64,9 @@ class Rating(nn.Module):
     [(False, [[-1, 1, -1], [3, 2, -1]]), (True, [[-1, 2, -1], [4, 5, -1]])],
 )
 def test_trace_of_dynamic_vit_drops_or_masks_patches(train, assignment):
-    method = DynamicViT(0.5, embed_dims=4, num_patches=6, num_stages=1)
+    method = DynamicViT(
+        0.5, backbone=shape(embed_dims=4, num_patches=6, num_stages=1)
+    )
     method.train(train).stages[0] = Rating()
     ratings = [[rating] * 4 for rating in (-99.0, 99, -99, 97, 98, -99)]
     tokens = method.before_layer(patches(*ratings), 0)

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -10,7 +11,8 @@ from mmclca.utils.messages import check_choice
 from ..attention import Attended
 from ..linkage import LINKAGES, agglomerate
 from ..tokens import Tokens
-from .base import CountedReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import CountedReducer
 
 
 @MODELS.register_module()
@@ -25,14 +27,17 @@ class ATC(CountedReducer):
     At keep rate 1, tokens are unchanged.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         linkage (str): Cluster distance: 'average', largest ('complete') or
             smallest ('single') distance between their tokens. Defaults to
             'average'.
         prop_attn (bool): Whether sizes bias the attention and weight later
             averages; otherwise each stage starts with equal sizes. Defaults to
             True.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if the linkage is unknown.
@@ -42,12 +47,17 @@ class ATC(CountedReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         linkage: Literal['average', 'complete', 'single'] = 'average',
         prop_attn: bool = True,
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_choice(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn
@@ -55,10 +65,10 @@ class ATC(CountedReducer):
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        surplus = self.surplus(tokens, stage)
-        if not surplus:
+        num_removed = self.count_removed(tokens, stage)
+        if not num_removed:
             return tokens.unchanged()
-        num_clusters = tokens.after_prefix.size(1) - surplus
+        num_clusters = tokens.after_prefix.size(1) - num_removed
         metric = attended.k.mean(dim=1)[:, tokens.num_prefix :].detach()
         metric = F.normalize(metric, dim=-1)
         label = agglomerate(metric, num_clusters, self.linkage)

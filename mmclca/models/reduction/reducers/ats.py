@@ -10,7 +10,7 @@ from mmclca.registry import MODELS
 from ..attention import Attended, at_least_float32
 from ..operators import even_points, first_not_below, stable_order
 from ..tokens import Tokens
-from .base import CountedReducer
+from .counted import CountedReducer
 
 
 def significance(attended: Attended, num_prefix: int = 1) -> Tensor:
@@ -62,8 +62,11 @@ class ATS(CountedReducer):
     not depend on the rest of the batch.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
-        **backbone: See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
     """
 
     summary = 'keep a number of patches that depends on the photo'
@@ -74,7 +77,7 @@ class ATS(CountedReducer):
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        num_tokens = self.count_for(tokens, stage)
+        num_tokens = self.count_left(tokens, stage)
         with torch.no_grad():
             sampled = self.choose(tokens, attended, num_tokens)
             counts = sampled.sum(dim=1)

@@ -2,6 +2,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from mmclca.errors import Error
@@ -9,17 +10,20 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer, check_number
 
 from ..attention import Attended, masked_softmax
-from ..rates import (
-    Rates,
-    decision,
-    gmacs,
-    learned_counts,
+from ..learned_counts import (
+    LearnedCounts,
+    get_learned_counts,
+    straight_through,
+)
+from ..prune_merge import (
+    get_decision,
+    get_sizes,
     mask_and_merge,
     prune_and_merge,
-    sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import CountedReducer
 
 
 @MODELS.register_module()
@@ -52,13 +56,14 @@ class DiffRate(CountedReducer):
             target. Defaults to None.
         granularity (int): Step between candidate counts. Defaults to 1.
         loss_weight (float): Loss weight. Defaults to 5.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`; if ``merge_share`` is outside 0
             to 1, ``prune`` and ``merge`` are not counts, ``target`` or
             ``loss_weight`` is negative, ``granularity`` is not a positive
-            integer, or counts are given in more than one way.
+            integer, or counts are set more than once.
     """
 
     summary = 'drop some patches, merge others into important ones'
@@ -68,8 +73,9 @@ class DiffRate(CountedReducer):
 
     def __init__(
         self,
-        keep_rate=None,
-        num_tokens=None,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         merge_share: float = 0.5,
         clamp: bool = True,
         prune: Sequence[int] | None = None,
@@ -77,9 +83,12 @@ class DiffRate(CountedReducer):
         target: float | None = None,
         granularity: int = 1,
         loss_weight: float = 5.0,
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(keep_rate, num_tokens, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_number(merge_share=merge_share, most=1)
         check_number(loss_weight=loss_weight)
         check_integer(granularity=granularity)
@@ -89,8 +98,8 @@ class DiffRate(CountedReducer):
         self.target, self.loss_weight = target, loss_weight
         self.stages = None
         steps = prune if merge is None else merge
-        ways = keep_rate, num_tokens, steps, target
-        if sum(way is not None for way in ways) > 1:
+        settings = keep_rate, num_tokens, steps, target
+        if sum(setting is not None for setting in settings) > 1:
             raise Error(
                 f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, prune '
                 f'or merge={steps!r}, target={target!r}: set only one'
@@ -100,7 +109,7 @@ class DiffRate(CountedReducer):
         if target is not None:
             check_number(target=target)
             self.stages = nn.ModuleList(
-                Rates(self.num_patches, granularity)
+                LearnedCounts(self.num_patches, granularity)
                 for _ in range(self.num_stages)
             )
 
@@ -115,21 +124,23 @@ class DiffRate(CountedReducer):
         None: the counts follow from ``keep_rate`` or ``num_tokens``.
         """
         if self.stages is not None:
-            return learned_counts(self.stages[: stage + 1])
+            return get_learned_counts(self.stages[: stage + 1])
         return self.prune and (self.prune[stage], self.merge[stage])
 
-    def count(self, stage: int, num_patches: int | None = None) -> int:
+    def count_patches(self, stage: int, num_patches: int | None = None) -> int:
         if stage < 0 or self.steps(stage) is None:
-            return super().count(stage, num_patches)
+            return super().count_patches(stage, num_patches)
         counts = [min(self.steps(s)) for s in range(stage + 1)]
         return min(num_patches or self.num_patches, *counts)
 
-    def num_pruned(self, tokens: Tokens, stage: int, surplus: int) -> int:
+    def count_pruned(
+        self, tokens: Tokens, stage: int, num_removed: int
+    ) -> int:
         """Return how many of the removed tokens are dropped, not merged."""
         if self.steps(stage) is None:
-            return surplus - int(surplus * self.merge_share)
-        pruned = self.count_for(tokens, stage - 1) - self.steps(stage)[0]
-        return min(max(0, pruned), surplus)
+            return num_removed - int(num_removed * self.merge_share)
+        pruned = self.count_left(tokens, stage - 1) - self.steps(stage)[0]
+        return min(max(0, pruned), num_removed)
 
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
@@ -138,16 +149,16 @@ class DiffRate(CountedReducer):
         score = attended.weights(cls, self.softmax(tokens))[:, :, 0]
         score = score.mean(dim=1)[:, tokens.num_prefix :]
         if self.learns:
-            last = self.count_for(tokens, stage - 1)
-            rates = self.stages[stage]
-            return mask_and_merge(tokens, score, rates, last, self.clamp)
-        surplus = self.surplus(tokens, stage)
-        if not surplus:
+            last = self.count_left(tokens, stage - 1)
+            counts = self.stages[stage]
+            return mask_and_merge(tokens, score, counts, last, self.clamp)
+        num_removed = self.count_removed(tokens, stage)
+        if not num_removed:
             return tokens.unchanged()
         M = tokens.after_prefix.size(1)
-        num_kept = M - self.num_pruned(tokens, stage, surplus)
+        num_kept = M - self.count_pruned(tokens, stage, num_removed)
         return prune_and_merge(
-            tokens, score, num_kept, M - surplus, self.clamp
+            tokens, score, num_kept, M - num_removed, self.clamp
         )
 
     @property
@@ -157,17 +168,38 @@ class DiffRate(CountedReducer):
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
         if self.learns:
-            return sizes(tokens).log()[:, None, None]
+            return get_sizes(tokens).log()[:, None, None]
         return tokens.log_weight
 
     def softmax(self, tokens: Tokens):
         if not self.learns:
             return None
-        return partial(masked_softmax, decision=decision(tokens))
+        return partial(masked_softmax, decision=get_decision(tokens))
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
         """Compute ``loss_flops``, the squared difference from the target."""
         if not self.learns:
             return {}
-        error = (gmacs(self) - self.target).square()
+        error = (self.compute_gmacs() - self.target).square()
         return dict(loss_flops=self.loss_weight * error)
+
+    def compute_gmacs(self) -> Tensor:
+        """Compute the GMACs of the layers, with a gradient.
+
+        The gradient reaches both counts of a stage equally, whichever is
+        smaller, but not earlier stages. FFNs have 4 C hidden channels.
+        """
+        counts_at = dict(zip(self.reduce_at, self.stages, strict=True))
+        C, left = self.embed_dims, 1 + self.num_patches
+        total = 0
+        for layer in range(self.num_layers):
+            entering = left
+            if layer in counts_at:
+                counts = counts_at[layer]
+                steps = counts.prune() + 1, counts.merge() + 1
+                left = torch.stack(steps).detach().amin()
+                left = left.clamp(max=int(entering))
+                left = straight_through(left, sum(steps))
+            attention = 4 * entering * C**2 + 2 * entering**2 * C
+            total = total + attention + 8 * left * C**2
+        return total / 1e9

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -11,7 +12,8 @@ from ..attention import at_least_float32
 from ..clustering import dpc_knn
 from ..tokens import Tokens
 from ..trace import Merged
-from .base import CountedReducer, init_linear
+from .base import VIT_BASE, BackboneShape, init_linear
+from .counted import CountedReducer
 
 
 class Importance(nn.Module):
@@ -42,12 +44,15 @@ class DPCKNN(CountedReducer):
     are broken by noise in training only, so evaluation is deterministic.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         num_neighbors (int): Neighbors that define the density of a token,
             itself included. Defaults to 5.
         equal_weight (bool): Whether all tokens of a cluster have equal
             weights, without a learned score. Defaults to False.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``num_neighbors`` is not
@@ -59,12 +64,17 @@ class DPCKNN(CountedReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         num_neighbors: int = 5,
         equal_weight: bool = False,
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_integer(most=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None
@@ -73,8 +83,8 @@ class DPCKNN(CountedReducer):
                 Importance(self.embed_dims) for _ in range(self.num_stages)
             )
 
-    def count(self, stage: int, num_patches: int | None = None) -> int:
-        count = super().count(stage, num_patches)
+    def count_patches(self, stage: int, num_patches: int | None = None) -> int:
+        count = super().count_patches(stage, num_patches)
         last = stage == self.num_stages - 1
         if last or self.num_tokens is not None:
             return count
@@ -85,7 +95,7 @@ class DPCKNN(CountedReducer):
         y = tokens.features[
             :, num_prefix : tokens.features.size(1) - num_cached
         ]
-        num_clusters = min(self.count_for(tokens, stage), y.size(1))
+        num_clusters = min(self.count_left(tokens, stage), y.size(1))
         num_neighbors = min(self.num_neighbors, y.size(1))
         noise = self.noise if self.training else 0.0
         label = dpc_knn(y, num_clusters, num_neighbors, noise)

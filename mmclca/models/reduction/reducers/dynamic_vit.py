@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -13,7 +14,8 @@ from ..attention import masked_softmax
 from ..operators import stable_order
 from ..tokens import Tokens, initial_tokens
 from ..trace import Masked
-from .base import CountedReducer, init_linear
+from .base import VIT_BASE, BackboneShape, init_linear
+from .counted import CountedReducer
 
 
 class Predictor(nn.Module):
@@ -72,9 +74,12 @@ class DynamicViT(CountedReducer):
     training.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         loss_weight (float): Ratio loss weight. Defaults to 2.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``loss_weight`` is
@@ -84,8 +89,18 @@ class DynamicViT(CountedReducer):
     summary = 'a small trained network chooses the patches to drop'
     keeps_places = True
 
-    def __init__(self, *counts, loss_weight: float = 2.0, **backbone):
-        super().__init__(*counts, **backbone)
+    def __init__(
+        self,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
+        loss_weight: float = 2.0,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_number(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
@@ -108,15 +123,15 @@ class DynamicViT(CountedReducer):
         # without an initial token the average is undefined: keep the first
         score = score * counts.any(dim=1, keepdim=True)
         order = stable_order(score, descending=True)
-        num_kept = self.num_kept(tokens, stage)
+        num_kept = self.count_kept(tokens, stage)
         return tokens.keep(order[:, :num_kept])
 
-    def num_kept(self, tokens: Tokens, stage: int) -> int:
+    def count_kept(self, tokens: Tokens, stage: int) -> int:
         """Count the kept tokens, without the prefix, in evaluation."""
         available = tokens.after_prefix.size(1)
         if self.num_tokens is None and tokens.with_cache:
             return max(1, int((available - 1) * self.keep_rates[stage]))
-        return min(self.count_for(tokens, stage), available)
+        return min(self.count_left(tokens, stage), available)
 
     def softmax(self, tokens: Tokens):
         if not self.training:
@@ -130,7 +145,7 @@ class DynamicViT(CountedReducer):
             return {}
         errors = [
             record.decision[:, tokens.num_prefix :].mean(dim=1)
-            - self.share(stage)
+            - self.get_share(stage)
             for stage, record in enumerate(masks)
         ]
         ratio = torch.stack(errors).square().mean()

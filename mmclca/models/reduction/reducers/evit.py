@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -6,6 +8,7 @@ from mmclca.registry import MODELS
 
 from ..tokens import Tokens
 from ..trace import Kept
+from .base import VIT_BASE, BackboneShape
 from .topk import TopK
 
 
@@ -19,19 +22,32 @@ class EViT(TopK):
     kept | fused].
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens`` of :class:`TopK`, without the
-            fused token.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`TopK`.
+        num_tokens (Sequence[int], optional): See :class:`TopK`; the fused
+            token is extra.
         normalize (bool): Whether the weights of the fused token are divided by
             their sum, for an average. Defaults to False, as in the CLCA
             authors' models: they sum to the CLS attention of the dropped
             tokens.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
     """
 
     summary = 'keep the most important patches, merge the rest into one'
 
-    def __init__(self, *counts, normalize: bool = False, **backbone):
-        super().__init__(*counts, **backbone)
+    def __init__(
+        self,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
+        normalize: bool = False,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:

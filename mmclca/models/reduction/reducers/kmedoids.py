@@ -1,11 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer
 
 from ..attention import Attended
 from ..clustering import k_medoids
 from ..tokens import Tokens
-from .base import CountedReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import CountedReducer
 
 
 @MODELS.register_module()
@@ -19,12 +22,15 @@ class KMedoids(CountedReducer):
     survey's code.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         num_iterations (int): Updates of the medoids. Defaults to 3.
         attention_of_all (bool): Whether weights are the attention received
             from all tokens, as in the survey, in place of CLS attention.
             Defaults to False.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``num_iterations`` is
@@ -35,12 +41,17 @@ class KMedoids(CountedReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         num_iterations: int = 3,
         attention_of_all: bool = False,
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_integer(least=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all
@@ -58,5 +69,5 @@ class KMedoids(CountedReducer):
         else:
             weight = attended.cls_attn().mean(dim=1)
         x, weight = tokens.after_prefix, weight[:, tokens.num_prefix :]
-        num = min(self.count_for(tokens, stage), x.size(1))
+        num = min(self.count_left(tokens, stage), x.size(1))
         return tokens.keep(k_medoids(x, weight, num, self.num_iterations))

@@ -14,7 +14,8 @@ from mmclca.utils.messages import check_choice
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
 from ..trace import ranks
-from .base import HalvingReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import HalvingReducer
 
 
 def rareness(x: Tensor) -> Tensor:
@@ -65,7 +66,9 @@ class MCTF(HalvingReducer):
     one half.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         tau (Sequence[float]): Temperatures of similarity, information (tokens
             with little attention merge first) and size; 0 disables a
             criterion. Defaults to (1, 20, 40).
@@ -74,7 +77,8 @@ class MCTF(HalvingReducer):
         pooling (str): Averaging weights: 'weighted', received attention times
             size, or 'size'. Defaults to 'weighted'.
         variant (str): Only 'precise', the attention described above.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``tau`` is not three
@@ -86,14 +90,19 @@ class MCTF(HalvingReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         tau: Sequence[float] = (1, 20, 40),
         bidirectional: bool = True,
         pooling: Literal['weighted', 'size'] = 'weighted',
         variant: Literal['precise'] = 'precise',
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         is_list = isinstance(tau, Sequence) and len(tau) == 3
         if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
             raise Error(f'tau={tau!r} must be three numbers, 0 or more')
@@ -106,7 +115,7 @@ class MCTF(HalvingReducer):
     def before_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        num_merged = self.num_merged(tokens, stage)
+        num_merged = self.count_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()
         received = at_least_float32(attended.received(chunk_size=32))

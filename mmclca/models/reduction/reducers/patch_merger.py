@@ -1,11 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
-from .base import CountedReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import CountedReducer
 
 
 class Merging(nn.Module):
@@ -32,17 +35,29 @@ class PatchMerger(CountedReducer):
     with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
-        **backbone: See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'
     fixed = 'has parameters for each remaining token'
 
-    def __init__(self, *counts, **backbone):
-        super().__init__(*counts, **backbone)
+    def __init__(
+        self,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         self.stages = nn.ModuleList(
-            Merging(self.embed_dims, self.count(stage))
+            Merging(self.embed_dims, self.count_patches(stage))
             for stage in range(self.num_stages)
         )
 

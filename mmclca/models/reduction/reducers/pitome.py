@@ -9,10 +9,12 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended
+from ..keep_rates import check_per_stage
 from ..operators import stable_order
 from ..tokens import Tokens
 from ..trace import ranks
-from .base import HalvingReducer, check_list
+from .base import VIT_BASE, BackboneShape
+from .counted import HalvingReducer
 
 
 @torch.no_grad()
@@ -58,7 +60,9 @@ class PiToMe(HalvingReducer):
     of :class:`ToMe`.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         bsm (Sequence[bool], optional): Per stage, whether the most similar
             pairs of all tokens merge, or all pairs of the tokens of highest
             energy. Defaults to None, True before the middle layer.
@@ -67,7 +71,8 @@ class PiToMe(HalvingReducer):
             share of layers from the stage on.
         prop_attn (bool): Whether sizes bias the attention, not only the
             averages. Defaults to True.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if a list does not have one
@@ -78,19 +83,24 @@ class PiToMe(HalvingReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         bsm: Sequence[bool] | None = None,
         margin: Sequence[float] | None = None,
         prop_attn: bool = True,
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         if bsm is None:
             bsm = [depth < 0.5 for depth in self.depths]
         if margin is None:
             margin = [0.75 * (1 - depth) for depth in self.depths]
-        check_list('bsm', bsm, self.num_stages, bool)
-        check_list('margin', margin, self.num_stages, Real)
+        check_per_stage('bsm', bsm, self.num_stages, bool)
+        check_per_stage('margin', margin, self.num_stages, Real)
         self.bsm = bsm
         self.margin = margin
         self.prop_attn = prop_attn
@@ -98,7 +108,7 @@ class PiToMe(HalvingReducer):
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        num_merged = self.num_merged(tokens, stage)
+        num_merged = self.count_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()
         metric = attended.k.mean(dim=1)[:, tokens.num_prefix :]

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -8,7 +10,8 @@ from mmclca.utils.messages import check_number
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
 from ..trace import prepend_prefix, ranks
-from .base import HalvingReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import HalvingReducer
 from .tome import match
 
 
@@ -33,7 +36,9 @@ class PPT(HalvingReducer):
     :class:`ToMe`.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         threshold (float): Variance of the scores from which tokens are
             dropped. Defaults to 3.
         relative (bool): Whether scores are divided by their mean, so that the
@@ -41,7 +46,8 @@ class PPT(HalvingReducer):
             1, as in the release: 6e-5 or 7e-5 for 196 patches. Defaults to
             True.
         prop_attn (bool): Whether sizes bias the attention. Defaults to True.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``threshold`` is
@@ -53,13 +59,18 @@ class PPT(HalvingReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         threshold: float = 3.0,
         relative: bool = True,
         prop_attn: bool = True,
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_number(threshold=threshold)
         self.threshold = threshold
         self.relative = relative
@@ -68,7 +79,7 @@ class PPT(HalvingReducer):
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        num_merged = self.num_merged(tokens, stage)
+        num_merged = self.count_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()
         num_prefix = tokens.num_prefix

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,8 @@ from mmclca.utils.messages import check_integer, check_number
 
 from ..attention import at_least_float32
 from ..tokens import Tokens
-from .base import CountedReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import CountedReducer
 
 
 def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
@@ -39,10 +41,13 @@ class Sinkhorn(CountedReducer):
     normalized tokens. CLR and recovered tokens are mixed with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         eps (float): Entropy weight. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``eps`` or
@@ -53,15 +58,24 @@ class Sinkhorn(CountedReducer):
     fixed = 'has parameters for each remaining token'
 
     def __init__(
-        self, *counts, eps: float = 1.0, num_iterations: int = 3, **backbone
+        self,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
+        eps: float = 1.0,
+        num_iterations: int = 3,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_number(least=1e-6, eps=eps)
         check_integer(num_iterations=num_iterations)
         self.eps = eps
         self.num_iterations = num_iterations
         self.stages = nn.ParameterList(
-            torch.randn(self.count(stage), self.embed_dims)
+            torch.randn(self.count_patches(stage), self.embed_dims)
             for stage in range(self.num_stages)
         )
 

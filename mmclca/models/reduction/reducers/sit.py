@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -7,7 +9,8 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from ..tokens import Tokens
-from .base import CountedReducer, init_linear
+from .base import VIT_BASE, BackboneShape, init_linear
+from .counted import CountedReducer
 
 
 class Slimming(nn.Module):
@@ -41,22 +44,35 @@ class SiT(CountedReducer):
     summed with the patches.
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         recalibrate (bool): Whether token distillation compares the teacher's
             patches with patches that a reverse slimming module predicts from
             the final tokens (feature recalibration distillation, section 3.3
             of the paper); needs a classifier with a ``teacher``. Defaults to
             False.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
     """
 
     summary = 'mix all patches into fewer tokens, with trained weights'
     fixed = 'has parameters for each remaining token'
 
-    def __init__(self, *counts, recalibrate: bool = False, **backbone):
-        super().__init__(*counts, **backbone)
+    def __init__(
+        self,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
+        recalibrate: bool = False,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         self.stages = nn.ModuleList(
-            Slimming(self.embed_dims, self.count(stage))
+            Slimming(self.embed_dims, self.count_patches(stage))
             for stage in range(self.num_stages)
         )
         self.needs_teacher = recalibrate

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -11,7 +12,8 @@ from mmclca.utils.messages import check_choice
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import Merged, ranks, sum_into
-from .base import HalvingReducer
+from .base import VIT_BASE, BackboneShape
+from .counted import HalvingReducer
 
 
 @torch.no_grad()
@@ -82,13 +84,16 @@ class ToMe(HalvingReducer):
     Token Pruning and Token Merging` (ToFu).
 
     Args:
-        *counts: ``keep_rate`` and ``num_tokens``, see :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See :class:`CountedReducer`.
         early (str): Handling of the even token of a pair up to the middle
             layer: 'merge', or 'prune' to drop it. Defaults to 'merge'.
         merge (str): 'average', or 'mlerp', a plain average scaled by the
             largest norm over that of the target token, without sizes. Defaults
             to 'average'.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
 
     Raises:
         Error: As :class:`CountedReducer`, or if ``early`` or ``merge`` is
@@ -99,12 +104,17 @@ class ToMe(HalvingReducer):
 
     def __init__(
         self,
-        *counts,
+        keep_rate: float | Sequence[float] | None = None,
+        num_tokens: Sequence[int] | None = None,
+        *,
         early: Literal['merge', 'prune'] = 'merge',
         merge: Literal['average', 'mlerp'] = 'average',
-        **backbone,
+        backbone: BackboneShape = VIT_BASE,
+        init_cfg: dict | None = None,
     ):
-        super().__init__(*counts, **backbone)
+        super().__init__(
+            keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
+        )
         check_choice(('merge', 'prune'), early=early)
         check_choice(('average', 'mlerp'), merge=merge)
         self.early = early
@@ -113,7 +123,7 @@ class ToMe(HalvingReducer):
     def after_attention(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        num_merged = self.num_merged(tokens, stage)
+        num_merged = self.count_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()
         target, num_tokens = match(

@@ -9,7 +9,7 @@ from mmclca.registry import MODELS
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import prepend_prefix
-from .base import CountedReducer
+from .counted import CountedReducer
 
 
 def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
@@ -45,7 +45,8 @@ class TopK(CountedReducer):
             tokens of a stage. Defaults to None, 1.
         num_tokens (Sequence[int], optional): Kept tokens per stage, without
             the prefix; replaces ``keep_rate``. Defaults to None.
-        **backbone: See :class:`CountedReducer`.
+        backbone (BackboneShape): See :class:`CountedReducer`.
+        init_cfg (dict, optional): See :class:`CountedReducer`.
     """
 
     summary = 'keep the most important patches, drop the rest'
@@ -59,13 +60,13 @@ class TopK(CountedReducer):
         num_prefix = tokens.num_prefix
         score = attended.cls_attn()[:, :, num_prefix:].mean(dim=1)
         rank = protect(score, tokens.num_protected)
-        num_kept = self.num_kept(tokens, stage)
+        num_kept = self.count_kept(tokens, stage)
         index = top_tokens(rank, num_kept, num_prefix)
         if index.size(1) == tokens.features.size(1):
             return tokens.unchanged()
         return self.drop(tokens, score, index)
 
-    def num_kept(self, tokens: Tokens, stage: int) -> int:
+    def count_kept(self, tokens: Tokens, stage: int) -> int:
         """Count the tokens that a stage keeps, without the prefix."""
         available = tokens.after_prefix.size(1)
         if self.num_tokens is None:

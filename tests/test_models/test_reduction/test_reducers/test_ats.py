@@ -4,6 +4,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from small_models import REDUCE_AT, build, vit
+from toy_reducers import shape
 
 from mmclca.models import ATS, CrossLayerCache
 from mmclca.models.reduction.attention import Attended
@@ -75,7 +76,7 @@ UNEVEN = ([0.97, 0.01, 0.01, 0.01], [0.1, 0.2, 0.09, 0.61])
 def uneven():
     """Build a reducer, and two images that keep 1 and 4 of 4 tokens."""
     x = torch.randn(2, 5, 3).double()
-    reducer = ATS(num_tokens=[4], num_patches=4, num_stages=1)
+    reducer = ATS(num_tokens=[4], backbone=shape(num_patches=4, num_stages=1))
     return reducer, Tokens(x, num_pooled=5, num_patches=4)
 
 

@@ -3,10 +3,11 @@ import numpy as np
 import pytest
 import torch
 from small_models import build, images, token_counts, vit
+from toy_reducers import shape
 
 import mmclca
 from mmclca.models import TokenReducer
-from mmclca.models.reduction.reducers.base import CountedReducer
+from mmclca.models.reduction.reducers.counted import CountedReducer
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 
@@ -30,7 +31,7 @@ def test_backbone_fills_in_reducer_sizes():
     ],
 )
 def test_keep_rate_is_expanded_to_all_stages(keep_rate, expected):
-    reducer = TokenReducer(keep_rate, num_stages=2)
+    reducer = TokenReducer(keep_rate, backbone=shape(num_stages=2))
     assert reducer.keep_rates == expected
 
 
@@ -50,27 +51,35 @@ COUNTED = sorted(
     ],
 )
 def test_count_is_a_share_of_initial_patches(keep_rate, counts):
-    method = CountedReducer(keep_rate, num_patches=196, num_stages=3)
-    assert [method.count(stage) for stage in range(3)] == counts
-    assert method.count(-1) == 196
+    method = CountedReducer(
+        keep_rate, backbone=shape(num_patches=196, num_stages=3)
+    )
+    assert [method.count_patches(stage) for stage in range(3)] == counts
+    assert method.count_patches(-1) == 196
 
 
 def test_count_uses_power_if_rates_are_equal():
     for keep_rate in (0.7, (0.7,) * 3):
-        method = CountedReducer(keep_rate, num_patches=10**6, num_stages=3)
+        method = CountedReducer(
+            keep_rate, backbone=shape(num_patches=10**6, num_stages=3)
+        )
         for stage in range(3):
-            assert method.share(stage) == 0.7 ** (stage + 1)
-            assert method.count(stage) == int(10**6 * 0.7 ** (stage + 1))
+            assert method.get_share(stage) == 0.7 ** (stage + 1)
+            assert method.count_patches(stage) == int(
+                10**6 * 0.7 ** (stage + 1)
+            )
 
 
 def test_count_scales_with_image_size():
-    method = CountedReducer(0.5, num_patches=196, num_stages=2)
+    method = CountedReducer(0.5, backbone=shape(num_patches=196, num_stages=2))
     tokens = Tokens(torch.zeros(1, 1, 1), num_patches=784)
-    assert method.count_for(tokens, 0) == method.count(0, 784) == 392
-    method = CountedReducer(num_tokens=[100, 7], num_patches=196, num_stages=2)
-    assert method.count_for(tokens, 0) == 100
-    assert [method.count(s, 50) for s in (-1, 0, 1)] == [50, 50, 7]
-    assert method.share(1) == 7 / 196
+    assert method.count_left(tokens, 0) == method.count_patches(0, 784) == 392
+    method = CountedReducer(
+        num_tokens=[100, 7], backbone=shape(num_patches=196, num_stages=2)
+    )
+    assert method.count_left(tokens, 0) == 100
+    assert [method.count_patches(s, 50) for s in (-1, 0, 1)] == [50, 50, 7]
+    assert method.get_share(1) == 7 / 196
 
 
 @pytest.mark.parametrize('name', COUNTED)

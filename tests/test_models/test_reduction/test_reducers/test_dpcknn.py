@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
+from toy_reducers import shape
 
 from mmclca.models import DPCKNN
 from mmclca.models.reduction.clustering import dpc_knn
@@ -11,7 +12,9 @@ B, C, P = 2, 8, 12
 def toy(**options):
     """Build a reducer with one stage; CLS, patches and two cached tokens."""
     method = DPCKNN(
-        0.5, embed_dims=C, num_patches=P, num_stages=1, **options
+        0.5,
+        backbone=shape(embed_dims=C, num_patches=P, num_stages=1),
+        **options,
     ).double()
     for parameter in method.parameters():
         torch.nn.init.normal_(parameter)
@@ -70,7 +73,9 @@ def test_dpcknn_noise_is_used_in_training_only():
 
 
 def test_dpcknn_counts_leave_enough_neighbors():
-    method = DPCKNN(0.1, num_patches=196, num_stages=3)
-    assert [method.count(stage) for stage in range(3)] == [19, 5, 1]
-    method = DPCKNN(0.1, num_patches=196, num_stages=3, num_neighbors=2)
-    assert [method.count(stage) for stage in range(3)] == [19, 2, 1]
+    method = DPCKNN(0.1, backbone=shape(num_patches=196, num_stages=3))
+    assert [method.count_patches(stage) for stage in range(3)] == [19, 5, 1]
+    method = DPCKNN(
+        0.1, backbone=shape(num_patches=196, num_stages=3), num_neighbors=2
+    )
+    assert [method.count_patches(stage) for stage in range(3)] == [19, 2, 1]

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
 from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+from toy_reducers import shape
 
 from mmclca.models import DynamicViT
 from mmclca.models.reduction.attention import masked_softmax
@@ -54,8 +55,8 @@ def test_sample_kept_excludes_dropped_tokens():
 
 
 def reducer(**options):
-    options = {'num_stages': 3, 'num_patches': 16, **options}
-    return DynamicViT(embed_dims=C, **options)
+    backbone = shape(embed_dims=C, num_patches=16)
+    return DynamicViT(backbone=backbone, **options)
 
 
 def test_ratio_loss_equals_loop():
@@ -119,7 +120,10 @@ def test_dynamic_vit_num_tokens_hold_with_cache():
 
 def test_dynamic_vit_keeps_first_tokens_if_all_are_recovered():
     method = build(
-        dict(type='mmclca.DynamicViT', embed_dims=C, num_patches=16)
+        dict(
+            type='mmclca.DynamicViT',
+            backbone=shape(embed_dims=C, num_patches=16),
+        )
     ).eval()
     tokens = Tokens(torch.randn(1, 17, C), num_patches=16)
     tokens = tokens.append(tokens.features[:, :0]).gather(torch.tensor([[0]]))

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from toy_reducers import shape
 
 from mmclca.models import KMedoids
 from mmclca.models.reduction.attention import Attended
@@ -11,7 +12,9 @@ B, N, C = 2, 11, 6
 
 
 def toy(**options):
-    method = KMedoids(0.4, num_patches=N - 1, num_stages=1, **options)
+    method = KMedoids(
+        0.4, backbone=shape(num_patches=N - 1, num_stages=1), **options
+    )
     x = torch.randn(B, N, C).double()
     q, k, v = torch.randn(3, B, 2, N, 3).double().unbind(0)
     return method, Tokens(x, num_patches=N - 1), Attended(q, k, v)

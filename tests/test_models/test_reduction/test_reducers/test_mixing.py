@@ -2,6 +2,7 @@
 import pytest
 import torch
 from torch.nn.functional import normalize
+from toy_reducers import shape
 
 from mmclca.models import PatchMerger, Sinkhorn, SiT
 from mmclca.models.reduction.reducers.sinkhorn import transport
@@ -11,10 +12,13 @@ B, N, C = 2, 7, 8
 
 
 def test_patch_merger_has_one_query_per_token():
-    merger = PatchMerger(0.5, embed_dims=C, num_patches=20, num_stages=3)
+    merger = PatchMerger(
+        0.5, backbone=shape(embed_dims=C, num_patches=20, num_stages=3)
+    )
     assert [len(stage.queries) for stage in merger.stages] == [10, 5, 2]
     merger = PatchMerger(
-        num_tokens=[9, 9, 1], embed_dims=C, num_patches=20, num_stages=3
+        num_tokens=[9, 9, 1],
+        backbone=shape(embed_dims=C, num_patches=20, num_stages=3),
     )
     assert [len(stage.queries) for stage in merger.stages] == [9, 9, 1]
 
@@ -53,7 +57,7 @@ def test_transport_is_finite_if_eps_is_small():
 
 def test_sinkhorn_mixes_normalized_tokens_by_direction_of_centers():
     method = Sinkhorn(
-        0.5, embed_dims=C, num_patches=N, num_stages=1, eps=0.5
+        0.5, backbone=shape(embed_dims=C, num_patches=N, num_stages=1), eps=0.5
     ).double()
     tokens = Tokens(torch.randn(B, 1 + N, C).double(), num_patches=N)
     mixed = method.before_layer(tokens, 0)
@@ -73,7 +77,9 @@ def test_sinkhorn_mixes_normalized_tokens_by_direction_of_centers():
 def toy(**options):
     """Build a SiT, and the tokens after its stage."""
     method = SiT(
-        0.5, num_patches=7, num_stages=1, embed_dims=C, **options
+        0.5,
+        backbone=shape(num_patches=7, num_stages=1, embed_dims=C),
+        **options,
     ).double()
     for parameter in method.parameters():
         torch.nn.init.normal_(parameter)

@@ -7,10 +7,11 @@ import pytest
 import torch
 from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, token_counts, vit
+from toy_reducers import shape
 
 from mmclca.models import MCTF, DiffRate
 from mmclca.models.reduction.attention import Attended
-from mmclca.models.reduction.rates import prune_and_merge
+from mmclca.models.reduction.prune_merge import prune_and_merge
 from mmclca.models.reduction.reducers.tome import norm_of_largest
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
@@ -125,7 +126,7 @@ def test_mctf_is_finite_if_tokens_receive_no_attention():
     q, k = 60 * torch.ones(2, 1, 1, 9, 4).half()
     k[:, :, :3] *= -1
     tokens = Tokens(torch.randn(1, 9, 4).half(), num_patches=8)
-    reducer = MCTF(num_tokens=[4], num_patches=8, num_stages=1)
+    reducer = MCTF(num_tokens=[4], backbone=shape(num_patches=8, num_stages=1))
     tokens = reducer.before_attention(tokens, Attended(q, k, k), 0)
     assert tokens.features.isfinite().all()
 
@@ -144,7 +145,9 @@ def test_tofu_gradients_are_finite_if_tokens_are_zero():
 
 
 def test_diffrate_sizes_are_positive_without_clamp():
-    reducer = DiffRate(num_tokens=[1], num_patches=4, num_stages=1)
+    reducer = DiffRate(
+        num_tokens=[1], backbone=shape(num_patches=4, num_stages=1)
+    )
     assert reducer.clamp
     for seed in range(5):
         torch.manual_seed(seed)

@@ -4,6 +4,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from mmengine.logging import MMLogger
+from toy_reducers import shape
 
 from mmclca.models import ToMe
 from mmclca.models.reduction.reducers.tome import match
@@ -55,7 +56,7 @@ def test_match_excludes_cls_if_tokens_are_equal():
 def warnings_of(**options):
     """Warnings when a ToMe for 196 patches is built."""
     with patch.object(MMLogger, 'get_current_instance') as logger:
-        ToMe(num_patches=196, **options)
+        ToMe(backbone=shape(num_patches=196), **options)
     return [call.args[0] for call in logger().warning.mock_calls]
 
 

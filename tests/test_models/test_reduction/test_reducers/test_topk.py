@@ -2,6 +2,7 @@
 import pytest
 import torch
 from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+from toy_reducers import shape
 
 from mmclca.models import EViT, TopK
 from mmclca.models.reduction.attention import Attended
@@ -16,7 +17,7 @@ from mmclca.registry import MODELS
 def test_topk_is_unchanged_if_all_tokens_are_kept(keep_rate, kind):
     q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
     tokens = Tokens(torch.randn(1, 5, 2))
-    reducer = kind(keep_rate, num_stages=1)
+    reducer = kind(keep_rate, backbone=shape(num_stages=1))
     same = reducer.after_attention(tokens, Attended(q, k, v), 0)
     assert same.features is tokens.features
     assert [type(record) for record in same.trace] == [Unchanged]
@@ -80,7 +81,7 @@ def test_evit_averages_dropped_tokens_if_normalized():
     x = torch.randn(2, 8, 3)
     made = []
     for normalize in (False, True):
-        reducer = EViT(0.5, normalize=normalize, num_stages=1)
+        reducer = EViT(0.5, normalize=normalize, backbone=shape(num_stages=1))
         made.append(reducer.after_attention(Tokens(x), Attended(q, k, v), 0))
     plain, averaged = made
     total = plain.trace[0].mix.sum(dim=-1)  # (B, 1)
