@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from mmengine.config import Config
 from submitit.local import local
-from sweep_results import CELL, result_of
+from sweep_results import KEY, make_task, result_of
 from tiny_run import exit_code
 
 from mmclca.cli.commands import sweep
@@ -20,7 +20,7 @@ from mmclca.sweep import run
 from mmclca.sweep.results import config_hash
 from mmclca.utils.files import replace_text
 
-CELLS = [replace(CELL, seed=seed) for seed in range(3)]
+KEYS = [replace(KEY, seed=seed) for seed in range(3)]
 CFG = Config()
 
 
@@ -83,28 +83,32 @@ def patch_sweeps(patch, log):
             with open(log, 'a') as file:
                 file.write(f'{path.parents[1].name}\n')
 
-    configs = dict.fromkeys(CELLS, CFG)
-    grid = SimpleNamespace(configs=lambda: configs, keep_checkpoints=False)
+    configs = dict.fromkeys(KEYS, CFG)
+    grid = SimpleNamespace(
+        runs=[make_task(CFG, None, key).run for key in KEYS],
+        compose_configs=lambda: configs,
+        keep_checkpoints=False,
+    )
     patch.setattr('mmclca.sweep.grid.read_grid', lambda _: grid)
-    patch.setattr('mmclca.sweep.grid.check_inputs', lambda _: None)
+    patch.setattr('mmclca.sweep.inputs.check_inputs', lambda _: None)
     patch.setattr('mmclca.sweep.jobs.POLL', 0.01)
     patch.setattr(local.subprocess, 'Popen', Fork)
-    patch.setattr(run, 'measure_cell', measure)
+    patch.setattr(run, 'measure', measure)
     patch.setattr(run, 'replace_text', logged)
 
 
 def measure(cfg, work_dir):
-    """Write checkpoints; return a result without its cell."""
+    """Write checkpoints; return a result without its key."""
     for epoch in range(4):
         time.sleep(0.01)
         replace_text(work_dir / f'epoch_{epoch}.pth', 'weights')
-    result = expected(CELL)
-    del result['cell']
+    result = expected(KEY)
+    del result['run']
     return result
 
 
-def expected(cell):
-    return result_of(cell, config_hash=config_hash(CFG))
+def expected(key):
+    return result_of(key, config_hash=config_hash(CFG))
 
 
 def start(root, prepare):

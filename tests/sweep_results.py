@@ -3,9 +3,21 @@
 
 from dataclasses import asdict, replace
 
-from mmclca.sweep.compose import Cell
+from mmclca.models import Variant
+from mmclca.sweep.run import Task
+from mmclca.sweep.runs import Run, RunKey
 
-CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 1)
+KEY = RunKey('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 1)
+
+
+def compose(key, options={}, weights={}):
+    """Compose the config of a run."""
+    return Run.from_key(key, options=options, weights=weights).compose()
+
+
+def make_task(cfg, root, key=KEY, **conditions):
+    """Make the task of a run that has a config without base configs."""
+    return Task(Run(key, (), {}, Variant()), cfg, root, **conditions)
 
 
 def result(
@@ -14,11 +26,11 @@ def result(
     gradients=(4.0, 2.0, 1.0),
     seconds=231.0,
     memory=1503.2,
-    **cell,
+    **key,
 ):
-    """Make the result of a cell; ``cell`` replaces fields of ``CELL``."""
+    """Make the result of a run; ``key`` replaces fields of ``KEY``."""
     return dict(
-        cell=asdict(replace(CELL, **dict(dict(clca='base'), **cell))),
+        run=asdict(replace(KEY, **dict(dict(clca='base'), **key))),
         config_hash='0123456789abcdef',
         accuracy=accuracy,
         gmacs=gmacs,
@@ -35,13 +47,13 @@ def result(
     )
 
 
-def result_of(cell=CELL, **changes):
-    """Make the result of a cell with changed values."""
-    return result(**asdict(cell)) | changes
+def result_of(key=KEY, **changes):
+    """Make the result of a run with changed values."""
+    return result(**asdict(key)) | changes
 
 
 def seeds(*accuracies, **more):
-    """Make results of a cell, one accuracy per seed."""
+    """Make results of a run, one accuracy per seed."""
     return [
         result(accuracy, seed=seed, **more)
         for seed, accuracy in enumerate(accuracies, start=1)

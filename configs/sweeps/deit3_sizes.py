@@ -6,7 +6,7 @@
 # Results: none yet.
 # Command: python tools/sweep.py configs/sweeps/deit3_sizes.py
 # Batches are of one process: for the recipe's 2048,
-# train_dataloader.batch_size times the processes of a cell.
+# train_dataloader.batch_size times the processes of a run.
 datasets = ['imagenet-deit3']
 backbones = ['deit3-base-p16']
 methods = ['none']

@@ -5,7 +5,7 @@
 # channel in CLS.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
-# The cells by token need tools/research on PYTHONPATH, which has their hook.
+# The runs by token need tools/research on PYTHONPATH, which has their hook.
 _base_ = 'leaf40.py'
 methods = ['EViT']
 keep_rates = [0.25]

@@ -30,7 +30,7 @@ def _scope(scope, of=''):
 
 
 def _lora(size):
-    """LoRA around the classifier that the other cells have."""
+    """LoRA around the classifier that the other runs have."""
     module = dict(
         type='mmclca.TokenReductionClassifier',
         data_preprocessor=dict(

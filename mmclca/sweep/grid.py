@@ -1,57 +1,135 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A grid of runs, read from a small Python file, and checks of its inputs."""
+"""A grid of runs, read from a small Python file."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 
-from mmclca.building import config_errors
-from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.configs import open_config
-from mmclca.datasets import match_by_name
 from mmclca.errors import Error
 from mmclca.models import list_methods
-from mmclca.registry import DATASETS, MODELS
 from mmclca.utils.messages import check_choice, check_integer, check_number
 
-from . import compose as parts
-from .compose import Cell
+from .base_configs import DATASETS, MODELS, RECIPES, find, read
+from .runs import ABLATIONS, NONE, RECIPE, Run, RunKey
 
-# lists in a grid, in the order of Cell's fields
-LISTS = (
-    *('datasets', 'backbones', 'methods', 'keep_rates'),
-    *('sizes', 'clca', 'seeds'),
+# lists in a grid, and the field of RunKey with one of their values
+LISTS = dict(
+    datasets='dataset',
+    backbones='backbone',
+    methods='method',
+    keep_rates='keep_rate',
+    sizes='size',
+    clca='clca',
+    seeds='seed',
 )
-OPTIONAL = dict(variant='', recipe=parts.RECIPE, options={})
+# other settings with their defaults; the second group not in blocks
+OPTIONAL = dict(variant='', recipe=RECIPE, options={})
 FILE_ONLY = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
-# block settings passed to compose with the cell
-COMPOSE_KEYS = ('recipe', 'options', 'weights', 'folders')
 
 
-@dataclass
+@dataclass(frozen=True)
 class Grid:
-    """Cells of a sweep with their arguments for ``compose``."""
+    """Runs of a sweep, sorted by seed.
 
-    cells: dict[Cell, dict]
+    Args:
+        runs (list[Run]): The runs.
+        keep_checkpoints (bool): Whether checkpoints stay after a run.
+    """
+
+    runs: list[Run]
     keep_checkpoints: bool
 
-    def configs(self) -> dict[Cell, Config]:
-        """Compose the config of each cell."""
-        return {
-            cell: parts.compose(cell, **own)
-            for cell, own in self.cells.items()
-        }
+    def compose_configs(self) -> dict[RunKey, Config]:
+        """Compose the config of each run."""
+        return {run.key: run.compose() for run in self.runs}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Settings of a block, completed by those of the file.
+
+    Args:
+        settings (dict): Lists and options by name.
+        weights (dict[str, str]): Checkpoints by backbone name.
+        folders (tuple[Path, ...]): Folders of users with base configs.
+    """
+
+    settings: dict
+    weights: dict[str, str]
+    folders: tuple[Path, ...]
+
+    def list_runs(self) -> Iterator[Run]:
+        """Yield the runs, one per combination."""
+        for values in product(*(self.settings[name] for name in LISTS)):
+            fields = dict(zip(LISTS.values(), values, strict=True))
+            yield Run.from_key(
+                RunKey(**fields, variant=self.settings['variant']),
+                self.settings['recipe'],
+                self.settings['options'],
+                self.weights,
+                self.folders,
+            )
+
+    def list_problems(self) -> list[str]:
+        """Describe all wrong settings."""
+        settings = self.settings
+        problems = [
+            f'{name}: expected a list with at least one value, {name} = [...]'
+            for name in LISTS
+            if not isinstance(settings.get(name), list | tuple)
+            or not settings[name]
+        ]
+        problems += _find_wrong_types(settings, OPTIONAL)
+        if problems:
+            return problems
+        rates = settings['keep_rates']
+        problems = [
+            *self._list_missing('datasets', DATASETS, settings['datasets']),
+            *self._list_missing('backbones', MODELS, settings['backbones']),
+            *self._list_missing('recipe', RECIPES, [settings['recipe']]),
+            *self._list_missing('weights', MODELS, self.weights),
+            # check methods last: the base configs above may register some
+            *_find_unknown(
+                [NONE, *list_methods()], 'methods', settings['methods']
+            ),
+            *_find_unknown(ABLATIONS, 'clca', settings['clca']),
+            *_list_refused(
+                partial(check_number, 1e-6, 1), 'keep_rates', rates
+            ),
+            *_list_refused(check_integer, 'sizes', settings['sizes']),
+            *_list_refused(
+                partial(check_integer, 0), 'seeds', settings['seeds']
+            ),
+        ]
+        if NONE in settings['methods'] and set(rates) != {1}:
+            problems.append(
+                f'keep_rates: method {NONE!r} keeps all tokens: put it in a '
+                'separate block with keep_rates = [1.0]'
+            )
+        if not re.fullmatch(r'[\w.-]*', settings['variant']):
+            problems.append(
+                f'variant={settings["variant"]!r}: use letters, digits, .-_'
+            )
+        return problems
+
+    def _list_missing(
+        self, setting: str, role: str, names: Iterable[str]
+    ) -> Iterator[str]:
+        """Describe the base configs that cannot be found or read."""
+        for name in names:
+            try:
+                read(find(role, name, self.folders))
+            except (Error, OSError) as error:
+                yield f'{setting}: {error}'
 
 
 def read_grid(path: str | Path) -> Grid:
@@ -59,157 +137,103 @@ def read_grid(path: str | Path) -> Grid:
 
     The file lists ``datasets``, ``backbones``, ``methods``, ``keep_rates``,
     ``sizes``, ``clca`` (values in ``ABLATIONS``) and ``seeds``; every
-    combination is a cell. ``blocks`` is a list of dicts with these keys; each
+    combination is a run. ``blocks`` is a list of dicts with these keys; each
     block makes its own combinations, with defaults from the file. ``recipe``
     names another schedule, ``options`` changes settings like
-    ``--cfg-options``, and ``variant`` distinguishes cells with different
+    ``--cfg-options``, and ``variant`` distinguishes runs with different
     recipes or options. ``config_dirs`` lists folders with user base configs,
     relative to the file. Names starting with ``_`` are private.
 
-    Cells are sorted by seed, so an interrupted sweep has complete seeds.
-    Raises an Error with all errors in the file.
+    Runs are sorted by seed, so an interrupted sweep has complete seeds.
+
+    Raises:
+        Error: Lists all errors in the file.
+        OSError: If the file cannot be opened.
     """
     path = Path(path)
     content = open_config(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
-    whole = {k: content.pop(k, v) for k, v in FILE_ONLY.items()}
-    named = whole['config_dirs']
-    named = [named] if isinstance(named, str) else named
-    folders = tuple(path.parent / name for name in named)
-    shared = dict(weights=whole['weights'], folders=folders)
-    blocks = [OPTIONAL | content | block | shared for block in whole['blocks']]
+    of_file = {k: content.pop(k, v) for k, v in FILE_ONLY.items()}
+    if isinstance(of_file['config_dirs'], str):
+        of_file['config_dirs'] = [of_file['config_dirs']]
+    problems = [
+        *_find_unknown((*LISTS, *OPTIONAL, *FILE_ONLY), 'the file', content),
+        *_find_wrong_types(of_file, FILE_ONLY),
+        *_find_wrong_types(content, dict(options={})),
+    ]
+    _refuse(path, problems)
+    blocks = [block for block in of_file['blocks'] if isinstance(block, dict)]
+    if len(blocks) < len(of_file['blocks']):
+        problems.append('blocks: expected a list of dicts')
     for block in blocks:
-        block['options'] = content.get('options', {}) | block['options']
-    wrong = [
-        *_unknown((*LISTS, *OPTIONAL, *FILE_ONLY), 'the file', content),
-        *_unknown((*LISTS, *OPTIONAL), 'blocks', chain(*whole['blocks'])),
-        *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
-        *(line for block in blocks for line in _problems(block)),
+        problems += _find_unknown((*LISTS, *OPTIONAL), 'blocks', block)
+        problems += _find_wrong_types(block, dict(options={}))
+    folders = tuple(path.parent / name for name in of_file['config_dirs'])
+    problems += [
+        f'config_dirs: no folder {folder}'
+        for folder in folders
+        if not folder.is_dir()
     ]
-    cells = [] if wrong else [pair for b in blocks for pair in _cells(b)]
-    wrong += [
-        f'{name} appears {count} times: set a variant in one of its blocks'
-        for name, count in Counter(cell.name for cell, _ in cells).items()
-        if count > 1
-    ]
-    if wrong:
-        listed = '\n  '.join(dict.fromkeys(wrong))
-        raise Error(f'{path} has errors:\n  {listed}')
-    cells.sort(key=lambda pair: pair[0].seed)
-    return Grid(dict(cells), whole['keep_checkpoints'])
-
-
-def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
-    """Yield the cells of a block, with their arguments for ``compose``."""
-    own = {name: block[name] for name in COMPOSE_KEYS}
-    for values in product(*(block[name] for name in LISTS)):
-        yield Cell(*values, block['variant']), own
-
-
-def _problems(block: dict) -> list[str]:
-    """List all errors in a block."""
-    wrong = [
-        f'{name}: expected a list with at least one value, {name} = [...]'
-        for name in LISTS
-        if not (isinstance(block.get(name), list | tuple) and block[name])
-    ]
-    if wrong:
-        return wrong
-    folders, rates = block['folders'], block['keep_rates']
-    wrong = [
-        *_missing('datasets', parts.DATASETS, block['datasets'], folders),
-        *_missing('backbones', parts.MODELS, block['backbones'], folders),
-        *_missing('recipe', parts.RECIPES, [block['recipe']], folders),
-        *_missing('weights', parts.MODELS, block['weights'], folders),
-        # check methods last: the base configs above may register some
-        *_unknown([parts.NONE, *list_methods()], 'methods', block['methods']),
-        *_unknown(parts.ABLATIONS, 'clca', block['clca']),
-        *_refused(partial(check_number, 1e-6, 1), 'keep_rates', rates),
-        *_refused(check_integer, 'sizes', block['sizes']),
-        *_refused(partial(check_integer, 0), 'seeds', block['seeds']),
-    ]
-    if parts.NONE in block['methods'] and set(rates) != {1}:
-        wrong.append(
-            f'keep_rates: method {parts.NONE!r} keeps all tokens: put it in a '
-            'separate block with keep_rates = [1.0]'
+    _refuse(path, problems)
+    completed = [
+        Block(
+            OPTIONAL
+            | content
+            | block
+            | dict(
+                options=content.get('options', {}) | block.get('options', {})
+            ),
+            of_file['weights'],
+            folders,
         )
-    if not re.fullmatch(r'[\w.-]*', block['variant']):
-        wrong.append(f'variant={block["variant"]!r}: use letters, digits, .-_')
-    return wrong
+        for block in blocks
+    ]
+    _refuse(path, [x for block in completed for x in block.list_problems()])
+    runs = [run for block in completed for run in block.list_runs()]
+    names = Counter(run.key.name for run in runs)
+    _refuse(
+        path,
+        [
+            f'{name} appears {count} times: set a variant in one of its blocks'
+            for name, count in names.items()
+            if count > 1
+        ],
+    )
+    runs.sort(key=lambda run: run.key.seed)
+    return Grid(runs, of_file['keep_checkpoints'])
 
 
-def _unknown(known: Collection, name: str, values: Iterable) -> Iterator[str]:
-    return _refused(partial(check_choice, known), name, values)
+def _refuse(path: Path, problems: list[str]) -> None:
+    if problems:
+        lines = '\n  '.join(dict.fromkeys(problems))
+        raise Error(f'{path} has errors:\n  {lines}')
 
 
-def _refused(check: Callable, name: str, values: Iterable) -> Iterator[str]:
+def _find_wrong_types(settings: dict, defaults: dict) -> list[str]:
+    """Describe the settings whose type differs from that of the default."""
+    problems = []
+    for name, default in defaults.items():
+        value = settings.get(name, default)
+        allowed = list | tuple if isinstance(default, list) else type(default)
+        if not isinstance(value, allowed):
+            problems.append(
+                f'{name}={value!r}: expected a {type(default).__name__}'
+            )
+    return problems
+
+
+def _find_unknown(
+    choices: Collection[str], name: str, values: Iterable
+) -> Iterator[str]:
+    return _list_refused(partial(check_choice, choices), name, values)
+
+
+def _list_refused(
+    check: Callable, name: str, values: Iterable
+) -> Iterator[str]:
     """Describe the values that a check refuses."""
     for value in values:
         try:
             check(**{name: value})
-        except ValueError as error:
+        except Error as error:
             yield str(error)
-
-
-def _missing(
-    where: str, kind: str, names: Iterable, folders: tuple[Path, ...]
-) -> Iterator[str]:
-    """Describe the base configs that cannot be found or read."""
-    for name in names:
-        try:
-            parts.read(parts.find(kind, name, folders))
-        except ValueError as error:
-            yield f'{where}: {error}'
-
-
-def check_inputs(configs: list[Config]) -> None:
-    """Open weights and datasets of all cells and build their models.
-
-    Remote weights are downloaded once here instead of in every cell. Raises a
-    Error with all missing or wrong inputs and their number of uses.
-    """
-    init_default_scope('mmpretrain')
-    loaders = [
-        loader
-        for cfg in configs
-        for loader in (cfg.train_dataloader, cfg.test_dataloader)
-    ]
-    weights = [cfg.load_from for cfg in configs if cfg.load_from]
-    problems = [
-        *_failures(open_checkpoint, weights),
-        *_failures(_open_images, [loader.dataset for loader in loaders]),
-        *_failures(_build, [cfg.model for cfg in configs]),
-    ]
-    if problems:
-        listed = '\n  '.join(problems)
-        raise Error(f'sweep not started; missing or wrong inputs:\n  {listed}')
-
-
-def _failures(attempt: Callable, things: list) -> Iterator[str]:
-    """Describe the error of each distinct input that cannot be opened."""
-    counts = Counter(map(repr, things))
-    for text, thing in {repr(thing): thing for thing in things}.items():
-        try:
-            with config_errors():
-                attempt(thing)
-        except (Error, ImportError, OSError) as error:
-            yield f'{error} (used {counts[text]} times)'
-
-
-def _open_images(dataset: dict) -> None:
-    """Open a dataset and check that its images exist."""
-    while isinstance(dataset.get('dataset'), dict):  # unwrap RepeatDataset
-        dataset = dataset['dataset']
-    opened = DATASETS.build(match_by_name(dict(dataset, pipeline=[])))
-    images = map(opened.get_data_info, range(len(opened)))
-    paths = [image['img_path'] for image in images if 'img_path' in image]
-    missing = [path for path in paths if not Path(path).is_file()]
-    if missing:
-        raise FileNotFoundError(
-            f'{len(missing)} of {len(paths)} images missing: {missing[0]}'
-        )
-
-
-def _build(model: dict) -> None:
-    with torch.device('meta'):
-        MODELS.build(deepcopy(model))  # mmpretrain adds defaults in place

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run cells as submitit jobs, in local processes or on Slurm."""
+"""Run tasks as submitit jobs, in local processes or on Slurm."""
 
 import math
 import os
@@ -16,8 +16,7 @@ from submitit.helpers import as_completed
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe, track
 
-from .compose import Cell
-from .run import DONE, run_cell
+from .run import DONE, Task, run_one
 
 TRIES = 2
 POLL = 1.0  # seconds between job status checks
@@ -27,25 +26,26 @@ NO_WAIT = -math.inf
 MAX_ARRAY = 1000
 
 
-def visible_gpus() -> list[int]:
+def list_visible_gpus() -> list[int]:
     """GPU numbers in ``CUDA_VISIBLE_DEVICES``, by default all GPUs.
 
     submitit overwrites the variable in jobs, so jobs select their GPU by
     number. Raises an Error if the variable is not a list of numbers.
     """
-    named = os.environ.get('CUDA_VISIBLE_DEVICES')
-    if not named:
+    visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+    if not visible:
         return list(range(torch.cuda.device_count()))
-    if named == '-1':  # hides all GPUs
+    if visible == '-1':  # hides all GPUs
         return []
-    if not re.fullmatch(r'\d+(,\d+)*', named):
+    if not re.fullmatch(r'\d+(,\d+)*', visible):
         raise Error(
-            f'CUDA_VISIBLE_DEVICES={named}: expected GPU numbers, such as 0,1'
+            f'CUDA_VISIBLE_DEVICES={visible}: expected GPU numbers, such as '
+            '0,1'
         )
-    return [int(number) for number in named.split(',')]
+    return [int(number) for number in visible.split(',')]
 
 
-def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
+def get_job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
     """Default submitit parameters."""
     if cluster == 'slurm':
         return dict(
@@ -66,14 +66,16 @@ def make_executor(
 ) -> submitit.AutoExecutor:
     """Make a submitit executor for the cluster 'local' or 'slurm'.
 
-    All nodes must share ``folder``. Raises an Error if Slurm is missing
-    or a parameter is unknown.
+    All nodes must share ``folder``.
+
+    Raises:
+        Error: If Slurm is missing or a parameter is unknown.
     """
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster)
         executor.update_parameters(**options)
     except (AssertionError, NameError, RuntimeError, TypeError) as error:
-        raise Error(f'--executor {cluster}: {error}') from None
+        raise Error(f'executor {cluster}: {error}') from None
     # the result of an ended process is there, or never will be
     submitit.LocalJob._results_timeout_s = NO_WAIT
     return executor
@@ -87,55 +89,61 @@ def in_new_folder(executor: submitit.AutoExecutor) -> submitit.AutoExecutor:
     folder = executor.folder / uuid4().hex
     new = submitit.AutoExecutor(folder, cluster=executor.cluster)
     new.parameters.update(executor.parameters)
-    new._executor._throttling = NO_WAIT
+    new._executor._throttling = NO_WAIT  # type: ignore[attr-defined]
     return new
 
 
-def run_cells(
-    executor: submitit.Executor, calls: list[tuple], slots: int
-) -> list[tuple[Cell, submitit.Job]]:
-    """Run cells as jobs and retry failed cells once.
+def run_all(
+    executor: submitit.AutoExecutor, tasks: list[Task], slots: int
+) -> list[tuple[Task, submitit.Job]]:
+    """Run tasks as jobs and repeat failed ones once.
 
-    ``calls`` has arguments for :func:`run_cell`, and at most ``slots`` (up to
-    ``MAX_ARRAY``) jobs are submitted at the same time. Returns the cells
-    without a result and their last jobs.
+    Args:
+        executor (submitit.AutoExecutor): See :func:`make_executor`.
+        tasks (list[Task]): The tasks.
+        slots (int): Jobs that are submitted at the same time, at most
+            ``MAX_ARRAY``.
+
+    Returns:
+        list[tuple[Task, submitit.Job]]: Tasks without a result and their last
+        jobs.
     """
-    left = [(call, None) for call in calls]
+    unfinished: list[tuple[Task, submitit.Job]] = []
     for _ in range(TRIES):
-        calls, left = [call for call, _ in left], []
-        for start in range(0, len(calls), MAX_ARRAY):
-            part = calls[start : start + MAX_ARRAY]
-            left += _run_once(executor, part, slots)
-    return [(cell, job) for (cell, *_), job in left]
+        unfinished = []
+        for start in range(0, len(tasks), MAX_ARRAY):
+            part = tasks[start : start + MAX_ARRAY]
+            unfinished += _run_once(executor, part, slots)
+        tasks = [task for task, _ in unfinished]
+    return unfinished
 
 
 def _run_once(
-    executor: submitit.Executor, calls: list[tuple], slots: int
-) -> Iterator[tuple[tuple, submitit.Job]]:
-    """Run calls once; yield those without a result and their jobs."""
-    with closing(_finished(executor, calls, slots)) as ended:
-        for call, job in track(ended, 'Cells', len(calls)):
+    executor: submitit.AutoExecutor, tasks: list[Task], slots: int
+) -> Iterator[tuple[Task, submitit.Job]]:
+    """Run tasks once; yield those without a result and their jobs."""
+    with closing(_run_in_slots(executor, tasks, slots)) as ended:
+        for task, job in track(ended, 'Runs', len(tasks)):
             outcome = 'failed' if job.exception() else job.result()
-            print_safe(f'{call[0].name}: {outcome}')
+            print_safe(f'{task.name}: {outcome}')
             if outcome != DONE:
-                yield call, job
+                yield task, job
 
 
-def _finished(
-    executor: submitit.Executor, calls: list[tuple], slots: int
-) -> Iterator[tuple[tuple, submitit.Job]]:
-    """Start jobs, yield each finished job, and finally cancel the rest."""
-    waiting, jobs = calls, {}
+def _run_in_slots(
+    executor: submitit.AutoExecutor, tasks: list[Task], slots: int
+) -> Iterator[tuple[Task, submitit.Job]]:
+    """Start jobs, yield each finished job, and finally cancel the others."""
+    waiting, jobs = tasks, {}
     try:
         while waiting or jobs:
             free = slots - len(jobs)
             started, waiting = waiting[:free], waiting[free:]
             if started:
-                arguments = zip(*started, strict=True)
                 with _stderr_to(executor.folder / 'processes.err'):
-                    submit = in_new_folder(executor).map_array
-                    new = submit(run_cell, *arguments)
-                jobs |= zip(new, started, strict=True)
+                    copy = in_new_folder(executor)
+                    new_jobs = copy.map_array(run_one, started)
+                jobs |= zip(new_jobs, started, strict=True)
             job = next(as_completed(list(jobs), poll_frequency=POLL))
             yield jobs.pop(job), job
     finally:
@@ -148,14 +156,14 @@ def _stderr_to(path: Path) -> Iterator[None]:
     """Redirect stderr of processes started in this context to a file.
 
     It receives their own errors, such as tracebacks after Ctrl-C; submitit
-    already writes the output of cells to files.
+    already writes the output of runs to files.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    own = os.dup(2)
+    stderr = os.dup(2)
     try:
         with path.open('ab') as file:
             os.dup2(file.fileno(), 2)
         yield
     finally:
-        os.dup2(own, 2)
-        os.close(own)
+        os.dup2(stderr, 2)
+        os.close(stderr)

@@ -10,13 +10,13 @@ import pandas as pd
 from mmclca.errors import Error
 from mmclca.utils.files import replace_text, to_cell
 
-from .compose import Cell
+from .runs import RunKey
 
-# fields of a cell except the seed
-SETTING = [field.name for field in fields(Cell) if field.name != 'seed']
+# fields of a run's key except the seed
+SETTING = [field.name for field in fields(RunKey) if field.name != 'seed']
 # result keys and their columns in the table of runs
 RUN = {
-    **{f'cell.{name}': name for name in (*SETTING, 'seed')},
+    **{f'run.{name}': name for name in (*SETTING, 'seed')},
     'accuracy': 'accuracy',
     'gmacs': 'gmacs',
     'params': 'params',
@@ -32,12 +32,24 @@ RUN = {
     'versions.torch': 'torch',
 }
 COSTS = [
-    *('gmacs', 'params', 'train_images_per_s', 'test_images_per_s'),
-    *('peak_memory_mb', 'max_gradient', 'mean_gradient', 'seconds'),
+    'gmacs',
+    'params',
+    'train_images_per_s',
+    'test_images_per_s',
+    'peak_memory_mb',
+    'max_gradient',
+    'mean_gradient',
+    'seconds',
 ]
 ORDER = [
-    *('dataset', 'backbone', 'variant', 'method'),
-    *('size', 'keep_rate', 'clca', 'seed'),
+    'dataset',
+    'backbone',
+    'variant',
+    'method',
+    'size',
+    'keep_rate',
+    'clca',
+    'seed',
 ]
 FLOATS = ('keep_rate', 'peak_memory_mb', 'max_gradient')
 # labels for the values of ``clca``, in table order
@@ -67,22 +79,31 @@ def to_table(results: list[dict]) -> pd.DataFrame:
 
     ``accuracy`` is top-1 in percent, ``max_gradient`` the largest gradient
     magnitude in the run, and ``mean_gradient`` the mean over the maxima per
-    epoch. Raises an Error without results or for duplicate cells.
+    epoch.
+
+    Raises:
+        Error: Without results, for duplicate runs, or texts as numbers.
     """
     if not results:
         raise Error('no results found: run tools/sweep.py GRID first')
     table = pd.json_normalize(results).reindex(columns=list(RUN))
-    table = table.rename(columns=RUN).astype(dict.fromkeys(FLOATS, float))
+    table = table.rename(columns=RUN)
+    try:
+        table = table.astype(dict.fromkeys(FLOATS, float))
+    except (TypeError, ValueError) as error:
+        raise Error(
+            f'a result has a text in place of a number: {error}'
+        ) from error
     table['mean_gradient'] = [  # skips epochs without updates
         pd.Series(per_epoch, dtype=float).mean()
         for per_epoch in table.mean_gradient
     ]
-    cell = [*SETTING, 'seed']
-    duplicates = table[table.duplicated(cell)]
+    key = [*SETTING, 'seed']
+    duplicates = table[table.duplicated(key)]
     if len(duplicates):
         raise Error(
             f'{len(duplicates)} duplicate results: use one sweep folder\n'
-            + duplicates[cell].head().to_string(index=False)
+            + duplicates[key].head().to_string(index=False)
         )
     return table.sort_values(ORDER, key=_rank, ignore_index=True)
 
@@ -109,7 +130,7 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def gains(table: pd.DataFrame) -> pd.DataFrame:
+def compute_gains(table: pd.DataFrame) -> pd.DataFrame:
     """Gain of the head (CLA), the cache (CLC) and both, paired by seed.
 
     One row per setting and CLCA part with seeds in common with the base:
@@ -120,8 +141,8 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
     """
     shared = [name for name in SETTING if name != 'clca']
     base = table[table.clca == 'base']
-    others = table[table.clca != 'base']
-    pairs = others.merge(base, on=[*shared, 'seed'], suffixes=('', '_base'))
+    ablated = table[table.clca != 'base']
+    pairs = ablated.merge(base, on=[*shared, 'seed'], suffixes=('', '_base'))
     pairs = pairs.assign(
         gain=pairs.accuracy - pairs.accuracy_base,
         ratio=pairs.max_gradient / pairs.max_gradient_base,
@@ -135,10 +156,10 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
-    """Format a table in Markdown; align columns in ``words`` left."""
-    sides = ['left' if title in words else 'right' for title in cells]
-    return cells.to_markdown(
+def to_markdown(table: pd.DataFrame, left: Collection[str]) -> str:
+    """Format a table in Markdown; align columns in ``left`` left."""
+    sides = ['left' if title in left else 'right' for title in table]
+    return table.to_markdown(
         index=False, disable_numparse=True, colalign=sides
     )
 
@@ -153,7 +174,7 @@ def _over_seeds(
 
 def summary_to_markdown(summary: pd.DataFrame) -> str:
     """Format a summary in Markdown, with a variant column if needed."""
-    shown = summary.assign(
+    columns = summary.assign(
         accuracy=_over_seeds(
             summary.accuracy, summary.accuracy_std, summary.seeds
         ),
@@ -161,34 +182,34 @@ def summary_to_markdown(summary: pd.DataFrame) -> str:
         params=summary.params / 1e6,
         minutes=summary.seconds / 60,
     )
-    columns = {
-        title: shown[name].map(form.format, na_action='ignore').fillna('')
+    texts = {
+        title: columns[name].map(form.format, na_action='ignore').fillna('')
         for title, name, form in MARKDOWN
-        if name != 'variant' or shown.variant.any()
+        if name != 'variant' or columns.variant.any()
     }
-    words = ('data set', 'backbone', 'method', 'CLCA', 'variant')
-    return markdown(pd.DataFrame(columns), words)
+    left = ('data set', 'backbone', 'method', 'CLCA', 'variant')
+    return to_markdown(pd.DataFrame(texts), left)
 
 
-def gains_to_markdown(gained: pd.DataFrame) -> str:
+def gains_to_markdown(gains: pd.DataFrame) -> str:
     """Format gains in Markdown, with a variant column if needed."""
     shared = ['dataset', 'backbone', 'method', 'keep_rate', 'size', 'variant']
-    cells = gained.assign(
-        text=_over_seeds(gained.gain, gained.gain_std, gained.seeds),
-        ratio=gained.gradient_ratio.map('{:.2f}'.format),
-        keep_rate=gained.keep_rate.map('{:g}'.format),
+    runs = gains.assign(
+        gain=_over_seeds(gains.gain, gains.gain_std, gains.seeds),
+        ratio=gains.gradient_ratio.map('{:.2f}'.format),
+        keep_rate=gains.keep_rate.map('{:g}'.format),
     )
-    kinds = [kind for kind in CLCA if (gained.clca == kind).any()]
-    titles = {('text', kind): CLCA[kind] for kind in kinds}
-    titles |= {('ratio', k): f'gradient, {CLCA[k]}' for k in kinds}
-    page = cells.pivot_table(
-        ['text', 'ratio'], shared, 'clca', 'first', sort=False
+    parts = [part for part in CLCA if (gains.clca == part).any()]
+    titles = {('gain', part): CLCA[part] for part in parts}
+    titles |= {('ratio', part): f'gradient, {CLCA[part]}' for part in parts}
+    page = runs.pivot_table(
+        ['gain', 'ratio'], shared, 'clca', 'first', sort=False
     )
     page = page[list(titles)].set_axis(titles.values(), axis=1).fillna('')
     page = page.reset_index().astype(str)
-    if not gained.variant.any():
+    if not gains.variant.any():
         page = page.drop(columns='variant')
-    return markdown(page, ('dataset', 'backbone', 'method', 'variant'))
+    return to_markdown(page, ('dataset', 'backbone', 'method', 'variant'))
 
 
 def write_tables(results: list[dict], folder: str | Path) -> list[Path]:
@@ -198,16 +219,16 @@ def write_tables(results: list[dict], folder: str | Path) -> list[Path]:
     runs with and without CLC or CLA, ``gains.csv`` and ``gains.md``.
     """
     runs = to_table(results)
-    summary, gained = summarize(runs), gains(runs)
+    summary, gains = summarize(runs), compute_gains(runs)
     tables = dict(runs=runs, summary=summary)
-    texts = dict(summary=summary_to_markdown(summary))
-    if len(gained):
-        tables['gains'], texts['gains'] = gained, gains_to_markdown(gained)
+    pages = dict(summary=summary_to_markdown(summary))
+    if len(gains):
+        tables['gains'], pages['gains'] = gains, gains_to_markdown(gains)
     paths = []
     for name, table in tables.items():
         paths.append(Path(folder) / f'{name}.csv')
         replace_text(paths[-1], table.map(to_cell).to_csv(index=False))
-        if name in texts:
+        if name in pages:
             paths.append(Path(folder) / f'{name}.md')
-            replace_text(paths[-1], f'{texts[name]}\n')
+            replace_text(paths[-1], f'{pages[name]}\n')
     return paths

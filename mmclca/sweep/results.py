@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Result files of cells: one JSON file per cell and config."""
+"""Result files: one JSON file per run and config."""
 
 import json
 import warnings
@@ -34,18 +34,22 @@ def config_hash(cfg: dict) -> str:
     Only the last component of paths counts, so the hash is the same on other
     machines.
     """
-    return digest({name: _plain(cfg.get(name)) for name in SECTIONS})
+    return digest({name: _strip(cfg.get(name)) for name in SECTIONS})
 
 
-def _plain(value):
+def _strip(value):
+    """Remove settings without effect, and the folders of paths."""
     if isinstance(value, dict):
-        # its data_root is the shared folder of all datasets
-        of_all = value.get('type') == 'mmclca.UltraFGVC'
-        left_out = (*SPEED, 'data_root') if of_all else SPEED
-        kept = {k: v for k, v in value.items() if k not in left_out}
-        return {str(key): _plain(inner) for key, inner in kept.items()}
+        ignored = set(SPEED)
+        if value.get('type') == 'mmclca.UltraFGVC':
+            ignored.add('data_root')  # the shared folder of all datasets
+        return {
+            str(key): _strip(inner)
+            for key, inner in value.items()
+            if key not in ignored
+        }
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_strip(inner) for inner in value]
     if isinstance(value, str) and '://' not in value:
         return PurePath(value).name
     return value
@@ -53,16 +57,27 @@ def _plain(value):
 
 # keys required in every result
 RESULT_KEYS = (
-    *('cell', 'config_hash', 'accuracy', 'gmacs', 'params', 'throughput'),
-    *('gradients', 'commit', 'versions', 'machine'),
-    *('started', 'finished', 'seconds'),
+    'run',
+    'config_hash',
+    'accuracy',
+    'gmacs',
+    'params',
+    'throughput',
+    'gradients',
+    'commit',
+    'versions',
+    'machine',
+    'started',
+    'finished',
+    'seconds',
 )
 
 
 def read_result(path: Path, wanted: str = '') -> dict | None:
     """Read a result; return None if it is missing or, with a warning, invalid.
 
-    Raises an Error if the config hash is not ``wanted`` ('' accepts all).
+    Raises:
+        Error: If the config hash is not ``wanted`` ('' accepts all).
     """
     try:
         result = json.loads(path.read_bytes())
@@ -85,6 +100,6 @@ def read_result(path: Path, wanted: str = '') -> dict | None:
 
 
 def set_aside(path: Path) -> None:
-    """Rename an invalid result of a locked cell to an unused name."""
+    """Rename an invalid result of a locked run to an unused name."""
     names = (path.with_name(f'{path.name}.bad-{n}') for n in count(1))
     path.rename(next(name for name in names if not name.exists()))

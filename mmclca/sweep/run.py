@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run one cell: train, test, and write the result."""
+"""Train and test one run, and write its result."""
 
 import json
 import statistics
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
 from math import isnan
@@ -25,80 +25,105 @@ from mmclca.utils.files import remove_partial_files, replace_text
 from mmclca.utils.folders import refuse_links
 from mmclca.utils.provenance import provenance
 
-from .compose import Cell
 from .results import config_hash, read_result, set_aside
+from .runs import Run
+from .written import write_config
 
-# outcomes of running a cell
+# outcomes of a task
 DONE, TAKEN = 'done', 'skipped, running in another process'
 # the operating system releases the lock when the process ends
-LOCK = 'cell.lock'
+LOCK = 'run.lock'
 
 
-def run_cell(
-    cell: Cell,
-    cfg: Config,
-    root: Path,
-    gpu: int,
-    threads: int,
-    keep_checkpoints: bool,
-) -> str:
-    """Run a cell unless it is finished or locked by another process.
+@dataclass(frozen=True)
+class Task:
+    """A run with the conditions of its process.
 
-    An interrupted run is resumed. The result is written to
-    ``<root>/<name>.json``, the config to ``<root>/<name>/<hash>``. ``gpu`` is
-    a GPU number, ignored without CUDA. Returns ``DONE`` or, if locked,
-    ``TAKEN``; raises an Error if the existing result has another config.
+    Args:
+        run (Run): The run.
+        config (Config): Its composed config.
+        root (Path): Folder of the sweep. The result is written to
+            ``<root>/<name>.json``, the config to ``<root>/<name>/<hash>``.
+        gpu (int): GPU number, ignored without CUDA. Defaults to 0.
+        threads (int): CPU threads. Defaults to 1.
+        keep_checkpoints (bool): Whether checkpoints stay after the run.
+            Defaults to False.
     """
-    folder = root / cell.name
+
+    run: Run
+    config: Config
+    root: Path
+    gpu: int = 0
+    threads: int = 1
+    keep_checkpoints: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.run.key.name
+
+
+def run_one(task: Task) -> str:
+    """Train and test a run, unless it is finished or locked.
+
+    An interrupted run is resumed.
+
+    Returns:
+        str: ``DONE`` or, if another process has locked the run, ``TAKEN``.
+
+    Raises:
+        Error: If the existing result has another config.
+    """
+    folder = task.root / task.name
     folder.mkdir(parents=True, exist_ok=True)
     try:
         lock = FileLock(folder / LOCK).acquire(timeout=0)
     except Timeout:
         return TAKEN
     with lock, safe_loading():
-        torch.set_num_threads(threads)
+        torch.set_num_threads(task.threads)
         if torch.cuda.is_available():
-            torch.cuda.set_device(gpu)
-        _run(cell, cfg, root, keep_checkpoints)
+            torch.cuda.set_device(task.gpu)
+        _measure_once(task)
     return DONE
 
 
 # submitit calls this to requeue a preempted job
-run_cell.checkpoint = partial(DelayedSubmission, run_cell)
+run_one.checkpoint = partial(DelayedSubmission, run_one)  # type: ignore[attr-defined]
 
 
-def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
-    """Measure a cell and write its result, unless the result exists."""
-    digest, path = config_hash(cfg), root / f'{cell.name}.json'
+def _measure_once(task: Task) -> None:
+    """Measure a run and write its result, unless the result exists."""
+    digest = config_hash(task.config)
+    path = task.root / f'{task.name}.json'
     if read_result(path, digest):
         return
     if path.exists():
         set_aside(path)
-    refuse_links(root, [cell.name])
-    folder = root / cell.name / digest
+    refuse_links(task.root, [task.name])
+    folder = task.root / task.name / digest
     remove_partial_files(folder)  # of killed processes
     draft, work_dir = folder / 'result.json', folder / 'work_dir'
     if not read_result(draft, digest):
-        replace_text(folder / 'config.py', cfg.pretty_text)
         # reading the file runs its custom imports
-        cfg = Config.fromfile(folder / 'config.py')
-        result = dict(cell=asdict(cell), **measure_cell(cfg, work_dir))
+        cfg = write_config(task.run, task.config, folder / 'config.py')
+        result = dict(run=asdict(task.run.key), **measure(cfg, work_dir))
         replace_text(draft, json.dumps(result, indent=1) + '\n')
-    if not keep_checkpoints:
+    if not task.keep_checkpoints:
         for file in (*work_dir.glob('*.pth'), work_dir / 'last_checkpoint'):
             file.unlink(missing_ok=True)
     draft.replace(path)  # after it, nothing is removed
 
 
-def measure_cell(cfg: Config, work_dir: Path) -> dict:
-    """Train and test a config; return the result without its cell.
+def measure(cfg: Config, work_dir: Path) -> dict:
+    """Train and test a config; return the result without its key.
 
     The config is changed in place. The work dir must belong to this config
     only.
     """
     origin = provenance()
     digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
-    started = _first_start(work_dir, resumed)
+    started = _read_first_start(work_dir, resumed)
     clock = time.perf_counter()
     cost = count_config(cfg.model)
     latest, num_iters = newest_checkpoint(work_dir)
@@ -117,21 +142,21 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
         metrics={name: float(value) for name, value in metrics.items()},
         gmacs=cost.flops / 1e9,
         params=cost.params,
-        throughput=throughput(runner),
+        throughput=get_throughput(runner),
         peak_memory_mb=peak_so_far(),
-        gradients=gradients(runner),
+        gradients=get_gradients(runner),
         **origin,
         started=started.isoformat(timespec='seconds'),
         finished=finished.isoformat(timespec='seconds'),
         # include the iterations before the resume; the clock may have jumped
         seconds=seconds
-        + num_iters * statistics.median(_history(runner, 'train/time')),
+        + num_iters * statistics.median(_get_history(runner, 'train/time')),
         # sum over all threads; unknown for a resumed run
         cpu_seconds=None if num_iters else cpu_seconds,
     )
 
 
-def _first_start(work_dir: Path, started: datetime) -> datetime:
+def _read_first_start(work_dir: Path, started: datetime) -> datetime:
     """Start time of a run, stored for later resumes."""
     note = work_dir / 'started.txt'
     if note.exists():
@@ -140,7 +165,7 @@ def _first_start(work_dir: Path, started: datetime) -> datetime:
     return started
 
 
-def throughput(runner: Runner) -> dict[str, float]:
+def get_throughput(runner: Runner) -> dict[str, float]:
     """Images per second in training and in testing.
 
     Medians over the iterations of the run, including data loading and load
@@ -149,32 +174,32 @@ def throughput(runner: Runner) -> dict[str, float]:
     loaders = dict(train=runner.train_dataloader, test=runner.test_dataloader)
     return {
         mode: loader.batch_sampler.batch_size
-        / statistics.median(_history(runner, f'{mode}/time'))
+        / statistics.median(_get_history(runner, f'{mode}/time'))
         for mode, loader in loaders.items()
     }
 
 
-def gradients(runner: Runner) -> dict:
+def get_gradients(runner: Runner) -> dict:
     """Largest gradient magnitudes logged by ``GradientStatsHook``.
 
     ``max`` over the run, ``per_epoch`` maxima, and epoch maxima per part.
     """
-    of_part = 'epoch/grad_max_'
-    names = runner.message_hub.log_scalars
-    parts = [n for n in names if n.startswith(of_part)]
-    per_epoch = _by_epoch(runner, 'epoch/grad_max')
-    return dict(
-        max=max((value for value in per_epoch if value), default=None),
-        per_epoch=per_epoch,
-        **{n.removeprefix(of_part): _by_epoch(runner, n) for n in parts},
-    )
+    prefix = 'epoch/grad_max_'
+    per_epoch = _get_epoch_values(runner, 'epoch/grad_max')
+    by_part = {
+        name.removeprefix(prefix): _get_epoch_values(runner, name)
+        for name in runner.message_hub.log_scalars
+        if name.startswith(prefix)
+    }
+    largest = max((value for value in per_epoch if value), default=None)
+    return dict(max=largest, per_epoch=per_epoch, **by_part)
 
 
-def _by_epoch(runner: Runner, name: str) -> list[float | None]:
+def _get_epoch_values(runner: Runner, name: str) -> list[float | None]:
     """Epoch values with five digits; None for epochs without updates."""
-    values = _history(runner, name)
+    values = _get_history(runner, name)
     return [None if isnan(v) else float(f'{v:.5g}') for v in values]
 
 
-def _history(runner: Runner, name: str) -> list[float]:
+def _get_history(runner: Runner, name: str) -> list[float]:
     return runner.message_hub.get_scalar(name).data[0].tolist()

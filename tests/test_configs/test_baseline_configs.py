@@ -66,7 +66,7 @@ def test_baseline_config_matches_its_name(path, tmp_path):
 
 
 def test_baseline_grid_has_one_recipe():
-    configs = read_grid(FOLDER / 'sweeps/baselines.py').configs()
+    configs = read_grid(FOLDER / 'sweeps/baselines.py').compose_configs()
     assert len(configs) == 33
     for part in ('optim_wrapper', 'param_scheduler', 'train_cfg'):
         first, *others = [cfg[part] for cfg in configs.values()]

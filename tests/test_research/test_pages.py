@@ -33,9 +33,9 @@ def test_figures_are_written_as_pdf_and_png(tmp_path, monkeypatch):
     few = [
         x
         for x in stored
-        if x['cell']['variant'] in ('by-layer', 'lr3e-4')
-        and x['cell']['seed'] == 1
-        and 'deit' in x['cell']['backbone']
+        if x['run']['variant'] in ('by-layer', 'lr3e-4')
+        and x['run']['seed'] == 1
+        and 'deit' in x['run']['backbone']
     ]
     tables.write_sweep(few, tmp_path / 'few.csv')
     out = tmp_path / 'figures'

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 from PIL import Image
-from sweep_results import CELL
+from sweep_results import KEY, compose
 
-from mmclca.sweep.compose import compose
-from mmclca.sweep.grid import check_inputs
+from mmclca.sweep.inputs import check_inputs
 from mmclca.sweep.results import config_hash
 
 
@@ -28,16 +27,16 @@ def data(tmp_path, monkeypatch):
     return root
 
 
-def configs_of(*cells, weights):
+def compose_all(*keys, weights):
     named = {'deit-tiny-p16': str(weights)}
-    return [compose(cell, weights=named) for cell in cells]
+    return [compose(key, weights=named) for key in keys]
 
 
-CELLS = [replace(CELL, seed=seed) for seed in (1, 2)]
+KEYS = [replace(KEY, seed=seed) for seed in (1, 2)]
 
 
 def test_inputs_are_checked_and_unchanged(data, tmp_path):
-    configs = configs_of(*CELLS, weights=tmp_path / 'weights.pth')
+    configs = compose_all(*KEYS, weights=tmp_path / 'weights.pth')
     own = configs[0].train_dataloader.dataset
     configs[0].train_dataloader.dataset = dict(
         type='RepeatDataset', times=2, dataset=own
@@ -53,7 +52,7 @@ def test_inputs_are_checked_and_unchanged(data, tmp_path):
 def test_all_missing_inputs_are_listed(data, tmp_path):
     (data / 'images' / 'test.png').unlink()
     (data / 'train_3shot.txt').unlink()
-    configs = configs_of(*CELLS, weights=tmp_path / 'none.pth')
+    configs = compose_all(*KEYS, weights=tmp_path / 'none.pth')
     configs[0].model.backbone.reduce_at = (3, 99)
     configs[1].model.backbone.arch = 'no such'  # raises AssertionError
     with pytest.raises(ValueError) as error:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Composed cell configs compared with the config files."""
+"""Composed configs of runs compared with the config files."""
 
 from dataclasses import replace
 from itertools import product
@@ -7,53 +7,52 @@ from itertools import product
 import pytest
 import torch
 from mmengine.config import Config
+from sweep_results import compose
 from tiny_run import ROOT
 
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.registry import MODELS
-from mmclca.sweep.compose import (
-    ABLATIONS,
+from mmclca.sweep.base_configs import (
     DATASETS,
     RECIPES,
     RUNTIME,
-    Cell,
-    base_configs,
-    compose,
     find,
+    list_base_configs,
     read,
 )
-from mmclca.sweep.compose import MODELS as MODEL_CONFIGS
+from mmclca.sweep.base_configs import MODELS as MODEL_CONFIGS
+from mmclca.sweep.runs import ABLATIONS, RunKey
 
-CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
-COTTON = Cell('cotton80', 'deit3-base-p16', 'EViT', 0.1, 448, 'clca', 1)
+KEY = RunKey('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
+COTTON = RunKey('cotton80', 'deit3-base-p16', 'EViT', 0.1, 448, 'clca', 1)
 SAME = (
     *('model', 'load_from', 'optim_wrapper', 'param_scheduler', 'train_cfg'),
     *('train_dataloader', 'test_dataloader'),
 )
 
 
-def names_of(cell):
-    ablation = '' if cell.clca == 'base' else f'{cell.clca}-'
+def names_of(key):
+    ablation = '' if key.clca == 'base' else f'{key.clca}-'
     return (
-        f'{ablation}{cell.method.lower()}-kr{100 * cell.keep_rate:g}_'
-        f'{cell.backbone}_1xb32-50e_{cell.dataset}-{cell.size}px.py'
+        f'{ablation}{key.method.lower()}-kr{100 * key.keep_rate:g}_'
+        f'{key.backbone}_1xb32-50e_{key.dataset}-{key.size}px.py'
     )
 
 
 @pytest.mark.parametrize(
-    'cell',
+    'key',
     [
-        CELL,
+        KEY,
         *(replace(COTTON, clca=clca) for clca in ABLATIONS),
         replace(COTTON, method='ATS', keep_rate=0.5, backbone='vit-base-p16'),
     ],
-    ids=lambda cell: cell.name,
+    ids=lambda key: key.name,
 )
-def test_cell_config_equals_config_file(cell):
-    cfg = compose(cell)
-    file = Config.fromfile(ROOT / 'configs/clca' / names_of(cell))
+def test_composed_config_equals_config_file(key):
+    cfg = compose(key)
+    file = Config.fromfile(ROOT / 'configs/clca' / names_of(key))
     for loader in (file.train_dataloader, file.test_dataloader):
-        set_image_size(loader.dataset.pipeline, cell.size)
+        set_image_size(loader.dataset.pipeline, key.size)
     for name in SAME:
         assert cfg[name] == file[name]
 
@@ -61,7 +60,7 @@ def test_cell_config_equals_config_file(cell):
 def test_data_folder_follows_the_environment(monkeypatch):
     for folder in ('here', 'there'):
         monkeypatch.setenv('MMCLCA_DATA', folder)
-        cfg = compose(CELL)
+        cfg = compose(KEY)
         root = cfg.train_dataloader.dataset.data_root
         assert root == f'{folder}/leaf40_white'
 
@@ -70,27 +69,27 @@ def test_compose_sets_seed_weights_options_and_hooks():
     optimizer = dict(_delete_=True, type='Lamb', lr=3e-3)
     options = {'optim_wrapper.optimizer': optimizer}
     for seed in (1, 2):  # options with _delete_ are reusable
-        cell = replace(CELL, seed=seed)
-        cfg = compose(cell, options, {'deit-tiny-p16': 'file.pth'})
+        key = replace(KEY, seed=seed)
+        cfg = compose(key, options, {'deit-tiny-p16': 'file.pth'})
         assert cfg.randomness.seed == seed
         assert cfg.optim_wrapper.optimizer == dict(type='Lamb', lr=3e-3)
     assert cfg.load_from == 'file.pth'
     assert cfg.custom_hooks[-1].type == 'mmclca.GradientStatsHook'
     assert cfg.val_cfg is None
-    assert compose(CELL).optim_wrapper.optimizer.lr == 1e-4
+    assert compose(KEY).optim_wrapper.optimizer.lr == 1e-4
 
 
 def test_compose_sets_num_classes_for_mixup():
     augments = [dict(type='Mixup', alpha=0.8)]
-    cfg = compose(CELL, {'model.train_cfg': dict(augments=augments)})
+    cfg = compose(KEY, {'model.train_cfg': dict(augments=augments)})
     assert cfg.model.data_preprocessor.num_classes == 40
-    assert 'num_classes' not in compose(CELL).model.data_preprocessor
+    assert 'num_classes' not in compose(KEY).model.data_preprocessor
 
 
 def test_method_none_is_the_full_vit():
-    cell = replace(CELL, method='none', keep_rate=1.0, clca='base')
-    assert cell.name == 'leaf40-224px_deit-tiny-p16_none-kr100_base_seed2'
-    backbone = compose(cell).model.backbone
+    key = replace(KEY, method='none', keep_rate=1.0, clca='base')
+    assert key.name == 'leaf40-224px_deit-tiny-p16_none-kr100_base_seed2'
+    backbone = compose(key).model.backbone
     assert backbone.reducer is None and backbone.reduce_at == ()
 
 
@@ -121,7 +120,7 @@ def has_ablations(name):
     )
 
 
-CLCA_CONFIGS = list(filter(has_ablations, base_configs(MODEL_CONFIGS)))
+CLCA_CONFIGS = list(filter(has_ablations, list_base_configs(MODEL_CONFIGS)))
 QUICK = ('vit-base-p16', 'clca')
 
 
@@ -134,8 +133,8 @@ QUICK = ('vit-base-p16', 'clca')
 )
 def test_every_backbone_builds_in_every_ablation(backbone, clca):
     size = 112 if 'mini' in backbone else 448
-    cell = Cell('soyglobal', backbone, 'ToMe', 0.25, size, clca, 1)
-    model = compose(cell).model
+    key = RunKey('soyglobal', backbone, 'ToMe', 0.25, size, clca, 1)
+    model = compose(key).model
     with torch.device('meta'):
         built = MODELS.build(model)
     assert built.head.num_classes == 1938
@@ -154,11 +153,11 @@ def write(path):
 
 
 def test_base_configs_include_ours():
-    datasets = base_configs(DATASETS).keys()
+    datasets = list_base_configs(DATASETS).keys()
     assert {'leaf40', 'cotton80', 'soyageing-r1', 'cub'} <= datasets
     assert not any('leaves_' in name for name in datasets)
     models = {'vit-base-p16', 'deit-tiny-p16', 'clca-tome_vit-base-p16'}
-    assert models <= {*base_configs(MODEL_CONFIGS)}
+    assert models <= {*list_base_configs(MODEL_CONFIGS)}
     for kind, names in (
         (MODEL_CONFIGS, ('vit-base-p16', 'clca-evit_vit-base-p16')),
         (DATASETS, ('leaf40', 'leaf40_224')),
@@ -190,4 +189,4 @@ def test_complete_configs_are_model_configs(tmp_path):
     mine = write(tmp_path / 'my_model.py')
     write(tmp_path / '__init__.py')
     assert find(MODEL_CONFIGS, 'my_model', (tmp_path,)) == mine
-    assert '__init__' not in base_configs(MODEL_CONFIGS, (tmp_path,))
+    assert '__init__' not in list_base_configs(MODEL_CONFIGS, (tmp_path,))

@@ -10,15 +10,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.config import Config
-from sweep_results import CELL, result_of
+from sweep_results import KEY, make_task, result_of
 
 from mmclca.cli.commands.sweep import plan
 from mmclca.sweep import jobs
+from mmclca.sweep.grid import Grid
 from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, TAKEN
 from mmclca.utils.files import replace_text
 
-CELLS = [replace(CELL, seed=seed) for seed in range(5)]
+KEYS = [replace(KEY, seed=seed) for seed in range(5)]
 BROKEN = RuntimeError('no memory')
 CFG = Config(dict(model=1))
 
@@ -45,7 +46,7 @@ class Job:
 
 
 class Executor:
-    """Executor without processes; ``endings(cell, try)`` sets outcomes."""
+    """Executor without processes; ``endings(key, try)`` sets outcomes."""
 
     def __init__(self, folder, endings):
         self.folder = folder
@@ -53,32 +54,33 @@ class Executor:
         self.tries = Counter()
         self.arrays = []
 
-    def map_array(self, _, cells):
-        self.tries.update(cells)
-        ends = [self.endings(cell, self.tries[cell]) for cell in cells]
+    def map_array(self, _, tasks):
+        keys = [task.run.key for task in tasks]
+        self.tries.update(keys)
+        ends = [self.endings(key, self.tries[key]) for key in keys]
         self.arrays.append([Job(end) for end in ends])
         return self.arrays[-1]
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run CELLS; return cells without a result and the executor."""
+    """Run KEYS; return tasks without a result and the executor."""
     monkeypatch.setattr(jobs, 'POLL', 0)
     monkeypatch.setattr(jobs, 'in_new_folder', lambda executor: executor)
 
     def run(endings, slots=2):
         executor = Executor(tmp_path, endings)
-        calls = [(cell,) for cell in CELLS]
-        return jobs.run_cells(executor, calls, slots), executor
+        tasks = [make_task(CFG, tmp_path, key) for key in KEYS]
+        return jobs.run_all(executor, tasks, slots), executor
 
     return run
 
 
-def test_cells_run_in_limited_slots(run, capsys):
+def test_tasks_run_in_limited_slots(run, capsys):
     left, executor = run(lambda *_: DONE)
-    assert left == [] and list(executor.tries) == CELLS
+    assert left == [] and list(executor.tries) == KEYS
     assert [len(array) for array in executor.arrays] == [2, 1, 1, 1]
-    assert f'{CELLS[4].name}: done' in capsys.readouterr().out
+    assert f'{KEYS[4].name}: done' in capsys.readouterr().out
 
 
 def test_arrays_are_limited_to_the_maximum_size(run, monkeypatch):
@@ -88,15 +90,15 @@ def test_arrays_are_limited_to_the_maximum_size(run, monkeypatch):
 
 
 @pytest.mark.parametrize('ending', [BROKEN, TAKEN])
-def test_cells_without_a_result_are_retried_once(run, ending):
+def test_tasks_without_a_result_are_retried_once(run, ending):
     left, executor = run(
-        lambda cell, n: ending if cell.seed == 1 and n == 1 else DONE
+        lambda key, n: ending if key.seed == 1 and n == 1 else DONE
     )
-    assert left == [] and executor.tries[CELLS[1]] == 2
+    assert left == [] and executor.tries[KEYS[1]] == 2
     assert executor.tries.total() == 6
-    left, executor = run(lambda cell, _: DONE if cell.seed else ending)
-    ((cell, job),) = left
-    assert (cell, job.ending) == (CELLS[0], ending)
+    left, executor = run(lambda key, _: DONE if key.seed else ending)
+    ((task, job),) = left
+    assert (task.run.key, job.ending) == (KEYS[0], ending)
     assert executor.tries.total() == 6
 
 
@@ -121,30 +123,31 @@ def test_visible_gpus_follow_the_environment(monkeypatch, named, numbers):
     monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
     if named is not None:
         monkeypatch.setenv('CUDA_VISIBLE_DEVICES', named)
-    assert jobs.visible_gpus() == numbers
+    assert jobs.list_visible_gpus() == numbers
 
 
 def test_visible_gpus_are_refused_if_not_numbers(monkeypatch):
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', 'GPU-1f')
     with pytest.raises(ValueError, match='CUDA_VISIBLE_DEVICES'):
-        jobs.visible_gpus()
+        jobs.list_visible_gpus()
 
 
 def planned(folder, executor, **changes):
-    """Plan the jobs for CELLS as the command does."""
+    """Plan the jobs for KEYS as the command does."""
     given = dict(jobs=2, threads=None, executor_options={})
     args = SimpleNamespace(executor=executor, **{**given, **changes})
-    return plan(args, folder, dict.fromkeys(CELLS, CFG), False)
+    runs = [make_task(CFG, folder, key).run for key in KEYS]
+    return plan(args, folder, Grid(runs, False), dict.fromkeys(KEYS, CFG))
 
 
 def test_local_jobs_share_gpus_and_threads(tmp_path, monkeypatch):
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '0,3')
     monkeypatch.setattr('os.cpu_count', lambda: 8)
     options = dict(timeout_min=9)
-    _, calls = planned(tmp_path, 'local', executor_options=options)
-    assert [gpu for _, _, _, gpu, *_ in calls] == [0, 3, 0, 3, 0]
-    assert {threads for *_, threads, _ in calls} == {4}
-    settings = jobs.job_options('local', 2, [0, 3])
+    _, tasks = planned(tmp_path, 'local', executor_options=options)
+    assert [task.gpu for task in tasks] == [0, 3, 0, 3, 0]
+    assert {task.threads for task in tasks} == {4}
+    settings = jobs.get_job_options('local', 2, [0, 3])
     assert settings['gpus_per_node'] == 4  # jobs see 0 to 3
     with pytest.raises(ValueError, match='bogus'):
         planned(tmp_path, 'local', executor_options=dict(local_bogus=3))
@@ -177,11 +180,11 @@ def slurm(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     'options, cpus', [({}, 4), ({'slurm_cpus_per_task': 8}, 8)]
 )
-def test_cells_are_submitted_as_one_slurm_array(slurm, options, cpus):
+def test_tasks_are_submitted_as_one_slurm_array(slurm, options, cpus):
     options = {'slurm_partition': 'gpu', 'timeout_min': 600, **options}
-    executor, calls = planned(slurm, 'slurm', executor_options=options)
-    assert {threads for *_, threads, _ in calls} == {cpus}
-    sent = executor.map_array(jobs.run_cell, *zip(*calls, strict=True))
+    executor, tasks = planned(slurm, 'slurm', executor_options=options)
+    assert {task.threads for task in tasks} == {cpus}
+    sent = executor.map_array(jobs.run_one, tasks)
     assert [job.job_id for job in sent] == [f'77_{n}' for n in range(5)]
     text = (slurm / 'sent.sh').read_text()
     settings = dict(re.findall(r'^#SBATCH --([\w-]+)=(\S+)', text, re.M))
@@ -191,7 +194,7 @@ def test_cells_are_submitted_as_one_slurm_array(slurm, options, cpus):
     assert settings['gpus-per-node'] == '1'
     assert settings['cpus-per-task'] == str(cpus)
     # run a job of the array from its pickled function and arguments
-    cell = CELLS[1]
-    done = result_of(cell, config_hash=config_hash(CFG))
-    replace_text(slurm / f'{cell.name}.json', json.dumps(done))
+    key = KEYS[1]
+    done = result_of(key, config_hash=config_hash(CFG))
+    replace_text(slurm / f'{key.name}.json', json.dumps(done))
     assert sent[1].submission().result() == DONE

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from forked_sweeps import CELLS, Fork, expected, patch_sweeps, start, wait
+from forked_sweeps import KEYS, Fork, expected, patch_sweeps, start, wait
 from hostile import few_and_many
 
 from mmclca.sweep.run import DONE
@@ -60,10 +60,10 @@ def finish(root):
 
 
 def check_complete(root, log):
-    files = [root / f'{cell.name}.json' for cell in CELLS]
+    files = [root / f'{key.name}.json' for key in KEYS]
     assert all(map(Path.exists, files)), 'a result is lost'
     found = [json.loads(file.read_text()) for file in files]
-    assert found == [expected(cell) for cell in CELLS], 'a result is damaged'
+    assert found == [expected(key) for key in KEYS], 'a result is damaged'
     times = Counter(log.read_text().split())
     assert max(times.values()) == 1, f'runs were repeated: {times}'
     left = [*root.glob('.*'), *root.glob('*.bad-*'), *root.rglob('*.pth')]

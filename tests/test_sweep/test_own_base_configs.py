@@ -9,9 +9,10 @@ from quick_runs import make_quick
 from tiny_run import write_run
 
 from mmclca.registry import MODELS
-from mmclca.sweep.grid import check_inputs, read_grid
+from mmclca.sweep.grid import read_grid
+from mmclca.sweep.inputs import check_inputs
 from mmclca.sweep.results import config_hash
-from mmclca.sweep.run import DONE, run_cell
+from mmclca.sweep.run import DONE, Task, run_one
 from mmclca.utils.files import replace_text
 
 # settings of the tiny config in each kind of base config
@@ -67,7 +68,7 @@ def grid(tmp_path):
 
 
 def test_own_base_configs_are_composed(grid):
-    configs = read_grid(grid).configs().values()
+    configs = read_grid(grid).compose_configs().values()
     for cfg in configs:
         assert cfg.model.type == 'mmclca.TokenReductionClassifier'
         assert cfg.model.head.type == 'mmclca.CLAHead'
@@ -87,13 +88,16 @@ def test_own_base_configs_are_composed(grid):
 @pytest.mark.slow
 def test_own_base_configs_run(grid, monkeypatch, tmp_path):
     make_quick(monkeypatch)
-    configs = read_grid(grid).configs()
+    sweep = read_grid(grid)
+    configs = sweep.compose_configs()
     check_inputs(list(configs.values()))
-    for cell, cfg in configs.items():
-        assert run_cell(cell, cfg, tmp_path, 0, 1, False) == DONE
-        result = json.loads((tmp_path / f'{cell.name}.json').read_text())
+    for run in sweep.runs:
+        cfg = configs[run.key]
+        assert run_one(Task(run, cfg, tmp_path)) == DONE
+        path = tmp_path / f'{run.key.name}.json'
+        result = json.loads(path.read_text())
         assert 0 <= result['accuracy'] <= 100
-        assert result['cell']['backbone'] in ('my-vit', 'tiny')
+        assert result['run']['backbone'] in ('my-vit', 'tiny')
         assert result['config_hash'] == config_hash(cfg)
 
 
@@ -112,14 +116,14 @@ def test_base_configs_are_refused(grid, file, change, term):
     path = grid.parent / f'mine/_base_/{file}.py'
     path.write_text(path.read_text().replace(*change))
     with pytest.raises(ValueError, match=term) as error:
-        read_grid(grid).configs()
+        read_grid(grid).compose_configs()
     assert str(path) in str(error.value)
 
 
 def test_blocks_may_use_different_recipes(grid):
     text = "blocks = [{}, dict(recipe='clca_50e', variant='long')]\n"
     grid.write_text(GRID.replace("['mine']", "'mine'") + text)
-    configs = read_grid(grid).configs()
+    configs = read_grid(grid).compose_configs()
     epochs = {c.name: cfg.train_cfg.max_epochs for c, cfg in configs.items()}
     assert epochs['noise-64px_my-vit_evit-kr50_clca_seed1'] == 1
     assert epochs['noise-64px_my-vit_evit-kr50_clca_long_seed1'] == 50
@@ -133,10 +137,10 @@ def test_base_configs_may_import_methods(grid, monkeypatch):
         file.write("custom_imports = dict(imports=['my_reducers_of_test'])\n")
     grid.write_text(GRID.replace("'EViT'", "'MineOfTest'"))
     try:
-        configs = read_grid(grid).configs()
+        configs = read_grid(grid).compose_configs()
     finally:
         MODELS.module_dict.pop('MineOfTest')
-    for cell, cfg in configs.items():
+    for key, cfg in configs.items():
         assert cfg.model.backbone.reducer.type == 'mmclca.MineOfTest'
-        if cell.backbone == 'my-vit':  # kept for the process of the cell
+        if key.backbone == 'my-vit':  # kept for the process of the run
             assert cfg.custom_imports.imports == ['my_reducers_of_test']

@@ -10,7 +10,7 @@ from tables import read_sweep
 from tiny_run import ROOT
 
 from mmclca.sweep.report import (
-    gains,
+    compute_gains,
     gains_to_markdown,
     summarize,
     summary_to_markdown,
@@ -103,13 +103,13 @@ def test_gains_are_paired_by_seed():
             result(99.0, clca='clc', seed=4),
         ]
     )
-    gained = gains(table).set_index('clca')
+    gained = compute_gains(table).set_index('clca')
     assert gained.gain.to_dict() == {'cla': -1.0, 'clca': 5.0}
     assert gained.seeds.to_dict() == {'cla': 1, 'clca': 2}
     assert gained.gain_std.clca == pytest.approx(2**0.5)
     assert gained.gain_std.isna().cla
     assert gained.gradient_ratio.to_dict() == {'cla': 2.0, 'clca': 0.75}
-    titles, row = cells_of(gains_to_markdown(gains(table)))
+    titles, row = cells_of(gains_to_markdown(compute_gains(table)))
     assert titles[5:] == ['+CLA', 'CLCA', 'gradient, +CLA', 'gradient, CLCA']
     assert row[5:] == ['-1.0 (1)', '5.0 ± 1.4 (2)', '2.00', '0.75']
 
@@ -120,7 +120,7 @@ def test_variant_column_is_shown_if_needed(variant):
     table = to_table(cells)
     for text in (
         summary_to_markdown(summarize(table)),
-        gains_to_markdown(gains(table)),
+        gains_to_markdown(compute_gains(table)),
     ):
         assert ('variant' in text) == ('slow' in text) == bool(variant)
 

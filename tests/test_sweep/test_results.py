@@ -7,9 +7,8 @@ from multiprocessing import get_context
 
 import pytest
 from mmengine.config import Config
-from sweep_results import CELL, result_of
+from sweep_results import KEY, compose, result_of
 
-from mmclca.sweep.compose import compose
 from mmclca.sweep.results import config_hash, read_result, set_aside
 from mmclca.utils.files import replace_file, replace_text
 
@@ -20,11 +19,11 @@ WHOLE = json.dumps(result_of())
     'text',
     [
         *(WHOLE[:200], '', '[1]', '\x00' * 50, '\xff\xfe\x00{'),
-        *(json.dumps(result_of(accuracy=None)), '{"cell": {}}'),
+        *(json.dumps(result_of(accuracy=None)), '{"run": {}}'),
     ],
 )
 def test_invalid_result_is_kept_and_read_as_missing(tmp_path, text):
-    path = tmp_path / 'cell.json'
+    path = tmp_path / 'run.json'
     path.write_text(text, 'latin1')
     with pytest.warns(UserWarning, match='is not a result'):
         assert read_result(path) is None
@@ -32,12 +31,12 @@ def test_invalid_result_is_kept_and_read_as_missing(tmp_path, text):
 
 
 def test_set_aside_overwrites_no_file(tmp_path):
-    path = tmp_path / 'cell.json'
+    path = tmp_path / 'run.json'
     for text in ('first', 'second'):
         path.write_text(text)
         set_aside(path)
     found = {file.name: file.read_text() for file in tmp_path.iterdir()}
-    assert found == {'cell.json.bad-1': 'first', 'cell.json.bad-2': 'second'}
+    assert found == {'run.json.bad-1': 'first', 'run.json.bad-2': 'second'}
 
 
 def write_often(path, letter):
@@ -100,23 +99,23 @@ SAME = {
 
 
 def test_config_hash_changes_only_if_results_may(tmp_path):
-    before = config_hash(compose(CELL))
+    before = config_hash(compose(KEY))
     for name, value in CHANGED.items():
-        assert config_hash(compose(CELL, {name: value})) != before, name
-    cfg = compose(CELL, SAME)
+        assert config_hash(compose(KEY, {name: value})) != before, name
+    cfg = compose(KEY, SAME)
     assert config_hash(cfg) == before and len(before) == 16
     path = tmp_path / 'config.py'
     path.write_text(cfg.pretty_text)
     assert config_hash(Config.fromfile(path)) == before
     one, two, other = (
-        config_hash(compose(CELL, weights={'deit-tiny-p16': file}))
+        config_hash(compose(KEY, weights={'deit-tiny-p16': file}))
         for file in ('/a/b/deit.pth', 'c/deit.pth', 'other.pth')
     )
     assert before != one == two != other
 
 
 def test_config_hash_ignores_the_shared_data_folder():
-    cfg = compose(replace(CELL, dataset='soygene'))
+    cfg = compose(replace(KEY, dataset='soygene'))
     before = config_hash(cfg)
     for loader in (cfg.train_dataloader, cfg.test_dataloader):
         loader.dataset.data_root = '/scratch/my sets'

@@ -16,7 +16,7 @@ from tables import half_width, kept, machine_of, select
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
 from mmclca.evaluation.cost import count_config
-from mmclca.sweep.compose import NONE
+from mmclca.sweep.runs import NONE
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/few_photos_frozen.py').to_dict()

@@ -24,7 +24,7 @@ from mmclca.datasets.photos import read_photos
 from mmclca.models import with_layer_fusion
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, sum_into
-from mmclca.sweep.compose import NONE, Cell, compose
+from mmclca.sweep.runs import NONE, Run, RunKey
 from mmclca.utils.files import replace_file
 
 DATA = Path(os.environ.get('MMCLCA_DATA', 'data'))
@@ -84,8 +84,16 @@ class Frozen:
 
     def config(self, layers=range(DEPTH), out_type='cls_std'):
         """Return its config, reading some layers."""
-        network = self.backbone, self.method, self.keep_rate, self.img_size
-        config = compose(Cell('leaf40', *network, 'base', seed=1))
+        key = RunKey(
+            dataset='leaf40',
+            backbone=self.backbone,
+            method=self.method,
+            keep_rate=self.keep_rate,
+            size=self.img_size,
+            clca='base',
+            seed=1,
+        )
+        config = Run.from_key(key).compose()
         if self.options:
             config.model.backbone.reducer.update(self.options)
         config.model = with_layer_fusion(config.model, layers, out_type)

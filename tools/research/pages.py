@@ -39,38 +39,38 @@ def runs(sweep):
 def table_of_runs(sweep):
     """Return one row per run, sorted by seed."""
     table = pd.json_normalize(runs(sweep))
-    return table.sort_values('cell.seed').fillna({'cell.variant': ''})
+    return table.sort_values('run.seed').fillna({'run.variant': ''})
 
 
-def of_cells(sweep, cell):
+def select_runs(sweep, key):
     """Return the runs with these settings in a sweep."""
-    keys = {f'cell.{key}': value for key, value in cell.items()}
+    keys = {f'run.{key}': value for key, value in key.items()}
     return tables.select(table_of_runs(sweep), keys)
 
 
-def mean(sweep, column, form='{:.1f}', scale=1, **cell):
+def mean(sweep, column, form='{:.1f}', scale=1, **key):
     """Format the mean over the runs with these settings."""
-    return form.format(scale * of_cells(sweep, cell)[column].mean())
+    return form.format(scale * select_runs(sweep, key)[column].mean())
 
 
-def spread(sweep, **cell):
+def spread(sweep, **key):
     """Format mean and standard deviation of the accuracy, '' without runs."""
-    found = of_cells(sweep, cell).accuracy
+    found = select_runs(sweep, key).accuracy
     if found.empty:
         return ''
     ends = f' ± {found.std():.1f}' if len(found) > 1 else ''
     return f'{found.mean():.1f}{ends}'
 
 
-def by_seed(sweep, column='accuracy', **cell):
+def by_seed(sweep, column='accuracy', **key):
     """Format the values in a column, by seed."""
-    found = of_cells(sweep, cell)[column]
+    found = select_runs(sweep, key)[column]
     return ', '.join(found.dropna().map('{:.1f}'.format))
 
 
-def before(sweep, **cell):
+def before(sweep, **key):
     """Format the better linear probe accuracy before training, by seed."""
-    found = of_cells(sweep, cell).filter(like='start.').max(axis=1)
+    found = select_runs(sweep, key).filter(like='start.').max(axis=1)
     return ', '.join(found.dropna().map('{:.1f}'.format))
 
 

@@ -87,7 +87,7 @@ def curves_of(results):
     The part ``per_epoch`` is the whole model.
     """
     rows = [
-        dict(result['cell'], part=part, epoch=epoch, gradient=value)
+        dict(result['run'], part=part, epoch=epoch, gradient=value)
         for result in results
         for part, values in result['gradients'].items()
         if part != 'max' and len(values) > 1
@@ -142,12 +142,12 @@ def main():
     which = 'tables of results (.csv), or folders of JSON files'
     parser.add('results', which, nargs='+', type=Path)
     parser.add('--out', 'folder to write to', type=Path, required=True)
-    parser.add('--variant', 'take these cells only', nargs='+')
+    parser.add('--variant', 'these runs only', nargs='+')
     args = parser.parse_args()
     results = [r for path in args.results for r in read(path)]
     if args.variant:
         kept = args.variant
-        results = [r for r in results if r['cell']['variant'] in kept]
+        results = [r for r in results if r['run']['variant'] in kept]
     plot(results, args.out)
 
 

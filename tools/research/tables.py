@@ -14,16 +14,16 @@ import pandas as pd
 from scipy.stats import sem, t
 
 from mmclca import cli
-from mmclca.sweep.compose import Cell
 from mmclca.sweep.results import read_result
+from mmclca.sweep.runs import RunKey
 from mmclca.utils.files import replace_text
 from mmclca.utils.provenance import provenance
 
 RESULTS = Path('docs/results')
 # text columns; all other columns contain JSON
 TEXTS = ('config_hash', 'commit', 'machine', 'started', 'finished')
-TEXTS += ('cell.dataset', 'cell.backbone', 'cell.method', 'cell.clca')
-TEXTS += ('cell.variant',)
+TEXTS += ('run.dataset', 'run.backbone', 'run.method', 'run.clca')
+TEXTS += ('run.variant',)
 SHORT = ',', ':'
 
 
@@ -49,7 +49,7 @@ def nested(row):
 
 
 def flat(result):
-    """Flatten a result to columns such as ``cell.seed``."""
+    """Flatten a result to columns such as ``run.seed``."""
     row = {}
     for name, value in result.items():
         inner = value if isinstance(value, dict) else {'': value}
@@ -74,7 +74,7 @@ def read_files(folder):
     its initial weights where the folder ``starts`` has them."""
     results = read_results(folder)
     for result in results:
-        start = folder / f'starts/{Cell(**result["cell"]).name}.json'
+        start = folder / f'starts/{RunKey(**result["run"]).name}.json'
         if start.exists():
             result['start'] = json.loads(start.read_text())
     return results
@@ -94,7 +94,7 @@ def write_sweep(results, file):
 def unpack(results, folder):
     """Write one JSON file per run, so that a sweep resumes from a table."""
     for result in results:
-        file = folder / f'{Cell(**result["cell"]).name}.json'
+        file = folder / f'{RunKey(**result["run"]).name}.json'
         replace_text(file, json.dumps(result, indent=1) + '\n')
 
 

@@ -44,67 +44,82 @@ def add_arguments(parser):
     parser.flag('--report', 'tables of finished runs only')
 
 
-def prepare(args):
-    """Return folder, grid, configs by run, and results (or None) by run."""
-    from mmclca.sweep.grid import read_grid
+def read_results(configs, root):
+    """Return the results in a folder, or None, by key."""
     from mmclca.sweep.results import config_hash, read_result
 
-    grid = read_grid(args.grid)
-    root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
-    configs, root = grid.configs(), root.absolute()
-    results = {
-        cell: read_result(root / f'{cell.name}.json', config_hash(cfg))
-        for cell, cfg in configs.items()
+    return {
+        key: read_result(root / f'{key.name}.json', config_hash(config))
+        for key, config in configs.items()
     }
-    return root, grid, configs, results
 
 
-def report(root, results):
-    """Write result tables."""
+def write_report(results, root):
+    """Write tables of the finished runs."""
     from mmclca.sweep.report import write_tables
 
-    found = list(filter(None, results.values()))
-    print_safe(f'Results    {len(found)} of {len(results)} runs complete')
-    for path in write_tables(found, root / 'report'):
+    finished = [result for result in results.values() if result]
+    print_safe(f'Results    {len(finished)} of {len(results)} runs complete')
+    for path in write_tables(finished, root / 'report'):
         print_safe(f'Saved      {path}')
 
 
-def plan(args, root, configs, keep_checkpoints):
-    """Return the executor and the arguments per job."""
-    from mmclca.sweep.jobs import job_options, make_executor, visible_gpus
+def make_executor(args, root, gpus):
+    """Return the executor and the CPU threads per run."""
+    from mmclca.sweep import jobs
 
-    gpus = [0] if args.executor == 'slurm' else visible_gpus()
-    options = job_options(args.executor, args.jobs, gpus)
+    options = jobs.get_job_options(args.executor, args.jobs, gpus)
     options |= args.executor_options
     cpus = options.get('slurm_cpus_per_task', options['cpus_per_task'])
-    settings = args.threads or cpus, keep_checkpoints
-    executor = make_executor(args.executor, root / 'jobs', options)
+    executor = jobs.make_executor(args.executor, root / 'jobs', options)
+    return executor, args.threads or cpus
+
+
+def plan(args, root, grid, configs):
+    """Return the executor and the tasks of the runs in ``configs``."""
+    from mmclca.sweep.jobs import list_visible_gpus
+    from mmclca.sweep.run import Task
+
+    gpus = [0] if args.executor == 'slurm' else list_visible_gpus()
+    executor, threads = make_executor(args, root, gpus)
+    runs = [run for run in grid.runs if run.key in configs]
     return executor, [
-        (cell, cfg, root, gpus[n % len(gpus)] if gpus else 0, *settings)
-        for n, (cell, cfg) in enumerate(configs.items())
+        Task(
+            run=run,
+            config=configs[run.key],
+            root=root,
+            gpu=gpus[n % len(gpus)] if gpus else 0,
+            threads=threads,
+            keep_checkpoints=grid.keep_checkpoints,
+        )
+        for n, run in enumerate(runs)
     ]
 
 
 def main(args):
-    from mmclca.sweep.grid import check_inputs
-    from mmclca.sweep.jobs import MAX_ARRAY, run_cells
+    from mmclca.sweep import inputs, jobs
+    from mmclca.sweep.grid import read_grid
     from mmclca.sweep.run import TAKEN
 
-    root, grid, configs, results = prepare(args)
+    grid = read_grid(args.grid)
+    root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
+    root = root.absolute()
+    configs = grid.compose_configs()
+    results = read_results(configs, root)
     if args.report:
-        return report(root, results)
-    left = {c: cfg for c, cfg in configs.items() if not results[c]}
-    check_inputs(list(left.values()))
-    executor, calls = plan(args, root, left, grid.keep_checkpoints)
+        return write_report(results, root)
+    unfinished = {k: v for k, v in configs.items() if not results[k]}
+    inputs.check_inputs(list(unfinished.values()))
+    executor, tasks = plan(args, root, grid, unfinished)
     # Slurm itself limits the running jobs per array
-    slots = MAX_ARRAY if args.executor == 'slurm' else args.jobs
-    left = run_cells(executor, calls, slots)
-    for cell, job in left:
+    slots = jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
+    failed = jobs.run_all(executor, tasks, slots)
+    for task, job in failed:
         error = job.exception()
-        end = f'failed twice: {error}' if error else TAKEN
-        print(f'{cell.name}: {end}')
-    done = f'{len(configs) - len(left)} of {len(configs)}'
+        outcome = f'failed twice: {error}' if error else TAKEN
+        print(f'{task.name}: {outcome}')
+    done = f'{len(configs) - len(failed)} of {len(configs)}'
     print_safe(f'Results    {done} runs complete', f'Saved      {root}')
-    words = sys.argv[1:] + ['--report'] * (not left)
+    words = sys.argv[1:] + ['--report'] * (not failed)
     print_safe(f'Next       python -m mmclca sweep {shlex.join(words)}')
-    return int(bool(left))
+    return int(bool(failed))

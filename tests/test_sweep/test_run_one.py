@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Runs of cells: a real one, and parallel ones with a killed process."""
+"""Tasks: a real one, and parallel ones with a killed process."""
 
 import json
 import os
@@ -18,17 +18,17 @@ from forked_sweeps import CFG, fork, patch_sweeps
 from mmengine.config import Config
 from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
-from sweep_results import CELL
+from sweep_results import KEY, make_task
 from tiny_run import write_run
 
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.sweep.results import config_hash
-from mmclca.sweep.run import DONE, LOCK, TAKEN, run_cell
+from mmclca.sweep.run import DONE, LOCK, TAKEN, run_one
 
 
 @pytest.fixture
 def cfg(tmp_path, quick_runner):
-    """Tiny config for CELL, three epochs."""
+    """Tiny config for KEY, three epochs."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
     cfg.default_hooks.checkpoint = dict(
@@ -57,16 +57,17 @@ def interrupt(monkeypatch):
 
 
 def run_tiny(root, cfg, keep_checkpoints=False):
-    """Run CELL and return the result."""
-    assert run_cell(CELL, cfg, root, 0, 1, keep_checkpoints) == DONE
-    return json.loads((root / f'{CELL.name}.json').read_text())
+    """Run KEY and return the result."""
+    task = make_task(cfg, root, keep_checkpoints=keep_checkpoints)
+    assert run_one(task) == DONE
+    return json.loads((root / f'{KEY.name}.json').read_text())
 
 
-def test_cell_resumes_if_interrupted(tmp_path, cfg, interrupt):
+def test_run_resumes_if_interrupted(tmp_path, cfg, interrupt):
     with pytest.raises(KeyboardInterrupt):
         run_tiny(tmp_path, cfg, keep_checkpoints=True)
-    assert not (tmp_path / f'{CELL.name}.json').exists()
-    work_dir = tmp_path / CELL.name / config_hash(cfg) / 'work_dir'
+    assert not (tmp_path / f'{KEY.name}.json').exists()
+    work_dir = tmp_path / KEY.name / config_hash(cfg) / 'work_dir'
     note = work_dir / 'started.txt'
     started = datetime.fromisoformat(note.read_text()) - timedelta(hours=1)
     note.write_text(started.isoformat())
@@ -78,7 +79,7 @@ def test_cell_resumes_if_interrupted(tmp_path, cfg, interrupt):
     assert interrupt == [0, 1, 0]
     with pytest.raises(ValueError, match='--work-dir'):
         run_tiny(tmp_path, cfg)
-    (tmp_path / f'{CELL.name}.json').unlink()
+    (tmp_path / f'{KEY.name}.json').unlink()
     result = run_tiny(tmp_path, cfg, keep_checkpoints=True)
     assert interrupt == [0, 1, 0, 2]
     assert len(result['gradients']['per_epoch']) == 3
@@ -89,8 +90,8 @@ def test_cell_resumes_if_interrupted(tmp_path, cfg, interrupt):
 
 def check_result(root, cfg, result):
     """Check the result of a run with one epoch."""
-    folder = root / CELL.name / config_hash(cfg)
-    assert result['cell'] == asdict(CELL)
+    folder = root / KEY.name / config_hash(cfg)
+    assert result['run'] == asdict(KEY)
     assert result['config_hash'] == config_hash(cfg)
     assert 0 <= result['accuracy'] <= 100
     assert result['params'] > 10000 and result['gmacs'] > 1e-4
@@ -135,21 +136,21 @@ def test_killed_training_gives_the_same_result(tmp_path, cfg, attack):
 def test_invalid_result_is_replaced_and_valid_one_kept(tmp_path, monkeypatch):
     log = tmp_path / 'log'
     patch_sweeps(monkeypatch, log)
-    path = tmp_path / f'{CELL.name}.json'
-    path.write_text('{"cell": ')
+    path = tmp_path / f'{KEY.name}.json'
+    path.write_text('{"run": ')
     with pytest.warns(UserWarning, match='is not a result'):
         result = run_tiny(tmp_path, CFG)
     assert run_tiny(tmp_path, CFG) == result
-    assert log.read_text() == f'{CELL.name}\n'
-    assert (tmp_path / f'{path.name}.bad-1').read_text() == '{"cell": '
+    assert log.read_text() == f'{KEY.name}\n'
+    assert (tmp_path / f'{path.name}.bad-1').read_text() == '{"run": '
 
 
-def test_cell_is_skipped_if_another_process_runs_it(tmp_path):
+def test_run_is_skipped_if_another_process_runs_it(tmp_path):
     context = get_context('fork')
-    with FileLock(tmp_path / CELL.name / LOCK):
+    with FileLock(tmp_path / KEY.name / LOCK):
         process = context.Process(
             target=lambda: os._exit(
-                run_cell(CELL, Config(), tmp_path, 0, 1, False) == TAKEN
+                run_one(make_task(Config(), tmp_path)) == TAKEN
             )
         )
         process.start()
@@ -158,7 +159,7 @@ def test_cell_is_skipped_if_another_process_runs_it(tmp_path):
 
 
 def test_preempted_job_is_submitted_again(tmp_path):
-    call = CELL, Config(), tmp_path, 0, 1, False
-    again = run_cell.checkpoint(*call)
+    task = make_task(Config(), tmp_path)
+    again = run_one.checkpoint(task)
     assert isinstance(again, DelayedSubmission)
-    assert (again.function, again.args) == (run_cell, call)
+    assert (again.function, again.args) == (run_one, (task,))
