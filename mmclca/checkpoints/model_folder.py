@@ -18,8 +18,8 @@ from pathlib import Path
 from mmclca.errors import Error
 from mmclca.utils.files import parse_rows
 from mmclca.utils.folders import (
+    find_newest,
     finish_replacing,
-    newest,
     read_file,
     refuse_links,
 )
@@ -56,7 +56,7 @@ def is_fitted(path: str | PathLike) -> bool:
     Raises:
         Error: If the model or its folder is a link.
     """
-    return newest(Path(expanduser(path)), MODEL).is_file()
+    return find_newest(Path(expanduser(path)), MODEL).is_file()
 
 
 def prepare_writing(folder: Path) -> None:
@@ -95,7 +95,7 @@ def find_model_file(path: str | PathLike) -> str:
     """
     place = Path(expanduser(path))
     if is_fitted(place):
-        return str(newest(place, MODEL))
+        return str(find_newest(place, MODEL))
     if place.is_dir() or not (
         place.suffix or place.is_file() or '://' in str(path)
     ):
@@ -111,7 +111,7 @@ def find_threshold_file(path: str | PathLike) -> Path | None:
     if not is_fitted(path):
         return None
     folder = ModelFolder(expanduser(path))
-    threshold = newest(folder.path, THRESHOLD)
+    threshold = find_newest(folder.path, THRESHOLD)
     if threshold.is_file() and threshold.stat().st_size:
         return threshold
     if folder.has_threshold():
@@ -332,7 +332,7 @@ class ModelFolder:
         names = {
             FILE_NAMES.get(name, name)
             for name in (*FILES, *FILE_NAMES)
-            if newest(self.path, name).is_file()
+            if find_newest(self.path, name).is_file()
         }
         missing = [name for name in FILES if name not in names]
         if len(FILES) - len(missing) < 2:
