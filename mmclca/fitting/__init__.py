@@ -1,8 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Fit an image classifier to photos, as ``python -m mmclca fit`` does."""
 
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
-
-from .fitted_model import FittedModel, fit
+from importlib import import_module
 
 __all__ = ['FittedModel', 'fit']
+
+
+def __getattr__(name: str):
+    # lazy, because the command line needs only the options
+    if name in __all__:
+        return getattr(import_module('mmclca.fitting.fitted_model'), name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -4,36 +4,12 @@
 from dataclasses import replace
 
 from mmclca.datasets.photos import PhotoCheck
-from mmclca.errors import Error
 
-from .model import (
-    NO_BUDGET,
-    BudgetError,
-    Plan,
-    compute_cost,
-    describe,
-    make_plan,
-    parse_budget,
-)
+from .budget import NO_BUDGET, BudgetError, parse_budget
+from .model import Plan, compute_cost, describe, make_plan
+from .options import FitOptions
 from .probing import fit_classifier, join_near_duplicates
 from .record import FitFolder, FitRecord
-
-
-def calls_of(call: dict) -> list[dict]:
-    """Split a call into one per weights, each with its network in timm."""
-    weights, arch = (
-        x if isinstance(x, list) else [x]
-        for x in (call['weights'], call.get('arch'))
-    )
-    if arch == [None]:
-        arch = arch * len(weights)
-    if len(arch) != len(weights):
-        raise Error(
-            f'got {len(arch)} --arch for {len(weights)} --weights; pass one '
-            '--arch per --weights, in the same order'
-        )
-    pairs = zip(weights, arch, strict=True)
-    return [call | dict(weights=x, arch=y) for x, y in pairs]
 
 
 def choose_plan(
@@ -48,7 +24,13 @@ def choose_plan(
     accuracy is cross-validated on the training photos, after near-duplicates
     were joined. A resumed fit keeps the recorded backbone.
     """
-    calls = calls_of(record.call)
+    recorded = FitOptions(
+        **{key: x for key, x in record.call.items() if key != 'photos'}
+    )
+    calls = [
+        dict(record.call, weights=weights, arch=arch)
+        for weights, arch in recorded.pair_weights()
+    ]
     if record.considered:
         source = record.weights['source']
         calls = [call for call in calls if call['weights'] == source]

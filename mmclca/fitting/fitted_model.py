@@ -3,51 +3,43 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.features import digest_of_file
 from mmclca.apis.inferencer import PREDICTION
-from mmclca.benchmark.timing import RUNTIMES, find_runtime
+from mmclca.benchmark.timing import find_runtime
 from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photos import LabeledImages, check_photos, read_photos
 from mmclca.errors import Error
-from mmclca.utils.messages import check_choice, check_integer, join_first
+from mmclca.utils.messages import join_first
 
 from . import screen, training
-from .choice import calls_of, choose_plan
+from .choice import choose_plan
 from .confirmation import ConfirmationError, check_accuracy, check_name
 from .log import Log, find_log
-from .model import Plan, compute_cost, make_plan, measure_latency, parse_budget
+from .model import Plan, compute_cost, make_plan, measure_latency
+from .options import FitKeywords, FitOptions, show_options
 from .probing import describe_coarse, join_near_duplicates, run_probe
 from .record import FitFolder, FitRecord
 from .report import write_report
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+
+@show_options
 def fit(
     photos: str | PathLike,
     out: str | PathLike = 'model',
-    budget: str | None = None,
-    runtime: str | None = None,
-    weights: str | PathLike | Sequence | None = None,
-    labels: str | PathLike | None = None,
-    groups: str | None = None,
-    folds: int = 5,
-    probe_only: bool = False,
-    compare: bool = False,
-    class_weights: str | None = None,
-    overwrite: bool = False,
-    pixels: str | None = None,
-    device: str | None = None,
-    coarse: str | PathLike | None = None,
-    arch: str | Sequence[str] | None = None,
-    name: str | None = None,
-    fine_tune: bool = False,
+    **options: 'Unpack[FitKeywords]',
 ) -> 'FittedModel':
     """Fit an image classifier to photos and estimate its accuracy.
 
@@ -61,42 +53,8 @@ def fit(
             ``val`` and ``test`` are used for testing only. See
             :func:`mmclca.datasets.photos.read_photos`.
         out (str | Path): Folder of the model. Defaults to 'model'.
-        budget (str, optional): Maximum cost per photo, such as '0.5GMACs' or
-            '20ms' on this machine, or 'best' for the most accurate model.
-            Defaults to None: about half the cost of the full ViT.
-        runtime (str, optional): Runtime of latency measurements, 'onnx' or
-            'pytorch'. Defaults to None: ONNX Runtime if it is installed,
-            PyTorch on a GPU.
-        weights (str | Path | Sequence, optional): File or ``timm://NAME``;
-            of several, the most accurate on the photos within the budget is
-            selected. Defaults to None: ViT-Tiny from timm.
-        labels (str | Path, optional): Table of files and classes. Defaults
-            to None: the folders name the classes.
-        groups (str, optional): Photos to keep together, such as photos of
-            one plant: a regular expression for their paths, or a column of
-            the table. Defaults to None.
-        folds (int): Number of cross-validation folds. Defaults to 5.
-        probe_only (bool): Whether to skip fine-tuning. Defaults to False.
-        compare (bool): Whether to list the candidate models and compare the
-            most accurate one on the photos. Defaults to False.
-        class_weights (str, optional): 'balanced' to weight classes equally.
-            Defaults to None: photos are weighted equally.
-        overwrite (bool): Whether to replace an existing model. Defaults to
-            False.
-        pixels (str, optional): Normalization used in pre-training,
-            'imagenet' or 'half'. Defaults to None: as in timm.
-        device (str, optional): Device. Defaults to None: a GPU if available.
-        coarse (str | Path, optional): Table of classes and coarse classes,
-            such as cultivars and species, to report the accuracy of both.
-            Defaults to None.
-        arch (str | Sequence[str], optional): Name in timm of the network
-            that ``weights`` belong to, or one name per weights. Defaults to
-            None: recognized by the names of the parameters and of the file.
-        name (str, optional): Title of the report. Defaults to None: the name
-            of the model or photo folder.
-        fine_tune (bool): Whether to fine-tune with any number of photos.
-            Defaults to False: with at least 200 photos, and 8 in the median
-            class.
+        **options: Fields of :class:`mmclca.fitting.options.FitOptions`, such
+            as ``weights``, ``groups`` and ``fine_tune``.
 
     Returns:
         FittedModel: The model, ready to predict.
@@ -106,59 +64,35 @@ def fit(
         Error: If the photos or options are invalid, ``out`` holds
             another model, or no model is within the budget.
     """
-    check_integer(2, folds=folds)
-    if fine_tune and probe_only:
-        raise Error('fine_tune and probe_only exclude each other')
-    if runtime is not None:
-        check_choice(RUNTIMES, runtime=runtime)
-        find_runtime(runtime, 'cpu')
-    if budget is not None:
-        parse_budget(budget)
-    coarse_of = coarse and read_level(coarse)
-    call = dict(
-        photos=os.path.abspath(photos),
-        budget=budget,
-        runtime=runtime,
-        weights=_plain(weights),
-        labels=labels and os.path.abspath(labels),
-        groups=groups,
-        folds=folds,
-        class_weights=class_weights,
-        pixels=pixels,
-        arch=_plain(arch),
-    )
-    calls_of(call)  # raise before photos are read
+    settings = FitOptions(**options)
+    if settings.runtime is not None:
+        find_runtime(settings.runtime, 'cpu')
+    coarse_classes = settings.coarse and read_level(settings.coarse)
+    call = dict(photos=os.path.abspath(photos), **settings.recorded)
     files = FitFolder(out)
     with find_log() as log:
-        found = read_photos(call['photos'], call['labels'], groups)
+        found = read_photos(call['photos'], settings.labels, settings.groups)
         checked = check_photos(found)
-        if not overwrite:
+        if not settings.overwrite:
             files.check_available()
         with files.locked():
             record = FitRecord.of_call(call, checked)
-            record = (not overwrite and files.known(record)) or record
+            if not settings.overwrite:
+                record = files.known(record) or record
             exports = files.exports()
-            record = replace(record, name=name or record.name)
-            plan, record = choose_plan(files, record, checked, device)
-            tune = False if probe_only else fine_tune or None
-            record = do_steps(plan, record, log, overwrite, tune)
-            if coarse:
-                log.print(describe_coarse(plan, coarse_of))
+            record = replace(record, name=settings.name or record.name)
+            plan, record = choose_plan(files, record, checked, settings.device)
+            tune = False if settings.probe_only else settings.fine_tune or None
+            record = do_steps(plan, record, log, settings.overwrite, tune)
+            if coarse_classes:
+                log.print(describe_coarse(plan, coarse_classes))
             log.print(*screen.saved_lines(files.path, exports, log.is_console))
             record = describe_model(plan, record, log)
-            if not (probe_only or record.training):
+            if not (settings.probe_only or record.training):
                 log.print(*_skipped_lines(plan, log))
-        if compare:
+        if settings.compare:
             log.print(*screen.comparison_lines(plan, record))
-    return FittedModel(out, device)
-
-
-def _plain(given: str | PathLike | Sequence | None) -> str | list | None:
-    """Return one text, or a list of several, for fit.json."""
-    if not given or isinstance(given, (str, PathLike)):
-        return str(given) if given else None
-    texts = [*map(str, given)]
-    return texts if len(texts) > 1 else texts[0]
+    return FittedModel(out, settings.device)
 
 
 def do_steps(

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Select the model for the budget and build its config."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, inf
+from math import ceil
 from pathlib import Path
 
 import torch
@@ -17,12 +16,12 @@ from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.datasets.pipelines import evaluation_pipeline
-from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 from mmclca.models.head_variants import build_on_meta
 from mmclca.utils.provenance import machine_name
 
+from .budget import BudgetError, parse_budget
 from .record import FitFolder, FitRecord
 from .weights import PIXELS, VIT, Pretrained, find_weights
 
@@ -52,13 +51,7 @@ VARIANT_FIELDS = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
 # after the center crop, zoomed views show 75 and 60% of height and width;
 # with more than MAX_PHOTOS_FOR_CROPS photos they take long and gain less
 CROP_ZOOMS, MAX_PHOTOS_FOR_CROPS = (7 / 6, 35 / 24), 300
-NO_BUDGET = 'best'  # no cost limit
 SKIP_FACTOR = 1.5  # times the latency budget: candidates are not measured
-COST_UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
-
-
-class BudgetError(Error):
-    """No candidate is within the budget."""
 
 
 @dataclass(frozen=True)
@@ -311,23 +304,6 @@ def _with_full_vit(plan: Plan) -> list[dict]:
         size = max(IMAGE_SIZES), len(plan.training.classes)
         models.append(plain_model(plan.pretrained, *size))
     return models
-
-
-def parse_budget(text: str) -> tuple[float, str]:
-    """Parse a budget such as ``0.5GMACs`` or ``20ms`` into amount and unit.
-
-    'best' gives infinite GMACs; anything else raises an ``Error``.
-    """
-    text = text.strip().lower()
-    if text == NO_BUDGET:
-        return inf, 'GMACs'
-    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
-    if not found or found[2] not in COST_UNITS or not float(found[1]):
-        raise Error(
-            f'budget {text!r} is invalid: expected a number above 0 with '
-            f'its unit, such as 0.5GMACs or 20ms, or {NO_BUDGET}'
-        )
-    return float(found[1]), COST_UNITS[found[2]]
 
 
 def choose(

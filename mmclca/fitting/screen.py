@@ -13,7 +13,8 @@ from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
 from mmclca.utils.messages import join_first
 
-from .model import COST_UNITS, Plan, accuracies_of, classifier_config, describe
+from .budget import COST_UNITS
+from .model import Plan, accuracies_of, classifier_config, describe
 from .probing import best_probe
 from .record import FitRecord
 

@@ -10,7 +10,7 @@ import torch
 from tiny_photos import write_photos, write_weights
 
 from mmclca.fitting import choice
-from mmclca.fitting.model import BudgetError
+from mmclca.fitting.budget import BudgetError
 from mmclca.fitting.record import FitRecord
 
 NAMES = 'accuracy', 'gmacs', 'ms'
@@ -49,14 +49,6 @@ def test_choose_plan_prefers_accuracy_then_cost(weights, chosen, monkeypatch):
     monkeypatch.delattr(choice, '_measured')  # a resumed fit keeps the choice
     record = replace(record, weights=dict(source='weak'))
     assert choice.choose_plan(None, record, None, None)[0] == 'weak'
-
-
-def test_every_network_of_several_weights_is_named_or_none():
-    call = dict(weights=['a', 'b'], arch=['resnet18', 'resnet34'])
-    pairs = [(x['weights'], x['arch']) for x in choice.calls_of(call)]
-    assert pairs == [('a', 'resnet18'), ('b', 'resnet34')]
-    with pytest.raises(ValueError, match='1 --arch for 2 --weights'):
-        choice.calls_of(call | dict(arch='resnet18'))
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from tiny_run import CLASSES
 
 from mmclca.apis import Probe, find_images
 from mmclca.fitting import FittedModel, fitted_model
-from mmclca.fitting.model import parse_budget
 
 
 def files_of(folder):
@@ -140,11 +139,6 @@ def test_fit_refuses_an_option_and_writes_nothing(fit, place, options):
     with pytest.raises(ValueError, match=name):
         fit(place, place / 'none', **options)
     assert not (place / 'none').exists()
-
-
-def test_budget_is_an_amount_with_its_unit():
-    assert parse_budget('.5 gmacs') == (0.5, 'GMACs')
-    assert parse_budget('20ms') == (20, 'ms')
 
 
 def test_coarse_accuracy_is_printed_or_a_bad_table_refused(

@@ -11,10 +11,10 @@ from tiny_run import ROOT
 
 from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.fitting import model, weights
+from mmclca.fitting.budget import NO_BUDGET
 from mmclca.fitting.model import (
     DEIT,
     DIFF_RATE,
-    NO_BUDGET,
     VIT_TINY,
     choose,
     choose_model,

@@ -5,7 +5,11 @@ with enough photos, write a model folder. Run the same command again to resume.
 ``python -m mmclca fit PHOTOS``
 """
 
+from argparse import ArgumentParser
+from dataclasses import Field, fields
 from pathlib import Path
+
+from mmclca.fitting.options import FitOptions, get_spec
 
 from .. import model_files
 from ..listing import Listing
@@ -24,73 +28,46 @@ def add_arguments(parser):
     )
     out = 'model folder to write'
     parser.add('--out MODEL', out, Path('model'), type=Path)
-    parser.add(
-        '--name',
-        'title of the report (default: name of the model or photo folder)',
-    )
-    budget = parser.add_mutually_exclusive_group()
-    budget.add_argument(
-        '--budget',
-        help='maximum cost per photo, e.g. 0.5GMACs, 20ms or best (default: '
-        'about half the full ViT)',
-    )
-    most = 'full ViT without a cost limit, same as --budget best'
-    best = dict(action='store_const', const='best', dest='budget')
-    budget.add_argument('--best', help=most, **best)
-    parser.add(
-        '--runtime',
-        'runtime for latency (default: onnx if installed, pytorch on a GPU)',
-        choices=['onnx', 'pytorch'],
-    )
-    parser.add(
-        '--weights FILE',
-        'pretrained weights (.pth, .safetensors, .npz) or timm://NAME; repeat '
-        'to compare several and keep the most accurate (default: ViT-Tiny)',
-        action='append',
-    )
-    parser.add(
-        '--arch NAME',
-        'timm model name, one per --weights (default: inferred from the file)',
-        action='append',
-    )
-    parser.add(
-        '--pixels',
-        'normalization used in pre-training: that of ImageNet, or mean and '
-        'standard deviation 0.5 (default: from timm)',
-        choices=['imagenet', 'half'],
-    )
-    parser.add(
-        '--labels TABLE',
-        'table of files and classes: .csv, .tsv, .xlsx or .ods',
-        type=Path,
-    )
-    parser.add(
-        '--groups REGEX',
-        'photos kept in one fold, e.g. per plant: regex for paths, or table '
-        'column',
-    )
-    parser.share('--folds')
-    parser.share('--class-weights')
-    parser.add(
-        '--coarse TABLE',
-        'table of classes and coarse classes, .csv with column titles',
-    )
-    parser.flag(
-        '--compare',
-        'table of candidate models, compared with the full ViT on your photos',
-    )
-    tuning = parser.add_mutually_exclusive_group()
-    yes = dict(action='store_true')
-    tuning.add_argument(
-        '--fine-tune',
-        help='fine-tune the backbone with any number of photos (default: '
-        'with at least 200)',
-        **yes,
-    )
-    only = 'linear probe without fine-tuning'
-    tuning.add_argument('--probe-only', help=only, **yes)
-    parser.flag('--overwrite', 'replace an existing model')
-    parser.share('--device')
+    groups = {}  # by the names of options that exclude each other
+    for item in fields(FitOptions):
+        excluded = get_spec(item).excludes
+        if item.name == 'device':
+            parser.share('--device')
+        elif item.name == 'budget':
+            group = parser.add_mutually_exclusive_group()
+            add_option(group, item)
+            group.add_argument(
+                '--best',
+                action='store_const',
+                const='best',
+                dest='budget',
+                help='full ViT without a cost limit, same as --budget best',
+            )
+        elif excluded:
+            names = frozenset({item.name, excluded})
+            if names not in groups:
+                groups[names] = parser.add_mutually_exclusive_group()
+            add_option(groups[names], item)
+        else:
+            add_option(parser, item)
+
+
+def add_option(parser: ArgumentParser, item: Field) -> None:
+    """Add an option of ``fit`` to a parser or a group."""
+    spec, default = get_spec(item), item.default
+    settings = dict(help=spec.help, default=default)
+    if isinstance(default, bool):
+        settings['action'] = 'store_true'
+    elif isinstance(default, int):
+        settings['type'] = int
+        settings['help'] += ' (default: %(default)s)'
+    elif spec.choices:
+        settings['choices'] = spec.choices
+    elif spec.metavar:
+        settings['metavar'] = spec.metavar
+    if spec.is_repeatable:
+        settings['action'] = 'append'
+    parser.add_argument(f'--{item.name.replace("_", "-")}', **settings)
 
 
 def main(args):
