@@ -62,7 +62,7 @@ def _describe_unknown_type(name: str, registry_name: str) -> str:
         if isinstance(root, registry.Registry) and root.name == registry_name
     ]
     names = {x for root in roots for x in _list_types(root)}
-    hint = did_you_mean(name, sorted(names), most=3)
+    hint = did_you_mean(name, sorted(names), limit=3)
     return (
         f'type={name!r} is not registered as {registry_name}{hint}; check '
         'the spelling, or add its module to custom_imports'

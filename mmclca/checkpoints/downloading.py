@@ -64,7 +64,7 @@ def _download(url: str, path: str) -> None:
 def weights_of_timm(name: str) -> dict:
     """Download pretrained weights from timm."""
     if not timm.is_model_pretrained(name):
-        hint = did_you_mean(name, timm.list_pretrained(), most=3)
+        hint = did_you_mean(name, timm.list_pretrained(), limit=3)
         raise CheckpointError(
             f'timm has no pretrained model {name!r}{hint}; list all names '
             'with timm.list_pretrained()'

@@ -67,11 +67,12 @@ def batches(
     indices = range(len(images)) if indices is None else indices
     starts = range(0, len(indices), batch_size)
     for chunk in progress([indices[i : i + batch_size] for i in starts]):
-        found = {i: images[i] for i in chunk}
+        # an unreadable image is its problem, a text
+        inputs = {i: images[i] for i in chunk}
         if prepare is not None:
-            found = {i: prepare(image) for i, image in found.items()}
-        unread = {i: x for i, x in found.items() if isinstance(x, str)}
-        packed = [x for i, x in found.items() if i not in unread]
+            inputs = {i: prepare(image) for i, image in inputs.items()}
+        unread = {i: x for i, x in inputs.items() if isinstance(x, str)}
+        packed = [x for i, x in inputs.items() if i not in unread]
         yield _batch(model, packed, chunk, unread)
 
 
@@ -80,8 +81,10 @@ def _batch(model, packed: list[dict], positions, unread) -> Batch:
         return Batch(None, [], [], [], positions, unread)
     data = model.data_preprocessor(pseudo_collate(packed))
     samples = data['data_samples']
-    labels = [int(one.gt_label) for one in samples if 'gt_label' in one]
-    paths = [one.get('img_path', '') for one in samples]
+    labels = [
+        int(sample.gt_label) for sample in samples if 'gt_label' in sample
+    ]
+    paths = [sample.get('img_path', '') for sample in samples]
     return Batch(data['inputs'], labels, paths, samples, positions, unread)
 
 
@@ -101,8 +104,8 @@ class Preparation:
         with config_errors():
             steps = [TRANSFORMS.build(step) for step in deepcopy(steps)]
         self.over_white = any(isinstance(x, LoadPhoto) for x in steps)
-        rest = (x for x in steps if 'Load' not in type(x).__name__)
-        self.pipeline = Compose([*rest])
+        remaining = (x for x in steps if 'Load' not in type(x).__name__)
+        self.pipeline = Compose(list(remaining))
 
     def __call__(self, source, zoom: float = 1.0) -> dict | str:
         """Return the model input of an image, or the problem as a string.
@@ -223,10 +226,10 @@ def match_by_name(settings: object) -> object:
         return type(settings)(map(match_by_name, settings))
     if not isinstance(settings, dict):
         return settings
-    found = {k: match_by_name(value) for k, value in settings.items()}
-    if found.get('type') in UPSTREAM:
-        found['type'] = ClassFolders
-    return type(settings)(found)
+    replaced = {k: match_by_name(value) for k, value in settings.items()}
+    if replaced.get('type') in UPSTREAM:
+        replaced['type'] = ClassFolders
+    return type(settings)(replaced)
 
 
 def build_dataset(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
@@ -253,10 +256,10 @@ def build_dataset(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
 
 
 def select_per_class(
-    labels: Sequence[int], most: int, classes: Sequence[int] | None = None
+    labels: Sequence[int], limit: int, classes: Sequence[int] | None = None
 ) -> list[int]:
-    """Return the positions of the first ``most`` images per class."""
+    """Return the positions of the first ``limit`` images per class."""
     labels = np.asarray(labels)
     wanted = np.unique(labels) if classes is None else classes
-    found = [np.flatnonzero(labels == label)[:most] for label in wanted]
-    return np.concatenate(found).tolist() if len(found) else []
+    positions = [np.flatnonzero(labels == label)[:limit] for label in wanted]
+    return np.concatenate(positions).tolist() if len(positions) else []

@@ -61,16 +61,16 @@ class ClassFolders(CustomDataset):
                 f'folders with {", ".join(sorted(self.extensions))} files, or '
                 'an ann_file of lines "path label"'
             )
-        keys, found = ('img_path', 'gt_label'), []
+        keys, samples = ('img_path', 'gt_label'), []
         for path, *label in rows:
             row = (join_path(self.img_prefix, path), *label)
-            found.append(dict(zip(keys, row, strict=False)))
-        return found
+            samples.append(dict(zip(keys, row, strict=False)))
+        return samples
 
     def _find_samples(self):
-        found = self._match_folders() if self.with_label else None
-        self.folder_to_idx = found
-        return get_samples(self.img_prefix, found, self.is_valid_file)[0]
+        labels = self._match_folders() if self.with_label else None
+        self.folder_to_idx = labels
+        return get_samples(self.img_prefix, labels, self.is_valid_file)[0]
 
     def _match_folders(self) -> dict[str, int]:
         folders, _ = find_folders(self.img_prefix)
@@ -143,9 +143,9 @@ def check_folder_labels(dataset, head) -> None:
             f'{dataset.ann_file} has label {max(labels)}, but '
             f'model.head.num_classes={head.num_classes}; correct either'
         )
-    own = type(dataset).METAINFO.get('classes')
+    built_in = type(dataset).METAINFO.get('classes')
     by_place = folders and not isinstance(dataset, ClassFolders)
-    if by_place and names not in (own, tuple(folders)):
+    if by_place and names not in (built_in, tuple(folders)):
         raise Error(
             f'{dataset.img_prefix}: mmpretrain numbers the folders '
             f'{join_first(folders)} in this order, but the classes are '

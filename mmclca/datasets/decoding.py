@@ -91,12 +91,14 @@ def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
         if 'progressive' not in image.info:
             size = decoded_bytes(image)
     wanted = min(_SHARES, ceil(_SHARES * size / MAX_DECODED))
-    held = vars(_THREAD).get('held', 0)
-    if held >= wanted:  # reserved by this thread in an outer context
+    reserved_shares = vars(_THREAD).get('held', 0)
+    if (
+        reserved_shares >= wanted
+    ):  # reserved by this thread in an outer context
         yield
         return
     with _TURN:  # one thread at a time, else two may wait for each other
-        for _ in range(held, wanted):
+        for _ in range(reserved_shares, wanted):
             _FREE.acquire()
     _THREAD.held = wanted
     try:
@@ -104,8 +106,8 @@ def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
     finally:
         if size > _LARGE:
             _return_free_memory()
-        _THREAD.held = held
-        _FREE.release(wanted - held)
+        _THREAD.held = reserved_shares
+        _FREE.release(wanted - reserved_shares)
 
 
 def _return_free_memory() -> None:
@@ -163,12 +165,12 @@ def _open(file: BinaryIO, start: bytes) -> Image.Image | None:
     ``Image.open`` would apply Pillow's limit on pixels.
     """
     for name in FORMATS:
-        kind, accepts = Image.OPEN[name]
-        kind = TiffFile if name == 'TIFF' else kind
+        plugin, accepts = Image.OPEN[name]
+        plugin = TiffFile if name == 'TIFF' else plugin
         with suppress(SyntaxError, IndexError, TypeError, struct.error):
             if accepts is None or accepts(start) is True:
                 file.seek(0)
-                return kind(file, '')
+                return plugin(file, '')
     return None
 
 
@@ -179,16 +181,16 @@ def _check_tiff(start: bytes, tags: Mapping) -> None:
     # 258: bits per sample, 259: compression, 262: color space, 284: planes,
     # 339: sample format
     if 262 not in tags:  # required; Pillow assumes that white is zero
-        kind = 'an unknown color space'
+        variant = 'an unknown color space'
     elif 2 in tags.get(339, ()):
-        kind = 'signed pixel values'
+        variant = 'signed pixel values'
     elif tags.get(284) == 2 and max(tags.get(258, (1,))) > 8:
-        kind = 'separate planes of 16 bits'
+        variant = 'separate planes of 16 bits'
     elif tags[262] == 6 and tags.get(259, 1) == 1:
-        kind = 'uncompressed YCbCr'
+        variant = 'uncompressed YCbCr'
     else:
         return
-    raise UndecodedError(f'TIFF with {kind}: {TIFF_ADVICE}')
+    raise UndecodedError(f'TIFF with {variant}: {TIFF_ADVICE}')
 
 
 def _check_size(image: Image.Image) -> None:
@@ -216,18 +218,22 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
         UndecodedError: See :func:`open_image`, or if the file is damaged.
     """
     with open_image(BytesIO(content)) as image, reserved(image):
-        kind, has_alpha = image.format, image.has_transparency_data
+        file_format, has_alpha = image.format, image.has_transparency_data
         if over_white and (
-            has_alpha or kind in BY_PILLOW or image.mode in ('F', *_DEEP)
+            has_alpha
+            or file_format in BY_PILLOW
+            or image.mode in ('F', *_DEEP)
         ):
             return decode_by_pillow(content)
         flag = _ANY_DEPTH if over_white else 'color'
         with suppress(cv2.error):
-            found = mmcv.imfrombytes(content, flag)
-            if found is not None and found.dtype in (np.uint8, np.uint16):
-                return to_8_bits(found)
-        if kind in _STRICT:
-            raise UndecodedError(f'OpenCV cannot decode this {kind} file')
+            pixels = mmcv.imfrombytes(content, flag)
+            if pixels is not None and pixels.dtype in (np.uint8, np.uint16):
+                return to_8_bits(pixels)
+        if file_format in _STRICT:
+            raise UndecodedError(
+                f'OpenCV cannot decode this {file_format} file'
+            )
         return decode_by_pillow(content)
 
 

@@ -59,7 +59,7 @@ class CacheImages(BaseTransform):
 
     def __init__(self, transforms, disk_mb=4096, folder=None):
         super().__init__()
-        check_integer(least=0, disk_mb=disk_mb)
+        check_integer(minimum=0, disk_mb=disk_mb)
         self.disk_mb = disk_mb
         self.steps = Compose([TRANSFORMS.build(step) for step in transforms])
         _check_steps(self.steps.transforms)
@@ -148,8 +148,8 @@ def file_key(path: str) -> bytes | None:
     except OSError:
         return None
     state = status.st_ino, status.st_size, status.st_mtime_ns
-    text = repr((os.path.abspath(path), *state, status.st_ctime_ns))
-    return blake2b(text.encode(), digest_size=16).digest()
+    state_text = repr((os.path.abspath(path), *state, status.st_ctime_ns))
+    return blake2b(state_text.encode(), digest_size=16).digest()
 
 
 class ImageStore:

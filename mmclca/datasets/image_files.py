@@ -62,26 +62,30 @@ def files_below(folder: str, skipped: list[str] | None = None) -> list[str]:
     """
     paths = []
     skipped = [] if skipped is None else skipped
-    for place, folders, files in _walk(folder):
+    for parent, folders, files in _walk(folder):
         images = [x for x in files if x.lower().endswith(PHOTO_SUFFIXES)]
         hidden = [x for x in folders + images if is_system(x)]
-        skipped += [os.path.join(place, name) for name in hidden]
+        skipped += [os.path.join(parent, name) for name in hidden]
         folders[:] = [x for x in folders if x not in hidden]
-        paths += [os.path.join(place, name) for name in files if _shown(name)]
+        paths += [
+            os.path.join(parent, name)
+            for name in files
+            if name[0] != '.' and name not in ('Thumbs.db', 'desktop.ini')
+        ]
     return sorted(paths)
 
 
 def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """Walk as ``os.walk``; follow links, except those to a parent folder."""
     real_parents = {folder: {*map(str, Path(folder).resolve().parents)}}
-    for place, folders, files in os.walk(folder, followlinks=True):
-        above, here = real_parents[place], os.path.realpath(place)
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        above, here = real_parents[parent], os.path.realpath(parent)
         if here in above:
             folders.clear()
             continue
-        yield place, folders, files
+        yield parent, folders, files
         below = dict.fromkeys(folders, above | {here})
-        real_parents |= {os.path.join(place, x): y for x, y in below.items()}
+        real_parents |= {os.path.join(parent, x): y for x, y in below.items()}
 
 
 def _glob(pattern: str) -> list[str]:
@@ -102,13 +106,9 @@ def _folders_from(top: str) -> Iterator[str]:
 
     All end with ``/``; '' is the present folder.
     """
-    for place, folders, _ in _walk(top or '.'):
+    for parent, folders, _ in _walk(top or '.'):
         folders[:] = [name for name in folders if name[0] != '.']
-        yield os.path.join(place, '')[0 if top else len('./') :]
-
-
-def _shown(name):
-    return name[0] != '.' and name not in ('Thumbs.db', 'desktop.ini')
+        yield os.path.join(parent, '')[0 if top else len('./') :]
 
 
 def find_images(places: object) -> list:
@@ -128,7 +128,11 @@ def find_images(places: object) -> list:
     Raises:
         Error: Names the type of an unsupported input.
     """
-    if not _is_source(places) and _is_listed(places):
+    is_flat = not hasattr(places, 'ndim') or places.ndim == 1
+    is_collection = isinstance(places, Iterable) and not isinstance(
+        places, Mapping | TextIOBase
+    )
+    if not _is_source(places) and is_flat and is_collection:
         entries = list(places)
     else:
         entries = [places]
@@ -139,7 +143,7 @@ def find_images(places: object) -> list:
                 'a BGR array (H, W, 3), a Pillow image, bytes, a binary file, '
                 'or a list of these'
             )
-    return [image for entry in entries for image in _images_at(entry)]
+    return [image for entry in entries for image in _list_images(entry)]
 
 
 def _is_source(entry) -> bool:
@@ -150,26 +154,20 @@ def _is_source(entry) -> bool:
     return is_file or isinstance(entry, _SOURCES)
 
 
-def _is_listed(places) -> bool:
-    """Return whether an input contains entries, like lists and series."""
-    other = isinstance(places, Mapping | TextIOBase)
-    is_flat = not hasattr(places, 'ndim') or places.ndim == 1
-    return isinstance(places, Iterable) and is_flat and not other
-
-
-def _images_at(place) -> Iterator:
-    if not isinstance(place, str | os.PathLike):
-        yield place
+def _list_images(source) -> Iterator:
+    """Yield the images of an entry, see :func:`find_images`."""
+    if not isinstance(source, str | os.PathLike):
+        yield source
         return
-    place = os.fsdecode(place)
-    found = [place]
-    if not os.path.exists(place):
-        found = _glob(place) or found
-    if found == [place] and not os.path.isdir(place):
-        yield place
+    source = os.fsdecode(source)
+    paths = [source]
+    if not os.path.exists(source):
+        paths = _glob(source) or paths
+    if paths == [source] and not os.path.isdir(source):
+        yield source
         return
     images = {}  # a pattern may match a folder and its images
-    for path in found:
+    for path in paths:
         below = _images_below(path) if os.path.isdir(path) else (path,)
         images |= dict.fromkeys(below)
     yield from images
@@ -177,20 +175,20 @@ def _images_at(place) -> Iterator:
 
 def _images_below(folder: str) -> list[str]:
     below = files_below(folder)
-    found = [x for x in below if x.lower().endswith(PHOTO_SUFFIXES)]
-    others = Counter(
+    images = [x for x in below if x.lower().endswith(PHOTO_SUFFIXES)]
+    skipped = Counter(
         os.path.splitext(x)[1].lower() or 'without an extension'
-        for x in {*below}.difference(found)
+        for x in {*below}.difference(images)
     )
-    if others:
+    if skipped:
         counts = (
-            f'{number} {kind}' for kind, number in sorted(others.items())
+            f'{number} {suffix}' for suffix, number in sorted(skipped.items())
         )
         warn_once(
-            f'{others.total()} files in {folder} are skipped because of their '
-            f'file extension: {", ".join(counts)}.'
+            f'{skipped.total()} files in {folder} are skipped because of '
+            f'their file extension: {", ".join(counts)}.'
         )
-    return found
+    return images
 
 
 def check_image(source: str | bytes | None, quick: bool = False) -> str:
@@ -226,8 +224,8 @@ def check_images(paths: Iterable[str]) -> dict[str, str]:
     """Check images quickly in threads; return the problems by path."""
     with ThreadPoolExecutor(_THREADS) as pool:
         problems = pool.map(partial(check_image, quick=True), paths)
-        found = zip(paths, problems, strict=True)
-        return {path: problem for path, problem in found if problem}
+        checked = zip(paths, problems, strict=True)
+        return {path: problem for path, problem in checked if problem}
 
 
 def decode_whole(content: bytes, over_white: bool = True) -> np.ndarray:
@@ -261,5 +259,5 @@ def _load(content: bytes) -> None:
                 with reserved(image):
                     image.load()
             except Exception as error:  # decoders raise many types
-                kind = type(error).__name__
-                raise UndecodedError(f'{kind}: {error}') from error
+                error_type = type(error).__name__
+                raise UndecodedError(f'{error_type}: {error}') from error

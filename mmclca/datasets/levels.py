@@ -41,7 +41,7 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
             f'{table} has no level column; add a header row, the classes in '
             'the first column, and one column per level'
         )
-    found = {level: {} for level in levels}
+    coarse_classes = {level: {} for level in levels}
     for row in zip(*cells.values(), strict=True):
         name, *coarser = map(normalize_name, row)
         if not (name and all(coarser)):
@@ -50,13 +50,13 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
                 f'has empty cells; fill all {len(cells)} columns'
             )
         for level, coarse in zip(levels, coarser, strict=True):
-            known = found[level].setdefault(name, coarse)
-            if known != coarse:
+            previous = coarse_classes[level].setdefault(name, coarse)
+            if previous != coarse:
                 raise Error(
                     f'{table}: {printable(name)} has two values of {level}, '
-                    f'{known} and {coarse}; keep one per class'
+                    f'{previous} and {coarse}; keep one per class'
                 )
-    return found
+    return coarse_classes
 
 
 def read_level(
@@ -67,10 +67,10 @@ def read_level(
     Raises:
         Error: If the level does not exist.
     """
-    found = read_levels(table)
-    level = level or next(iter(found))
-    check_choice(found, level=level)
-    return found[level]
+    levels = read_levels(table)
+    level = level or next(iter(levels))
+    check_choice(levels, level=level)
+    return levels[level]
 
 
 def coarse_labels(
@@ -101,8 +101,8 @@ def at_level(
 ) -> LabeledImages:
     """Replace classes by coarse classes, see :func:`coarse_labels`."""
     labels, names = coarse_labels(images.classes, coarse_of)
-    found = [x if x is None else labels[x] for x in images.labels]
-    return replace(images, labels=found, classes=names)
+    coarse = [x if x is None else labels[x] for x in images.labels]
+    return replace(images, labels=coarse, classes=names)
 
 
 @DATASETS.register_module()
@@ -160,21 +160,21 @@ class INaturalist(BaseDataset):
         """List path and labels of all images."""
         source = Path(self.data_root, 'categories.json')
         categories = json.loads(read_bytes(source))
-        known = set.intersection(*map(set, categories))
-        check_choice(sorted(known), level=self.level)
+        levels = set.intersection(*map(set, categories))
+        check_choice(sorted(levels), level=self.level)
         names = {one['id']: str(one[self.level]) for one in categories}
         classes = sorted(set(names.values()))
         self._metainfo['classes'] = tuple(classes)
         number = {name: label for label, name in enumerate(classes)}
-        listed = json.loads(read_bytes(self.ann_file))
-        check_choice(listed, part='annotations')
-        paths = {one['id']: one['file_name'] for one in listed['images']}
+        annotations = json.loads(read_bytes(self.ann_file))
+        check_choice(annotations, part='annotations')
+        paths = {one['id']: one['file_name'] for one in annotations['images']}
         return [
             dict(
                 img_path=str(Path(self.img_prefix, paths[one['image_id']])),
                 gt_label=number[names[one['category_id']]],
             )
-            for one in listed['annotations']
+            for one in annotations['annotations']
         ]
 
 

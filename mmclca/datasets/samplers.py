@@ -42,11 +42,11 @@ class MinLengthSampler(DefaultSampler):
     def __iter__(self) -> Iterator[int]:
         """Iterate over the positions of this process."""
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
-        found, size = [], len(self.dataset)
-        while len(found) < self.total_size:
+        positions, size = [], len(self.dataset)
+        while len(positions) < self.total_size:
             order = torch.randperm(size, generator=generator)
-            found += order.tolist() if self.shuffle else range(size)
-        return iter(found[self.rank : self.total_size : self.world_size])
+            positions += order.tolist() if self.shuffle else range(size)
+        return iter(positions[self.rank : self.total_size : self.world_size])
 
 
 @DATA_SAMPLERS.register_module()
@@ -64,9 +64,9 @@ class RepeatAugSampler(_RepeatAugSampler):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        whole = len(self.dataset) // 256 * 256
-        if whole:
-            self.num_selected_samples = whole // self.world_size
+        full_batches = len(self.dataset) // 256 * 256
+        if full_batches:
+            self.num_selected_samples = full_batches // self.world_size
 
 
 @DATA_SAMPLERS.register_module()

@@ -175,7 +175,7 @@ def _template() -> Template:
     filters = percent, about, out_of_hundred, digits, duration
     filters += is_table, file_name
     environment.filters |= {write.__name__: write for write in filters}
-    environment.filters['listed'] = partial(join_first, most=12)
+    environment.filters['listed'] = partial(join_first, limit=12)
     return environment.get_template('report.html')
 
 

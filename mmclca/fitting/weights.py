@@ -107,7 +107,7 @@ def find_weights(
     except CheckpointError as error:
         arch = arch or _arch_in(name)
         if arch is None:
-            hint = did_you_mean(name, timm.list_models(), most=3)
+            hint = did_you_mean(name, timm.list_models(), limit=3)
             raise CheckpointError(
                 f'{error}; for another network of timm add --arch NAME{hint}'
             ) from error

@@ -28,7 +28,7 @@ class ThresholdedBCE(nn.Module):
 
     def __init__(self, threshold: float = 0.0, loss_weight: float = 1.0):
         super().__init__()
-        check_number(most=1, threshold=threshold)
+        check_number(maximum=1, threshold=threshold)
         check_number(loss_weight=loss_weight)
         self.threshold = threshold
         self.loss_weight = loss_weight

@@ -31,7 +31,7 @@ def match_kind(start: bytes, kinds: tuple = _KINDS) -> str | None:
     Returns:
         str | None: None if no pattern matches.
     """
-    for pattern, kind, remedy in kinds:
+    for pattern, description, remedy in kinds:
         if re.match(pattern, start, re.DOTALL):
-            return f'{kind}: {remedy}'
+            return f'{description}: {remedy}'
     return None

@@ -80,9 +80,9 @@ def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
         partial.write_bytes(content)
 
 
-def replace_text(path: Path, text: str) -> None:
+def replace_text(path: Path, content: str) -> None:
     """Write a text to a file, see :func:`replace_bytes`."""
-    replace_bytes(path, text.encode())
+    replace_bytes(path, content.encode())
 
 
 def save(backend, obj: bytes, filepath: str | os.PathLike) -> None:
@@ -139,16 +139,17 @@ def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Raises:
         OSError: If it is missing or not a regular file.
     """
-    with open(path, 'rb', opener=_open_nonblocking) as file:
+    # without this flag, opening a pipe blocks until there is a writer
+    nonblocking = getattr(os, 'O_NONBLOCK', 0)
+
+    def open_nonblocking(name, flags: int) -> int:
+        return os.open(name, flags | nonblocking)
+
+    with open(path, 'rb', opener=open_nonblocking) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             reason = 'Not a regular file but a pipe, device or socket'
             raise OSError(errno.EINVAL, reason, str(path))
         yield file
-
-
-def _open_nonblocking(path, flags: int) -> int:
-    # without this flag, opening a pipe blocks until there is a writer
-    return os.open(path, flags | getattr(os, 'O_NONBLOCK', 0))
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
@@ -172,10 +173,10 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         Error: If the text has another encoding.
     """
     try:
-        text = read_bytes(path).decode('utf-8-sig')
+        decoded = read_bytes(path).decode('utf-8-sig')
     except UnicodeDecodeError as error:
         raise Error(f'{path} is not UTF-8 ({error})') from error
-    return [line.rstrip('\r\n') for line in StringIO(text)]
+    return [line.rstrip('\r\n') for line in StringIO(decoded)]
 
 
 # first characters of spreadsheet formulas
@@ -203,13 +204,13 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
     A table with other letters than ASCII begins with a byte order mark,
     without which Excel shows wrong letters.
     """
-    text = StringIO()
-    writer = csv.writer(text, lineterminator='\n')
+    output = StringIO()
+    writer = csv.writer(output, lineterminator='\n')
     writer.writerows(map(to_cell, row) for row in rows)
-    text = text.getvalue()
-    mark = '' if text.isascii() else '\ufeff'
-    content = f'{mark}{text}'.encode(errors='surrogateescape')
-    replace_bytes(Path(path), content)
+    content = output.getvalue()
+    mark = '' if content.isascii() else '\ufeff'
+    encoded = f'{mark}{content}'.encode(errors='surrogateescape')
+    replace_bytes(Path(path), encoded)
 
 
 def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
@@ -226,8 +227,8 @@ def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
 
 def parse_rows(content: bytes, *columns: str) -> list[dict[str, str]]:
     """Parse the content of a table, see :func:`read_rows`."""
-    text = content.decode('utf-8-sig', 'surrogateescape')
-    rows = csv.DictReader(StringIO(text, newline=''))
+    decoded = content.decode('utf-8-sig', 'surrogateescape')
+    rows = csv.DictReader(StringIO(decoded, newline=''))
     try:
         for name in columns:
             if name not in (rows.fieldnames or ()):

@@ -9,9 +9,10 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -33,19 +34,16 @@ def refuse_links(folder: Path, names: Iterable[str]) -> None:
     The folder itself may be a link, and entries may be missing.
     """
     for name in names:
-        for path in _paths_below(folder / name):
-            if path.is_symlink():
-                raise _link_error(path)
+        if (folder / name).is_symlink():  # else its target is listed
+            raise _link_error(folder / name)
+        for parent, folders, files in os.walk(folder / name):
+            for path in (Path(parent, inner) for inner in folders + files):
+                if path.is_symlink():
+                    raise _link_error(path)
 
 
-def _paths_below(top: Path) -> Iterator[Path]:
-    yield top
-    for place, folders, files in os.walk(top):
-        yield from (Path(place, name) for name in (*folders, *files))
-
-
-def _link_error(path: Path) -> ValueError:
-    return ValueError(
+def _link_error(path: Path) -> Error:
+    return Error(
         f'{path} is a symbolic link, which fit does not follow; replace it '
         'with a copy of its target, or remove it'
     )
@@ -101,16 +99,26 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(folder)  # follows no links
 
 
-@contextmanager
-def _opened(folder: Path, *names: str) -> Iterator[tuple[Path, int | None]]:
-    """Open a subfolder without following links.
+class _OpenFolder(NamedTuple):
+    """Path and handle of a folder; None on platforms without handles."""
 
-    Yields its path and a handle, None on platforms without handles.
-    """
+    path: Path
+    handle: int | None
+
+    def get_entry(self, name: str) -> str | Path:
+        """Return the path of an entry for a call with ``dir_fd=handle``."""
+        return self.path / name if self.handle is None else name
+
+
+@contextmanager
+def _open_folder(
+    folder: Path, names: Sequence[str] = ()
+) -> Iterator[_OpenFolder]:
+    """Open a subfolder, with ``names`` as path, without following links."""
     path = folder.joinpath(*names)
     if not _HAS_HANDLES:
         refuse_links(folder, names)
-        yield path, None
+        yield _OpenFolder(path, None)
         return
     handle = os.open(folder, _FOLDER)
     try:
@@ -118,14 +126,9 @@ def _opened(folder: Path, *names: str) -> Iterator[tuple[Path, int | None]]:
             outer = handle
             handle = os.open(name, _FOLDER | _NO_LINK, dir_fd=outer)
             os.close(outer)
-        yield path, handle
+        yield _OpenFolder(path, handle)
     finally:
         os.close(handle)
-
-
-def _at(path: Path, handle: int | None, name: str) -> str | Path:
-    """Return the path of an entry for a call with ``dir_fd=handle``."""
-    return path / name if handle is None else name
 
 
 def read_file(folder: Path, name: str) -> bytes:
@@ -137,9 +140,10 @@ def read_file(folder: Path, name: str) -> bytes:
     """
     path = find_newest(folder, name)
     names = path.parent.relative_to(folder).parts
-    with _opened(folder, *names) as (place, handle):
-        flags = os.O_RDONLY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
-        file = os.open(_at(place, handle, name), flags, dir_fd=handle)
+    flags = os.O_RDONLY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
+    with _open_folder(folder, names) as parent:
+        entry = parent.get_entry(name)
+        file = os.open(entry, flags, dir_fd=parent.handle)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(f'{path} is not a regular file')
@@ -188,28 +192,30 @@ def finish_replacing(folder: Path, names: Collection[str]) -> None:
             or other files.
     """
     refuse_links(folder, [WHOLE])
-    whole = folder / WHOLE
-    if whole.is_file():
-        raise Error(f'{whole} is a file, not a folder; remove it')
-    if not whole.is_dir():
+    complete = folder / WHOLE
+    if complete.is_file():
+        raise Error(f'{complete} is a file, not a folder; remove it')
+    if not complete.is_dir():
         return
-    if others := sorted({x.name for x in whole.glob('*')} - {*names}):
-        raise Error(f'{whole / others[0]} was not written by fit; remove it')
+    if unexpected := sorted({x.name for x in complete.glob('*')} - {*names}):
+        path = complete / unexpected[0]
+        raise Error(f'{path} was not written by fit; remove it')
     for name in names:
         with suppress(FileNotFoundError):  # not in the set
             _move(folder, name)
     with suppress(FileNotFoundError):  # another process removed it
-        whole.rmdir()
+        complete.rmdir()
 
 
 def _move(folder: Path, name: str) -> None:
     """Move a new file into the folder; if it is empty, remove both."""
-    with _opened(folder) as old, _opened(folder, WHOLE) as new:
-        source, target = _at(*new, name), _at(*old, name)
-        if os.stat(source, dir_fd=new[1], follow_symlinks=False).st_size:
-            handles = dict(src_dir_fd=new[1], dst_dir_fd=old[1])
-            os.replace(source, target, **handles)
+    with _open_folder(folder) as old, _open_folder(folder, [WHOLE]) as new:
+        source, target = new.get_entry(name), old.get_entry(name)
+        if os.stat(source, dir_fd=new.handle, follow_symlinks=False).st_size:
+            os.replace(
+                source, target, src_dir_fd=new.handle, dst_dir_fd=old.handle
+            )
             return
         with suppress(FileNotFoundError):
-            os.unlink(target, dir_fd=old[1])
-        os.unlink(source, dir_fd=new[1])
+            os.unlink(target, dir_fd=old.handle)
+        os.unlink(source, dir_fd=new.handle)

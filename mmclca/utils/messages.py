@@ -26,10 +26,10 @@ _CONTROLS = re.compile(
 )
 
 
-def printable(text: str) -> str:
+def printable(line: str) -> str:
     r"""Replace line breaks and control characters by escapes as ``\x1b``."""
     return _CONTROLS.sub(
-        lambda found: found[0].encode('unicode_escape').decode(), text
+        lambda match: match[0].encode('unicode_escape').decode(), line
     )
 
 
@@ -39,9 +39,9 @@ def print_safe(*lines, file: TextIO | None = None) -> None:
         print(printable(str(line)), file=file or sys.stdout, flush=True)
 
 
-def warn(text: str) -> None:
+def warn(message: str) -> None:
     """Print a warning in one line to standard error."""
-    print_safe(f'Warning    {text}', file=sys.stderr)
+    print_safe(f'Warning    {message}', file=sys.stderr)
 
 
 class Bar(Progress):
@@ -68,6 +68,13 @@ class Bar(Progress):
             self.watch(task.description, share, task.time_remaining)
         return super().get_renderable()
 
+    def follow(
+        self, sequence: Iterable, description: str, total: float | None
+    ) -> Iterator:
+        """Yield the items of a sequence; show the bar until the last one."""
+        with self:
+            yield from self.track(sequence, total, description=description)
+
 
 def track(
     sequence: Iterable, description: str = '', total: float | None = None
@@ -75,13 +82,8 @@ def track(
     """Iterate over a sequence with a progress bar, see :class:`Bar`."""
     bar = Bar()
     if bar.is_shown:
-        return _with_bar(bar, sequence, description, total)
+        return bar.follow(sequence, description, total)
     return iter(sequence)
-
-
-def _with_bar(bar: Bar, sequence, description, total) -> Iterator:
-    with bar:
-        yield from bar.track(sequence, total, description=description)
 
 
 def spinner(title: str, file: TextIO) -> Live:
@@ -89,65 +91,76 @@ def spinner(title: str, file: TextIO) -> Live:
     return Live(Spinner('dots', title), console=Console(file=file), **PLAIN)
 
 
-def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
+def did_you_mean(
+    name: object, candidates: Collection[str], limit: int = 1
+) -> str:
     """Suggest similar names in brackets; empty without any."""
-    close = get_close_matches(str(name), known, most, cutoff=0.5)
+    close = get_close_matches(str(name), candidates, limit, cutoff=0.5)
     return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
-def join_first(names: Iterable, most: int = 8, between: str = ', ') -> str:
+def join_first(names: Iterable, limit: int = 8, between: str = ', ') -> str:
     """Join the first names and the number of further ones."""
     names = [*map(str, names)]
-    more = f' and {len(names) - most} more' if len(names) > most else ''
-    return between.join(names[:most]) + more
+    remainder = f' and {len(names) - limit} more' if len(names) > limit else ''
+    return between.join(names[:limit]) + remainder
 
 
-def describe_unknown(name: object, known: Collection[str]) -> str:
+def describe_unknown(name: object, choices: Collection[str]) -> str:
     """Describe an unknown name: a similar one, and all known ones."""
-    hint = did_you_mean(name, known)
-    return f'no {name!r}{hint}; choose from {", ".join(known)}'
+    hint = did_you_mean(name, choices)
+    return f'no {name!r}{hint}; choose from {", ".join(choices)}'
 
 
 def check_integer(
-    least: int = 1, most: int | None = None, **settings: int
+    minimum: int = 1, maximum: int | None = None, **settings: int
 ) -> None:
     """Raise if a setting is not an integer in a range."""
     for name, value in settings.items():
-        _within(least, most, name, value, type(value) is int, 'an integer')
+        is_integer = type(value) is int
+        _check_range(name, value, is_integer, 'an integer', minimum, maximum)
 
 
 def check_number(
-    least: float = 0, most: float | None = None, **settings
+    minimum: float = 0, maximum: float | None = None, **settings
 ) -> None:
     """Raise if a setting is not a number in a range."""
     for name, value in settings.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        _within(least, most, name, value, is_number, 'a number')
+        _check_range(name, value, is_number, 'a number', minimum, maximum)
 
 
-def _within(least, most, name: str, value, fits: bool, kind: str) -> None:
-    if not (fits and least <= value <= (inf if most is None else most)):
-        top = 'or more' if most is None else f'to {most}'
-        raise Error(f'{name}={value!r} must be {kind}, {least} {top}')
+def _check_range(
+    name: str,
+    value,
+    has_type: bool,
+    type_name: str,
+    minimum: float,
+    maximum: float | None,
+) -> None:
+    end = inf if maximum is None else maximum
+    if not (has_type and minimum <= value <= end):
+        top = 'or more' if maximum is None else f'to {maximum}'
+        raise Error(f'{name}={value!r} must be {type_name}, {minimum} {top}')
 
 
-def check_choice(known: Collection, **settings) -> None:
+def check_choice(choices: Collection, **settings) -> None:
     """Raise if a setting is not a known name."""
     for name, value in settings.items():
-        if value not in known:
-            raise Error(f'{name}: {describe_unknown(value, known)}')
+        if value not in choices:
+            raise Error(f'{name}: {describe_unknown(value, choices)}')
 
 
 def check_ascending(
-    name: str, given: Sequence[int] | int, count: int
+    name: str, indices: Sequence[int] | int, count: int
 ) -> tuple[int, ...]:
     """Return ascending integers below ``count`` as a tuple, or raise."""
-    listed = isinstance(given, Sequence)
-    layers = tuple(given) if listed else (given,)
+    is_sequence = isinstance(indices, Sequence)
+    layers = tuple(indices) if is_sequence else (indices,)
     inside = all(type(i) is int and 0 <= i < count for i in layers)
     if not inside or list(layers) != sorted(set(layers)):
         raise Error(
-            f'{name}={given!r} must be ascending, different layers '
+            f'{name}={indices!r} must be ascending, different layers '
             f'(integers) within 0 to {count - 1}'
         )
     return layers

@@ -45,8 +45,8 @@ def versions() -> dict[str, str]:
 def cpu_name() -> str:
     """Return name and architecture of the CPU."""
     info = Path('/proc/cpuinfo')
-    text = info.read_text() if info.exists() else ''
-    name = re.search(r'model name\s*: (.+)', text)
+    content = info.read_text() if info.exists() else ''
+    name = re.search(r'model name\s*: (.+)', content)
     return f'{name[1] if name else platform.processor()}, {platform.machine()}'
 
 

@@ -30,8 +30,8 @@ def write_sheet(path: str | Path, rows: Iterable[Iterable]) -> None:
     def to_cell(value):
         if not isinstance(value, str):
             return value
-        text = ILLEGAL_CHARACTERS_RE.sub('?', value)
-        cell = WriteOnlyCell(sheet, text.encode(errors='replace').decode())
+        allowed = ILLEGAL_CHARACTERS_RE.sub('?', value)
+        cell = WriteOnlyCell(sheet, allowed.encode(errors='replace').decode())
         cell.data_type = 's'  # 'f' for a text that begins with =
         return cell
 

@@ -15,9 +15,9 @@ from mmclca.utils.messages import check_ascending, check_integer
 
 @pytest.mark.parametrize('value', [0, 7, 1.5, True, '2', None])
 def test_integer_refuses_value(value):
-    check_integer(most=6, depth=6)
+    check_integer(maximum=6, depth=6)
     with pytest.raises(ValueError, match=f'depth={value!r} .* 1 to 6'):
-        check_integer(most=6, depth=value)
+        check_integer(maximum=6, depth=value)
 
 
 @pytest.mark.parametrize('given', [(6, 3), (3, 3), [3, 12], (3.5,), '3', -1])

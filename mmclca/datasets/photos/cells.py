@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 from mmclca.errors import Error
 from mmclca.utils.extras import require
@@ -25,13 +26,13 @@ _SEPARATORS = ',;\t|'
 
 def read_cells(
     table: Path,
-    known: Collection[str] = (),
+    file_names: Collection[str] = (),
     is_file: Callable[[str], object] = lambda name: False,
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Read a table, or the first sheet of a spreadsheet.
 
     Text is Unicode or in a Windows encoding, separated by commas, semicolons,
-    tabs or bars. ``known`` file names help to detect the encoding; cells with
+    tabs or bars. ``file_names`` help to detect the encoding; cells with
     a separator are joined if ``is_file`` accepts them.
 
     Return stripped cells by column title, and a note if the encoding was
@@ -42,34 +43,52 @@ def read_cells(
         Error: If the format is not supported or a line is invalid.
         ImportError: If a package for the format is not installed.
     """
-    kind = table.suffix.lower()
+    suffix = table.suffix.lower()
     if not table.is_file():
         raise FileNotFoundError(
             f'table {table} does not exist; check the path'
         )
-    if kind not in TABLES:
+    if suffix not in TABLES:
         raise Error(
             f'{table} is not a table; accepted types: {" ".join(TABLES)}'
         )
-    require(*TABLES[kind], extra='tables')
+    require(*TABLES[suffix], extra='tables')
     try:
-        if TABLES[kind]:
-            return _columns(_rows_of_sheet(table), '', is_file), []
-        text, notes = _decoded(table, known)
-        return _columns(*_rows_of_text(text, is_file), is_file), notes
-    except Exception as error:  # three packages raise different types
-        reason = ' '.join(str(error).split())
-        raise Error(f'cannot read {table}: {reason}') from error
+        if TABLES[suffix]:
+            return _build_columns(_read_sheet(table), '', is_file), []
+        content, notes = _decode(table, file_names)
+        separator, rows = _parse_rows(content, is_file)
+        return _build_columns(rows, separator, is_file), notes
+    except Error as error:
+        raise Error(f'cannot read {table}: {error}') from error
 
 
-def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
+class Row(NamedTuple):
+    """Cells of a table row, and its line number from 1."""
+
+    line: int
+    cells: list[str]
+
+
+def _read_sheet(table: Path) -> list[Row]:
+    """Read the first sheet of a spreadsheet.
+
+    Raises:
+        Error: If the file is not a spreadsheet or is damaged.
+    """
     import pandas as pd
 
-    rows = pd.read_excel(table, dtype=str, keep_default_na=False, header=None)
-    return [*enumerate(rows.fillna('').to_numpy().tolist(), 1)]
+    try:
+        sheet = pd.read_excel(
+            table, dtype=str, keep_default_na=False, header=None
+        )
+    except Exception as error:  # each package of a format has own types
+        raise Error(' '.join(str(error).split())) from error
+    rows = sheet.fillna('').to_numpy().tolist()
+    return [Row(line, cells) for line, cells in enumerate(rows, 1)]
 
 
-def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
+def _decode(table: Path, file_names: Collection[str]) -> tuple[str, list[str]]:
     """Read a text; return a note, too, if its encoding was guessed."""
     content = read_bytes(table)
     even, odd = (content[i::2].count(0) for i in (0, 1))
@@ -77,50 +96,47 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
     encoding = encoding if 8 * max(even, odd) > len(content) else 'utf-8'
     encoding = 'iso2022_jp' if b'\x1b$' in content else encoding
     with suppress(UnicodeDecodeError):
-        text = content.decode(encoding).lstrip('\ufeff')
-        return text.rstrip('\0\x1a'), []
-    encoding = guess_encoding(content, known, WINDOWS)
+        decoded = content.decode(encoding).lstrip('\ufeff')
+        return decoded.rstrip('\0\x1a'), []
+    encoding = guess_encoding(content, file_names, WINDOWS)
     return content.decode(encoding), [
         f'{table.name} is not in UTF-8, read as {encoding}; save it as UTF-8 '
         'if names are wrong'
     ]
 
 
-def _rows_of_text(
-    text: str, is_file: Callable
-) -> tuple[list[tuple[int, list[str]]], str]:
-    """Return numbered rows, and the separator.
+def _parse_rows(content: str, is_file: Callable) -> tuple[str, list[Row]]:
+    """Return the separator and the rows of a text.
 
     The separator maximizes the rows of equal length, then the image names.
     """
-    line = re.match(r'\s*"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
-    text = '\n' * bool(line) + text[line.end() if line else 0 :]
+    line = re.match(r'\s*"?sep=(.)"?[^\S\n]*\r?\n', content, re.IGNORECASE)
+    content = '\n' * bool(line) + content[line.end() if line else 0 :]
     separators = line[1] if line else _SEPARATORS
-    found = {x: _split(text, x, is_file) for x in separators}
+    rows_by_separator = {x: _split(content, x, is_file) for x in separators}
 
-    def rating(separator: str) -> tuple[int, int]:
-        rows = [row for _, row in found[separator]]
+    def rate(separator: str) -> tuple[int, int]:
+        rows = [row.cells for row in rows_by_separator[separator]]
         lengths = Counter(len(row) for row in rows if len(row) > 1)
         images = sum(is_image(cell) for row in rows for cell in row)
         return max(lengths.values(), default=0), images
 
-    best = max(found, key=rating)
-    return found[best], best
+    best = max(rows_by_separator, key=rate)
+    return best, rows_by_separator[best]
 
 
-def _split(
-    text: str, separator: str, is_file: Callable
-) -> list[tuple[int, list[str]]]:
-    """Return rows with line numbers, without comments."""
-    reader = csv.reader(StringIO(text, newline=''), delimiter=separator)
+def _split(content: str, separator: str, is_file: Callable) -> list[Row]:
+    """Split a text into rows, without comments."""
+    reader = csv.reader(StringIO(content, newline=''), delimiter=separator)
     try:
-        rows = [(reader.line_num, row) for row in reader]
+        rows = [Row(reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         raise Error(f'line {reader.line_num}: {error}') from error
     return [
-        (line, row)
-        for line, row in rows
-        if ''.join(row).lstrip()[:1] != '#' or any(map(is_file, row))
+        row
+        for row in rows
+        if ''.join(row.cells).lstrip()[:1] != '#'
+        or any(map(is_file, row.cells))
     ]
 
 
@@ -129,18 +145,21 @@ def is_image(cell: str) -> bool:
     return cell.strip().lower().endswith(PHOTO_SUFFIXES)
 
 
-def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
+def _build_columns(
+    rows: list[Row], separator: str, is_file: Callable
+) -> dict[str, list[str]]:
     """Return the columns by title."""
-    rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
+    rows = [row for row in rows if any(map(str.strip, row.cells))]
     if not rows:
         raise Error('the table is empty')
-    titles = [normalize_name(cell) for cell in rows[0][1]]
+    titles = [normalize_name(cell) for cell in rows[0].cells]
     if any(map(is_image, titles)):
-        ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
+        lengths = Counter(len(row.cells) for row in rows)
+        ((width, _),) = lengths.most_common(1)
         titles = [''] * width
     else:
         rows = rows[1:]
-    lines = [_of_width(*x, len(titles), separator, is_file) for x in rows]
+    lines = [_fit_row(row, len(titles), separator, is_file) for row in rows]
     columns = {}
     for i, title in enumerate(titles):
         cells = _tidy([line[i] for line in lines])
@@ -151,25 +170,27 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     return columns
 
 
-def _of_width(line, row, width: int, separator, is_file) -> list[str]:
+def _fit_row(
+    row: Row, width: int, separator: str, is_file: Callable
+) -> list[str]:
     """Pad a row to ``width`` cells, or join the parts of one name.
 
     Raises:
         Error: If the row is ambiguous; names the line.
     """
-    filled = [i + 1 for i, cell in enumerate(row) if cell.strip()]
-    row = (row + [''] * width)[: max(width, *filled)]
-    if len(row) > width:
-        end = len(row) - width + 1  # length of a name in parts
-        joined = [separator.join(row[i : i + end]) for i in range(width)]
-        found = [i for i in range(width) if is_file(joined[i].strip())]
-        if len(found) != 1:
+    filled = [i + 1 for i, cell in enumerate(row.cells) if cell.strip()]
+    cells = (row.cells + [''] * width)[: max(width, *filled)]
+    if len(cells) > width:
+        end = len(cells) - width + 1  # length of a name in parts
+        joined = [separator.join(cells[i : i + end]) for i in range(width)]
+        starts = [i for i in range(width) if is_file(joined[i].strip())]
+        if len(starts) != 1:
             raise Error(
-                f'line {line} has {len(row)} cells, expected {width}; put '
-                f'names that contain {separator} in double quotes'
+                f'line {row.line} has {len(cells)} cells, expected {width}; '
+                f'put names that contain {separator} in double quotes'
             )
-        row[found[0] : found[0] + end] = [joined[found[0]]]
-    return [from_cell(cell.strip()) for cell in row]
+        cells[starts[0] : starts[0] + end] = [joined[starts[0]]]
+    return [from_cell(cell.strip()) for cell in cells]
 
 
 def _tidy(column: list[str]) -> list[str]:

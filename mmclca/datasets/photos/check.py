@@ -102,8 +102,8 @@ class PhotoCheck:
     @property
     def single_photo_classes(self) -> list[str]:
         """Classes with one training photo."""
-        found = self.photos
-        counts = found.select(found.to_train()).counts()
+        photos = self.photos
+        counts = photos.select(photos.to_train()).counts()
         return [name for name, n in counts.items() if n == 1]
 
     @property
@@ -115,10 +115,10 @@ class PhotoCheck:
     @property
     def cross_split_groups(self) -> list[str]:
         """Groups shared by training and validation or test."""
-        found = self.photos
-        trained = found.select(found.to_train())
-        others = found.without({*trained.paths})
-        return sorted({*(trained.groups or ())} & {*(others.groups or ())})
+        photos = self.photos
+        trained = photos.select(photos.to_train())
+        tested = photos.without({*trained.paths})
+        return sorted({*(trained.groups or ())} & {*(tested.groups or ())})
 
     def list_problems(self) -> list[Problem]:
         """List skipped photos and possible mistakes, by kind."""
@@ -255,8 +255,8 @@ def _find_problems(checked: PhotoCheck) -> Iterator[Problem]:
             (name,) for name in checked.single_photo_classes
         ),
     }
-    for kind, cases in cases_by_kind.items():
-        problem = Problem(kind, tuple(cases))
+    for problem_kind, cases in cases_by_kind.items():
+        problem = Problem(problem_kind, tuple(cases))
         if problem.cases:
             yield problem
 
@@ -278,34 +278,34 @@ class ImageSummary:
 def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
     """Summarize image files in several threads; JPEG at reduced size."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(_summarize, paths)
-        found = track(found, 'Checking photos', len(paths))
-        return dict(zip(paths, found, strict=True))
+        summaries = pool.map(_summarize, paths)
+        summaries = track(summaries, 'Checking photos', len(paths))
+        return dict(zip(paths, summaries, strict=True))
 
 
-def find_copies(found: dict[str, ImageSummary]) -> list[list[str]]:
+def find_copies(summaries: dict[str, ImageSummary]) -> list[list[str]]:
     """Group files with equal bytes or equal pixels, in the order of ``found``.
 
     Only files with similar thumbnails are decoded. Files without a thumbnail
     are compared by bytes only.
     """
-    copies = keys_by({path: x.digest for path, x in found.items()})
+    copies = keys_by({path: x.digest for path, x in summaries.items()})
     first = {
-        paths[0]: found[paths[0]].size
+        paths[0]: summaries[paths[0]].size
         for paths in copies.values()
-        if found[paths[0]].thumbnail is not None
+        if summaries[paths[0]].thumbnail is not None
     }
     similar = [
         path
         for paths in keys_by(first).values()
-        for path in _similar(paths, found)
+        for path in _similar(paths, summaries)
     ]
     with ThreadPoolExecutor(_THREADS) as pool:
         digests = pool.map(_digest_pixels, similar)
         pixels = dict(zip(similar, digests, strict=True))
     images = {
         path: pixels.get(copies[x.digest][0], x.digest)
-        for path, x in found.items()
+        for path, x in summaries.items()
     }
     return [paths for paths in keys_by(images).values() if len(paths) > 1]
 
@@ -370,20 +370,22 @@ def keys_by(values: dict) -> dict:
     return keys
 
 
-def _similar(paths: list[str], found: dict[str, ImageSummary]) -> list[str]:
+def _similar(
+    paths: list[str], summaries: dict[str, ImageSummary]
+) -> list[str]:
     """Return the files whose thumbnails resemble another one."""
-    small = np.stack([found[path].thumbnail for path in paths])
+    small = np.stack([summaries[path].thumbnail for path in paths])
     small = small.astype(np.int16)
     means = small.mean(1)
     order = means.argsort()
     ends = np.searchsorted(means[order], means[order] + _TOLERANCE, 'right')
     similar = set()
     for i, end in enumerate(ends):
-        near = order[i + 1 : end]
+        candidates = order[i + 1 : end]
         for step in (64, 1):  # a few values exclude most candidates
-            away = small[near, ::step] - small[order[i], ::step]
-            near = near[np.abs(away).max(1) <= _TOLERANCE]
-        similar |= {*near, order[i]} if len(near) else set()
+            away = small[candidates, ::step] - small[order[i], ::step]
+            candidates = candidates[np.abs(away).max(1) <= _TOLERANCE]
+        similar |= {*candidates, order[i]} if len(candidates) else set()
     return [paths[i] for i in sorted(similar)]
 
 

@@ -23,7 +23,7 @@ _ALPHABETS = (
 )
 
 
-def _letters(small: str) -> str:
+def _build_pattern(small: str) -> str:
     """Return a pattern of letters beside ASCII letters of fitting case."""
     large = ''.join(x for x in small.upper() if x not in 'SII')
     return (
@@ -37,7 +37,7 @@ def _alone(letters: str) -> str:
     return f'(?<![A-Za-z])({letters})(?![A-Za-z])'
 
 
-_LATIN = tuple(map(_letters, _ALPHABETS))
+_LATIN = tuple(map(_build_pattern, _ALPHABETS))
 # Hangul without rare vowels, doubled letters and rare final letters
 _HANGUL = ''.join(
     chr(0xAC00 + (first * 21 + vowel) * 28 + last)
@@ -69,13 +69,13 @@ _FAIR = 0.6
 
 
 def guess_encoding(
-    content: bytes, known: Collection[str] = (), among: Collection[str] = ALL
+    content: bytes, names: Collection[str] = (), among: Collection[str] = ALL
 ) -> str:
     """Guess the encoding of bytes that are not Unicode.
 
     Args:
         content (bytes): Names, all from one source.
-        known (Collection[str]): Names that the text may contain; the
+        names (Collection[str]): Names that the text may contain; the
             encoding with most of them is selected. Defaults to ().
         among (Collection[str]): Candidates: ``WINDOWS``, or ``ALL`` with the
             code pages of DOS. Defaults to ``ALL``.
@@ -84,21 +84,24 @@ def guess_encoding(
         str: The encoding whose non-ASCII characters are the most frequent
         ones of its languages, 'latin-1' if none fits.
     """
-    known = [normalize('NFC', name) for name in known if not name.isascii()]
+    names = [normalize('NFC', name) for name in names if not name.isascii()]
     rated = {}
     for encoding in among:
         with suppress(UnicodeDecodeError):
-            text = content.decode(encoding)
-            hits = sum(name in text for name in known)
-            rated[encoding] = hits, _frequency(text[:100_000], encoding)
+            decoded = content.decode(encoding)
+            hits = sum(name in decoded for name in names)
+            rated[encoding] = hits, _frequency(decoded[:100_000], encoding)
     return max(rated, key=rated.get, default='latin-1')
 
 
-def _frequency(text: str, encoding: str) -> float:
+def _frequency(decoded: str, encoding: str) -> float:
     """Return the share of frequent characters among the non-ASCII ones."""
-    letters, patterns = re.findall(r'[^\x00-\x7f]', text), _FREQUENT[encoding]
+    letters, patterns = (
+        re.findall(r'[^\x00-\x7f]', decoded),
+        _FREQUENT[encoding],
+    )
     if isinstance(patterns[0], str):
-        counts = (len(re.findall(pattern, text)) for pattern in patterns)
+        counts = (len(re.findall(pattern, decoded)) for pattern in patterns)
         return max(counts) / max(len(letters), 1)
     often, fair = (re.compile(x, re.DOTALL).fullmatch for x in patterns)
     codes = (letter.encode(encoding) for letter in letters)

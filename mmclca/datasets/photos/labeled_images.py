@@ -26,13 +26,13 @@ def recognize_split(name: str) -> str | None:
 
     It is 'train', 'val', 'test' or 'unlabeled', or None if ambiguous.
     """
-    words = split_words(name)
-    found = [
+    title = split_words(name)
+    splits = [
         split
         for split, word in _WORDS.items()
-        if re.search(rf'\b({word})(sets?|data|images?|imgs?)?\b', words)
+        if re.search(rf'\b({word})(sets?|data|images?|imgs?)?\b', title)
     ]
-    return found[0] if len(found) == 1 else None
+    return splits[0] if len(splits) == 1 else None
 
 
 SPLITS = 'train', 'val', 'test'
@@ -81,12 +81,12 @@ class LabeledImages:
         Classes without images are dropped. Classes not in ``order`` follow,
         sorted by name; numbers are sorted as numbers.
         """
-        found = {*names} - {None}
-        rest = sorted(
-            found.difference(order),
+        present = {*names} - {None}
+        unordered = sorted(
+            present.difference(order),
             key=lambda name: (len(name) * name.isdecimal(), name),
         )
-        classes = [name for name in order if name in found] + rest
+        classes = [name for name in order if name in present] + unordered
         numbers = {name: i for i, name in enumerate(classes)}
         labels = [numbers.get(name) for name in names]
         return cls(paths, labels, classes, None, [''] * len(paths), source)
@@ -101,8 +101,8 @@ class LabeledImages:
 
     def select(self, indices: Sequence[int]) -> 'LabeledImages':
         """Select images by position; keep all classes."""
-        listed = 'paths', 'labels', 'groups', 'splits'
-        values = {name: vars(self)[name] for name in listed}
+        per_image = 'paths', 'labels', 'groups', 'splits'
+        values = {name: vars(self)[name] for name in per_image}
         chosen = {k: v and [v[i] for i in indices] for k, v in values.items()}
         return replace(self, **chosen)
 

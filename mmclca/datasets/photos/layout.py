@@ -4,6 +4,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mmclca.errors import Error
@@ -28,25 +29,39 @@ _VARIANT = re.compile(
 _DENSE = 0.6  # share of existing pairs of outer and inner folders
 
 
-def find_levels(parts: Parts, folder: Path) -> tuple:
+@dataclass(frozen=True)
+class Levels:
+    """Path levels of a dataset, counted from 0.
+
+    Args:
+        split (int | None): Level of the split folders, if any.
+        label (int): Level of the class folders.
+        notes (list[str]): Assumptions, one line each.
+    """
+
+    split: int | None
+    label: int
+    notes: list[str]
+
+
+def find_levels(parts: Parts, folder: Path) -> Levels:
     """Find the path levels of the splits and classes.
 
-    ``parts`` are the paths, split at folders, below ``folder``. Return the
-    split level or None, the class level, and notes for the user.
+    ``parts`` are the paths, split at folders, below ``folder``.
 
     Raises:
         Error: If the first level contains splits or variants instead of
             classes, but cannot be read as splits.
     """
     deep = [part for part in parts if len(part) > 1]
-    swapped = [(x[1], x[0], *x[2:]) for x in deep if len(x) > 2]
-    for split, label, found in (
+    swapped = [part[1::-1] + part[2:] for part in deep if len(part) > 2]
+    for split, label, are_splits in (
         (0, 1, _are_splits(deep)),
         (1, 2, _are_splits(_without(deep, 0))),  # for example data/train/rose
         (0, 2, _are_splits(_without(deep, 1))),  # or train/images/rose
         (1, 0, _are_splits(swapped)),
     ):
-        if found:
+        if are_splits:
             names = {
                 x[split] for x in deep if recognize_split(x[split]) in SPLITS
             }
@@ -54,20 +69,21 @@ def find_levels(parts: Parts, folder: Path) -> tuple:
                 f'{x} as {recognize_split(x)}' for x in sorted(names)
             )
             is_new = (split, label) != (0, 1) or names - {*SPLITS}
-            return split, label, [f'splits: {read}'] if is_new else []
+            notes = [f'splits: {read}'] if is_new else []
+            return Levels(split, label, notes)
     _check_mixed(deep, folder)
-    return None, 0, _check_variants(deep, folder)
+    return Levels(None, 0, _check_variants(deep, folder))
 
 
 def _check_mixed(parts: Parts, folder: Path) -> None:
     """Refuse a split next to class folders."""
-    held = {part[0]: set() for part in parts}
+    subfolders = {part[0]: set() for part in parts}
     for part in parts:
-        held[part[0]].update(map(normalize_name, part[1:-1]))
-    classes = {normalize_name(name) for name in held}
-    for name, inner in held.items():
-        kind = recognize_split(name)
-        if kind and (inner & classes or not (inner or kind in SPLITS)):
+        subfolders[part[0]].update(map(normalize_name, part[1:-1]))
+    classes = {normalize_name(name) for name in subfolders}
+    for name, inner in subfolders.items():
+        split = recognize_split(name)
+        if split and (inner & classes or not (inner or split in SPLITS)):
             raise Error(
                 f'{folder}: {name} looks like a split or like photos without '
                 'a class, but is next to class folders; move it elsewhere, or '
@@ -91,50 +107,54 @@ def _are_splits(parts: Parts) -> bool:
 
     ``train`` may be a class, so the other splits must share its classes.
     """
-    held = defaultdict(set)
+    subfolders = defaultdict(set)
     for part in parts:
         names = part[1:2] if len(part) > 2 else ()
-        held[part[0]].update(map(normalize_name, names))
-    train = {name for name in held if recognize_split(name) == 'train'}
-    others = {name for name in held if recognize_split(name)} - train
+        subfolders[part[0]].update(map(normalize_name, names))
+    train = {name for name in subfolders if recognize_split(name) == 'train'}
+    evaluated = {name for name in subfolders if recognize_split(name)} - train
     is_flat = any(len(part) < 3 for part in parts if part[0] in train)
-    if not train or is_flat or (not others and train < held.keys()):
+    if not train or is_flat or (not evaluated and train < subfolders.keys()):
         return False
-    classes = set.union(*(held[name] for name in train))
-    known = (not held[name] or held[name] & classes for name in others)
-    return len(classes) > 1 and all(known)
+    classes = {inner for name in train for inner in subfolders[name]}
+    return len(classes) > 1 and all(
+        not subfolders[name] or subfolders[name] & classes
+        for name in evaluated
+    )
 
 
 def _check_variants(parts: Parts, folder: Path) -> list[str]:
     """Refuse folders of variants; add a note on doubtful folders."""
-    held = defaultdict(set)  # includes files: images and masks share names
+    contents = defaultdict(set)  # includes files: images and masks share names
     for part in parts:
-        held[part[0]].add(Path(part[1]).stem)
-    below = set().union(*held.values())
-    pairs = sum(map(len, held.values()))
-    is_same = pairs > _DENSE * len(held) * len(below) and len(below) > 1
-    kinds = [recognize_split(name) for name in held]
-    if len(held) < 2 or not (is_same or all(kinds)):
+        contents[part[0]].add(Path(part[1]).stem)
+    below = {name for names in contents.values() for name in names}
+    pairs = sum(map(len, contents.values()))
+    is_same = pairs > _DENSE * len(contents) * len(below) and len(below) > 1
+    kinds = [recognize_split(name) for name in contents]
+    if len(contents) < 2 or not (is_same or all(kinds)):
         return []
-    look = '{} look like splits or variants of the dataset: each holds {}'
-    look = look.format(*(join_first(sorted(x), 3) for x in (held, below)))
+    look = (
+        f'{join_first(sorted(contents), 3)} look like splits or variants of '
+        f'the dataset: each holds {join_first(sorted(below), 3)}'
+    )
     look += ', and train is missing' * (all(kinds) and 'train' not in kinds)
-    advice = f'name them train, val and test, or use {folder / min(held)}'
+    advice = f'name them train, val and test, or use {folder / min(contents)}'
     is_flat = any(len(part) == 2 for part in parts)
     # subfolders of a class are few or numbered, unlike classes
-    numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
+    numbered = [any(re.search(r'\d', x) for x in y) for y in (contents, below)]
     may_be = not is_flat and not numbered[1]
-    variants = [_VARIANT.fullmatch(split_words(name)) for name in held]
+    variants = [_VARIANT.fullmatch(split_words(name)) for name in contents]
     pairs = zip(variants, kinds, strict=True)
-    is_named = all(x or (kind and not is_flat) for x, kind in pairs)
+    is_named = all(x or (split and not is_flat) for x, split in pairs)
     # numbered folders with numbered photos are classes
     is_named = is_named and not (is_flat and all(numbered))
-    is_many = len(below) >= len(held)
+    is_many = len(below) >= len(contents)
     splits = len([*filter(None, kinds)])
     if is_named or (may_be and (splits > 1 or (numbered[0] and is_many))):
         raise Error(
             f'{folder}: {look}; {advice}; if they are the classes, list files '
-            'and classes in a table (--labels TABLE)'
+            'and classes in a table (`labels`)'
         )
     is_likely = may_be and (numbered[0] or is_many)
     note = f'{look}; they are treated as classes; if they are splits, {advice}'

@@ -37,14 +37,14 @@ def read_labels(
     lines = enumerate(map(str.strip, lines_of(file)), 1)
     for number, line in (pair for pair in lines if pair[1]):
         path, label = _path_and_label(line)
-        known = optional if label is None else label < len(classes or ALL)
-        if not known:
+        is_valid = optional if label is None else label < len(classes or ALL)
+        if not is_valid:
             wrong.append(f'\n  {number}: {line}')
         rows.append((path, label))
     if wrong:
-        most = f' to {len(classes) - 1}' if classes else ''
+        end = f' to {len(classes) - 1}' if classes else ''
         raise Error(
-            f'{file}: expected lines "path label", with labels from 0{most}; '
+            f'{file}: expected lines "path label", with labels from 0{end}; '
             f'{len(wrong)} lines differ:{"".join(wrong[:10])}'
         )
     return rows
@@ -52,8 +52,8 @@ def read_labels(
 
 def _path_and_label(line: str) -> tuple[str, int | None]:
     path, *label = line.rsplit(maxsplit=1)
-    given = label and label[0].isdecimal()
-    return (path, int(label[0])) if given else (line, None)
+    has_label = label and label[0].isdecimal()
+    return (path, int(label[0])) if has_label else (line, None)
 
 
 def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:
@@ -119,8 +119,8 @@ def write_lists(
     if differ and not force:
         raise Error(f'{", ".join(map(str, differ))}: {refusal}')
     with ExitStack() as written:  # splits of two calls share images
-        for file, text in texts.items():
-            written.enter_context(replacing(file)).write_text(text, 'utf-8')
+        for file, content in texts.items():
+            written.enter_context(replacing(file)).write_text(content, 'utf-8')
     for file in set(differ) - texts.keys():
         file.unlink()
 
@@ -156,10 +156,10 @@ def split_photos(
     labels = np.array(photos.labels)
     splits = np.full(len(labels), 'train')
     for label, name in enumerate(photos.classes):
-        own = np.flatnonzero(labels == label)
+        positions = np.flatnonzero(labels == label)
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        sizes = split_sizes(len(own), val_fraction, test_fraction)
-        splits[own] = rng.permutation(np.repeat(SPLITS, sizes))
+        sizes = split_sizes(len(positions), val_fraction, test_fraction)
+        splits[positions] = rng.permutation(np.repeat(SPLITS, sizes))
     return replace(photos, splits=splits.tolist())
 
 
@@ -171,9 +171,9 @@ def hold_out_classes(
     Raises:
         Error: If fewer than two classes would remain.
     """
-    given = len(photos.classes)
-    check_integer(1, given - 2, num=number)
+    num_classes = len(photos.classes)
+    check_integer(1, num_classes - 2, num=number)
     rng = np.random.default_rng(seed)
-    drawn = sorted(rng.choice(given, number, replace=False).tolist())
-    left = [label for label in range(given) if label not in drawn]
+    drawn = sorted(rng.choice(num_classes, number, replace=False).tolist())
+    left = [label for label in range(num_classes) if label not in drawn]
     return photos.select_classes(left), photos.select_classes(drawn)

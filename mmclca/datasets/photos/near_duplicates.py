@@ -103,10 +103,10 @@ def _nearest(cosines: Tensor, start: int) -> dict[tuple[int, int], float]:
     """Map pairs (row from ``start``, column) to their similarity."""
     values, columns = cosines.topk(min(NEAREST, cosines.shape[1]))
     rows = torch.arange(len(cosines))[:, None].expand_as(columns) + start
-    facts = (x.flatten().tolist() for x in (rows, columns, values))
+    columns_of_pairs = (x.flatten().tolist() for x in (rows, columns, values))
     return {
         (min(i, j), max(i, j)): value
-        for i, j, value in zip(*facts, strict=True)
+        for i, j, value in zip(*columns_of_pairs, strict=True)
         if value > -torch.inf
     }
 

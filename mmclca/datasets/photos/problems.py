@@ -93,7 +93,7 @@ class Problem:
         if not self.cases:
             return message
         cases = [separator.join(case) for case in self.cases]
-        return f'{message} ({join_first(cases, most=3, between="; ")})'
+        return f'{message} ({join_first(cases, limit=3, between="; ")})'
 
     def describe(self) -> str:
         """Describe the problem in one line."""

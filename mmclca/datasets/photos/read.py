@@ -18,7 +18,7 @@ from ..batches import build_dataset
 from ..image_files import files_below, find_images
 from .cells import TABLES
 from .labeled_images import SPLITS, LabeledImages, recognize_split
-from .layout import find_levels
+from .layout import Levels, find_levels
 from .lists import read_labels
 from .spellings import normalize_name
 from .table import read_table
@@ -27,21 +27,21 @@ EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
 
 
 def read_photos(
-    place: str | os.PathLike,
+    source: str | os.PathLike,
     labels: str | os.PathLike | None = None,
     groups: str | None = None,
 ) -> LabeledImages:
     """Find photos and their classes without opening a photo.
 
     Args:
-        place (str | Path): A folder with one folder per class, also within
+        source (str | Path): A folder with one folder per class, also within
             ``train``, ``val`` and ``test``; with ``labels`` any folder. A
             table is accepted instead, as ``labels`` in its own folder.
         labels (str | Path, optional): A table (.csv, .tsv, .xlsx, .ods) with
-            file and class per row; files are relative to ``place`` or to the
+            file and class per row; files are relative to ``source`` or to the
             table. Defaults to None: folders name the classes.
         groups (str, optional): Group of each photo, such as a plant: a table
-            column, or a regular expression for the path below ``place``,
+            column, or a regular expression for the path below ``source``,
             whose first group (else the whole match) is used. Defaults to
             None.
 
@@ -53,45 +53,41 @@ def read_photos(
         Error: If photos are missing, or there are fewer than two or
             ambiguous classes; names a remedy.
     """
-    place = Path(place).absolute()
-    if place.is_file() and place.suffix.lower() in TABLES and labels is None:
-        place, labels = place.parent, place
-    _check_place(place)
+    source = Path(source).absolute()
+    if source.is_file() and source.suffix.lower() in TABLES and labels is None:
+        source, labels = source.parent, source
+    if source.is_file():
+        raise Error(
+            f'{source} is a file; give the folder of the photos, with one '
+            'folder per class'
+        )
+    if not source.is_dir():
+        raise FileNotFoundError(
+            f'folder {source} does not exist; give the folder of the photos'
+        )
     if labels is None:
-        found = read_folder(place)
+        photos = read_folder(source)
     else:
-        found = read_table(Path(labels).absolute(), place, groups)
-    found = found if found.groups else _grouped(found, place, groups)
-    _check_groups(found, groups)
-    return found
-
-
-def _check_groups(photos: LabeledImages, groups: str | None) -> None:
-    """Refuse a single group, which leaves no photo for a test."""
-    if len({*(photos.groups or ())}) == 1:
+        photos = read_table(Path(labels).absolute(), source, groups)
+    if groups is not None and photos.groups is None:
+        photos = group_photos(photos, source, groups)
+    if len({*(photos.groups or ())}) == 1:  # no photo is left for a test
         raise Error(
             f'groups={groups!r} puts all {len(photos)} photos into one '
             f'group, {photos.groups[0]!r}; give what differs between '
             r"plants, such as the expression 'plant\d+'"
         )
+    return photos
 
 
-def _check_place(place: Path) -> None:
-    if place.is_file():
-        raise Error(
-            f'{place} is a file; give the folder of the photos, with one '
-            'folder per class'
-        )
-    if not place.is_dir():
-        raise FileNotFoundError(
-            f'folder {place} does not exist; give the folder of the photos'
-        )
+def group_photos(
+    photos: LabeledImages, folder: Path, groups: str
+) -> LabeledImages:
+    """Group photos by a regular expression for their paths below a folder.
 
-
-def _grouped(photos, place: Path, groups: str | None) -> LabeledImages:
-    """Group photos by a regular expression, if given."""
-    if groups is None:
-        return photos
+    Raises:
+        Error: If the expression is invalid or does not match a path.
+    """
     try:
         pattern = re.compile(groups)
     except re.error as error:
@@ -99,16 +95,16 @@ def _grouped(photos, place: Path, groups: str | None) -> LabeledImages:
             f'groups={groups!r} is neither a column of the table nor a valid '
             f'regular expression: {error}'
         ) from error
-    names = [os.path.relpath(path, place) for path in photos.paths]
-    found = [pattern.search(Path(name).as_posix()) for name in names]
-    without = [n for n, m in zip(names, found, strict=True) if not m]
+    names = [os.path.relpath(path, folder) for path in photos.paths]
+    matches = [pattern.search(Path(name).as_posix()) for name in names]
+    without = [n for n, m in zip(names, matches, strict=True) if not m]
     if without:
         raise Error(
             f'groups={groups!r} does not match {len(without)} of '
             f'{len(names)} paths, such as {", ".join(without[:3])}; write an '
             'expression that matches every path, or name a column of the table'
         )
-    first = [(m.groups() and m[1]) or m[0] for m in found]
+    first = [(m.groups() and m[1]) or m[0] for m in matches]
     return replace(photos, groups=first)
 
 
@@ -133,9 +129,15 @@ def read_folder(
         for path, part in parts.items()
         if path.lower().endswith(suffixes)
     }
-    _check_images(images, parts, folder, suffixes)
-    *levels, notes = find_levels([*images.values()], folder)
-    taken, unused = _assign(images, *levels)
+    if not images:
+        content = f'no images, but {len(parts)} other files'
+        raise Error(
+            f'{folder} has {content if parts else "no files"}; put the photos '
+            f'of each class into one folder ({EXAMPLE}); accepted file types: '
+            f'{" ".join(suffixes)}'
+        )
+    levels = find_levels([*images.values()], folder)
+    taken, unused = _assign(images, levels)
     unused |= {
         path: f'ending in {Path(path).suffix.lower() or "nothing"}'
         for path in parts
@@ -144,27 +146,29 @@ def read_folder(
     names = [normalize_name(name) or name for _, name in taken.values()]
     classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
-    found = LabeledImages.from_names([*taken], names, str(folder), classes)
-    splits = [name for name, _ in taken.values()]
-    notes = [*notes, *_spelling_notes({*taken.values()})]
-    facts = dict(unused=unused, hidden=hidden, notes=notes)
-    return replace(found, splits=splits, **facts)
+    photos = LabeledImages.from_names([*taken], names, str(folder), classes)
+    return replace(
+        photos,
+        splits=[split for split, _ in taken.values()],
+        unused=unused,
+        hidden=hidden,
+        notes=[*levels.notes, *_spelling_notes({*taken.values()})],
+    )
 
 
-def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
+def _assign(images: dict, levels: Levels) -> tuple[dict, dict]:
     """Return split and class by path, and the reasons for unused paths.
 
-    ``images`` maps paths to their parts, ``split`` and ``label`` are positions
-    in the parts.
+    ``images`` maps paths to their parts.
     """
     taken, unused = {}, {}
     for path, part in images.items():
-        if len(part) < 2 + max(split or 0, label):
+        if len(part) < 2 + max(levels.split or 0, levels.label):
             unused[path] = 'not in a class folder'
-        elif split is None:
-            taken[path] = '', part[label]
-        elif (name := recognize_split(part[split])) in SPLITS:
-            taken[path] = name, part[label]
+        elif levels.split is None:
+            taken[path] = '', part[levels.label]
+        elif (name := recognize_split(part[levels.split])) in SPLITS:
+            taken[path] = name, part[levels.label]
         else:
             unused[path] = 'not in train, val or test'
     return taken, unused
@@ -184,16 +188,6 @@ def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[str]:
             )
 
 
-def _check_images(images, files, folder: Path, suffixes) -> None:
-    if images:
-        return
-    what = f'no images, but {len(files)} other files' if files else 'no files'
-    raise Error(
-        f'{folder} has {what}; put the photos of each class into one folder '
-        f'({EXAMPLE}); accepted file types: {" ".join(suffixes)}'
-    )
-
-
 def _check_classes(classes, parts, folder: Path) -> None:
     """Refuse fewer than two classes, with a hint from the path parts."""
     if len(classes) > 1:
@@ -202,7 +196,7 @@ def _check_classes(classes, parts, folder: Path) -> None:
         raise Error(
             f'{folder} has {len(parts)} photos but no class folders; put the '
             f'photos of each class into one folder ({EXAMPLE}), or list files '
-            'and classes in a table (--labels TABLE)'
+            'and classes in a table (`labels`)'
         )
     (name,) = classes
     deeper = {part[1] for part in parts if len(part) > 2 and part[0] == name}
@@ -214,11 +208,11 @@ def _check_classes(classes, parts, folder: Path) -> None:
     )
 
 
-def list_images(place: str | os.PathLike) -> LabeledImages:
+def list_images(source: str | os.PathLike) -> LabeledImages:
     """Return the images of a folder or list; classes are optional.
 
     Args:
-        place (str | Path): A folder, whose first folder level names the
+        source (str | Path): A folder, whose first folder level names the
             classes; or a ``.txt`` list with lines ``path label`` or ``path``,
             relative to the list. ``classes.txt`` in the same folder names the
             labels.
@@ -227,40 +221,39 @@ def list_images(place: str | os.PathLike) -> LabeledImages:
         FileNotFoundError: If the folder or list does not exist.
         Error: If images or the name of a label are missing.
     """
-    place = os.fspath(place)
-    if os.path.isdir(place):
-        found = _in_folder(place)
-    elif not os.path.exists(place):
-        raise FileNotFoundError(f'{place} does not exist; check the path')
-    elif not (os.path.isfile(place) and place.endswith('.txt')):
-        raise Error(f'{place}: expected a folder or a .txt list')
+    source = os.fspath(source)
+    if os.path.isdir(source):
+        paths = {}  # links to a file count once per class
+        for path in find_images([source]):
+            parts = Path(path).relative_to(source).parts
+            name = parts[0] if len(parts) > 1 else None
+            paths.setdefault((os.path.realpath(path), name), path)
+        names = [name for _, name in paths]
+        images = LabeledImages.from_names([*paths.values()], names, source)
+    elif not os.path.exists(source):
+        raise FileNotFoundError(f'{source} does not exist; check the path')
+    elif not (os.path.isfile(source) and source.endswith('.txt')):
+        raise Error(f'{source}: expected a folder or a .txt list')
     else:
-        found = _in_list(place)
-    if not found.paths:
+        images = _read_list(source)
+    if not images.paths:
         raise Error(
-            f'{place} has no image; accepted file types: '
+            f'{source} has no image; accepted file types: '
             f'{" ".join(PHOTO_SUFFIXES)}'
         )
-    return found
+    return images
 
 
-def _in_folder(folder: str) -> LabeledImages:
-    images = {}  # links to a file count once per class
-    for path in find_images([folder]):
-        parts = Path(path).relative_to(folder).parts
-        name = parts[0] if len(parts) > 1 else None
-        images.setdefault((os.path.realpath(path), name), path)
-    names = [name for _, name in images]
-    return LabeledImages.from_names([*images.values()], names, folder)
-
-
-def _in_list(file: str) -> LabeledImages:
+def _read_list(file: str) -> LabeledImages:
+    """Read lines ``path label`` or ``path``, and the class names, if any."""
     folder = os.path.dirname(file)
     classes_file = os.path.join(folder, 'classes.txt')
     classes = read_lines(classes_file) if os.path.isfile(classes_file) else []
     rows = read_labels(file, classes, optional=True)
-    name_of = classes.__getitem__ if classes else str
-    names = [None if label is None else name_of(label) for _, label in rows]
+    names = [
+        None if label is None else classes[label] if classes else str(label)
+        for _, label in rows
+    ]
     paths = [os.path.join(folder, path) for path, _ in rows]
     return LabeledImages.from_names(paths, names, file, classes)
 

@@ -5,7 +5,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmclca.errors import Error
@@ -39,17 +39,19 @@ class FileNames:
     Files in the table's folder ``beside`` are found by exact names.
     """
 
-    def __init__(self, place: Path, beside: Path):
-        self.folders = place, beside
+    def __init__(self, folder: Path, beside: Path):
+        self.folders = folder, beside
         self.hidden = []
-        below = files_below(str(place), self.hidden)
+        below = files_below(str(folder), self.hidden)
         self.paths = [path for path in below if is_image(path)]
-        self.known = defaultdict(list)
+        self.paths_by_spelling = defaultdict(list)
         for path in self.paths:
-            name = normalize_name(Path(path).relative_to(place).as_posix())
+            name = normalize_name(Path(path).relative_to(folder).as_posix())
             for x in {name, os.path.basename(name)}:
                 for spelling in (x, os.path.splitext(x)[0]):
-                    self.known[spelling.casefold()].append((spelling, path))
+                    self.paths_by_spelling[spelling.casefold()].append(
+                        (spelling, path)
+                    )
 
     def find(self, name: str) -> str:
         """Return the path of a file; empty if missing or ambiguous.
@@ -63,18 +65,18 @@ class FileNames:
                 if os.path.isfile(path):
                     return str(Path(path))
         plain = normalize_name(spellings[1]).removeprefix('./')
-        found = self.known.get(plain.casefold(), [])
-        same = [pair for pair in found if pair[0] == plain]
-        paths = {path for _, path in same or found}
+        matches = self.paths_by_spelling.get(plain.casefold(), [])
+        same = [pair for pair in matches if pair[0] == plain]
+        paths = {path for _, path in same or matches}
         return paths.pop() if len(paths) == 1 else ''
 
 
 def read_table(
-    table: Path, place: Path, groups: str | None = None
+    table: Path, folder: Path, groups: str | None = None
 ) -> LabeledImages:
     """Read a table with one row per photo, in its order.
 
-    Files are relative to ``place``, else to the folder of the table. Images
+    Files are relative to ``folder``, else to the folder of the table. Images
     not in the table, without a class or with several classes are left out.
     ``groups`` is the title of a column; any other text gives no groups.
 
@@ -84,31 +86,39 @@ def read_table(
             is invalid, or there are fewer than two classes.
         ImportError: If a package for the format is not installed.
     """
-    files = FileNames(place, table.parent)
-    known = [os.path.basename(x) for x in files.paths if not x.isascii()]
-    cells, notes = read_cells(table, known[:50], files.find)
+    files = FileNames(folder, table.parent)
+    file_names = [os.path.basename(x) for x in files.paths if not x.isascii()]
+    cells, notes = read_cells(table, file_names[:50], files.find)
     try:
         columns = find_columns(cells, files, groups)
-        splits = _splits(cells, columns['split'])
-    except ValueError as error:
+        splits = _read_splits(cells, columns.split)
+    except Error as error:
         raise Error(f'{table}: {error}') from error
-    names = [normalize_name(name) for name in cells[columns['label']]]
-    paths = _find_files(cells[columns['file']], files, table)
+    names = [normalize_name(name) for name in cells[columns.label]]
+    paths = _find_files(cells[columns.file], files, table)
     unused = _find_unused(paths, names, files, table)
     # keep the first of two equal rows
     rows = {path: row for row, path in reversed([*enumerate(paths)])}
     rows = sorted(row for path, row in rows.items() if path not in unused)
-    taken, named = [paths[row] for row in rows], [names[row] for row in rows]
-    classes = sorted({*named})
-    _check_classes(classes, columns['label'], table)
+    used_names = [names[row] for row in rows]
+    classes = sorted({*used_names})
+    if len(classes) < 2:
+        number = f'only {classes[0]!r}' if classes else 'none'
+        raise Error(
+            f'{table}: at least two classes are needed, found {number} in the '
+            f'column {columns.label!r}'
+        )
     folds = {title for title in cells if _FOLD.search(split_words(title))}
-    for title in sorted(folds - {columns['split'], groups}):
+    for title in sorted(folds - {columns.split, groups}):
         notes.append(f'column {title!r} is not used; only split is read')
-    shown = cells.get(groups)
+    group_cells = cells.get(groups)
     return replace(
-        LabeledImages.from_names(taken, named, str(table), classes),
+        LabeledImages.from_names(
+            [paths[row] for row in rows], used_names, str(table), classes
+        ),
         # a photo without a group forms its own group
-        groups=shown and [shown[row] or paths[row] for row in rows],
+        groups=group_cells
+        and [group_cells[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
         unused=unused,
         hidden=files.hidden,
@@ -118,19 +128,19 @@ def read_table(
 
 def _find_files(names: list[str], files: FileNames, table: Path) -> list[str]:
     """Return the absolute paths of the files in a column."""
-    found = {name: files.find(name) for name in names}
-    missing = [name for name, path in found.items() if not path]
+    path_by_name = {name: files.find(name) for name in names}
+    missing = [name for name, path in path_by_name.items() if not path]
     if missing:
-        some = ', '.join(name or '(an empty cell)' for name in missing[:3])
+        examples = ', '.join(name or '(an empty cell)' for name in missing[:3])
         raise FileNotFoundError(
-            f'{table}: {len(missing)} files are missing, such as {some}; give '
-            f'paths relative to {files.folders[0]} or to the folder of the '
-            'table'
+            f'{table}: {len(missing)} files are missing, such as {examples}; '
+            f'give paths relative to {files.folders[0]} or to the folder of '
+            'the table'
         )
-    return [found[name] for name in names]
+    return [path_by_name[name] for name in names]
 
 
-def _splits(cells: dict, column: str | None) -> list[str]:
+def _read_splits(cells: dict, column: str | None) -> list[str]:
     if column is None:
         return [''] * len(next(iter(cells.values())))
     if _is_flag(column, cells):
@@ -161,75 +171,81 @@ def _find_unused(
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
-    others = [path for path in files.paths if path not in classes]
-    unused = dict.fromkeys(others, f'not in {table.name}')
-    for path, found in classes.items():
-        if '' in found:
+    unlisted = [path for path in files.paths if path not in classes]
+    unused = dict.fromkeys(unlisted, f'not in {table.name}')
+    for path, names_of_file in classes.items():
+        if '' in names_of_file:
             unused[path] = f'without a class in {table.name}'
-        elif len(found) > 1:
+        elif len(names_of_file) > 1:
             unused[path] = f'with several classes in {table.name}'
     return unused
 
 
-def _check_classes(classes, label: str, table: Path) -> None:
-    if len(classes) < 2:
-        found = f'only {classes[0]!r}' if classes else 'none'
-        raise Error(
-            f'{table}: at least two classes are needed, found {found} in the '
-            f'column {label!r}'
-        )
+@dataclass(frozen=True)
+class Columns:
+    """Titles of the columns of files, classes and, if any, splits."""
+
+    file: str
+    label: str
+    split: str | None
 
 
 def find_columns(
     cells: dict[str, list[str]], files: FileNames, groups: str | None = None
-) -> dict[str, str | None]:
-    """Find the titles of the columns ``file``, ``label`` and ``split``.
+) -> Columns:
+    """Find the columns of files, classes and splits by title and content.
 
-    They are recognized by title and content; ``split`` may be None, and the
-    column ``groups`` is not considered.
+    The column ``groups`` is not considered.
 
     Raises:
         Error: If a column is ambiguous; names the title to use.
     """
     titles = [title for title in cells if title != groups]
-    endings = _mostly(titles, cells, is_image)
-    endings = endings or _mostly(titles, cells, files.find)
-    file = _one_of(endings or titles, FILE, FILES, cells, 'files')
-    others = [title for title in titles if title not in (file, *endings)]
-    splits = [x for x in others if split_words(x) in SPLIT_TITLES]
-    splits += [x for x in others if _is_flag(x, cells)]
-    splits += [x for x in others if _UNTITLED.match(x) and _names(x, cells)]
-    others = [x for x in others if not _FOLD.search(split_words(x))]
-    others = [title for title in others if title not in splits]
-    label = _one_of(others, LABEL, LABELS, cells, 'classes')
-    return dict(file=file, label=label, split=next(iter(splits), None))
+    endings = _select_columns(titles, cells, is_image)
+    endings = endings or _select_columns(titles, cells, files.find)
+    file = _select_title(endings or titles, FILE, FILES, cells, 'files')
+    candidates = [title for title in titles if title not in (file, *endings)]
+    splits = [x for x in candidates if split_words(x) in SPLIT_TITLES]
+    splits += [x for x in candidates if _is_flag(x, cells)]
+    for title in filter(_UNTITLED.match, candidates):
+        names = {recognize_split(cell) for cell in cells[title]}
+        if 'train' in names and names <= {*SPLITS}:
+            splits.append(title)
+    candidates = [x for x in candidates if not _FOLD.search(split_words(x))]
+    candidates = [title for title in candidates if title not in splits]
+    label = _select_title(candidates, LABEL, LABELS, cells, 'classes')
+    return Columns(file, label, next(iter(splits), None))
 
 
-def _names(title: str, cells: dict) -> bool:
-    """Return whether a column has names of splits only."""
-    names = {recognize_split(cell) for cell in cells[title]}
-    return 'train' in names and names <= {*SPLITS}
-
-
-def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
+def _select_columns(
+    titles: list[str], cells: dict, holds: Callable[[str], object]
+) -> list[str]:
     """Return the columns in which ``holds`` accepts most of 100 cells."""
-    held = {x: [bool(holds(cell)) for cell in cells[x][:100]] for x in titles}
-    return [title for title, x in held.items() if 2 * sum(x) > len(x)]
+    accepted = {
+        x: [bool(holds(cell)) for cell in cells[x][:100]] for x in titles
+    }
+    return [title for title, x in accepted.items() if 2 * sum(x) > len(x)]
 
 
-def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
-    """Return the title ``first``, else the only known one, else the only."""
+def _select_title(
+    titles: list[str],
+    preferred: str,
+    accepted: set[str],
+    cells: dict,
+    content: str,
+) -> str:
+    """Return the title ``preferred``, else an accepted one, else the only."""
     plain = {title: split_words(title).replace(' ', '') for title in titles}
-    for names in ({first}, known, {*plain.values()}):
-        found = [title for title, name in plain.items() if name in names]
-        if len(found) == 1:
-            return found[0]
-        if found:
+    for names in ({preferred}, accepted, {*plain.values()}):
+        matches = [title for title, name in plain.items() if name in names]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             break
-    fix = f'name it {first!r}'
+    fix = f'name it {preferred!r}'
     if all(map(_UNTITLED.match, cells)):
         fix = f'add a first line with titles, such as {FILE},{LABEL}'
     raise Error(
-        f'cannot identify the column of {kind} among '
+        f'cannot identify the column of {content} among '
         f'{", ".join(map(repr, cells))}; {fix}'
     )

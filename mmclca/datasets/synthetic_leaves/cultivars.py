@@ -103,7 +103,7 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
     Raises:
         Error: If there are more species than cultivars.
     """
-    check_integer(most=max(num_classes, 1), num_species=num_species)
+    check_integer(maximum=max(num_classes, 1), num_species=num_species)
     species = make_cultivars(num_species, seed, difference)
     inside = difference / 3 if num_species > 1 else difference
     owners = [i * num_species // num_classes for i in range(num_classes)]
@@ -148,7 +148,7 @@ def _smallest_distance(rows):
 def _vary(cultivar, steps):
     """Change each trait by ``steps`` times its spread."""
     traits = zip(TRAITS, vars(cultivar).values(), steps, strict=True)
-    moved = [own + t.metadata['spread'] * step for t, own, step in traits]
+    moved = [value + t.metadata['spread'] * step for t, value, step in traits]
     return Cultivar(*moved)
 
 

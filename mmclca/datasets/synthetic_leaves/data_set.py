@@ -84,9 +84,9 @@ def _plan(out: Path, options: dict) -> LabeledImages:
         for index in range(1, number + 1)
     ]
     classes = np.repeat(names, number).tolist()
-    found = LabeledImages.from_names(paths, classes, str(out), names)
+    images = LabeledImages.from_names(paths, classes, str(out), names)
     return replace(
-        found, splits=np.repeat(SPLITS, sizes).tolist() * len(names)
+        images, splits=np.repeat(SPLITS, sizes).tolist() * len(names)
     )
 
 

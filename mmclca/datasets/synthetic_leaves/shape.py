@@ -98,15 +98,15 @@ def _cut_teeth(outline, traits, rng):
     spacing = (spacing - spacing[0]) / (spacing[-1] - spacing[0])
     along = np.interp(phase, np.arange(number + 1), spacing)
     length = np.r_[0, np.cumsum(np.hypot(*np.diff(outline, axis=0).T))]
-    place = _at(outline, length / length[-1], along)
-    step = np.gradient(place, axis=0)
+    base = _at(outline, length / length[-1], along)
+    step = np.gradient(base, axis=0)
     step /= np.hypot(*step.T)[:, None] + 1e-9
     outwards = step[:, ::-1] * [1, -1]
     height = np.repeat(rng.uniform(0.7, 1.3, number), len(TOOTH))
     rise = np.where(TOOTH <= 0.7, TOOTH / 0.7, (1 - TOOTH) / 0.3) ** 1.15
     height *= np.tile(rise, number) * max(traits.tooth_depth, 0.004)
     height *= np.clip(along / 0.12, 0, 1) * np.clip((1 - along) / 0.1, 0.2, 1)
-    teeth = place + height[:, None] * (outwards + 0.55 * step)
+    teeth = base + height[:, None] * (outwards + 0.55 * step)
     return np.concatenate([teeth, outline[-1:]])
 
 
@@ -169,8 +169,8 @@ def _bend(leaf, rng):
     return Leaf(*(bend(curves) for curves in vars(leaf).values()))
 
 
-def _at(curve, known, wanted):
-    return np.stack([np.interp(wanted, known, c) for c in curve.T], axis=1)
+def _at(curve, positions, wanted):
+    return np.stack([np.interp(wanted, positions, c) for c in curve.T], axis=1)
 
 
 def _arch(root, control, tip, points=14):

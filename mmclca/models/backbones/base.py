@@ -56,7 +56,7 @@ def first_layers(
     if depth is None:
         return settings, ()
     total = settings['num_layers']
-    check_integer(most=total, depth=depth)
+    check_integer(maximum=total, depth=depth)
     left = tuple(f'layers.{layer}.' for layer in range(depth, total))
     return dict(settings, num_layers=depth), left
 

@@ -145,7 +145,7 @@ class CaiT(Reducible, BaseBackbone):
         if cls_at is None:  # otherwise CLS would attend to nothing
             check_integer(num_class_layers=num_class_layers)
         else:
-            check_integer(least=0, most=num_layers - 1, cls_at=cls_at)
+            check_integer(minimum=0, maximum=num_layers - 1, cls_at=cls_at)
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(num_layers)
         self.embed_dims, self.cls_at, self.with_cp = dims, cls_at, with_cp

@@ -60,7 +60,7 @@ class TimmStages(ForeignWeights, BaseBackbone):
         super().__init__(init_cfg)
         known = timm.list_models()
         if arch not in known:  # other names download or open files
-            hint = did_you_mean(arch, known, most=3)
+            hint = did_you_mean(arch, known, limit=3)
             raise Error(f'arch={arch!r} is not in timm{hint}')
         size = dict(img_size=img_size) if img_size and has_size(arch) else {}
         net = timm.create_model(arch, **size)

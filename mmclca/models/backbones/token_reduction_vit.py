@@ -51,7 +51,7 @@ class ViTEmbedding:
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
-        check_integer(least=0, num_registers=num_registers)
+        check_integer(minimum=0, num_registers=num_registers)
         self.register_tokens = None
         if num_registers:  # equal registers would get equal gradients
             noise = torch.randn(1, num_registers, self.embed_dims)

@@ -133,7 +133,7 @@ class LayerDistillation(nn.Module):
         if not is_list or len({*layers}) < len(layers):
             raise Error(f'layers={layers!r} must list different layers')
         for layer in layers:
-            check_integer(least=self.first, layer=layer)
+            check_integer(minimum=self.first, layer=layer)
         self.layers, self.adapter = tuple(layers), adapter
         self.weight = weight
         self.adapters = nn.ModuleDict()

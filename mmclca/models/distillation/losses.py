@@ -142,8 +142,8 @@ class DeiTDistillation(nn.Module):
         super().__init__()
         check_choice(TERMS, kind=kind)
         check_choice(REDUCTIONS, reduction=reduction)
-        check_number(most=1, alpha=alpha)
-        check_number(least=LEAST_TAU, tau=tau)
+        check_number(maximum=1, alpha=alpha)
+        check_number(minimum=LEAST_TAU, tau=tau)
         self.alpha = alpha
         self.term, self.options = TERMS[kind], (tau, reduction)
 
@@ -178,7 +178,7 @@ class LogitDistillation(nn.Module):
     def __init__(self, weight: float = 0.5, tau: float = 1.0):
         super().__init__()
         check_number(weight=weight)
-        check_number(least=LEAST_TAU, tau=tau)
+        check_number(minimum=LEAST_TAU, tau=tau)
         self.weight, self.tau = weight, tau
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:

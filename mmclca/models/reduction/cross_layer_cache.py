@@ -69,7 +69,7 @@ class CrossLayerCache(BaseModule):
         init_cfg=None,
     ):
         super().__init__(init_cfg)
-        check_integer(least=int(not with_gap), num_tokens=num_tokens)
+        check_integer(minimum=int(not with_gap), num_tokens=num_tokens)
         if not reduce_at:
             raise Error(
                 f'a cache with reduce_at={tuple(reduce_at)} is never used; '

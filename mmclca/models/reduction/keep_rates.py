@@ -42,7 +42,7 @@ def list_keep_rates(
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     check_per_stage('keep_rate', rates, num_stages)
     for rate in (keep_rate,) if single else rates:
-        check_number(least=1e-6, most=1, keep_rate=rate)
+        check_number(minimum=1e-6, maximum=1, keep_rate=rate)
     return rates
 
 

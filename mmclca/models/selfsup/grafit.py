@@ -99,7 +99,7 @@ def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
         Error: If there is only one view.
     """
     views = len(online)
-    check_integer(least=2, views=views)
+    check_integer(minimum=2, views=views)
     first = F.normalize(torch.stack([*online]), dim=-1)
     second = F.normalize(torch.stack([*target]), dim=-1).detach()
     pairs = (first.sum(dim=0) * second.sum(dim=0)).sum(dim=-1)
@@ -156,7 +156,7 @@ def knn_scores(
     Raises:
         Error: If k is not an integer from 1 to N.
     """
-    check_integer(k=k, most=len(bank))
+    check_integer(k=k, maximum=len(bank))
     similarity = cosine_similarity(queries, bank)
     return nearest_votes(similarity, labels, num_classes, k, sigma)
 

@@ -165,7 +165,7 @@ class Grafit(ImageClassifier):
     ):
         check_choice(PROJECTORS, projector=projector)
         check_choice(grafit.REDUCTIONS[:2], reduction=reduction)
-        check_integer(num_views=num_views, least=1 + bool(instance_weight))
+        check_integer(num_views=num_views, minimum=1 + bool(instance_weight))
         preprocessor = dict(type='mmclca.ViewsDataPreprocessor')
         preprocessor.update(data_preprocessor or {})
         super().__init__(backbone, data_preprocessor=preprocessor, **kwargs)

@@ -68,8 +68,8 @@ class MIRLHead(MAEPretrainHead):
         patch_size: int,
     ):
         check_choice(MODES, mode=mode)
-        check_number(least=0.1, sigma=sigma)
-        check_integer(least=3, most=MAX_SIZE, size=size)
+        check_number(minimum=0.1, sigma=sigma)
+        check_integer(minimum=3, maximum=MAX_SIZE, size=size)
         if size % 2 == 0:
             raise Error(f'size={size} must be odd, such as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)

@@ -54,7 +54,7 @@ def test_encoding_is_detected_by_file_names(read):
     text = 'file,class\n벚꽃.jpg,튤립\n'  # resembles GBK
     cells, _ = read(text, 'euc_kr')
     assert cells['file'] != ['벚꽃.jpg']
-    cells, _ = read(text, 'euc_kr', known=['벚꽃.jpg'])
+    cells, _ = read(text, 'euc_kr', file_names=['벚꽃.jpg'])
     assert cells['file'] == ['벚꽃.jpg']
 
 

@@ -73,7 +73,7 @@ def test_variants_are_refused(grid, outer):
     with pytest.raises(ValueError, match='variants') as error:
         read_photos(grid(outer, TREES))
     text = str(error.value)
-    assert '\n' not in text and '--labels' in text
+    assert '\n' not in text and '`labels`' in text
     assert all(name in text for name in (*outer[:2], *TREES))
 
 

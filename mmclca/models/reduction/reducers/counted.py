@@ -106,7 +106,7 @@ class CountedReducer(TokenReducer):
         for name, values in counts.items():
             check_per_stage(name, values, self.num_stages)
             for previous, count in pairwise([self.num_patches, *values]):
-                check_integer(most=previous, **{name: count})
+                check_integer(maximum=previous, **{name: count})
 
     def count_patches(self, stage: int, num_patches: int | None = None) -> int:
         """Return the number of patch tokens after a stage.

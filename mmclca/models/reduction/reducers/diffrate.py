@@ -89,7 +89,7 @@ class DiffRate(CountedReducer):
         super().__init__(
             keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
         )
-        check_number(merge_share=merge_share, most=1)
+        check_number(merge_share=merge_share, maximum=1)
         check_number(loss_weight=loss_weight)
         check_integer(granularity=granularity)
         self.merge_share = merge_share

@@ -75,7 +75,7 @@ class DPCKNN(CountedReducer):
         super().__init__(
             keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
         )
-        check_integer(most=self.num_patches, num_neighbors=num_neighbors)
+        check_integer(maximum=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None
         if not equal_weight:

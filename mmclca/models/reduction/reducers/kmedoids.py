@@ -52,7 +52,7 @@ class KMedoids(CountedReducer):
         super().__init__(
             keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
         )
-        check_integer(least=0, num_iterations=num_iterations)
+        check_integer(minimum=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all
 

@@ -70,7 +70,7 @@ class Sinkhorn(CountedReducer):
         super().__init__(
             keep_rate, num_tokens, backbone=backbone, init_cfg=init_cfg
         )
-        check_number(least=1e-6, eps=eps)
+        check_number(minimum=1e-6, eps=eps)
         check_integer(num_iterations=num_iterations)
         self.eps = eps
         self.num_iterations = num_iterations
