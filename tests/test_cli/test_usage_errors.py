@@ -37,7 +37,7 @@ REDUCER = 'model.backbone.reducer'
 IMAGE = 'data/elm/0.png'
 CAM = f'vis-cam tiny.pth {IMAGE} --out a.png'
 DRAW = 'draw-reduction --leaves 1 --out a.png tiny.py'
-CKA = 'vis-cka --out a.png tiny.py tiny.pth'
+CKA = 'tools/research/vis_cka.py --out a.png tiny.py tiny.pth'
 POOL = f'vis-pooling each/tiny.pth {IMAGE} --out a.png --classes'
 PLAIN = f'{REDUCER}=None model.backbone.cache=None model.backbone.reduce_at=()'
 # a command, and the object or option named in its error
@@ -201,8 +201,8 @@ ERRORS = [
     ),
     (f'{CKA} {OPTIONS} model.head=None', 'not a classifier'),
     (
-        'vis-agreement tiny.py tiny.pth --other tiny.py renamed.pth '
-        '--out a.png',
+        'tools/research/vis_agreement.py tiny.py tiny.pth --other tiny.py '
+        'renamed.pth --out a.png',
         'class names',
     ),
     (f'{CAM} --target-category 4 1 9', '4 9: expected labels from 0 to 3'),
@@ -326,7 +326,7 @@ def test_command_exits_with_one_line_if_argument_is_wrong(
     before = files_in(folder)
     assert end(*words.split()) == 2
     *_, line = capfd.readouterr().err.splitlines()
-    assert re.match(r'mmclca\b.*: error: ', line) and term in line
+    assert re.match(r'(mmclca|vis_)\w*.*: error: ', line) and term in line
     assert files_in(folder) == before and not fetched
 
 

@@ -64,7 +64,7 @@ TABLE = {
     'analysis_tools/analyze_logs.py': Row(
         'plot_curve log.json --keys loss --out curves.png', 'curves.png'
     ),
-    'visualization/vis_agreement.py': Row(
+    'research/vis_agreement.py': Row(
         'tiny.py tiny.pth --other tiny.py tiny.pth --device cpu --out '
         'agree.png',
         'agree.png',
@@ -114,7 +114,7 @@ WITH_FOLDER = {
         'fitted.py model --show-path m.png', 'm.png'
     ),
     'model_converters/publish_model.py': Row('model fit', 'fit_*.pth'),
-    'visualization/vis_cka.py': Row(
+    'research/vis_cka.py': Row(
         'fitted.py model --device cpu --num-images 8 --batch-size 8 --out '
         'fit_cka.png',
         'fit_cka.png',
@@ -140,7 +140,7 @@ ELSEWHERE = {
     ),
     'test_tools/test_picture_tools.py': (
         'visualization/draw_reduction.py visualization/vis_cam.py '
-        'visualization/vis_cka.py visualization/vis_pooling.py '
+        'research/vis_cka.py visualization/vis_pooling.py '
         'visualization/vis_rollout.py'
     ),
     'test_tools/test_pictures_of_docs.py': 'dev/pictures/__main__.py',

@@ -71,7 +71,7 @@ def test_tools_accept_lora_model(lora, run):
         assert one['score'] == pytest.approx(wanted[one['label']], abs=1e-5)
     # export compares the logits with PyTorch
     run('deployment/export.py', *config)
-    run('visualization/vis_agreement.py', *config, '--out', 'out.png')
+    run('research/vis_agreement.py', *config, '--out', 'out.png')
 
 
 def test_lora_model_costs_equal_plain_model(lora, run):

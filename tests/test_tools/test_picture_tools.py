@@ -47,7 +47,7 @@ def tool(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
     def tool(name, words):
-        path = ROOT / f'tools/visualization/{name}.py'
+        (path,) = (ROOT / 'tools').rglob(f'{name}.py')
         run_tool(monkeypatch, path, *words.split(), '--device', 'cpu')
 
     return tool

@@ -20,7 +20,6 @@ from mmclca.page import open_model
 from mmclca.page.variants import classify, remaining_patches
 from mmclca.registry import MODELS
 from mmclca.visualization import rollout
-from mmclca.visualization.cka import gram_matrices
 
 TOOLS = ROOT / 'tools'
 # tokens entering each layer: prefix, 16 patches and CLR; then prefix, kept,
@@ -121,10 +120,8 @@ def test_page_names_photos_and_offers_variants_if_reducible(run):
     assert len(left.stages) == 1
 
 
-def test_cls_features_and_rollout_are_refused_if_layers_lack_cls():
+def test_rollout_is_refused_if_layers_lack_cls():
     model = MODELS.build(model_of('cait')).eval()
-    with pytest.raises(ValueError, match="feature='cls'"):
-        gram_matrices(model, [])
     with pytest.raises(ValueError, match='rollout'):
         rollout(model, images())
 

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Layer studies on a tiny model, by definition."""
 
+import layer_figures
+import layer_studies as study
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,8 +12,6 @@ from torch.testing import assert_close
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.recording import layer_outputs
-from mmclca.visualization import layer_figures
-from mmclca.visualization import layer_studies as study
 
 PLACES = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0)).double()
 

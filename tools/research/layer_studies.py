@@ -14,6 +14,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
+from cka import feature_reader
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
@@ -26,9 +27,7 @@ from mmclca.models.recording import (
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
 from mmclca.utils.random_state import preserve_random_state
-
-from .cka import feature_reader
-from .tsne import collect, image_features
+from mmclca.visualization.tsne import collect, image_features
 
 Read = Callable[[], Iterable[Batch]]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from decisions import disagreement
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,10 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from mmclca.errors import Error
-from mmclca.models.distillation.agreement import disagreement
 from mmclca.utils.files import write_rows
-
-from .figures import save
+from mmclca.visualization.figures import save
 
 # labels of both axes by table title
 AXES = dict(

@@ -2,17 +2,20 @@
 """Draw the pairwise disagreement between models; for a distilled model
 by CLS token, distillation token and both. A second panel shows the
 similarity of these two tokens in each layer.
+
+``python tools/research/vis_agreement.py CONFIG CHECKPOINT --other CONFIG
+CHECKPOINT --out agreement.png``
 """
 
 from pathlib import Path
 
-from ..listing import Listing
-from ..picture_inputs import add_split, load_model
-from .vis_cka import check_same_images, open_split
+from decisions import decisions, token_cosines
+from layer_figures import check_classes, draw_agreement
+from vis_cka import check_same_images, open_split
 
-LISTING = Listing(
-    'analyze', 'pairwise disagreement between models', 'pictures'
-)
+from mmclca import cli
+from mmclca.checkpoints.opening import safe_loading
+from mmclca.cli.picture_inputs import add_split, load_model
 
 
 def add_arguments(parser):
@@ -28,12 +31,6 @@ def add_arguments(parser):
 
 
 def draw(args):
-    from mmclca.models.distillation import agreement
-    from mmclca.visualization.layer_figures import (
-        check_classes,
-        draw_agreement,
-    )
-
     rows, cosines = {}, {}
     seen, classes = [], []
     for n, files in enumerate((args.files, *(args.other or ())), start=1):
@@ -41,10 +38,10 @@ def draw(args):
         seen.append(names)
         classes.append(model._dataset_meta['classes'])
         name = f'{n}. {Path(files[-1]).stem}'
-        found = agreement.decisions(name, model, image_batches(read))
+        found = decisions(name, model, image_batches(read))
         rows.update(found)
         if len(found) > 1:
-            cosines[name] = agreement.token_cosines(model, image_batches(read))
+            cosines[name] = token_cosines(model, image_batches(read))
     check_same_images(args, seen)
     check_classes(classes)
     draw_agreement(rows, cosines, args.out)
@@ -54,3 +51,15 @@ def draw(args):
 def image_batches(read):
     """Yield the image tensor of each batch."""
     return (batch.images for batch in read())
+
+
+def main():
+    parser = cli.Parser(__doc__)
+    add_arguments(parser)
+    args = parser.parse_args()
+    with safe_loading():
+        print(f'Saved      {draw(args)}')
+
+
+if __name__ == '__main__':
+    cli.run(main)

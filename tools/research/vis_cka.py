@@ -4,21 +4,28 @@ models, or another study per layer: attention distance, spectrum
 (fourier), accuracy (probe), accuracy with reinitialized layers (reinit),
 principal components (pca). A .csv file next to the picture has the
 numbers.
+
+``python tools/research/vis_cka.py CONFIG CHECKPOINT --out cka.png``
 """
 
 from functools import partial
 from pathlib import Path
 
+import layer_figures
+import layer_studies
+import torch
+from cka import cka, gram_matrices
+
+from mmclca import cli
+from mmclca.apis.probe import out_of_fold
+from mmclca.checkpoints.opening import safe_loading
+from mmclca.cli.arguments import positive
+from mmclca.cli.picture_inputs import add_split, load_model
+from mmclca.datasets.batches import batches, build_dataset
 from mmclca.errors import Error
+from mmclca.models import as_reducible
 
-from ..arguments import positive
-from ..listing import Listing
-from ..picture_inputs import add_split, load_model
-
-LISTING = Listing(
-    'analyze', 'similarity of layers (CKA), attention, spectrum', 'pictures'
-)
-FEATURES = ('cls', 'mean', 'all')  # see visualization.cka
+FEATURES = ('cls', 'mean', 'all')  # see cka.py
 # label of the color bar, or legend title of the curves, by kind
 MATRICES = dict(cka='CKA', maps='cosine of maps of attention')
 CURVES = dict(attention='head', fourier='layer', probe='', reinit='', pca='')
@@ -48,9 +55,6 @@ def add_arguments(parser):
 
 
 def draw(args):
-    from mmclca.models import as_reducible
-    from mmclca.visualization import layer_figures
-
     if args.other and args.kind in CURVES:
         raise Error(f'--kind {args.kind} shows one model: omit --other')
     opened = [
@@ -76,24 +80,16 @@ def draw(args):
 
 def compute_similarity(args, opened):
     """Compare each layer in the first model with each in the last model."""
-    from mmclca.visualization.cka import cka, gram_matrices
-    from mmclca.visualization.layer_studies import maps
-
     (one, read, _), (other, read_again, _) = opened[0], opened[-1]
     if args.kind == 'maps':
         pairs = zip(read(), read_again(), strict=True)
-        return maps(one, other, pairs)
+        return layer_studies.maps(one, other, pairs)
     grams = [gram_matrices(x, read(), args.feature) for x, read, _ in opened]
     return cka(grams[0], grams[-1])
 
 
 def compute_curves(args, model, read):
     """Compute the values of the curves."""
-    import torch
-
-    from mmclca.apis.probe import out_of_fold
-    from mmclca.visualization import layer_studies
-
     if args.kind != 'probe':
         return getattr(layer_studies, args.kind)(model, read)
     if args.feature == 'all':  # gigabytes
@@ -123,8 +119,6 @@ def choose_images(args, length):
 
 def open_split(args, model, choose=range):
     """Return the model, a function yielding batches, and image names."""
-    from mmclca.datasets.batches import batches, build_dataset
-
     dataset = build_dataset(model._config, args.split)
     indices = choose(len(dataset))
     infos = map(dataset.get_data_info, indices)
@@ -138,3 +132,15 @@ def check_same_images(args, seen):
     """Raise if the configs have different images."""
     if any(names != seen[0] for names in seen):
         raise Error(f'the configs have different {args.split} images')
+
+
+def main():
+    parser = cli.Parser(__doc__)
+    add_arguments(parser)
+    args = parser.parse_args()
+    with safe_loading():
+        print(f'Saved      {draw(args)}')
+
+
+if __name__ == '__main__':
+    cli.run(main)

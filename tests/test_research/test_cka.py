@@ -3,12 +3,12 @@ from itertools import permutations
 
 import pytest
 import torch
+from cka import cka, gram_matrices, hsic
 from small_models import CACHE, build, classifier, reduced_model, vit
 from small_models import images as noise
 from torch.testing import assert_close
 
 from mmclca.datasets.batches import Batch
-from mmclca.visualization.cka import cka, gram_matrices, hsic
 
 AVERAGE = dict(out_type='avg_featmap')
 

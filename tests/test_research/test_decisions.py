@@ -2,13 +2,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from decisions import decisions, disagreement, token_cosines
 from small_models import build, classifier, images, vit
-
-from mmclca.models.distillation.agreement import (
-    decisions,
-    disagreement,
-    token_cosines,
-)
 
 
 @pytest.fixture

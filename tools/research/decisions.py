@@ -9,11 +9,10 @@ from mmpretrain.models import BaseClassifier
 from torch import Tensor, nn
 
 from mmclca.errors import Error
-
-from ..backbones import Reducible
-from ..heads import DistilledHead
-from ..heads.token_heads import OUTPUTS
-from ..recording import layer_outputs
+from mmclca.models.backbones import Reducible
+from mmclca.models.heads import DistilledHead
+from mmclca.models.heads.token_heads import OUTPUTS
+from mmclca.models.recording import layer_outputs
 
 CAPTIONS = dict(cls='CLS', dist='distillation token', logits='both')
 

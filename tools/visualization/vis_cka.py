@@ -1,7 +1,0 @@
-# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the similarity between layers (CKA)."""
-
-from mmclca.cli import run_command
-
-if __name__ == '__main__':
-    run_command('vis-cka')
