@@ -7,9 +7,14 @@
 # Cost: 38.21 GMACs, 86.31 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py
-_base_ = './clca-evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py'
+_base_ = './clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px.py'
 model = dict(
-    backbone=dict(cache=None, out_indices=-1, final_norm=True),
+    backbone=dict(
+        reducer=dict(keep_rate=0.5),
+        cache=None,
+        out_indices=-1,
+        final_norm=True,
+    ),
     head=dict(
         _delete_=True,
         type='VisionTransformerClsHead',

@@ -27,7 +27,13 @@ from mmpretrain.registry import TRANSFORMS
 from PIL import Image
 from tiny_run import ROOT, write_images
 
-from mmclca.models import CLAHead, TokenReductionClassifier, TokenReductionViT
+from mmclca.configs import read_config
+from mmclca.models import (
+    CLAHead,
+    TokenReductionClassifier,
+    TokenReductionViT,
+    list_methods,
+)
 from mmclca.registry import MODELS
 
 RECIPE = [path for path in CONFIGS if '-50e_' in path.name]
@@ -37,7 +43,10 @@ LEAF40 = FOLDER / (
 PLAIN_LEAF40 = LEAF40.with_name(LEAF40.name.removeprefix('clca-'))
 CUSTOM = LEAF40.with_name(LEAF40.name.replace('leaf40', 'custom'))
 COTTON80 = FOLDER / (
-    'clca/clca-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
+    'clca/clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px.py'
+)
+PLAIN_COTTON80 = FOLDER / (
+    'clca/evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py'
 )
 TINY_PIECES = [
     FOLDER / f'_base_/models/{name}-p16.py'
@@ -47,12 +56,7 @@ DISTILLED = FOLDER / (
     'deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px.py'
 )
 FAMILY_LEAF40 = [path for path in FAMILY if '_leaf40-' in path.stem]
-NEWER = 'ATC', 'DiffRate', 'MCTF', 'PiToMe', 'PPT'  # than the paper
-OF_PAPER = (
-    *('ATS', 'DPCKNN', 'DynamicViT', 'EViT', 'KMedoids', 'PatchMerger'),
-    *('Sinkhorn', 'SiT', 'ToMe', 'TopK'),
-)
-METHODS = {kind.lower(): kind for kind in (*NEWER, *OF_PAPER)}
+METHODS = {method.lower(): method for method in list_methods()}
 
 
 def header(path):
@@ -61,17 +65,17 @@ def header(path):
     return '\n'.join(takewhile(lambda line: line.startswith('#'), lines))
 
 
-def test_each_method_has_base_and_clca_configs():
+def test_each_method_has_a_base_config_and_a_clca_config():
     names = {path.stem for path in CONFIGS}
     for method, kind in METHODS.items():
         reducer = piece(f'models/clca-{method}_vit-base-p16')['model'][
             'backbone'
         ]['reducer']
         assert reducer == dict(type=f'mmclca.{kind}', keep_rate=0.5)
-        sets = ('cotton80',) if kind in NEWER else ('cotton80', 'soygene')
-        for data in sets:
-            name = f'{method}-kr50_vit-base-p16_1xb32-50e_{data}-448px'
-            assert {name, f'clca-{name}'} <= names
+        rate = 'kr10' if kind == 'EViT' else 'kr50'
+        assert (
+            f'clca-{method}-{rate}_vit-base-p16_1xb32-50e_cotton80-448px'
+        ) in names
 
 
 def test_basenames_are_unique_and_lower_case():
@@ -139,6 +143,17 @@ def test_config_equals_its_base_configs():
                 keep_last_best=True,
             )
         assert read(path).to_dict() == expected, path
+
+
+@pytest.mark.parametrize('path', [COTTON80, PLAIN_COTTON80])
+def test_method_and_keep_rate_are_options_of_a_config(path):
+    options = {
+        'model.backbone.reducer.type': 'mmclca.ATS',
+        'model.backbone.reducer.keep_rate': 0.7,
+    }
+    parts, _, _, _, data, size = parts_of(path)
+    expected = made_of_pieces(parts, 'ats', 70, 'vit-base-p16', data, size)
+    assert read_config(path, options).to_dict() == expected
 
 
 @each(MODEL_PIECES[::3])
