@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Comparison of an 8-bit ONNX file with its 32-bit original."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file, outputs_of
 from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow, is_fitted
-from mmclca.deployment import onnx_logits
+from mmclca.deployment import QuantizedComparison, load_onnx
 from mmclca.utils.folders import is_below
 
 from .steps import Setting, interleaved_seconds
@@ -25,7 +26,7 @@ def compare_quantized(
     size: tuple[int, int],
     place: str,
     photos: str | Path | None = None,
-) -> list[str]:
+) -> QuantizedComparison:
     """Compare latency and predictions of an 8-bit and a 32-bit file.
 
     Args:
@@ -40,12 +41,12 @@ def compare_quantized(
             folder are skipped.
 
     Returns:
-        list[str]: Lines for the console.
+        QuantizedComparison: Latency, and accuracy or agreement, in words.
     """
     threads = torch.get_num_threads()
     setting = Setting(threads=threads, batch=1)
-    files = {'8': onnx_logits(small, threads)}
-    files['32'] = onnx_logits(whole, threads)
+    files = {'8': load_onnx(small, threads)}
+    files['32'] = load_onnx(whole, threads)
     images = setting.images(size)
     steps = {name: partial(run, images) for name, run in files.items()}
     seconds = interleaved_seconds(steps, setting, ROUNDS)
@@ -53,18 +54,22 @@ def compare_quantized(
         f'{name}-bit {1e3 * min(one):.3g} ms' for name, one in seconds.items()
     ]
     words = f'{threads} thread{"s" * (threads > 1)}'
-    time = f'Latency    {", ".join(times)} per photo ({words})'
+    latency = f'{", ".join(times)} per photo ({words})'
     if not is_fitted(place):
-        return [time, 'Accuracy   8-bit not measured: not a model folder']
+        return QuantizedComparison(
+            latency, 'Accuracy', '8-bit not measured: not a model folder'
+        )
     folders = [Path(folder) for folder in (place, photos) if folder]
     rows = [row for row in photos_of(place) if _is_safe(row, folders)]
     if not rows:
-        return [
-            time,
-            'Accuracy   8-bit not measured: the photos of the model are '
-            'missing, or have changed',
-        ]
-    return [time, _agreement(inferencer, rows, *files.values())]
+        return QuantizedComparison(
+            latency,
+            'Accuracy',
+            '8-bit not measured: the photos of the model are missing, or '
+            'have changed',
+        )
+    label, agreement = _compare_predictions(inferencer, rows, *files.values())
+    return QuantizedComparison(latency, label, agreement)
 
 
 def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
@@ -92,7 +97,13 @@ def photos_of(folder: str) -> list[PhotoRow]:
     return held_out or [photo for photo in photos if photo.is_used]
 
 
-def _agreement(inferencer, rows: list[PhotoRow], *files) -> str:
+def _compare_predictions(
+    inferencer: TokenReductionInferencer,
+    rows: list[PhotoRow],
+    *files: Callable,
+) -> tuple[str, str]:
+    """Return label and text on the accuracy, or on the agreement."""
+
     def both(images):
         return torch.stack([_logits(run(images)) for run in files], 1)
 
@@ -100,18 +111,19 @@ def _agreement(inferencer, rows: list[PhotoRow], *files) -> str:
     scores, unread = outputs_of(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
-        return 'Accuracy   8-bit not measured: the photos cannot be read'
+        return 'Accuracy', '8-bit not measured: the photos cannot be read'
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
     if rows[0].is_used:
         return (
-            f'Agreement  {same} of {len(rows)} training photos '
-            f'({same / len(rows):.1%}) get the same prediction in 8 and 32 '
-            'bits'
+            'Agreement',
+            f'{same} of {len(rows)} training photos ({same / len(rows):.1%}) '
+            'get the same prediction in 8 and 32 bits',
         )
     names = [inferencer.classes.index(row.label) for row in rows]
     right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
     return (
-        f'Accuracy   8-bit {right[0]} of {len(rows)} held-out photos correct, '
-        f'32-bit {right[1]} (same prediction for {same / len(rows):.1%})'
+        'Accuracy',
+        f'8-bit {right[0]} of {len(rows)} held-out photos correct, '
+        f'32-bit {right[1]} (same prediction for {same / len(rows):.1%})',
     )

@@ -18,7 +18,7 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 from torch.utils.collect_env import get_nvidia_driver_version, run
 
-from mmclca.deployment import onnx_logits, quantize, write_onnx
+from mmclca.deployment import load_onnx, quantize, write_onnx
 from mmclca.models import fuse
 from mmclca.models.backbones.base import set_drop_path
 from mmclca.registry import MODELS
@@ -164,7 +164,7 @@ def onnx_step(
         write_onnx(model.eval(), tuple(images.shape[2:]), path, {})
         if int8:
             quantize(path, path)
-        return partial(onnx_logits(path, setting.threads), images)
+        return partial(load_onnx(path, setting.threads), images)
 
 
 def training_step(

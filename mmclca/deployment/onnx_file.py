@@ -1,14 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Export of a classifier to an ``.onnx`` file."""
 
-import logging
 import warnings
-from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from mmclca.errors import Error
 from mmclca.models import Reducible
@@ -16,12 +17,39 @@ from mmclca.utils.extras import require
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import check_integer
 
+from .onnx_runtime import load_onnx
+from .photo_input import add_photo_input
 from .program import check_logits, classifier_program
-from .small_weights import store_convolutions_in_8_bits
+from .source import Exported, ExportSource
 
 OLDEST_OPSET = 18
 NEWEST_OPSET = 22  # ONNX Runtime fails on the Attention operator of 23
 INPUT, OUTPUTS = 'images', ('logits', 'nearest')
+
+
+def write(
+    source: ExportSource,
+    out: Path,
+    *,
+    input: str = 'photo',
+    opset: int = OLDEST_OPSET,
+) -> Exported:
+    """Write the format ``onnx``: a file whose input is a photo or a batch."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, 'model.onnx')
+        difference = export_source(source, file, opset)
+        if input == 'photo':
+            add_photo_input(source, file)
+        replace_file(out, partial(copyfile, file))
+    return Exported([out], difference)
+
+
+def export_source(
+    source: ExportSource, path: Path, opset: int = OLDEST_OPSET
+) -> float:
+    """Write a 32-bit file for batches, see :func:`export_onnx`."""
+    size, metadata = source.preprocessing.size, source.metadata
+    return export_onnx(source.model, path, size, metadata, opset)
 
 
 def export_onnx(
@@ -63,7 +91,7 @@ def export_onnx(
 
     def write(part: Path) -> float:
         write_onnx(model, size, part, metadata or {}, opset)
-        return check_logits(model, onnx_logits(part), size)
+        return check_logits(model, load_onnx(part), size)
 
     return replace_file(Path(path), write)
 
@@ -94,78 +122,6 @@ def write_onnx(
     require('onnx', 'onnxscript', extra='deploy')
     _write_graph(classifier_program(model, size), path, opset)
     _add_metadata(path, metadata)
-
-
-def quantize(path: Path, out: Path) -> None:
-    """Quantize weights to int8.
-
-    Matrix products are computed in int8 (dynamic quantization): inputs are
-    quantized at run time, scaled by the range of their values. Convolutions
-    are computed in float32.
-
-    Args:
-        path (Path): ONNX file.
-        out (Path): Output file, which may be the same.
-    """
-    require('onnxruntime', extra='deploy')
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.ERROR)  # hide advice on shapes, see _add_metadata
-    try:
-        quantize_dynamic(
-            path,
-            out,
-            op_types_to_quantize=['MatMul', 'Gemm'],
-            per_channel=True,
-            reduce_range=True,  # 8 bits overflow on CPUs without VNNI
-            weight_type=QuantType.QInt8,
-            extra_options=dict(MatMulConstBOnly=True),
-        )
-    finally:
-        root.setLevel(level)
-    store_convolutions_in_8_bits(out)
-    onnx_session(out)  # raise if the file cannot be opened
-
-
-def onnx_session(path: Path, threads: int = 1):
-    """Open an ONNX file in ONNX Runtime on the CPU.
-
-    Args:
-        path (Path): ONNX file.
-        threads (int): Threads per run. Defaults to 1.
-
-    Returns:
-        onnxruntime.InferenceSession: Session for the model.
-    """
-    require('onnxruntime', extra='deploy')
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3  # errors
-    return onnxruntime.InferenceSession(
-        str(path), options, providers=['CPUExecutionProvider']
-    )
-
-
-def onnx_logits(path: Path, threads: int = 1) -> Callable:
-    """Load an ONNX file as a function from images (B, 3, H, W) to logits.
-
-    A file with preprocessing expects one photo (H, W, 3) instead. If the head
-    stores references, the function also returns ``nearest``, the cosine
-    similarity to the nearest reference, (B,).
-    """
-    session = onnx_session(path, threads)
-    (entry,) = session.get_inputs()
-
-    def logits(images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        found = session.run(None, {entry.name: images.numpy()})
-        logits, *nearest = map(torch.from_numpy, found)
-        return (logits, *nearest) if nearest else logits
-
-    return logits
 
 
 @torch.no_grad()  # as in the traced program, for the same attention

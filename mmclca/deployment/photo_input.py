@@ -17,8 +17,9 @@ from mmclca.errors import Error
 from mmclca.models import with_nearest
 from mmclca.utils.extras import require
 
-from .onnx_file import onnx_logits
+from .onnx_runtime import load_onnx
 from .preprocessing import Preprocessing
+from .source import ExportSource
 
 SIZES = (301, 402), (90, 70)  # height and width of the checked photos
 # for scores: OpenCV rounds its coefficients to 11 bits, which changes them
@@ -82,6 +83,16 @@ END = """
 {b} = Div({a}_centered, {a}_std)"""
 
 
+def add_photo_input(source: ExportSource, *files: Path) -> None:
+    """Replace the input of ONNX files by a photo; check the first file.
+
+    Others are quantized, with other scores.
+    """
+    for file in files:
+        add_preprocessing(file, source.preprocessing)
+    check_photo(source.model, files[0], source.config)
+
+
 def add_preprocessing(path: Path, preprocessing: Preprocessing) -> None:
     """Replace the input of an ONNX file by the pixels of one photo.
 
@@ -100,46 +111,47 @@ def add_preprocessing(path: Path, preprocessing: Preprocessing) -> None:
     import onnx
 
     file = onnx.load(path)
-    text = _graph(preprocessing, file.graph.input[0].name)
-    added, rest = onnx.parser.parse_graph(text), list(file.graph.node)
+    graph = _write_graph(preprocessing, file.graph.input[0].name)
+    added, nodes = onnx.parser.parse_graph(graph), list(file.graph.node)
     for field in ('input', 'node'):
         file.graph.ClearField(field)
     file.graph.input.extend(added.input)
-    file.graph.node.extend([*added.node, *rest])
+    file.graph.node.extend([*added.node, *nodes])
     onnx.save(file, path)
 
 
-def _graph(preprocessing: Preprocessing, images: str) -> str:
+def _write_graph(preprocessing: Preprocessing, images: str) -> str:
     """Write the graph from a photo to normalized images as text."""
     mean, std = (
         ', '.join(map(str, x)) for x in (preprocessing.mean, preprocessing.std)
     )
     order = [0, 1, 2] if preprocessing.channel_order == 'RGB' else [2, 1, 0]
-    parts = [(BEGIN, {}), *map(_operators, preprocessing.steps)]
+    parts = [(BEGIN, {})]
+    parts += [_write_operators(step) for step in preprocessing.steps]
     parts.append((END, dict(order=order, mean=mean, std=std)))
     names = [PHOTO, *(f'photo_{i}' for i, _ in enumerate(parts[1:])), images]
     lines = [
-        text.format(a=names[i], b=names[i + 1], **values)
-        for i, (text, values) in enumerate(parts)
+        template.format(a=names[i], b=names[i + 1], **values)
+        for i, (template, values) in enumerate(parts)
     ]
     head = f'photo (uint8[height, width, 3] {PHOTO}) => ({images})'
     return f'{head} {{{"".join(lines)}\n}}'
 
 
-def _operators(step: dict) -> tuple[str, dict]:
+def _write_operators(step: dict) -> tuple[str, dict]:
     """Return the operators of a step as a template, and its values."""
     if step['type'] == 'CenterCrop':
         return CROP, step
-    kind = step['backend'], step['interpolation']
-    if kind not in MODES:
-        known = ', '.join(' '.join(x) for x in MODES)
+    backend, interpolation = step['backend'], step['interpolation']
+    if (backend, interpolation) not in MODES:
+        supported = ', '.join(' '.join(names) for names in MODES)
         raise Error(
-            f'ONNX has no {" ".join(kind)} resizing (it has {known}): add '
-            '--input batch, and resize photos before'
+            f'ONNX has no {backend} {interpolation} resizing (it has '
+            f"{supported}): set `input` to 'batch', and resize photos before"
         )
     size = FIXED if step['type'] == 'Resize' else SHORT_EDGE
-    resize = PILLOW if kind[0] == 'pillow' else CV2
-    return size + resize, dict(step, mode=MODES[kind])
+    resize = PILLOW if backend == 'pillow' else CV2
+    return size + resize, dict(step, mode=MODES[backend, interpolation])
 
 
 @torch.inference_mode()
@@ -157,23 +169,23 @@ def check_photo(model: nn.Module, path: Path, config: Config) -> float:
     Raises:
         Error: If it is above 0.01.
     """
-    exported, prepare, largest = onnx_logits(path), Preparation(config), 0.0
+    exported, prepare, largest = load_onnx(path), Preparation(config), 0.0
     for size in SIZES:
-        photo = _photo(size)
+        photo = draw_noise(size)
         packed = prepare(photo.flip(2).numpy())
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
-        expected = _scores(with_nearest(model)(data['inputs']))
-        error = (_scores(exported(photo)) - expected).abs().max().item()
-        largest = max(largest, error)
+        expected = join_scores(with_nearest(model)(data['inputs']))
+        difference = join_scores(exported(photo)) - expected
+        largest = max(largest, difference.abs().max().item())
     if not largest <= TOLERANCE:
         raise Error(
             f'not exported: scores differ by {largest:.2g} from PyTorch, '
-            f'allowed is {TOLERANCE:g}; add --input batch'
+            f"allowed is {TOLERANCE:g}; set `input` to 'batch'"
         )
     return largest
 
 
-def _photo(size: tuple[int, int]) -> Tensor:
+def draw_noise(size: tuple[int, int]) -> Tensor:
     """Draw smooth random colors, (H, W, 3), uint8."""
     generator = torch.Generator().manual_seed(0)
     colors = torch.rand(1, 3, 9, 7, generator=generator)
@@ -181,7 +193,9 @@ def _photo(size: tuple[int, int]) -> Tensor:
     return smooth[0].permute(1, 2, 0).round().byte().contiguous()
 
 
-def _scores(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+def join_scores(outputs: Tensor | tuple[Tensor, Tensor]) -> Tensor:
     """Join scores (1, classes) and ``nearest`` (1,), if any."""
-    logits, *nearest = found if isinstance(found, tuple) else (found,)
-    return torch.column_stack([logits.softmax(1), *nearest])
+    if isinstance(outputs, tuple):
+        logits, nearest = outputs
+        return torch.column_stack([logits.softmax(1), nearest])
+    return outputs.softmax(1)

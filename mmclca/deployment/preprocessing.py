@@ -60,7 +60,7 @@ class Preprocessing:
     size: tuple[int, int]
 
 
-def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
+def read_preprocessing(config: Config, model: nn.Module) -> Preprocessing:
     """Describe the test pipeline and data preprocessor in plain values.
 
     Programs without mmcv can follow this description.
@@ -79,7 +79,9 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     """
     pipeline = config.test_dataloader.dataset.pipeline
     built = [TRANSFORMS.build(step) for step in without_cache(pipeline)]
-    problems = [problem for step in built for problem in _unsupported(step)]
+    problems = [
+        problem for step in built for problem in _list_unsupported(step)
+    ]
     processor = model.data_preprocessor
     if type(processor) is not ClsDataPreprocessor:
         problems.append(f'data_preprocessor={type(processor).__name__}')
@@ -90,8 +92,10 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
             f'supports {ALLOWED}; data_preprocessor supports '
             'ClsDataPreprocessor'
         )
-    steps = {step: words for step in built if (words := _describe(step))}
-    size, divisor = _final_size(steps), processor.pad_size_divisor
+    described = [(step, _describe(step)) for step in built]
+    resizing = [step for step, description in described if description]
+    size = _compute_final_size(resizing)
+    divisor = processor.pad_size_divisor
     if any(side % divisor for side in size):
         raise Error(
             f'data_preprocessor.pad_size_divisor={divisor} cannot be '
@@ -99,14 +103,18 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
         )
     mean, std = [0.0] * 3, [1.0] * 3
     if processor._enable_normalize:
-        mean, std = (
-            one.flatten().tolist() for one in (processor.mean, processor.std)
-        )
-    order = 'RGB' if processor.to_rgb else 'BGR'
-    return Preprocessing([*steps.values()], order, mean, std, size)
+        mean = processor.mean.flatten().tolist()
+        std = processor.std.flatten().tolist()
+    return Preprocessing(
+        steps=[description for _, description in described if description],
+        channel_order='RGB' if processor.to_rgb else 'BGR',
+        mean=mean,
+        std=std,
+        size=size,
+    )
 
 
-def _unsupported(step) -> list[str]:
+def _list_unsupported(step) -> list[str]:
     """List the unsupported settings of a step."""
     name = type(step).__name__
     if type(step) not in STEP_SETTINGS:
@@ -125,15 +133,15 @@ def _describe(step) -> dict:
         return dict(type='CenterCrop', width=width, height=height)
     if isinstance(step, Resize):
         width, height = step.scale
-        words = dict(type='Resize', width=width, height=height)
+        size = dict(type='Resize', width=width, height=height)
     elif isinstance(step, ResizeEdge):
-        words = dict(type='ResizeEdge', scale=step.scale)
+        size = dict(type='ResizeEdge', scale=step.scale)
     else:
         return {}
-    return dict(words, backend=step.backend, interpolation=step.interpolation)
+    return dict(size, backend=step.backend, interpolation=step.interpolation)
 
 
-def _final_size(steps) -> tuple[int, int]:
+def _compute_final_size(steps) -> tuple[int, int]:
     """Output height and width of the steps; raise unless they are fixed."""
     sizes = set()
     for height, width in ((16, 160), (160, 16)):
@@ -150,7 +158,7 @@ def _final_size(steps) -> tuple[int, int]:
     return sizes.pop()
 
 
-def metadata_of(
+def make_metadata(
     config: Config,
     model: nn.Module,
     preprocessing: Preprocessing,

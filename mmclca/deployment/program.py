@@ -1,13 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Export of a classifier to an operator graph and to a ``.pt2`` file.
-
-A file is kept only if its logits match the model.
-"""
+"""Operator graph of a classifier, and the check of exported logits."""
 
 from collections.abc import Callable
 from copy import deepcopy
-from io import BytesIO
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +12,6 @@ from torch.fx import GraphModule
 from mmclca.errors import Error
 from mmclca.models import fuse, with_nearest
 from mmclca.models.reduced.transformers_vit import with_tensors
-from mmclca.utils.files import replace_file
 
 TOLERANCE = 1e-4
 BATCH_SIZES = (1, 3)
@@ -44,8 +38,8 @@ def check_logits(
     largest, model = 0.0, with_nearest(with_tensors(model))
     for batch in BATCH_SIZES:
         images = noise(batch, size)
-        expected, found = _columns(model(images)), _columns(exported(images))
-        error = (found - expected).abs()
+        expected = join_outputs(model(images))
+        error = (join_outputs(exported(images)) - expected).abs()
         largest = max(largest, error.max().item())
         if not (error <= TOLERANCE * (1 + expected.abs())).all():
             raise Error(
@@ -55,9 +49,11 @@ def check_logits(
     return largest
 
 
-def _columns(found: Tensor | tuple[Tensor, ...]) -> Tensor:
+def join_outputs(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
     """Join logits (B, classes) and ``nearest`` (B,), if any."""
-    return torch.column_stack(found) if isinstance(found, tuple) else found
+    if isinstance(outputs, tuple):
+        return torch.column_stack(outputs)
+    return outputs
 
 
 @torch.no_grad()
@@ -80,35 +76,3 @@ def classifier_program(
         for node in part.graph.nodes if isinstance(part, GraphModule) else ():
             node.meta.pop('stack_trace', None)  # contains local paths
     return program
-
-
-def export_pt2(
-    model: nn.Module,
-    path: Path,
-    size: tuple[int, int],
-    metadata: dict[str, str],
-) -> float:
-    """Write a classifier to a ``torch.export`` file and check it.
-
-    Args:
-        model (nn.Module): Classifier in evaluation mode on the CPU.
-        path (Path): Output file; an existing file is replaced.
-        size (tuple[int, int]): Image height and width.
-        metadata (dict[str, str]): ``extra_files`` in the file.
-
-    Returns:
-        float: Largest absolute difference between exported and PyTorch
-        logits.
-
-    Raises:
-        Error: If the logits differ. The file is not written.
-    """
-    program = classifier_program(model, size)
-
-    def write(part: Path) -> float:
-        content = BytesIO()  # given a path, torch hides why writing fails
-        torch.export.save(program, content, extra_files=metadata)
-        part.write_bytes(content.getvalue())
-        return check_logits(model, torch.export.load(part).module(), size)
-
-    return replace_file(path, write)

@@ -29,7 +29,7 @@ def store_in_8_bits(path: Path, out: Path) -> None:
     import onnx
 
     file = onnx.load(path)
-    names = [*_weights_of(file, PRODUCTS)]
+    names = [*_list_weights(file, PRODUCTS)]
     short = {*names[len(names) // 2 :]}
     for weight in [*file.graph.initializer]:
         values = onnx.numpy_helper.to_array(weight)
@@ -37,7 +37,9 @@ def store_in_8_bits(path: Path, out: Path) -> None:
             continue
         if weight.name in short:
             _store_in_8_bits(file, weight, values)
-        elif _fits_16_bits(values):
+            continue
+        largest = _find_largest(values, 0)
+        if RANGE[0] < largest.min() and largest.max() < RANGE[1]:
             _store(file, weight, values.astype(np.float16))
     onnx.save(file, out)
 
@@ -51,23 +53,18 @@ def store_convolutions_in_8_bits(path: Path) -> None:
     import onnx
 
     file = onnx.load(path)
-    names = {*_weights_of(file, ['Conv'])}
+    names = {*_list_weights(file, ('Conv',))}
     for weight in [x for x in file.graph.initializer if x.name in names]:
         _store_in_8_bits(file, weight, onnx.numpy_helper.to_array(weight))
     onnx.save(file, path)
 
 
-def _weights_of(file, kinds) -> Iterator[str]:
+def _list_weights(file, operators: tuple[str, ...]) -> Iterator[str]:
     """Yield the names of second inputs, in the order of the products."""
     stored = {weight.name for weight in file.graph.initializer}
     for node in file.graph.node:
-        if node.op_type in kinds and node.input[1] in stored:
+        if node.op_type in operators and node.input[1] in stored:
             yield node.input[1]
-
-
-def _fits_16_bits(values: np.ndarray) -> bool:
-    largest = _largest(values, 0)
-    return RANGE[0] < largest.min() and largest.max() < RANGE[1]
 
 
 def _store_in_8_bits(file, weight, values: np.ndarray) -> None:
@@ -76,8 +73,8 @@ def _store_in_8_bits(file, weight, values: np.ndarray) -> None:
     One scale per output channel and one per input channel, as channels of
     MobileOne differ by orders of magnitude.
     """
-    columns = _largest(values, 1)
-    rows = _largest(values / columns, 0) / 127
+    columns = _find_largest(values, 1)
+    rows = _find_largest(values / columns, 0) / 127
     whole = (values / columns / rows).round().astype(np.int8)
     _store(file, weight, whole, rows, columns)
 
@@ -96,13 +93,13 @@ def _store(file, weight, short: np.ndarray, *scales: np.ndarray) -> None:
     float32 = onnx.TensorProto.FLOAT
     nodes = [onnx.helper.make_node('Cast', parts[:1], results[:1], to=float32)]
     for i, scale in enumerate(parts[1:]):
-        given = [results[i], scale]
-        nodes.append(onnx.helper.make_node('Mul', given, [results[i + 1]]))
+        factors, product = [results[i], scale], [results[i + 1]]
+        nodes.append(onnx.helper.make_node('Mul', factors, product))
     for node in reversed(nodes):
         graph.node.insert(0, node)
 
 
-def _largest(values: np.ndarray, axis: int) -> np.ndarray:
+def _find_largest(values: np.ndarray, axis: int) -> np.ndarray:
     """Return the largest absolute value per position on an axis."""
     others = tuple(i for i in range(values.ndim) if i != axis)
     return abs(values).max(others, keepdims=True).clip(1e-12)

@@ -5,14 +5,48 @@ import json
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mmclca.utils.files import replace_bytes
 
-from .onnx_file import onnx_session
+from .onnx_file import OLDEST_OPSET, export_source
+from .onnx_runtime import open_session
+from .photo_input import add_photo_input
+from .small_weights import store_in_8_bits
+from .source import Exported, ExportSource
 
 MODEL, MANIFEST = 'model.onnx', 'manifest.webmanifest'
 _SOURCES = Path(__file__).parent / 'web'
 _RUNTIME = _SOURCES / 'runtime/version.txt'  # written last
+
+
+def write(
+    source: ExportSource,
+    out: Path,
+    *,
+    opset: int = OLDEST_OPSET,
+    float: bool = False,
+    name: str | None = None,
+    photos: Path | None = None,
+) -> Exported:
+    """Write the format ``web``: a folder with the files of a web app.
+
+    Weights are stored in 8 bits unless ``float``. Products are computed in 32
+    bits: with 8 bits, token reduction changes too many predictions.
+    """
+    check_web_runtime()
+    title = source.describe()
+    with TemporaryDirectory() as folder:
+        full, small = Path(folder, '32.onnx'), Path(folder, '8.onnx')
+        difference = export_source(source, full, opset)
+        models, comparison = [full], None
+        if not float:
+            store_in_8_bits(full, small)
+            comparison = source.compare(full, small, photos)
+            models.append(small)
+        add_photo_input(source, *models)
+        files = write_web_app(out, models[-1], name or title.name, title.claim)
+    return Exported(files, difference, comparison)
 
 
 def check_web_runtime() -> None:
@@ -46,30 +80,46 @@ def write_web_app(
         FileNotFoundError: See :func:`check_web_runtime`.
     """
     check_web_runtime()
-    sources = [path for path in _SOURCES.rglob('*') if path.is_file()]
-    files = {_name_of(path): path.read_bytes() for path in sources}
+    files = _read_sources()
     files[MODEL] = model.read_bytes()
-    named = dict(json.loads(files[MANIFEST]), name=name, short_name=name)
-    files[MANIFEST] = _to_json(named)
-    facts = dict(name=name, file=MODEL, **_facts_of(model, files[MODEL]))
-    facts['about'] = _describe(len(facts['classes']), accuracy)
-    facts['runtime'] = {
-        x: _integrity(files[x]) for x in files if x.startswith('runtime/ort')
-    }
-    files['model.json'] = _to_json(facts)
-    files['sw.js'] = _service_worker(files)
+    manifest = json.loads(files[MANIFEST])
+    files[MANIFEST] = _to_json(dict(manifest, name=name, short_name=name))
+    metadata = open_session(model).get_modelmeta().custom_metadata_map
+    classes = json.loads(metadata['classes'])
+    description = dict(
+        name=name,
+        file=MODEL,
+        integrity=compute_integrity(files[MODEL]),
+        digest=sha256(files[MODEL]).hexdigest()[:12],
+        classes=classes,
+        threshold=json.loads(metadata['threshold']),
+        about=_describe(len(classes), accuracy),
+        runtime={
+            file: compute_integrity(content)
+            for file, content in files.items()
+            if file.startswith('runtime/ort')
+        },
+    )
+    files['model.json'] = _to_json(description)
+    files['sw.js'] = _write_service_worker(files)
     for file in sorted(files, key='sw.js'.__eq__):  # the service worker last
         replace_bytes(folder / file, files[file])
     return [folder / file for file in files]
 
 
-def _name_of(source: Path) -> str:
-    """Return the name of a file in the app.
+def _read_sources() -> dict[str, bytes]:
+    """Return the files that all apps share, by their name in the app.
 
     Many hosts have no media type for .mjs, and browsers then refuse it.
     """
-    name = source.relative_to(_SOURCES).as_posix()
-    return name.removesuffix('.mjs') + '.js' * name.endswith('.mjs')
+    files = {}
+    for path in _SOURCES.rglob('*'):
+        if path.is_file():
+            name = path.relative_to(_SOURCES).as_posix()
+            if name.endswith('.mjs'):
+                name = name.removesuffix('.mjs') + '.js'
+            files[name] = path.read_bytes()
+    return files
 
 
 def _describe(classes: int, accuracy: str) -> str:
@@ -81,32 +131,25 @@ def _describe(classes: int, accuracy: str) -> str:
     )
 
 
-def _to_json(facts: dict) -> bytes:
-    return json.dumps(facts, indent=1).encode()
+def _to_json(content: dict) -> bytes:
+    """Encode a dict as JSON."""
+    return json.dumps(content, indent=1).encode()
 
 
-def _integrity(content: bytes) -> str:
+def compute_integrity(content: bytes) -> str:
+    """Return a digest as browsers check it."""
     return f'sha256-{b64encode(sha256(content).digest()).decode()}'
 
 
-def _facts_of(path: Path, content: bytes) -> dict:
-    """Return classes and threshold in the metadata, and the digest."""
-    metadata = onnx_session(path).get_modelmeta().custom_metadata_map
-    return dict(
-        integrity=_integrity(content),
-        digest=sha256(content).hexdigest()[:12],
-        classes=json.loads(metadata['classes']),
-        threshold=json.loads(metadata['threshold']),
-    )
-
-
-def _service_worker(files: dict[str, bytes]) -> bytes:
+def _write_service_worker(files: dict[str, bytes]) -> bytes:
     """Add the digests of all other files to the service worker."""
-    digests = {name: _integrity(content) for name, content in files.items()}
-    text = files['sw.js'].decode()
+    digests = {
+        name: compute_integrity(content) for name, content in files.items()
+    }
+    script = files['sw.js'].decode()
     del digests['sw.js']
     digests['./'] = digests.pop('index.html')  # hosts may redirect its name
-    listed = json.dumps(digests, indent=2, sort_keys=True)
-    version = sha256(listed.encode()).hexdigest()[:12]
-    text = text.replace('FILES = {}', f'FILES = {listed}')
-    return text.replace('@VERSION@', version).encode()
+    listing = json.dumps(digests, indent=2, sort_keys=True)
+    version = sha256(listing.encode()).hexdigest()[:12]
+    script = script.replace('FILES = {}', f'FILES = {listing}')
+    return script.replace('@VERSION@', version).encode()

@@ -24,7 +24,7 @@ from mmclca.utils.messages import join_first
 from . import screen, training
 from .choice import choose_plan
 from .confirmation import ConfirmationError, check_accuracy, check_name
-from .log import Log, find_log
+from .log import Log, Step, find_log
 from .model import Plan, compute_cost, make_plan, measure_latency
 from .options import FitKeywords, FitOptions, show_options
 from .probing import describe_coarse, join_near_duplicates, run_probe
@@ -71,6 +71,7 @@ def fit(
     call = dict(photos=os.path.abspath(photos), **settings.recorded)
     files = FitFolder(out)
     with find_log() as log:
+        log.begin(Step.CHECK)
         found = read_photos(call['photos'], settings.labels, settings.groups)
         checked = check_photos(found)
         if not settings.overwrite:
@@ -119,6 +120,7 @@ def do_steps(
         files.clear()
     files.begin(record)
     log.open(files.log)
+    log.begin(Step.FIRST_MODEL)
     began, before = time.perf_counter(), record.seconds
     log.print(*screen.start_lines(plan, record))
     if record.cost is None:
@@ -179,6 +181,7 @@ def describe_model(
     """
     log.print(*screen.model_lines(plan, record))
     if 'runtime' not in record.cost:
+        log.begin(Step.LATENCY)
         cost = record.cost | measure_latency(plan)
         record = plan.files.publish(record, keep_report=True, cost=cost)
         _report(plan, log, opened)

@@ -5,6 +5,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from enum import Enum
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -18,14 +19,26 @@ from rich.live import Live
 from torch import multiprocessing
 
 from mmclca.engine.runner import SafeRunner
-from mmclca.utils.messages import Bar, print_safe, printable, spinner
+from mmclca.utils.events import LineEvent, StepEvent, get_parent
+from mmclca.utils.messages import print_safe, printable, spinner
 
 # mmengine keeps named global instances and uses the newest one
 MANAGED = DefaultScope, MessageHub, MMLogger, UniversalVisualizer
 
 
+class Step(str, Enum):
+    """Steps of a fit, in order."""
+
+    CHECK = 'Checking the photos'
+    FIRST_MODEL = 'Training a first model'
+    FINE_TUNE = 'Fine-tuning'
+    LATENCY = 'Measuring the latency'
+
+
 class Log(TextIOBase):
     """Print lines on the screen and to a log file.
+
+    In a child process, the parent gets the lines as events instead.
 
     Within its context, messages to mmengine's current logger go to the file
     alone. Text is buffered until :meth:`open` gives it a file, so a
@@ -34,6 +47,7 @@ class Log(TextIOBase):
 
     def __init__(self):
         self.screen, self.bars = sys.stdout, sys.stderr
+        self.parent = get_parent()
         self.file, self._isolation = StringIO(), isolation(self)
 
     def __enter__(self) -> 'Log':
@@ -68,15 +82,24 @@ class Log(TextIOBase):
     def is_console(self) -> bool:
         """Whether a person reads the lines at a command line.
 
-        False if the process reports to a web page, where command-line
-        options do not exist.
+        False if the process reports to a parent, such as the web page, where
+        command-line options do not exist.
         """
-        return Bar.watch is None
+        return self.parent is None
 
     def print(self, *lines: str) -> None:
         """Print lines on the screen and to the file."""
-        for file in (self.screen, self):
-            print_safe(*lines, file=file)
+        print_safe(*lines, file=self)
+        if self.parent is None:
+            print_safe(*lines, file=self.screen)
+            return
+        for line in lines:
+            self.parent.send(LineEvent(printable(str(line))))
+
+    def begin(self, step: Step) -> None:
+        """Tell the parent, if any, that a step begins."""
+        if self.parent:
+            self.parent.send(StepEvent(step.value))
 
 
 def find_log() -> Log:

@@ -33,7 +33,7 @@ from mmclca.model_index import package_root
 from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 from . import probing
-from .log import FitRunner, Log
+from .log import FitRunner, Log, Step
 from .model import Plan
 from .probing import CLASSIFIER, fit_classifier, measure, write_model
 from .record import FitRecord
@@ -58,6 +58,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     Return ``training`` of the record and, if the fine-tuned model is kept,
     ``final``, ``test`` and ``threshold``.
     """
+    log.begin(Step.FINE_TUNE)
     began, files = time.perf_counter(), plan.files
     path, known = files.final_training, plan.training
     config = training_config(plan, known, files.probe, path)

@@ -3,7 +3,7 @@
 
 import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 
-from .opened import open_model
+from .loaded_model import open_model
 from .photos import read_photo
 from .variants import Variants
 

@@ -1,14 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Web page layout: its tabs, and their update for another model."""
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
 import gradio as gr
 
 from .explore import build_explore
-from .form import FitForm, build_form
-from .identify import Identification, build_identify
+from .form import FitForm
+from .form_layout import FormComponents, build_form
+from .handlers import bind
+from .identify import IdentifyTab
+from .identify_layout import PhotoComponents, build_identify
+from .loaded_model import ModelVersion
 
 TITLE, EXPLORE = 'Identify a photo', 'explore token reduction'
 PRIVACY = (
@@ -24,45 +27,85 @@ CSS = (
 
 
 def build_page(
-    identification: Identification, form: FitForm | None = None
+    identify_tab: IdentifyTab, form: FitForm | None = None
 ) -> gr.Blocks:
     """Build the page of a model, with a form to fit it."""
     # delete uploads older than an hour, every ten minutes
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
-        opened = gr.State()  # the visitor's model, chosen in the form
+        version = gr.State()  # the visitor's model, chosen in the form
         with gr.Tabs() as tabs:
             if form:
                 with gr.Tab('Train', id='train'):
-                    values, attempt = build_form(form, opened)
-            shown = build_tabs(identification, opened)
-        page.load(*shown, queue=False, api_visibility='private')
+                    parts = build_form(form, version)
+            model_tabs = build_tabs(identify_tab, version)
+        bind(
+            page.load,
+            model_tabs.show,
+            [version],
+            model_tabs.outputs,
+            queue=False,
+        )
         if form:
-            opened.change(*shown, api_visibility='private')
-            page.load(form.load, [], values, api_visibility='private')
-            identify = partial(gr.Tabs, selected='identify')
-            attempt.click(identify, [], [tabs], api_visibility='private')
+            _bind_form(page, tabs, form, parts)
+            bind(
+                version.change, model_tabs.show, [version], model_tabs.outputs
+            )
     return page
 
 
-def build_tabs(
-    identification: Identification, opened: gr.State
-) -> tuple[Callable, list, list]:
-    """Create the tabs of a model in the current ``gr.Tabs``.
+def _bind_form(
+    page: gr.Blocks, tabs: gr.Tabs, form: FitForm, parts: FormComponents
+) -> None:
+    """Show the last training in a new tab; open the first tab of a model."""
 
-    Return callback, inputs and outputs to show another model.
+    def load() -> dict:
+        return parts.show(form.load())
+
+    def select_identify() -> dict:
+        return {tabs: gr.Tabs(selected='identify')}
+
+    bind(page.load, load, [], parts.outputs)
+    bind(parts.attempt.click, select_identify, [], [tabs])
+
+
+@dataclass(frozen=True)
+class ModelTabs:
+    """Tabs of a model.
+
+    Args:
+        identify_tab (IdentifyTab): Handlers of the first tab.
+        photo (PhotoComponents): Components of the first tab.
+        about (gr.Textbox): Name, classes and accuracy of the model.
+        explore (gr.Tab): Second tab, for models with token reduction.
     """
+
+    identify_tab: IdentifyTab
+    photo: PhotoComponents
+    about: gr.Textbox
+    explore: gr.Tab
+
+    @property
+    def outputs(self) -> list:
+        """Components with values for a model."""
+        return [*self.photo.outputs, self.about, self.explore]
+
+    def show(self, version: ModelVersion | None) -> dict:
+        """Return new values by component for another model."""
+        model = self.identify_tab.find_model(version)
+        return self.photo.clear() | {
+            self.about: model and model.about,
+            self.explore: gr.Tab(visible=bool(model and model.can_reduce)),
+        }
+
+
+def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
+    """Create the tabs of a model in the current ``gr.Tabs``."""
     with gr.Tab('Identify', id='identify'):
         gr.Markdown(f'# {TITLE}\n{PRIVACY}')
-        results = build_identify(identification, opened)
+        photo = build_identify(identify_tab, version)
         about = gr.Textbox(label='Model', interactive=False, elem_id='model')
-    with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as tab:
-        build_explore(results[1], tab)
-
-    def show_model(key):
-        model = identification.chosen(key)
-        shown = gr.Tab(visible=bool(model and model.can_reduce))
-        return [*identification.clear(), model and model.about, shown]
-
-    return show_model, [opened], [*results, about, tab]
+    with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as explore:
+        build_explore(photo.seen, explore)
+    return ModelTabs(identify_tab, photo, about, explore)

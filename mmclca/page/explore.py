@@ -2,6 +2,7 @@
 """Second tab of the page: methods of token reduction for the same photo."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import gradio as gr
 import numpy as np
@@ -15,8 +16,10 @@ from mmclca.visualization.kept_patches import (
 )
 from mmclca.visualization.painting import KEPT, MERGED
 
-from .events import bind
-from .variants import classify, remaining_patches
+from .handlers import bind_model
+from .identify import SeenPhoto
+from .prediction import classify, show_kept_patches
+from .variants import Cost, Variants
 
 INTRODUCTION = (
     'The model splits the photo of the first tab into patches, and merges or '
@@ -29,78 +32,177 @@ RATE = (
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
 COSTS = ['Model', 'GMACs', 'Latency (ms)']
 # legend; white and gray stand for swatches without a single color
-COLORS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
-COLORS = {look.text: look.fill for look in SWATCHES.values()} | COLORS
-COLORS[MIXED.text] = '#ffa500'
+COLORS = {swatch.text: swatch.fill for swatch in SWATCHES.values()}
+COLORS |= {
+    SWATCHES[KEPT].text: '#ffffff',
+    SWATCHES[MERGED].text: '#dddddd',
+    MIXED.text: '#ffa500',
+}
 
 
-def show_methods(seen: tuple | None, method: str | None, keep_rate: float):
-    """Return method choice and keep rate slider for the model of a photo.
+@dataclass(frozen=True)
+class Exploration:
+    """Results of a method for a photo.
 
-    A method that the user chose stays if the model has it.
+    Args:
+        scores (dict[str, float]): Five best scores by class, best first.
+        pictures (list[tuple[np.ndarray, str]]): The photo and its patches
+            after each stage, with captions.
+        legend (list[str]): Texts of the legend.
+        costs (list[Cost] | None): Cost of the method and of the full model;
+            None until it is measured.
     """
-    if seen is None:
-        return gr.skip(), gr.skip()
-    variants = seen[0].variants
-    start, rate = variants.start, variants.start.keep_rate
-    if method not in variants.methods:
-        method, keep_rate = start.method, rate
-    choices = [(_label(name, variants.own), name) for name in variants.methods]
-    fixed = variants.is_fixed(method)
-    return gr.Dropdown(choices, value=method), gr.Slider(
-        min(0.05, rate),
-        value=rate if fixed else keep_rate,
-        interactive=not fixed,
-        info=FIXED.format(rate) if fixed else RATE,
-    )
 
-
-def _label(method: str, own: str | None) -> str:
-    """Label a method; ``own`` is the method used in training."""
-    trained = ' (used in training)' if method == own else ''
-    reducer = MODELS.get(method)  # None without a reducer
-    summary = f': {reducer.summary}' if reducer and reducer.summary else ''
-    return f'{method}{summary}{trained}'
+    scores: dict[str, float]
+    pictures: list[tuple[np.ndarray, str]]
+    legend: list[str]
+    costs: list[Cost] | None = None
 
 
 def explore(
-    seen: tuple | None, method: str, keep_rate: float
-) -> Iterator[list]:
-    """Yield new values for the results, first without the cost.
+    seen: SeenPhoto | None, method: str, keep_rate: float
+) -> Iterator[Exploration | None]:
+    """Yield the results, first without the cost, which takes longer.
 
-    They are class scores, pictures, legend and cost, which takes longer to
-    measure.
+    None without a photo.
     """
     if seen is None:
-        yield [None] * 4
+        yield None
         return
-    model, packed = seen
-    variant = model.variants.at(method, keep_rate)
-    result = classify(variant, packed, with_tokens=True)
-    left = remaining_patches(variant, packed)
-    looks = [(look.text, look.text) for look in legend([left])]
-    yield result['scores'], _pictures(left), looks, None
-    costs = model.variants.costs(method, keep_rate, packed, result['gmacs'])
-    yield *[gr.skip()] * 3, costs
+    variants = seen.model.variants
+    variant = variants.select(method, keep_rate)
+    inferencer = variants.at(variant)
+    prediction = classify(inferencer, seen.packed, with_cost=True)
+    patches = show_kept_patches(inferencer, seen.packed)
+    exploration = Exploration(
+        prediction.scores,
+        draw_stages(patches),
+        [swatch.text for swatch in legend([patches])],
+    )
+    yield exploration
+    costs = variants.compare_costs(variant, seen.packed, prediction.gmacs)
+    yield replace(exploration, costs=costs)
 
 
-def _pictures(left: KeptPatches) -> list[tuple[np.ndarray, str]]:
+def draw_stages(patches: KeptPatches) -> list[tuple[np.ndarray, str]]:
     """Return the photo and its patches after each stage, with captions."""
-    found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
-    for number, stage in enumerate(left.stages, start=1):
-        kept = '' if stage.mixed else f'{stage.kept:.0%} {stage.kept_as}'
-        text = f'{number}: {len(stage.weights)} tokens, {kept or "mixed"}'
-        found.append((stage.picture, text))
-    return found
+    rows, columns = patches.hw
+    pictures = [(patches.image, f'{rows * columns} patches')]
+    for number, stage in enumerate(patches.stages, start=1):
+        kept = 'mixed' if stage.mixed else f'{stage.kept:.0%} {stage.kept_as}'
+        caption = f'{number}: {len(stage.weights)} tokens, {kept}'
+        pictures.append((stage.picture, caption))
+    return pictures
 
 
-def build_explore(seen: gr.State, opened: gr.Tab) -> None:
+@dataclass(frozen=True)
+class ExploreComponents:
+    """Components of the tab."""
+
+    method: gr.Dropdown
+    keep_rate: gr.Slider
+    classes: gr.Label
+    pictures: gr.Gallery
+    legend: gr.HighlightedText
+    costs: gr.Dataframe
+
+    @property
+    def results(self) -> list:
+        """Components with results of a method."""
+        return [self.classes, self.pictures, self.legend, self.costs]
+
+    def show_methods(
+        self, seen: SeenPhoto | None, method: str | None, keep_rate: float
+    ) -> dict:
+        """Return method choice and slider for the model of a photo.
+
+        A method that the user chose stays if the model has it.
+        """
+        if seen is None:
+            return {}
+        variants = seen.model.variants
+        start_rate = variants.start.keep_rate
+        if method not in variants.methods:
+            method, keep_rate = variants.methods[0], start_rate
+        choices = [
+            (label_method(name, variants), name) for name in variants.methods
+        ]
+        is_fixed = variants.has_fixed_rate(method)
+        return {
+            self.method: gr.Dropdown(choices, value=method),
+            self.keep_rate: gr.Slider(
+                min(0.05, start_rate),
+                value=start_rate if is_fixed else keep_rate,
+                interactive=not is_fixed,
+                info=FIXED.format(start_rate) if is_fixed else RATE,
+            ),
+        }
+
+    def show(self, exploration: Exploration | None) -> dict:
+        """Return the values for the results of a method, by component."""
+        if exploration is None:
+            return dict.fromkeys(self.results)
+        if exploration.costs is not None:
+            table = [
+                [
+                    cost.title,
+                    round_to_3(cost.gmacs),
+                    round_to_3(cost.milliseconds),
+                ]
+                for cost in exploration.costs
+            ]
+            return {self.costs: table}
+        return {
+            self.classes: exploration.scores,
+            self.pictures: exploration.pictures,
+            # Gradio colors a text by its category
+            self.legend: [(text, text) for text in exploration.legend],
+            self.costs: None,
+        }
+
+
+def label_method(method: str, variants: Variants) -> str:
+    """Label a method with its summary, and the one of the training as such."""
+    reducer = MODELS.get(method)  # None without a reducer
+    label = method
+    if reducer and reducer.summary:
+        label = f'{label}: {reducer.summary}'
+    if method == variants.trained_method:
+        label = f'{label} (used in training)'
+    return label
+
+
+def round_to_3(number: float) -> float:
+    """Round to three significant digits."""
+    return float(f'{number:.3g}')
+
+
+def build_explore(seen: gr.State, tab: gr.Tab) -> ExploreComponents:
     """Create the components in the current tab, and bind their events.
 
-    ``seen`` is the photo of the first tab: the :class:`.OpenedModel` and its
-    input; None without a photo. Nothing is computed before the tab
-    is ``opened``.
+    ``seen`` is the :class:`.SeenPhoto` of the first tab, None without a
+    photo. Nothing is computed before the tab is selected.
     """
+    parts = _create_components()
+
+    def run(
+        photo: SeenPhoto | None, method: str, keep_rate: float
+    ) -> Iterator[dict]:
+        for exploration in explore(photo, method, keep_rate):
+            yield parts.show(exploration)
+
+    inputs = [seen, parts.method, parts.keep_rate]
+    for event in (tab.select, parts.method.input):
+        methods = bind_model(
+            event, parts.show_methods, inputs, [parts.method, parts.keep_rate]
+        )
+        bind_model(methods.then, run, inputs, parts.results)
+    bind_model(parts.keep_rate.input, run, inputs, parts.results)
+    return parts
+
+
+def _create_components() -> ExploreComponents:
+    """Create the components in the current tab."""
     gr.Markdown(INTRODUCTION)
     with gr.Row():
         with gr.Column(scale=4, min_width=320):
@@ -118,26 +220,18 @@ def build_explore(seen: gr.State, opened: gr.Tab) -> None:
             )
             classes = gr.Label(label='Predictions', elem_id='explored')
         with gr.Column(scale=7, min_width=320):
-            results = [classes, *_results()]
-    asked = [seen, method, keep_rate]
-    for event in (opened.select, method.input):
-        shown = bind(event, show_methods, asked, [method, keep_rate])
-        bind(shown.then, explore, asked, results)
-    bind(keep_rate.input, explore, asked, results)
-
-
-def _results() -> list:
-    """Create pictures, legend and cost."""
-    gr.Markdown('Patches after each step')
-    pictures = gr.Gallery(
-        show_label=False, format='png', buttons=[], elem_id='survivors'
+            gr.Markdown('Patches after each step')
+            pictures = gr.Gallery(
+                show_label=False, format='png', buttons=[], elem_id='survivors'
+            )
+            swatches = gr.HighlightedText(
+                color_map=COLORS,
+                show_inline_category=False,
+                show_label=False,
+                elem_id='legend',
+            )
+            gr.Markdown('Inference cost (GMACs: billion multiply-accumulates)')
+            costs = gr.Dataframe(headers=COSTS, buttons=[], elem_id='costs')
+    return ExploreComponents(
+        method, keep_rate, classes, pictures, swatches, costs
     )
-    looks = gr.HighlightedText(
-        color_map=COLORS,
-        show_inline_category=False,
-        show_label=False,
-        elem_id='legend',
-    )
-    gr.Markdown('Inference cost (GMACs: billion multiply-accumulates)')
-    costs = gr.Dataframe(headers=COSTS, buttons=[], elem_id='costs')
-    return [pictures, looks, costs]

@@ -42,7 +42,7 @@ def safe_name(text: str) -> str:
     return name.rstrip('. ') or '_'
 
 
-def name_of(names: Sequence[str], files: Sequence[Path]) -> str:
+def name_upload(names: Sequence[str], files: Sequence[Path]) -> str:
     """Derive a model name from an upload.
 
     It is the folder or ZIP archive name, or the first names if several class

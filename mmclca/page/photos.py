@@ -52,14 +52,14 @@ def read_photo(path: str | Path) -> np.ndarray:
     return image
 
 
-def preview(image: Image.Image) -> Image.Image:
+def make_preview(image: Image.Image) -> Image.Image:
     """Return an RGB copy, at most ``PREVIEW`` pixels wide or high."""
     small = image.convert('RGB')
     small.thumbnail((PREVIEW, PREVIEW))
     return small
 
 
-def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:
+def list_examples(classes: Sequence[str], folder: str | Path) -> list[str]:
     """Draw examples if the classes are the synthetic cultivars."""
     return draw_examples(folder) if tuple(classes) == CULTIVARS else []
 

@@ -20,8 +20,9 @@ from starlette.responses import JSONResponse
 from mmclca.utils.messages import warn
 
 from .blocks import CSS, build_page
-from .form import SCRIPT, FitForm
-from .identify import Identification
+from .form import FitForm
+from .form_layout import SCRIPT
+from .identify import IdentifyTab
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
 HOST = '127.0.0.1'
@@ -48,8 +49,8 @@ HEADERS = {
 
 
 @contextmanager
-def served(
-    identification: Identification,
+def serve(
+    identify_tab: IdentifyTab,
     port: int | None = None,
     host: str = HOST,
     auth: tuple[str, str] | None = None,
@@ -63,11 +64,13 @@ def served(
     password to ask for. Yield the address and the page; raise an ``OSError``
     if the port is in use.
     """
-    page = build_page(identification, form)
+    page = build_page(identify_tab, form)
     page.queue(max_size=QUEUE_SIZE)
     with _errors_in_one_line():
-        limits = identification.uploads, MAX_MEGABYTES if form else MEGABYTES
-        address = _launch(page, port, host, auth, *limits)
+        megabytes = MAX_MEGABYTES if form else MEGABYTES
+        address = _launch(
+            page, port, host, auth, identify_tab.uploads, megabytes
+        )
         try:
             yield address, page
         finally:

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from io import FileIO
 from lzma import LZMAError
+from os import PathLike
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
@@ -25,18 +26,31 @@ ARCHIVES = '.7z', '.gz', '.rar', '.tar', '.zip'
 DIRECTORY_BYTES = 500  # listed entries, per allowed photo
 
 
-def uploaded(path: str, uploads: Path, megabytes: int = MEGABYTES) -> Path:
-    """Resolve an upload path; raise ``Error`` if elsewhere or large."""
+def resolve_upload(
+    upload: object, folder: Path, megabytes: int = MEGABYTES
+) -> Path:
+    """Return the file of an upload.
+
+    Args:
+        upload (object): What the browser sends, with ``path``.
+        folder (Path): Folder of all uploads.
+        megabytes (int): Maximum size. Defaults to 50.
+
+    Raises:
+        Error: If the file is elsewhere, missing or too large.
+    """
+    path = upload.get('path') if isinstance(upload, dict) else None
     # a forged request may name any file on this computer: Gradio accepts
     # such a path if "meta" is missing
-    file = Path(path).resolve()
-    if not (file.is_relative_to(uploads) and file.is_file()):
-        raise Error(
-            'This file was not uploaded to this page, or is already deleted. '
-            'Please drop it here.'
-        )
-    _check_sizes([file.stat().st_size], megabytes)
-    return file
+    if isinstance(path, str | PathLike) and '\0' not in str(path):
+        file = Path(path).resolve()
+        if file.is_relative_to(folder) and file.is_file():
+            _check_sizes([file.stat().st_size], megabytes)
+            return file
+    raise Error(
+        'This file was not uploaded to this page, or is already deleted. '
+        'Please drop it here.'
+    )
 
 
 def store(

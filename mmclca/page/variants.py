@@ -1,32 +1,44 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Variants of a trained model with other reduction methods and keep rates."""
 
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-import cv2
 import torch
 from mmengine.config import Config
-from mmengine.dataset import default_collate
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 from mmpretrain import get_model
 
-from mmclca.apis import TokenReductionInferencer, best_classes
+from mmclca.apis import TokenReductionInferencer
 from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import inference_step, median_milliseconds
-from mmclca.datasets.batches import make_view
+from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
-from mmclca.visualization.kept_patches import KeptPatches, find_kept_patches
 
 NONE = 'none'  # method of a model without token reduction
-REDUCER = 'backbone.reducer.'
+REDUCER = 'backbone.reducer.'  # prefix of its parameters
 ROUNDS = 5  # timed passes
-SIDE = 336  # minimum longer side of pictures, in pixels
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of a model for one photo.
+
+    Args:
+        title (str): The model.
+        gmacs (float): Billion multiply-accumulates.
+        milliseconds (float): Median latency.
+    """
+
+    title: str
+    gmacs: float
+    milliseconds: float
 
 
 class Variants:
@@ -37,102 +49,127 @@ class Variants:
 
     Args:
         trained (TokenReductionInferencer): The model.
-        most (int): Maximum number of cached variants. Defaults to 8.
+        max_cached (int): Maximum number of cached variants. Defaults to 8.
+
+    Attributes:
+        trained_method (str | None): Method of the training.
+        methods (list[str]): Names of all methods; ``NONE`` for a model
+            trained without one.
+        start (Variant): The first method, at the keep rate of the training.
     """
 
-    def __init__(self, trained: TokenReductionInferencer, most: int = 8):
+    def __init__(self, trained: TokenReductionInferencer, max_cached: int = 8):
         self.trained = trained
         self.backbone = backbone = as_reducible(trained.model.backbone)
-        self.own, self.rate = _reduction(backbone)
-        own, rate = [self.own] if self.own else [], self.rate
-        others = [name for name in list_methods() if self._fits(name, rate)]
-        self.methods = [*dict.fromkeys([self.own or NONE, *others])]
-        self.start = Variant(self.methods[0], rate)
+        self.trained_method, rate = read_reduction(backbone)
+        self.start = Variant(self.trained_method, rate)
+        fitting = [
+            name for name in list_methods() if self._fits(Variant(name, rate))
+        ]
+        names = [self.trained_method or NONE, *fitting]
+        self.methods = [*dict.fromkeys(names)]
         # some methods have weights for one keep rate only
-        other_rate = 1.0 if rate < 0.75 else 0.5
-        self.fixed = any(not self._fits(name, other_rate) for name in own)
-        self.at = lru_cache(maxsize=most)(self._inferencer)
-        self._plain = lru_cache(maxsize=4)(self._plain_step)
+        other = replace(self.start, keep_rate=1.0 if rate < 0.75 else 0.5)
+        self._has_fixed_rate = bool(other.method) and not self._fits(other)
+        self.at = lru_cache(maxsize=max_cached)(self._build)
+        self._time_full = lru_cache(maxsize=4)(self._build_full)
 
-    def is_fixed(self, method: str) -> bool:
+    def select(self, method: str, keep_rate: float) -> Variant:
+        """Return the variant of a method in ``methods`` at a keep rate."""
+        return Variant(None if method == NONE else method, keep_rate)
+
+    def has_fixed_rate(self, method: str) -> bool:
         """Whether a method allows only the keep rate of training."""
-        return self.fixed and method == self.own
+        return self._has_fixed_rate and method == self.trained_method
 
-    def config(self, method: str, keep_rate: float) -> Config:
+    def config(self, variant: Variant) -> Config:
         """Return the config of the model with another reduction."""
         config = deepcopy(self.trained.model._config)
-        method = None if method == NONE else method
-        trained_with = self.own, self.own and self.rate
-        if (method, method and keep_rate) != trained_with:
-            has = Variant.from_config(config.model)
-            has = replace(has, method=method, keep_rate=keep_rate)
-            config.model = has.apply(config.model)
+        is_trained = variant == self.start
+        if not (is_trained or variant.method is self.trained_method is None):
+            present = Variant.from_config(config.model)
+            changed = replace(
+                present, method=variant.method, keep_rate=variant.keep_rate
+            )
+            config.model = changed.apply(config.model)
         return config
 
-    def _fits(self, method: str, keep_rate: float) -> bool:
-        """Whether the trained weights suffice for a method."""
+    def _fits(self, variant: Variant) -> bool:
+        """Whether the trained weights suffice for a variant."""
         logger = MMLogger.get_current_instance()
         # hide warnings: the user did not choose this method
         before, logger.disabled = logger.disabled, True
         try:
             with torch.device('meta'):
-                self._sharing(self.config(method, keep_rate))
-        except (RuntimeError, ValueError):  # missing weights, few patches
+                self._share_weights(self.config(variant))
+        except (RuntimeError, Error):  # missing weights, few patches
             return False
         finally:
             logger.disabled = before
         return True
 
-    def _sharing(self, config: Config) -> BaseModel:
+    def _share_weights(self, config: Config) -> BaseModel:
         """Build a model with shared weights."""
         with torch.no_grad():
             model = get_model(config, pretrained=False)
         state = self.trained.model.state_dict()
         if not model.backbone.reducer.state_dict():
-            own = [name for name in state if name.startswith(REDUCER)]
-            state = {k: v for k, v in state.items() if k not in own}
+            state = {
+                name: weight
+                for name, weight in state.items()
+                if not name.startswith(REDUCER)
+            }
         model.load_state_dict(state, assign=True)
         return model.eval()
 
-    def _inferencer(
-        self, method: str, keep_rate: float
-    ) -> TokenReductionInferencer:
-        """Build the model with a method at a keep rate; ``at`` caches it.
+    def _build(self, variant: Variant) -> TokenReductionInferencer:
+        """Build the model of a variant; ``at`` caches it.
 
         Only the trained model keeps its unknown-class threshold: scores of
         different models cannot be compared.
         """
-        trained, config = self.trained.model, self.config(method, keep_rate)
+        trained, config = self.trained.model, self.config(variant)
         if config.model == trained._config.model:
             return self.trained
         return TokenReductionInferencer(
-            self._sharing(config),
+            self._share_weights(config),
             device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )
 
-    def costs(self, method: str, keep_rate: float, packed: dict, gmacs: float):
+    def compare_costs(
+        self, variant: Variant, packed: dict, gmacs: float
+    ) -> list[Cost]:
         """Compare a variant with the model without reduction on one photo.
 
-        Return a row for each: name, GMACs and latency in ms, both timed
-        alternately. ``packed`` comes from ``trained.prepare``; ``gmacs`` is
-        the cost of the variant.
+        Both are timed alternately. ``packed`` comes from ``trained.prepare``;
+        ``gmacs`` is the cost of the variant.
         """
-        model = self.at(method, keep_rate).model
-        data = dict(inputs=[packed['inputs']])
-        images = model.data_preprocessor(data)['inputs']
+        model = self.at(variant).model
+        images = model.data_preprocessor(dict(inputs=[packed['inputs']]))
+        images = images['inputs']
         setting = Setting(device=str(images.device), batch=1)
-        plain_gmacs, plain = self._plain(tuple(images.shape[2:]), setting)
-        rate = '' if method == NONE else f', keep rate {keep_rate:g}'
-        step = inference_step(model, images, setting)
-        steps = {f'{method}{rate}': step, 'full model (all patches)': plain}
-        times = median_milliseconds(steps, setting, ROUNDS, warm_up=1)
+        full_gmacs, run_full = self._time_full(
+            tuple(images.shape[2:]), setting
+        )
+        name = NONE
+        if variant.method:
+            name = f'{variant.method}, keep rate {variant.keep_rate:g}'
+        full = 'full model (all patches)'
+        times = median_milliseconds(
+            {name: inference_step(model, images, setting), full: run_full},
+            setting,
+            ROUNDS,
+            warm_up=1,
+        )
         return [
-            [name, float(f'{cost:.3g}'), float(f'{times[name]:.3g}')]
-            for name, cost in zip(steps, (gmacs, plain_gmacs), strict=True)
+            Cost(name, gmacs, times[name]),
+            Cost(full, full_gmacs, times[full]),
         ]
 
-    def _plain_step(self, shape: tuple[int, int], setting: Setting):
+    def _build_full(
+        self, shape: tuple[int, int], setting: Setting
+    ) -> tuple[float, Callable[[], object]]:
         """Return GMACs and forward pass of the full model, random weights."""
         config = Variant().apply(self.trained.model._config.model)
         config['backbone']['img_size'] = shape
@@ -142,33 +179,7 @@ class Variants:
         return gmacs, inference_step(model, setting.images(shape), setting)
 
 
-def classify(
-    inferencer: TokenReductionInferencer, packed: dict, with_tokens=False
-) -> dict:
-    """Return the result for a photo, prepared by ``inferencer.prepare``.
-
-    It has ``scores``, the five best scores by class name, best first.
-    """
-    (sample,) = inferencer.forward(default_collate([packed]), with_tokens)
-    sample.set_metainfo(dict(image='leaf'))
-    (result,) = inferencer.postprocess([sample], None)
-    best = best_classes(result, inferencer.classes)
-    return dict(result, scores={one['name']: one['score'] for one in best})
-
-
-def remaining_patches(
-    inferencer: TokenReductionInferencer, packed: dict
-) -> KeptPatches:
-    """Find the remaining patches of a photo after each stage."""
-    view = make_view(inferencer.model, 'leaf', packed['inputs'])
-    scale = max(1.0, SIDE / max(view.image.shape[:2]))
-    cubic = dict(fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
-    view = replace(view, image=cv2.resize(view.image, None, **cubic))
-    (left,) = find_kept_patches(inferencer.model, [view])
-    return left
-
-
-def _reduction(backbone: Reducible) -> tuple[str | None, float]:
+def read_reduction(backbone: Reducible) -> tuple[str | None, float]:
     """Return reduction method and keep rate (geometric mean over stages).
 
     Without token reduction, return None and the slider's initial rate.

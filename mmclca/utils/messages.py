@@ -3,7 +3,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from math import inf
 from numbers import Real
@@ -16,6 +16,7 @@ from rich.progress import Progress
 from rich.spinner import Spinner
 
 from mmclca.errors import Error
+from mmclca.utils.events import ProgressEvent, get_parent
 
 # progress displays are temporary and do not redirect standard streams
 PLAIN = dict(transient=True, redirect_stdout=False, redirect_stderr=False)
@@ -48,24 +49,31 @@ class Bar(Progress):
     """Temporary progress bar in a terminal or notebook.
 
     It replaces the bars of MMPretrain, which stay at 0% with current versions
-    of rich. A ``watch`` of the class replaces the drawing: it is called with
-    title, share done and remaining seconds, ten times per second.
+    of rich. In a process that sends events to its parent, nothing is drawn:
+    the progress is sent ten times per second.
     """
 
-    watch: Callable[[str, float, float | None], None] | None = None
-
     def __init__(self):
+        self.parent = get_parent()
         # the global console may have been created without a terminal
-        quiet, file = self.watch is not None, get_console().file
-        console = Console(file=file, quiet=quiet)
-        self.is_shown = quiet or console.is_terminal or console.is_jupyter
+        console = Console(
+            file=get_console().file, quiet=self.parent is not None
+        )
+        self.is_shown = bool(
+            self.parent or console.is_terminal or console.is_jupyter
+        )
         super().__init__(console=console, disable=not self.is_shown, **PLAIN)
 
     def get_renderable(self) -> RenderableType:
-        """Draw the bar, and report the progress; see ``rich``."""
-        for task in self.tasks if self.watch else ():
-            share = task.percentage / 100
-            self.watch(task.description, share, task.time_remaining)
+        """Draw the bar, and send the progress; see ``rich``."""
+        if self.parent:
+            for task in self.tasks:
+                event = ProgressEvent(
+                    title=task.description,
+                    share=task.percentage / 100,
+                    seconds_left=task.time_remaining,
+                )
+                self.parent.send(event)
         return super().get_renderable()
 
     def follow(

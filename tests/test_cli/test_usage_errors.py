@@ -76,7 +76,7 @@ ERRORS = [
         'keep_ratio',
     ),
     (f'{EXPORT} --format pt2 --int8', '--int8'),
-    (f'{EXPORT} --web --input batch', '--input photo'),
+    (f'{EXPORT} --web --input batch', '--input needs'),
     (f'{EXPORT} --float', '--web'),
     (f'{EXPORT} --web --out tiny.py', 'tiny.py is a file'),
     (f'{EXPORT} --opset 17', '--opset'),
@@ -380,7 +380,7 @@ STARTS = (
     'mmclca.datasets.synthetic_leaves.data_set._take_over',
     'mmclca.datasets.ultra_fgvc.importing.download',
     *('mmclca.deployment.export_onnx', 'mmclca.deployment.export_pt2'),
-    *('mmclca.fitting.fitted_model.choose_plan', 'mmclca.page.server.served'),
+    *('mmclca.fitting.fitted_model.choose_plan', 'mmclca.page.server.serve'),
     'mmclca.sweep.jobs.make_executor',
 )
 

@@ -14,8 +14,8 @@ from torch import nn
 from mmclca.deployment import (
     export_onnx,
     export_pt2,
-    onnx_logits,
-    onnx_session,
+    load_onnx,
+    open_session,
     quantize,
     store_in_8_bits,
 )
@@ -51,7 +51,7 @@ def check_batches(model, exported):
 
 def check_onnx(model, path, **options):
     assert export_onnx(model, path, SIZE, METADATA, **options) < 1e-4
-    check_batches(model, onnx_logits(path))
+    check_batches(model, load_onnx(path))
 
 
 def check_pt2(model, path):
@@ -76,7 +76,7 @@ def exported(tmp_path_factory):
 
 def test_onnx_file_has_metadata_names_and_dynamic_batch(exported):
     _, path = exported
-    session = onnx_session(path)
+    session = open_session(path)
     assert session.get_session_options().intra_op_num_threads == 1
     meta = session.get_modelmeta()
     assert meta.custom_metadata_map == METADATA
@@ -89,10 +89,10 @@ def test_onnx_file_has_metadata_names_and_dynamic_batch(exported):
 def test_onnx_logits_use_the_given_threads(monkeypatch):
     opened = Mock()
     opened.return_value.get_inputs.return_value = [Mock()]
-    place = 'mmclca.deployment.onnx_file.onnx_session'
+    place = 'mmclca.deployment.onnx_runtime.open_session'
     monkeypatch.setattr(place, opened)
-    onnx_logits('a.onnx')
-    onnx_logits('a.onnx', 2)
+    load_onnx('a.onnx')
+    load_onnx('a.onnx', 2)
     assert opened.call_args_list == [call('a.onnx', 1), call('a.onnx', 2)]
 
 
@@ -129,14 +129,14 @@ def test_export_supports_opset(tmp_path):
 def test_int8_file_has_metadata_and_similar_logits(exported, tmp_path):
     (model, path), small = exported, tmp_path / 'int8.onnx'
     quantize(path, small)
-    meta = onnx_session(small).get_modelmeta()
+    meta = open_session(small).get_modelmeta()
     assert METADATA.items() <= meta.custom_metadata_map.items()
     assert b'MatMulInteger' not in path.read_bytes()
     assert b'MatMulInteger' in small.read_bytes()
     x = images(8, *SIZE)
     with torch.no_grad():
         expected = model(x)
-    error = (onnx_logits(small)(x) - expected).abs().max()
+    error = (load_onnx(small)(x) - expected).abs().max()
     assert 1e-5 < error < 0.2 * expected.std()
 
 
@@ -146,14 +146,14 @@ def test_file_with_weights_in_8_bits_is_similar(
     (model, path), small = exported, tmp_path / 'small.onnx'
     monkeypatch.setattr('mmclca.deployment.small_weights.LEAST', 100)
     store_in_8_bits(path, small)
-    assert onnx_session(small).get_modelmeta().custom_metadata_map == METADATA
+    assert open_session(small).get_modelmeta().custom_metadata_map == METADATA
     weights = onnx.load(small).graph.initializer
     kinds = {onnx.TensorProto.DataType.Name(x.data_type) for x in weights}
     assert {'INT8', 'FLOAT16'} < kinds
     x = images(8, *SIZE)
     with torch.no_grad():
         expected = model(x)
-    error = (onnx_logits(small)(x) - expected).abs().max()
+    error = (load_onnx(small)(x) - expected).abs().max()
     assert 1e-5 < error < 0.05 * expected.std()
 
 
@@ -168,11 +168,11 @@ def test_nearest_score_equals_pytorch(tmp_path):
     assert export_onnx(model, path, SIZE, METADATA) < 1e-4
     x = images(5, *SIZE)
     expected = model.head.nearest(model.extract_feat(x)).detach()
-    logits, found = onnx_logits(path)(x)
+    logits, found = load_onnx(path)(x)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(logits, model(x), rtol=1e-4, atol=1e-4)
     quantize(path, path)
-    assert [x.name for x in onnx_session(path).get_outputs()][1] == 'nearest'
+    assert [x.name for x in open_session(path).get_outputs()][1] == 'nearest'
     # the references are not quantized
     assert model.head.references.numpy().tobytes() in path.read_bytes()
     program = classifier_program(model, SIZE).module()

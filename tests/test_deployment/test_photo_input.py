@@ -12,8 +12,8 @@ from mmclca.deployment import (
     Preprocessing,
     add_preprocessing,
     check_photo,
-    onnx_logits,
-    preprocessing_of,
+    load_onnx,
+    read_preprocessing,
     write_onnx,
 )
 
@@ -43,7 +43,7 @@ def test_graph_prepares_photos_as_the_libraries_do(steps, kind, tmp_path):
         add_preprocessing(path, Preprocessing(*given, (0, 0)))
         onnx.checker.check_model(str(path))
         photo = torch.randint(0, 256, (*shape, 3), dtype=torch.uint8)
-        found = onnx_logits(path)(photo)[0].numpy()
+        found = load_onnx(path)(photo)[0].numpy()
         size = found.shape[1:]
         expected = prepare(photo.numpy()[..., ::-1], *given, size)
         levels = np.abs(found - expected) * np.reshape(given[3], (3, 1, 1))
@@ -63,7 +63,7 @@ def test_resizing_without_an_operator_is_refused(tmp_path):
 def test_file_with_other_scores_is_refused(tmp_path):
     _, _, model = write_model(tmp_path)
     config, path = model._config, tmp_path / 'a.onnx'
-    found = preprocessing_of(config, model)
+    found = read_preprocessing(config, model)
     write_onnx(model, found.size, path, {})
     content = path.read_bytes()
     add_preprocessing(path, found)

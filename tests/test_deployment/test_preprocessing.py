@@ -3,7 +3,7 @@ import pytest
 from mmengine.config import Config
 from torch import nn
 
-from mmclca.deployment import preprocessing_of
+from mmclca.deployment import read_preprocessing
 from mmclca.registry import MODELS
 
 LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackInputs')
@@ -26,7 +26,7 @@ def build(processor):
 def describe(*steps, processor=NORMALIZE, load=LOAD):
     dataset = dict(pipeline=[load, *steps, PACK])
     config = Config(dict(test_dataloader=dict(dataset=dataset)))
-    return preprocessing_of(config, build(processor))
+    return read_preprocessing(config, build(processor))
 
 
 @pytest.mark.parametrize('load', [LOAD, dict(type='mmclca.LoadPhoto')])
@@ -89,7 +89,7 @@ def test_unsupported_data_preprocessor_is_refused():
     model = build(NORMALIZE)
     model.data_preprocessor = nn.Identity()
     with pytest.raises(ValueError, match='Identity'):
-        preprocessing_of(config, model)
+        read_preprocessing(config, model)
 
 
 @pytest.mark.parametrize(

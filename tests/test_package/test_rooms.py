@@ -28,6 +28,7 @@ PACKAGES = (  # from the top
     'registry',
     'model_index',
     'utils',
+    'export_formats',
     'errors',
     'dependencies',
     'version',

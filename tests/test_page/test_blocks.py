@@ -22,8 +22,10 @@ pytest.importorskip('gradio', reason='extra demo: pip install gradio')
 import gradio as gr
 
 from mmclca.page.blocks import build_page, build_tabs
-from mmclca.page.explore import explore, show_methods
-from mmclca.page.identify import Identification
+from mmclca.page.explore import build_explore, explore
+from mmclca.page.identify import IdentifyTab, SeenPhoto
+from mmclca.page.loaded_model import ModelVersion
+from mmclca.page.variants import Cost
 
 SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
 
@@ -39,8 +41,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def page(folder):
-    return Identification(folder / 'uploads', open_model(folder / 'tiny.pth'))
+def tab(folder):
+    return IdentifyTab(folder / 'uploads', open_model(folder / 'tiny.pth'))
 
 
 def upload(folder, name='leaf.png', size=(32, 32), seed=0):
@@ -49,88 +51,122 @@ def upload(folder, name='leaf.png', size=(32, 32), seed=0):
     return dict(path=folder / name)
 
 
-def test_identify_names_a_photo_and_explore_shows_its_patches(page):
-    photo = upload(page.uploads, size=(2000, 1000))
-    (shown, seen, verdict, scores, _), (*_, similar) = page.identify(photo)
-    assert shown.size == (1024, 512) and verdict == ''
-    assert {*scores} == {*CLASSES} and not similar.visible
-    first, (*_, costs) = explore(seen, 'SiT', 0.5)
-    same, pictures, looks, no_costs = first
-    assert same == pytest.approx(scores)
-    captions = [caption for _, caption in pictures]
+def test_identify_names_a_photo_and_explore_shows_its_patches(tab):
+    photo = upload(tab.uploads, size=(2000, 1000))
+    first, answer = tab.identify(photo)
+    assert first.preview.size == (1024, 512) and first.verdict == ''
+    scores = first.prediction.scores
+    assert {*scores} == {*CLASSES}
+    assert (first.similar, answer.similar) == (None, [])
+    first, exploration = explore(answer.seen, 'SiT', 0.5)
+    assert first.scores == pytest.approx(scores)
+    captions = [caption for _, caption in first.pictures]
     assert captions[0] == '16 patches' and captions[1].endswith(', mixed')
-    assert 'brighter patches' in looks[0][0]
-    here, plain = costs
-    assert no_costs is None and plain[1] > here[1] > 0
-    assert here[0] == 'SiT, keep rate 0.5'
-    assert [*explore(None, 'SiT', 0.5)] == [[None] * 4]
+    assert 'brighter patches' in first.legend[0]
+    reduced, full = exploration.costs
+    assert first.costs is None and full.gmacs > reduced.gmacs > 0
+    assert reduced.title == 'SiT, keep rate 0.5'
+    assert [*explore(None, 'SiT', 0.5)] == [None]
+
+
+def test_tabs_show_an_answer_first_without_similar_photos(tab):
+    with gr.Blocks(), gr.Tabs():
+        parts = build_tabs(tab, gr.State()).photo
+    first, answer = tab.identify(upload(tab.uploads))
+    update = parts.show(first)
+    assert {*update} == {*parts.outputs}
+    assert update[parts.classes] == first.prediction.scores
+    (gallery,) = parts.show(answer).values()
+    assert not gallery.visible
+    assert {*parts.show(None)} == {*parts.outputs}
+    unknown = parts.show(replace(first, verdict='none'))
+    assert unknown[parts.classes] == 'Unknown'
 
 
 @pytest.mark.parametrize('limit, words', [(2, 'Score 0.'), (-2, '')])
 def test_identify_describes_a_photo_of_an_unknown_class(
-    limit, words, page, monkeypatch
+    limit, words, tab, monkeypatch
 ):
     threshold = Threshold('max_softmax', limit, 'tiny')
-    monkeypatch.setattr(page.model.inferencer, 'threshold', threshold)
-    (*_, verdict, name, _), _ = page.identify(upload(page.uploads))
+    monkeypatch.setattr(tab.model.inferencer, 'threshold', threshold)
+    answer, _ = tab.identify(upload(tab.uploads))
+    verdict = answer.verdict
     assert words in verdict and bool(words) == ('none of the known' in verdict)
-    assert bool(words) == (name == 'Unknown') == ('Nearest class' in verdict)
+    assert bool(words) == ('Nearest class' in verdict)
 
 
-def test_identify_returns_gallery_images_by_similarity(page):
+def test_identify_returns_gallery_images_by_similarity(tab):
     paths = [
-        str(upload(page.uploads, f'{seed}.png', seed=seed)['path'])
+        str(upload(tab.uploads, f'{seed}.png', seed=seed)['path'])
         for seed in range(3)
     ]
     images = LabeledImages.from_names([*paths, 'gone.png'], CLASSES, 'here')
-    features, _ = extract_features(page.model.inferencer, paths)
+    features, _ = extract_features(tab.model.inferencer, paths)
     features = torch.cat((features, -features[:1]))
     gallery = Gallery(images, features, 'tiny', 'pre_logits')
-    model = replace(page.model, gallery=gallery)
-    *_, (*_, found) = Identification(page.uploads, model).identify(
-        dict(path=paths[1])
-    )
-    assert found.visible and len(found.value) == 3
-    assert found.value[0]['caption'] == 'beech 1.000'
+    model = replace(tab.model, gallery=gallery)
+    *_, answer = IdentifyTab(tab.uploads, model).identify(dict(path=paths[1]))
+    assert len(answer.similar) == 3
+    assert answer.similar[0].caption == 'beech 1.000'
 
 
-def test_methods_are_those_of_the_photo_and_fix_the_slider(page):
-    seen = page.model, None
-    method, slider = show_methods(seen, None, 0.9)
+def test_methods_are_those_of_the_photo_and_fix_the_slider(tab):
+    with gr.Blocks(), gr.Tab() as opened:
+        parts = build_explore(gr.State(), opened)
+    seen = SeenPhoto(tab.model, {})
+    update = parts.show_methods(seen, None, 0.9)
+    method, slider = update[parts.method], update[parts.keep_rate]
     assert method.value == 'SiT' and ('ToMe' in str(method.choices))
     assert (slider.value, slider.interactive) == (0.5, False)
     assert 'Fixed at 0.5' in slider.info
-    method, slider = show_methods(seen, 'TopK', 0.9)
-    assert (method.value, slider.value, slider.interactive) == (
-        *('TopK', 0.9),
-        True,
+    update = parts.show_methods(seen, 'TopK', 0.9)
+    method, slider = update[parts.method], update[parts.keep_rate]
+    assert (method.value, slider.value) == ('TopK', 0.9)
+    assert slider.interactive
+    assert parts.show_methods(None, None, 0.9) == {}
+
+
+def test_costs_of_a_method_are_shown_with_three_digits(tab):
+    with gr.Blocks(), gr.Tab() as opened:
+        parts = build_explore(gr.State(), opened)
+    first, exploration = explore(
+        [*tab.identify(upload(tab.uploads))][0].seen, 'TopK', 0.5
     )
+    assert parts.show(first)[parts.costs] is None
+    costs = [Cost('TopK', 0.123456, 7.89123)]
+    update = parts.show(replace(exploration, costs=costs))
+    assert update == {parts.costs: [['TopK', 0.123, 7.89]]}
+    assert parts.show(None) == dict.fromkeys(parts.results)
 
 
-def test_tabs_use_the_model_that_their_visitor_chose(page, tmp_path):
-    keys = [(tmp_path / 'sit', 0), (tmp_path / 'resmlp', 0)]
-    for (folder, _), options in zip(keys, (SIT, RESMLP), strict=True):
-        (folder / 'model').mkdir(parents=True)
-        write_tiny(folder / 'model', **options)
-        (folder / 'model/tiny.pth').rename(folder / 'model/model.pth')
-    later = Identification(page.uploads)
+def test_tabs_use_the_model_that_their_visitor_chose(tab, tmp_path):
+    versions = [ModelVersion(tmp_path / name, 0) for name in ('sit', 'resmlp')]
+    for version, options in zip(versions, (SIT, RESMLP), strict=True):
+        folder = version.folder / 'model'
+        folder.mkdir(parents=True)
+        write_tiny(folder, **options)
+        (folder / 'tiny.pth').rename(folder / 'model.pth')
+    later = IdentifyTab(tab.uploads)
     with gr.Blocks(), gr.Tabs():
-        show_model, (opened,), outputs = build_tabs(later, gr.State())
-    assert show_model(opened.value)[-2] is None
-    found = {}
-    for key, has_tokens in zip((*keys, keys[0]), (1, 0, 1), strict=True):
-        *_, about, tab = show_model(key)
-        assert about.startswith(f'{key[0].name}, 4 classes: ash')
-        assert len(outputs) == 7 and tab.visible == has_tokens
-        (_, (model, _), _, scores, _), _ = later.identify(
-            upload(page.uploads), key
-        )
-        assert model.about == about and {*scores} == {*CLASSES}
-        assert found.setdefault(key, scores) == scores
+        tabs = build_tabs(later, gr.State())
+    assert tabs.show(None)[tabs.about] is None
+    first_scores = {}
+    order = ((versions[0], True), (versions[1], False), (versions[0], True))
+    for version, has_tokens in order:
+        update = tabs.show(version)
+        about = update[tabs.about]
+        assert about.startswith(f'{version.folder.name}, 4 classes: ash')
+        assert {*update} == {*tabs.outputs}
+        assert update[tabs.explore].visible == has_tokens
+        answer, _ = later.identify(upload(tab.uploads), version)
+        assert answer.seen.model.about == about
+        scores = answer.prediction.scores
+        assert {*scores} == {*CLASSES}
+        assert first_scores.setdefault(version, scores) == scores
 
 
-def test_identify_reads_uploaded_images_only(page):
-    folder = page.uploads
+def test_identify_reads_uploaded_images_only(tab):
+    folder = tab.uploads
     (folder / 'bad.png').write_text('<b>no</b>')
     upload(folder.parent, 'mine.png')
     (folder / 'link.png').symlink_to(folder.parent / 'mine.png')
@@ -138,11 +174,13 @@ def test_identify_reads_uploaded_images_only(page):
     refused |= dict.fromkeys(('../mine.png', 'link.png'), 'not uploaded')
     for name, term in refused.items():
         with pytest.warns(UserWarning, match=term):
-            (found,) = page.identify(dict(path=folder / name))
-        assert found[:4] == [None] * 4
+            assert [*tab.identify(dict(path=folder / name))] == [None]
+    for forged in (None, 'x', {}, dict(path=None), dict(path='\0')):
+        with pytest.warns(UserWarning, match='not uploaded'):
+            assert [*tab.identify(forged)] == [None]
 
 
-def test_page_runs_one_event_at_a_time(page):
-    *events, load = build_page(page).fns.values()
+def test_page_runs_one_event_at_a_time(tab):
+    *events, load = build_page(tab).fns.values()
     limits = {(x.concurrency_id, x.concurrency_limit) for x in events}
     assert limits == {('model', 1)} and not load.queue

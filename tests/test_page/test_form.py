@@ -3,7 +3,10 @@
 
 import json
 import stat
+import subprocess
+import sys
 import time
+from types import SimpleNamespace
 from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile, ZipInfo
 
 import pytest
@@ -12,15 +15,27 @@ from tiny_photos import write_photos
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
+import gradio as gr
+
 from mmclca.fitting.record import FitFolder, FitRecord
-from mmclca.page import form, job, uploads
-from mmclca.page.identify import Identification
-from mmclca.page.texts import without_advice
+from mmclca.page import child, form, handlers, job, process, uploads
+from mmclca.page.form_layout import build_form
+from mmclca.page.identify import IdentifyTab
+from mmclca.page.progress import FitProgress
+from mmclca.utils.events import (
+    ErrorEvent,
+    LineEvent,
+    ProgressEvent,
+    ResultEvent,
+    StepEvent,
+    read_events,
+)
 
 ENDLESS = (
-    'import time; from mmclca.utils.child import attach; attach()\n'
+    'import time; from mmclca.utils.events import *\n'
+    'connect_to_parent().send(LineEvent("a line"))\n'
     'from mmclca.utils.messages import track\n'
-    'print("a line", flush=True)\n'
+    'print("of a library", flush=True)\n'
     'for step in track(range(1000), "A step"): time.sleep(0.05)'
 )
 
@@ -49,10 +64,10 @@ def packed(photos, tmp_path):
 def shown(tmp_path, monkeypatch):
     """Form with its models in ``models``, and the warnings of its page."""
     warn = lambda text, **_: texts.append(text)  # noqa: E731
-    monkeypatch.setattr(form.gr, 'Warning', warn)
-    texts, used = [], Identification(tmp_path / 'uploads')
+    monkeypatch.setattr(handlers.gr, 'Warning', warn)
+    texts, tab = [], IdentifyTab(tmp_path / 'uploads')
     (tmp_path / 'models').mkdir()
-    return form.FitForm(used, tmp_path / 'models', []), texts
+    return form.FitForm(tab, tmp_path / 'models', {}), texts
 
 
 def test_zip_is_stored_without_hidden_files_or_links(
@@ -149,7 +164,7 @@ def add_folder(page, photos, name, places=None, outer='p'):
     """Upload a folder as a browser does: each file by its name only."""
     files = sorted(photos.rglob('*.png'))
     names = [f'{outer}/{file.relative_to(photos)}' for file in files]
-    folder = page.identification.uploads
+    folder = page.identify_tab.uploads
     sent = [folder / f'{number}/x.png' for number in range(len(files))]
     for file, copy in zip(files, sent, strict=True):
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -207,36 +222,94 @@ def test_form_leaves_nothing_if_the_disk_is_full(packed, shown, tmp_path):
 @pytest.fixture
 def endless(monkeypatch):
     """Job with a process that does not end by itself."""
-    monkeypatch.setattr(job, 'PROGRAM', ENDLESS)
+    monkeypatch.setattr(process, 'COMMAND', [sys.executable, '-c', ENDLESS])
     running = job.Job()
     yield running
     running.cancel()
 
 
 def test_job_reports_progress_and_refuses_a_second_one(endless):
-    endless.start('leaves')
+    endless.start('leaves', {})
     end = time.monotonic() + 30
     while 'left' not in endless.describe() and time.monotonic() < end:
         time.sleep(0.1)
     assert 'A step' in endless.describe()
     assert endless.lines == ['a line']
     with pytest.raises(ValueError, match='leaves is still training'):
-        endless.start('others')
+        endless.start('others', {})
     endless.cancel()
     assert not endless.is_running and 'left' not in endless.describe()
     assert not endless.has_failed
 
 
-def test_job_prints_lines_like_progress_and_the_last_line(
-    endless, monkeypatch
+@pytest.mark.parametrize(
+    'end, failure',
+    [
+        ('channel.send(ErrorEvent("no photos", False)); sys.exit(1)', 'no'),
+        ('channel.send(ErrorEvent("KeyError", True)); sys.exit(1)', 'report'),
+        ('sys.exit(3)', 'report'),
+        ('os.kill(os.getpid(), 9)', 'memory'),
+        ('os.write(3, b"{"); os.kill(os.getpid(), 2)', ''),
+        ('', ''),
+    ],
+)
+def test_job_describes_the_end_of_the_process(
+    end, failure, endless, monkeypatch
 ):
-    lines = ['\tbeech', '\ta\tb\t3', '\ta\t0.5\tinf', 'x\ta\t0.5\t3', 'last']
-    script = f'import sys; print({chr(10).join(lines)!r}); sys.exit(3)'
-    monkeypatch.setattr(job, 'PROGRAM', script)
-    endless.start('leaves')
+    script = (
+        'import os, sys; from mmclca.utils.events import *\n'
+        f'channel = connect_to_parent(); {end}'
+    )
+    monkeypatch.setattr(process, 'COMMAND', [sys.executable, '-c', script])
+    endless.start('leaves', {})
     endless._reader.join(30)
-    assert endless.lines == lines and endless.has_failed
-    assert 'failed: last' in endless.describe()
+    assert endless.has_failed == bool(failure)
+    assert failure in endless.describe()
+    assert ('Training failed' in endless.describe()) == bool(failure)
+
+
+def test_events_are_read_as_they_were_sent():
+    sent = [
+        LineEvent('\ta\n"b"'),
+        StepEvent('x'),
+        ProgressEvent('y', 0.5, None),
+        ResultEvent(dict(path='a')),
+        ErrorEvent('no', True),
+    ]
+    script = (
+        'from mmclca.utils.events import *\n'
+        f'channel = connect_to_parent()\nprint("of a library")\n'
+        f'for event in {sent!r}: channel.send(event)'
+    )
+    with subprocess.Popen(
+        [sys.executable, '-c', script],
+        stdin=subprocess.PIPE,  # its end would interrupt the child
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert [*read_events([*child.stdout, b'{"kind": "li'])] == sent
+        assert b'of a library' in child.stderr.read()
+
+
+@pytest.mark.parametrize(
+    'settings, words, is_bug',
+    [
+        (dict(photos='gone', out='m'), 'gone', False),
+        (dict(colour='red'), 'TypeError', True),
+    ],
+)
+def test_child_reports_wrong_input_and_bugs(
+    settings, words, is_bug, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    sent = []
+    parent = SimpleNamespace(send=sent.append)
+    monkeypatch.setattr(child, 'connect_to_parent', lambda: parent)
+    monkeypatch.setattr(sys, 'argv', ['child', 'fit', json.dumps(settings)])
+    assert child.main() == 1
+    (error,) = sent
+    assert words in error.message and error.is_bug == is_bug
+    assert ('Traceback' in capsys.readouterr().err) == is_bug
 
 
 def test_form_keeps_a_fit_if_another_model_is_shown(
@@ -244,48 +317,69 @@ def test_form_keeps_a_fit_if_another_model_is_shown(
 ):
     page, texts = shown
     add_folder(page, photos, 'photos')
-    new = page.load()
-    assert not new[3].visible and not new[-2].strip()
+    view = page.load()
+    assert not view.summary and not view.state
     page.job = endless
     page.fit('photos')
-    for values in (page.stop('others'), page.poll('others')):
-        assert values[1].value == 'others' and not values[-4].visible
-    assert endless.is_running and page.load()[-4].visible
-    assert 'Stopping' in page.stop('photos')[-2]
+    for view in (page.stop('others'), page.show('others')):
+        assert view.name == 'others' and not view.is_running
+    assert endless.is_running and page.load().is_running
+    assert 'Stopping' in page.stop('photos').state
     endless.cancel()
-    assert 'Stopped' in page.poll('photos')[-2] and not texts
+    assert 'Stopped' in page.show('photos').state and not texts
 
 
-def test_bar_never_goes_back_over_all_steps():
-    bar, shares = job._Bar(), []
-    for title in ('Checking photos', 'Features', 'x', 'Fine-tuning', 'Near'):
-        for share in (0.1, 0.9):
-            assert bar.read(f'\t{title}\t{share}\t130')
-            shares.append(bar.share)
-    assert shares == sorted(shares) and 0.5 < shares[-1] < 1
-    assert 'Step 3 of 4: Fine-tuning' in bar.describe()
-    assert 'about 2 minutes left' in bar.describe()
-    assert not bar.read('a line') and not bar.read('\ta\t0.5\tinf')
+def test_form_shows_only_the_progress_during_a_training(
+    endless, photos, shown
+):
+    page, _ = shown
+    add_folder(page, photos, 'photos')
+    with gr.Blocks():
+        parts = build_form(page, gr.State())
+    page.job = endless
+    update = parts.show(page.fit('photos'))
+    assert {*update} | {parts.version} == {*parts.outputs}
+    assert update[parts.timer].active and update[parts.cancel].visible
+    assert not update[parts.start].visible and not update[parts.photos].open
+    progress = parts.show_progress(page.show('photos'))
+    assert parts.state in progress and parts.folder not in progress
 
 
-@pytest.mark.parametrize(
-    'line, shown',
-    [
-        (
-            '3 photos; add some, or list them (--labels TABLE)',
-            '3 photos; add some',
-        ),
-        (
-            'fit: error: --weights a is missing',
-            'fit: error: weights a is missing',
-        ),
-        ('20 epochs; Ctrl-C keeps the model', '20 epochs'),
-        ('  python -m mmclca predict model', ''),
-        ('Data  12 photos; 3 classes', 'Data  12 photos; 3 classes'),
-    ],
-)
-def test_page_shows_no_advice_for_the_terminal(line, shown):
-    assert without_advice(line) == shown
+def test_progress_never_goes_back_over_all_steps():
+    progress, shares = FitProgress(), []
+    for step in ('Checking the photos', 'Training a first model'):
+        progress.update(StepEvent(step))
+        for share in (0.1, 0.9, 0.3):
+            progress.update(ProgressEvent('a <part>', share, 130))
+            shares.append(progress.share)
+    progress.update(StepEvent('Fine-tuning'))
+    shares.append(progress.share)
+    assert shares == sorted(shares) and shares[-1] == 0.5
+    assert 'Step 3 of 4: Fine-tuning' in progress.describe()
+    progress.update(ProgressEvent('a <part>', 0.5, 130))
+    assert '(a &lt;part&gt;), about 2 minutes left' in progress.describe()
+    progress.update(ProgressEvent('Fine-tuning', 0.6, 20))
+    assert '(' not in progress.describe()
+    assert 'less than a minute' in progress.describe()
+
+
+def test_handler_shows_a_bug_with_its_traceback_in_the_log(capsys):
+    def fail(key):
+        yield {}[key]
+
+    with pytest.raises(gr.Error, match='KeyError: .*leaf.*report it'):
+        [*handlers.report_bugs(fail)('leaf')]
+    assert 'yield {}[key]' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('paths', ['{', '{}', '[1]', '[' * 100_000])
+def test_form_refuses_a_forged_list_of_photos(paths, packed, shown, tmp_path):
+    page, texts = shown
+    for upload in ([dict(path=str(packed))], ['x'], [None], [dict(path='\0')]):
+        page.add(upload, paths, None)
+    assert len(texts) == 4 and 'damaged' in texts[0]
+    assert all('not uploaded' in text for text in texts[1:])
+    assert not [*(tmp_path / 'models').iterdir()]
 
 
 def model_of(folder, **facts):
@@ -302,12 +396,17 @@ def model_of(folder, **facts):
 def test_model_is_offered_if_its_training_was_stopped(
     seconds, photos, shown, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(form, 'open_version', lambda *_: None)
+    monkeypatch.setattr(form, 'load_version', lambda version: None)
     page, texts = shown
     add_folder(page, photos, 'ash')
     model_of(tmp_path / 'models/ash/model', seconds=seconds)
-    values = page.show('ash')
-    result, after, start, state = *values[5:7], values[10], values[-2]
-    assert 'about 62 get' in result and after.visible and not texts
+    view = page.show('ash')
+    assert 'about 62 get' in view.result and not texts
+    assert view.is_ready and view.is_finished == bool(view.state)
+    with gr.Blocks():
+        parts = build_form(page, gr.State())
+    update = parts.show(view)
+    assert update[parts.after].visible
+    assert update[parts.version] == view.version
+    start = update[parts.start]
     assert start.visible == (seconds == 0) and 'Resume' in start.value
-    assert bool(state) == (seconds > 0)

@@ -24,8 +24,8 @@ from mmclca.page.photos import draw_examples
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-from mmclca.page.identify import Identification
-from mmclca.page.server import served, uploads_folder
+from mmclca.page.identify import IdentifyTab
+from mmclca.page.server import serve, uploads_folder
 
 chromium = chromium_fixture
 pytestmark = [pytest.mark.slow, pytest.mark.first]
@@ -80,7 +80,7 @@ def address(model, asked_for, uploads):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr('mmclca.page.server.MEGABYTES', 1)
         patch.setattr('mmclca.page.photos.CULTIVARS', CLASSES)
-        with served(Identification(uploads, model)) as (address, _):
+        with serve(IdentifyTab(uploads, model)) as (address, _):
             yield address
 
 
@@ -179,7 +179,7 @@ def test_page_has_no_endpoints_and_connects_to_no_other_host(
     port = urlparse(address).port
     with (
         pytest.raises(OSError, match=f'port {port}: .* --port'),
-        served(Identification(uploads, model), port),
+        serve(IdentifyTab(uploads, model), port),
     ):
         pass
 
@@ -212,11 +212,11 @@ def test_page_works_below_a_path_with_login(
     chromium, model, uploads, leaf, monkeypatch
 ):
     monkeypatch.setenv('GRADIO_ROOT_PATH', '/leaf')
-    identification = Identification(uploads, model)
+    tab = IdentifyTab(uploads, model)
     proxy = ThreadingHTTPServer((HERE[0], 0), Proxy)
     Thread(target=proxy.serve_forever, daemon=True).start()
     with (
-        served(identification, auth=('ann', 'secret')) as (address, _),
+        serve(tab, auth=('ann', 'secret')) as (address, _),
         watched(chromium) as (page, asked),
     ):
         proxy.page = urlparse(address).netloc

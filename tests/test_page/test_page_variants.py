@@ -14,9 +14,9 @@ from tiny_run import CLASSES, write_run
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
-from mmclca.models import with_reduction
+from mmclca.models import Variant, with_reduction
 from mmclca.page import Variants, open_model
-from mmclca.page.variants import classify, remaining_patches
+from mmclca.page.prediction import classify, show_kept_patches
 from mmclca.visualization.painting import FUSED, KEPT, kinds
 
 FREE = {
@@ -25,12 +25,12 @@ FREE = {
 }
 
 
-def variants(folder, name, most=8, reduce_at=(0, 1, 2), **settings):
+def variants(folder, name, max_cached=8, reduce_at=(0, 1, 2), **settings):
     """Variants of a tiny model with a reducer."""
     torch.manual_seed(0)
     reducer = dict(type=f'mmclca.{name}', **settings)
     model = write_tiny(folder, reducer=reducer, reduce_at=reduce_at)
-    return Variants(TokenReductionInferencer(model), most)
+    return Variants(TokenReductionInferencer(model), max_cached)
 
 
 @pytest.fixture(scope='module')
@@ -67,19 +67,26 @@ def test_methods_are_the_trained_one_and_all_without_parameters(
 ):
     for found, rate in ((learned, 0.6), (fixed, 0.6), (evit, 0.5)):
         name = type(found.backbone.reducer).__name__
-        assert found.own == found.start.method == found.methods[0] == name
+        assert (
+            found.trained_method
+            == found.start.method
+            == found.methods[0]
+            == name
+        )
         assert found.start.keep_rate == rate
         assert set(found.methods) == FREE | {name}
-        assert found.is_fixed(name) is (found is fixed)
-        assert not found.is_fixed('ATC')
-    backbone = fixed.config('ATC', 0.6).model.backbone
+        assert found.has_fixed_rate(name) is (found is fixed)
+        assert not found.has_fixed_rate('ATC')
+    backbone = fixed.config(Variant('ATC', 0.6)).model.backbone
     assert [*backbone.reduce_at] == [0, 1, 2]
 
 
 def test_variants_share_the_trained_parameters(learned):
     trained = dict(learned.trained.model.named_parameters())
     for name in learned.methods:
-        for key, used in learned.at(name, 0.3).model.named_parameters():
+        for key, used in learned.at(
+            Variant(name, 0.3)
+        ).model.named_parameters():
             assert torch.equal(used, trained[key])
             same = used.data_ptr() == trained[key].data_ptr()
             assert same or key == 'backbone.pos_embed'  # resized on load
@@ -98,10 +105,10 @@ def test_trained_rate_gives_the_scores_of_the_checkpoint(
     found = variants(tmp_path, name, **settings)
     assert found.start.keep_rate == rate
     tokens, scores = tokens_and_scores(found.trained, leaf)
-    same, same_scores = tokens_and_scores(found.at(name, rate), leaf)
+    same, same_scores = tokens_and_scores(found.at(Variant(name, rate)), leaf)
     assert same == tokens
     np.testing.assert_array_equal(same_scores, scores)
-    more, _ = tokens_and_scores(found.at(name, 1.0), leaf)
+    more, _ = tokens_and_scores(found.at(Variant(name, 1.0)), leaf)
     assert more[-1] > tokens[-1]
 
 
@@ -114,7 +121,9 @@ def test_another_method_equals_a_config_with_the_method(learned, leaf):
         by_hand.load_state_dict(trained.state_dict(), strict=False)
         by_hand = TokenReductionInferencer(by_hand, classes=CLASSES)
         tokens, scores = tokens_and_scores(by_hand, leaf)
-        same, same_scores = tokens_and_scores(learned.at(name, 0.4), leaf)
+        same, same_scores = tokens_and_scores(
+            learned.at(Variant(name, 0.4)), leaf
+        )
         assert same == tokens
         np.testing.assert_allclose(same_scores, scores, rtol=1e-5)
 
@@ -126,14 +135,14 @@ def test_variants_support_a_plain_model_from_mmpretrain(tmp_path, leaf):
     cfg.model.backbone.type = 'VisionTransformer'
     model = get_model(cfg, pretrained=False)
     found = Variants(TokenReductionInferencer(model, classes=CLASSES))
-    assert found.start.method == 'none' and {*found.methods} - FREE == {'none'}
-    (as_trained,) = found.at('none', 0.5)([leaf])
-    reduced = found.at('EViT', 0.5)
+    assert found.start.method is None and {*found.methods} - FREE == {'none'}
+    (as_trained,) = found.at(Variant(None, 0.5))([leaf])
+    reduced = found.at(Variant('EViT', 0.5))
     assert reduced.model.backbone.reduce_at == (0, 1, 2)
     weight = model.head.fc.weight
     assert reduced.model.head.fc.weight.data_ptr() == weight.data_ptr()
     assert tokens_and_scores(reduced, leaf)[0][-1] < 17
-    (all_kept,) = found.at('TopK', 1.0)([leaf])
+    (all_kept,) = found.at(Variant('TopK', 1.0))([leaf])
     (expected,) = found.trained([leaf])
     for one in (all_kept, as_trained):
         np.testing.assert_allclose(
@@ -144,20 +153,20 @@ def test_variants_support_a_plain_model_from_mmpretrain(tmp_path, leaf):
 def test_at_refuses_untrained_weights_and_caches_variants(fixed):
     for method, rate in (('DynamicViT', 0.6), ('SiT', 0.5)):
         with pytest.raises(RuntimeError, match='reducer.stages'):
-            fixed.at(method, rate)
-    assert fixed.at('SiT', 0.6) is fixed.trained
-    first = fixed.at('TopK', 0.4)
-    assert fixed.at('TopK', 0.4) is first
-    fixed.at('TopK', 0.6)  # replaces the only cached variant
-    assert fixed.at('TopK', 0.4) is not first
+            fixed.at(Variant(method, rate))
+    assert fixed.at(Variant('SiT', 0.6)) is fixed.trained
+    first = fixed.at(Variant('TopK', 0.4))
+    assert fixed.at(Variant('TopK', 0.4)) is first
+    fixed.at(Variant('TopK', 0.6))  # replaces the only cached variant
+    assert fixed.at(Variant('TopK', 0.4)) is not first
 
 
 def test_only_a_selected_method_logs_warnings(evit, caplog):
     logger = MMLogger.get_current_instance()
     logger.addHandler(caplog.handler)
-    assert evit._fits('ToMe', 0.3)
+    assert evit._fits(Variant('ToMe', 0.3))
     assert 'ToMe merges' not in caplog.text and not logger.disabled
-    evit.at('ToMe', 0.3)
+    evit.at(Variant('ToMe', 0.3))
     logger.removeHandler(caplog.handler)
     assert 'ToMe merges at most half' in caplog.text
 
@@ -172,24 +181,24 @@ def test_model_without_cls_token_cannot_reduce(tmp_path):
 def test_patches_and_scores_equal_the_inferencer(evit, leaf):
     model = evit.trained
     packed = model.prepare(leaf)
-    found = classify(model, packed, with_tokens=True)
+    prediction = classify(model, packed, with_cost=True)
     (expected,) = model([leaf], return_tokens=True)
-    (best, score), *others = found['scores'].items()
+    (best, score), *others = prediction.scores.items()
     assert (best, len(others)) == (expected['pred_class'], 3)
     assert score == pytest.approx(expected['pred_score'], abs=1e-5)
-    assert found['gmacs'] == expected['gmacs']
-    left = remaining_patches(model, packed)
-    assert left.image.shape == (336, 336, 3)
-    assert [len(s.weights) for s in left.stages] == expected['tokens'][:2]
-    shown = {int(kind) for s in left.stages for kind in kinds(s.weights)}
+    assert prediction.gmacs == expected['gmacs']
+    patches = show_kept_patches(model, packed)
+    assert patches.image.shape == (336, 336, 3)
+    assert [len(s.weights) for s in patches.stages] == expected['tokens'][:2]
+    shown = {int(kind) for s in patches.stages for kind in kinds(s.weights)}
     assert shown == {KEPT, FUSED}
 
 
 def test_costs_compare_with_the_model_without_reduction(evit, leaf):
     packed = evit.trained.prepare(leaf)
-    here, plain = evit.costs('EViT', 0.5, packed, 0.5)
-    assert here[:2] == ['EViT, keep rate 0.5', 0.5]
+    reduced, full = evit.compare_costs(Variant('EViT', 0.5), packed, 0.5)
+    assert (reduced.title, reduced.gmacs) == ('EViT, keep rate 0.5', 0.5)
     bare = with_reduction(evit.trained.model._config.model)
     flops = count_config(bare).flops
-    assert plain[1] == pytest.approx(flops / 1e9, rel=1e-2)
-    assert 0 < here[2] < 5000 and 0 < plain[2] < 5000
+    assert full.gmacs == pytest.approx(flops / 1e9, rel=1e-2)
+    assert 0 < reduced.milliseconds < 5000 and 0 < full.milliseconds < 5000

@@ -9,7 +9,7 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, load_tool
 
 from mmclca.page import read_photo
-from mmclca.page.photos import examples_for
+from mmclca.page.photos import list_examples
 
 APP = ROOT / 'demo/app.py'
 HEIC = b'\0\0\0\x18ftypheic' + bytes(100)
@@ -39,11 +39,11 @@ def test_read_photo_refuses_a_file(content, words, tmp_path):
 
 def test_examples_are_drawn_for_the_synthetic_cultivars_only(tmp_path):
     known = [f'cultivar_0{number}' for number in range(1, 9)]
-    first, *others = examples_for(known, tmp_path)
+    first, *others = list_examples(known, tmp_path)
     assert first.endswith('leaf_1.png') and len(others) == 7
     assert os.path.getsize(first) > 10_000
     for classes in (known[:7], ['ash', *known[1:]]):
-        assert examples_for(classes, tmp_path / 'others') == []
+        assert list_examples(classes, tmp_path / 'others') == []
     assert not (tmp_path / 'others').exists()
 
 
@@ -96,7 +96,7 @@ def test_app_warns_if_network_needs_no_login(
     server = pytest.importorskip('mmclca.page.server', reason='extra demo')
     write_tiny(tmp_path)
     given = []
-    monkeypatch.setattr(server, 'served', lambda *given_: given.extend(given_))
+    monkeypatch.setattr(server, 'serve', lambda *given_: given.extend(given_))
     if login:
         monkeypatch.setenv('MMCLCA_PAGE_LOGIN', login)
     words = tmp_path / 'tiny.pth', '--host', host, '--device', 'cpu'

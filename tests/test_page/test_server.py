@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from mmclca.cli.commands.page import local_address
 from mmclca.page import limits, server
-from mmclca.page.identify import Identification
+from mmclca.page.identify import IdentifyTab
 
 UPLOAD = '/gradio_api/upload'
 
@@ -81,10 +81,7 @@ def test_page_removes_uploads_if_another_page_was_killed(
     (tmp_path / 'mmclca-page-1').symlink_to(others)
     monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
     environment = dict(os.environ)
-    with (
-        server.uploads_folder() as folder,
-        server.served(Identification(folder)),
-    ):
+    with server.uploads_folder() as folder, server.serve(IdentifyTab(folder)):
         assert os.environ['GRADIO_TEMP_DIR'] == str(folder)
         assert not killed.exists()
         with server.uploads_folder():
@@ -132,7 +129,7 @@ def test_page_answers_at_an_ipv6_address():
     host = '::1'
     with (
         server.uploads_folder(host) as folder,
-        server.served(Identification(folder), host=host) as (address, _),
+        server.serve(IdentifyTab(folder), host=host) as (address, _),
         urlopen(address) as answer,
     ):
         assert answer.status == 200

@@ -12,7 +12,7 @@ import pytest
 
 from mmclca.page.names import (
     distinct,
-    name_of,
+    name_upload,
     parts_of,
     read_names,
     safe_name,
@@ -169,4 +169,4 @@ def test_name_is_made_safe_for_a_folder(name):
     ],
 )
 def test_model_is_named_after_the_uploaded_folders(names, name):
-    assert name_of(names, [Path('x.jpg')] * len(names)) == name
+    assert name_upload(names, [Path('x.jpg')] * len(names)) == name

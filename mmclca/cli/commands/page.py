@@ -101,15 +101,14 @@ def open_model(args):
     return open_model(args.checkpoint, model, gallery)
 
 
-def open_form(args, used):
+def open_form(args, identify_tab):
     """Create the folder of the form, and the form."""
     from mmclca.page.form import FitForm
 
-    given = dict(weights=args.weights, device=args.device)
-    words = [(f'--{name}', value) for name, value in given.items() if value]
+    settings = dict(weights=args.weights, device=args.device)
     out = (args.out or Path('models')).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    return FitForm(used, out, sum(words, ()))
+    return FitForm(identify_tab, out, settings)
 
 
 def read_gallery(path, model):
@@ -120,15 +119,15 @@ def read_gallery(path, model):
     return read_gallery(path, known, 'pre_logits')
 
 
-def serve(args, model):
-    from mmclca.page.identify import Identification
-    from mmclca.page.server import served, uploads_folder
+def serve_page(args, model):
+    from mmclca.page.identify import IdentifyTab
+    from mmclca.page.server import serve, uploads_folder
 
     with uploads_folder(args.host) as folder:
-        used = Identification(folder, model)
-        form = None if model else open_form(args, used)
-        given = args.port, args.host, args.auth, form
-        with served(used, *given) as (address, blocks):
+        tab = IdentifyTab(folder, model)
+        form = None if model else open_form(args, tab)
+        page = serve(tab, args.port, args.host, args.auth, form)
+        with page as (address, blocks):
             print_safe(f'Page       {address} (stop with Ctrl-C)')
             blocks.block_thread()
 
@@ -145,4 +144,4 @@ def main(args):
             '--auth USER:PASSWORD'
         )
     with model_files.quiet():
-        serve(args, args.checkpoint and open_model(args))
+        serve_page(args, args.checkpoint and open_model(args))

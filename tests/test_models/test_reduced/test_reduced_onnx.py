@@ -7,7 +7,7 @@ from small_timm import photos, small_timm
 from torch import nn
 
 import mmclca
-from mmclca.deployment import onnx_logits
+from mmclca.deployment import load_onnx
 from mmclca.models import list_methods
 
 DYNAMIC = ({0: torch.export.Dim('batch', min=1)},)
@@ -27,7 +27,7 @@ def test_onnx_file_equals_pytorch(method, tmp_path):
     assert model.training
     images = photos(model, batch=5).float()
     expected = model.eval()(images)
-    torch.testing.assert_close(onnx_logits(path)(images), expected)
+    torch.testing.assert_close(load_onnx(path)(images), expected)
 
 
 @pytest.mark.slow
@@ -39,7 +39,7 @@ def test_file_of_torch_equals_pytorch(method, tmp_path):
     options = dict(dynamo=True, dynamic_shapes=DYNAMIC, verbose=False)
     torch.onnx.export(model, (images,), path, **options)
     for batch in (images, images[:1]):
-        found = onnx_logits(path)(batch)
+        found = load_onnx(path)(batch)
         torch.testing.assert_close(found, model(batch))
 
 
@@ -49,7 +49,7 @@ def test_atc_in_a_file_of_torch_takes_one_batch_size(tmp_path):
     model, path = reduced_by('ATC'), tmp_path / 'model.onnx'
     images = photos(model, batch=2).float()
     torch.onnx.export(model, (images,), path, dynamo=True, verbose=False)
-    torch.testing.assert_close(onnx_logits(path)(images), model(images))
+    torch.testing.assert_close(load_onnx(path)(images), model(images))
 
 
 @pytest.mark.slow

@@ -124,15 +124,15 @@ def page():
     import screenshot_page as tool
 
     from mmclca.page import open_model
-    from mmclca.page.identify import Identification
-    from mmclca.page.server import served, uploads_folder
+    from mmclca.page.identify import IdentifyTab
+    from mmclca.page.server import serve, uploads_folder
 
     fitted()
     model = open_model(FOLDER / 'model')
     leaf = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
     with (
         uploads_folder() as folder,
-        served(Identification(folder, model)) as (address, _),
+        serve(IdentifyTab(folder, model)) as (address, _),
         tool.browser() as chromium,
     ):
         view = chromium.new_page()
@@ -148,15 +148,15 @@ def form():
     import screenshot_page as tool
 
     from mmclca.page.form import FitForm
-    from mmclca.page.identify import Identification
-    from mmclca.page.server import served, uploads_folder
+    from mmclca.page.identify import IdentifyTab
+    from mmclca.page.server import serve, uploads_folder
 
     fitted()
     with uploads_folder() as folder, tool.browser() as chromium:
-        used = Identification(folder)
-        models = FitForm(used, FOLDER.resolve().parent, [])
+        tab = IdentifyTab(folder)
+        models = FitForm(tab, FOLDER.resolve().parent, {})
         models.job.name = FOLDER.name  # the page opens the last training
-        with served(used, form=models) as (address, _):
+        with serve(tab, form=models) as (address, _):
             view = chromium.new_page(viewport=dict(width=1000, height=900))
             view.goto(address)
             view.locator('#report iframe').wait_for()

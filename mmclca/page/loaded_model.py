@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from PIL import Image
@@ -30,15 +31,39 @@ from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
 from mmclca.utils.messages import join_first
 
-from .photos import preview
-from .texts import describe_result
+from .photos import make_preview
+from .result import describe_result
 from .variants import Variants
 
 NUM_SIMILAR = 8
 
 
+class ModelVersion(NamedTuple):
+    """Model on the disk: its folder, and when it was written.
+
+    Args:
+        folder (Path): Folder with the model folder ``model``.
+        time (int): Time in nanoseconds.
+    """
+
+    folder: Path
+    time: int
+
+
+class SimilarPhoto(NamedTuple):
+    """Similar training photo, as in a ``gr.Gallery``.
+
+    Args:
+        picture (Image.Image): The photo.
+        caption (str): Its class and cosine similarity.
+    """
+
+    picture: Image.Image
+    caption: str
+
+
 @dataclass(frozen=True)
-class OpenedModel:
+class LoadedModel:
     """Model that the page uses.
 
     Args:
@@ -59,7 +84,7 @@ class OpenedModel:
         """Whether token reduction and its pictures support the model."""
         try:
             return as_reducible(self.inferencer.model.backbone).has_cls
-        except ValueError:
+        except Error:
             return False
 
     @cached_property
@@ -68,25 +93,34 @@ class OpenedModel:
         return Variants(self.inferencer)
 
     @torch.no_grad()
-    def similar(self, packed: dict) -> list[tuple[Image.Image, str]]:
-        """Return similar photos, with class and similarity."""
+    def find_similar(self, inputs: torch.Tensor) -> list[SimilarPhoto]:
+        """Return photos that are similar to an image, most similar first.
+
+        Args:
+            inputs (torch.Tensor): Prepared image (3, H, W).
+        """
         if self.gallery is None:
             return []
         model = self.inferencer.model
-        data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
-        feature = extract_feature(model, data['inputs'], self.gallery.feature)
-        leaf = LabeledImages.from_names(['leaf'], [None], 'the page')
-        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), NUM_SIMILAR)
-        return [*self._pictures(entry['neighbors'])]
+        batch = model.data_preprocessor(dict(inputs=[inputs]))['inputs']
+        feature = extract_feature(model, batch, self.gallery.feature)
+        query = LabeledImages.from_names(['leaf'], [None], 'the page')
+        (entry,), _ = look_up(self.gallery, query, feature.cpu(), NUM_SIMILAR)
+        return [*self._read_photos(entry['neighbors'])]
 
-    def _pictures(self, near: list[dict]) -> Iterator:
-        for one in near:
+    def _read_photos(self, neighbors: list[dict]) -> Iterator[SimilarPhoto]:
+        """Yield the photos that exist and did not change."""
+        for neighbor in neighbors:
+            path = neighbor['image']
             with suppress(OSError, UndecodedError):
                 # a folder from elsewhere may name any file of this computer
-                digest = self.digests.get(one['image'])
-                if digest in (None, digest_of_file(one['image'])):
-                    text = f'{one["name"] or ""} {one["similarity"]:.3f}'
-                    yield preview(upright(one['image'])), text
+                digest = self.digests.get(path)
+                if digest in (None, digest_of_file(path)):
+                    similarity = f'{neighbor["similarity"]:.3f}'
+                    yield SimilarPhoto(
+                        make_preview(upright(path)),
+                        f'{neighbor["name"] or ""} {similarity}',
+                    )
 
 
 def open_model(
@@ -94,7 +128,7 @@ def open_model(
     inferencer: TokenReductionInferencer | None = None,
     gallery: Gallery | None = None,
     name: str | None = None,
-) -> OpenedModel:
+) -> LoadedModel:
     """Open a model folder or checkpoint for the page.
 
     Args:
@@ -111,32 +145,37 @@ def open_model(
         Error: If the model or its record is damaged.
     """
     inferencer = inferencer or TokenReductionInferencer(place)
-    classes = inferencer.classes
-    listed = f'{len(classes)} classes: {join_first(classes, 6)}'
-    result, digests, files = '', {}, FitFolder(place)
+    result, files = '', FitFolder(place)
+    digests: dict[str, str] = {}
     if is_fitted(place) and files.file.is_file():
         with files.blame_facts():
             record = files.read()
             name = name or files.name_model(record)
             result = describe_result(record).replace('**', '')
-        photos = files.read_used_photos()
-        if gallery is None and isinstance(inferencer.model.head, NearestHead):
+        photos, head = files.read_used_photos(), inferencer.model.head
+        if gallery is None and isinstance(head, NearestHead):
             with damaged_file_errors(files.table, ValueError):
-                gallery = _training_photos(photos, inferencer.model.head)
+                gallery = _list_training_photos(photos, head)
             # '' for photos without a digest, which are not shown
             digests = {photo.path: photo.sha256 for photo in photos}
-    about = f'{name or Path(place).resolve().name}, {listed}'
-    about = '\n'.join(filter(None, [about, result]))
-    return OpenedModel(inferencer, about, gallery, digests)
+    classes = inferencer.classes
+    name = name or Path(place).resolve().name
+    about = f'{name}, {len(classes)} classes: {join_first(classes, 6)}'
+    if result:
+        about = f'{about}\n{result}'
+    return LoadedModel(inferencer, about, gallery, digests)
 
 
 @lru_cache(maxsize=4)
-def open_version(folder: Path, time: int) -> OpenedModel:
-    """Open ``model`` in a folder, written at a time in nanoseconds."""
+def load_version(version: ModelVersion) -> LoadedModel:
+    """Open a model of the page; repeated calls return the same one."""
+    folder = version.folder
     return open_model(folder / 'model', name=folder.name)
 
 
-def _training_photos(photos: list[PhotoRow], head: NearestHead) -> Gallery:
+def _list_training_photos(
+    photos: list[PhotoRow], head: NearestHead
+) -> Gallery:
     """Return the training photos, whose features the head stores.
 
     Raise an ``Error`` if their numbers differ.

@@ -1,0 +1,79 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What an export format gets, and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmengine.config import Config
+from torch import nn
+
+from .preprocessing import Preprocessing
+
+
+@dataclass(frozen=True)
+class ModelTitle:
+    """Name of a model, and its accuracy in words.
+
+    Args:
+        name (str): Name.
+        claim (str): Accuracy, and for which photos it holds; '' if unknown.
+    """
+
+    name: str
+    claim: str
+
+
+@dataclass(frozen=True)
+class QuantizedComparison:
+    """Comparison of an 8-bit with a 32-bit file.
+
+    Args:
+        latency (str): Latency of both, in words.
+        label (str): 'Accuracy', or 'Agreement' without held-out photos.
+        agreement (str): Accuracy or agreement of both, in words.
+    """
+
+    latency: str
+    label: str
+    agreement: str
+
+
+@dataclass(frozen=True)
+class ExportSource:
+    """Model to export.
+
+    Args:
+        model (nn.Module): Classifier in evaluation mode on the CPU.
+        config (Config): Its config, with a ``test_dataloader``.
+        preprocessing (Preprocessing): Steps from a photo to its input.
+        metadata (dict[str, str]): Facts to store in the file, see
+            :func:`.make_metadata`.
+        describe (Callable): Returns the :class:`ModelTitle`.
+        compare (Callable): Compares a 32-bit with an 8-bit ONNX file for
+            normalized images, on the photos in a folder, if any.
+    """
+
+    model: nn.Module
+    config: Config
+    preprocessing: Preprocessing
+    metadata: dict[str, str]
+    describe: Callable[[], ModelTitle]
+    compare: Callable[[Path, Path, Path | None], QuantizedComparison]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Result of an export.
+
+    Args:
+        files (list[Path]): Written files.
+        difference (float): Largest absolute difference from PyTorch logits,
+            before quantization.
+        comparison (QuantizedComparison | None): Comparison of an 8-bit with
+            the 32-bit file. Defaults to None: there is no 8-bit file.
+    """
+
+    files: list[Path]
+    difference: float
+    comparison: QuantizedComparison | None = None

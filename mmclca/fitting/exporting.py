@@ -1,0 +1,86 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Export of a model folder or checkpoint in any format."""
+
+from dataclasses import asdict
+from glob import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.benchmark import compare_quantized
+from mmclca.checkpoints.model_folder import is_fitted
+from mmclca.deployment import (
+    Exported,
+    ExportSource,
+    ModelTitle,
+    QuantizedComparison,
+    make_metadata,
+    read_preprocessing,
+)
+from mmclca.export_formats import ExportFormat
+from mmclca.utils.files import remove_partial_files
+
+from .record import FitFolder
+from .screen import describe_claim
+
+
+def export_model(
+    inferencer: TokenReductionInferencer,
+    checkpoint: str,
+    export_format: ExportFormat,
+    out: Path,
+    settings: dict[str, Any],
+) -> Exported:
+    """Write a model in a format.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model, on the CPU.
+        checkpoint (str): Path of the model folder or checkpoint.
+        export_format (ExportFormat): An entry of ``FORMATS``.
+        out (Path): File or folder to write.
+        settings (dict): Values of the options of the format.
+
+    Returns:
+        Exported: Written files, and how they compare with PyTorch.
+
+    Raises:
+        ImportError: If a package is missing.
+        Error: If the model cannot be exported, or its outputs differ.
+    """
+    model = inferencer.model.eval()
+    preprocessing = read_preprocessing(model._config, model)
+    threshold = inferencer.threshold and asdict(inferencer.threshold)
+
+    def compare(
+        full: Path, quantized: Path, photos: Path | None
+    ) -> QuantizedComparison:
+        return compare_quantized(
+            inferencer, full, quantized, preprocessing.size, checkpoint, photos
+        )
+
+    source = ExportSource(
+        model=model,
+        config=model._config,
+        preprocessing=preprocessing,
+        metadata=make_metadata(
+            model._config, model, preprocessing, inferencer.classes, threshold
+        ),
+        describe=lambda: describe_model(checkpoint),
+        compare=compare,
+    )
+    if not export_format.is_folder:
+        remove_partial_files(out.parent, escape(out.stem), escape(out.suffix))
+    module = import_module(f'mmclca.deployment.{export_format.module}')
+    return module.write(source, out, **settings)
+
+
+def describe_model(checkpoint: str) -> ModelTitle:
+    """Return name and accuracy of a model folder, or the name of a file."""
+    path = Path(checkpoint).resolve()
+    if not is_fitted(path):
+        return ModelTitle(path.name if path.is_dir() else path.stem, '')
+    files = FitFolder(path)
+    with files.blame_facts():
+        record = files.read()
+        return ModelTitle(files.name_model(record), describe_claim(record))

@@ -1,0 +1,84 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Work of the page in a process of its own, which sends events.
+
+``python -m mmclca.page.child TASK SETTINGS``, a task of ``TASKS`` and its
+settings as JSON; see :class:`mmclca.page.process.ChildProcess`.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.opening import safe_loading
+from mmclca.errors import Error
+from mmclca.export_formats import FORMATS
+from mmclca.fitting import fit
+from mmclca.fitting.exporting import export_model
+from mmclca.fitting.log import redirected_output
+from mmclca.utils.events import (
+    INTERRUPTED,
+    ErrorEvent,
+    ResultEvent,
+    connect_to_parent,
+)
+from mmclca.utils.files import atomic_backend
+
+from .problems import describe_bug, describe_problem
+
+
+def fit_model(**settings) -> None:
+    """Fit a model; ``settings`` are arguments of :func:`mmclca.fit`."""
+    with redirected_output():
+        fit(**settings)
+
+
+def export_folder(
+    folder: str, format_name: str, out: str, photos: str, name: str
+) -> str:
+    """Export a model folder; return the effect of 8 bits, or an empty text.
+
+    ``photos`` is the folder of its photos, ``name`` its title.
+    """
+    export_format = FORMATS[format_name]
+    titles: dict = dict(photos=Path(photos), name=name)
+    names = {option.name for option in export_format.options}
+    exported = export_model(
+        TokenReductionInferencer(folder, device='cpu'),
+        folder,
+        export_format,
+        Path(out),
+        {key: value for key, value in titles.items() if key in names},
+    )
+    comparison = exported.comparison
+    return f'{comparison.label}: {comparison.agreement}' if comparison else ''
+
+
+TASKS: dict[str, Callable] = dict(fit=fit_model, export=export_folder)
+
+
+def main() -> int:
+    """Do the task on the command line; return the exit code."""
+    parent = connect_to_parent()
+    logging.raiseExceptions = False  # a log file on a full disk
+    task, settings = sys.argv[1], json.loads(sys.argv[2])
+    try:
+        with safe_loading(), atomic_backend():
+            parent.send(ResultEvent(TASKS[task](**settings)))
+    except KeyboardInterrupt:  # the page was stopped, or the user cancels
+        return INTERRUPTED
+    except (Error, OSError, ImportError) as error:
+        parent.send(ErrorEvent(describe_problem(error), is_bug=False))
+        return 1
+    except Exception as error:
+        traceback.print_exc()
+        parent.send(ErrorEvent(describe_bug(error), is_bug=True))
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

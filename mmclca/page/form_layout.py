@@ -1,0 +1,243 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Components of the form, and their values for a model."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.components import Component
+
+from .downloads import Package
+from .form import FitForm, FormView
+from .handlers import bind
+from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
+
+SCRIPT = Path(__file__).with_name('form.js')
+INTRODUCTION = (
+    'Make one folder per class, such as `rose` and `tulip`, and put these '
+    'folders into one folder or ZIP archive. '
+    f'Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per photo, '
+    f'{MAX_MEGABYTES:,} MB in total. Photos stay on the computer that runs '
+    'this page. Photos you train on are kept in `{}`.'
+)
+# new values by component; other components keep theirs
+Update = dict[Component, Any]
+
+
+@dataclass(frozen=True)
+class FormComponents:
+    """Components of the form, in the order of the page.
+
+    ``version`` is the key of the chosen model, for other tabs. ``paths`` gets
+    the paths in the browser from the script of the form, since Gradio drops
+    the folders of files.
+    """
+
+    photos: gr.Accordion
+    folder: gr.File
+    archive: gr.UploadButton
+    summary: gr.Textbox
+    name: gr.Dropdown
+    state: gr.Markdown
+    result: gr.Markdown
+    after: gr.Row
+    attempt: gr.Button
+    pack: gr.Button
+    start: gr.Button
+    cancel: gr.Button
+    use: gr.Button
+    packed: gr.Column
+    files: gr.File
+    note: gr.Markdown
+    report: gr.Markdown
+    log: gr.Textbox
+    timer: gr.Timer
+    paths: gr.Textbox
+    version: gr.State
+
+    @property
+    def outputs(self) -> list:
+        """Components with values for a model, or for its training."""
+        return [
+            self.photos,
+            self.folder,
+            self.summary,
+            self.name,
+            self.state,
+            self.result,
+            self.after,
+            self.start,
+            self.cancel,
+            self.use,
+            self.packed,
+            self.report,
+            self.log,
+            self.timer,
+            self.version,
+        ]
+
+    def show(self, view: FormView) -> Update:
+        """Return the values of all components for a model."""
+        update = self.show_progress(view)
+        update |= {
+            self.folder: None,  # the drop zone is ready for the next folder
+            self.name: gr.Dropdown(
+                view.names, value=view.name or None, allow_custom_value=True
+            ),
+            self.photos: gr.Accordion(
+                open=not (view.is_running or view.is_ready)
+            ),
+            self.summary: _show_filled(view.summary),
+            self.timer: gr.Timer(active=view.is_running),
+            self.result: view.result,
+            self.after: gr.Row(visible=bool(view.result)),
+            self.packed: gr.Column(visible=False),
+            self.report: view.report,
+        }
+        if view.version:
+            update[self.version] = view.version
+        return update
+
+    def show_progress(self, view: FormView) -> Update:
+        """Return the values that change during a training."""
+        is_idle = not (view.is_running or view.is_finished)
+        return {
+            self.start: gr.Button(
+                'Resume training' if view.is_ready else 'Train',
+                visible=bool(view.summary) and is_idle,
+                variant='secondary' if view.is_ready else 'primary',
+            ),
+            self.cancel: gr.Button(
+                visible=view.is_running and not view.is_ready
+            ),
+            self.use: gr.Button(visible=view.is_running and view.is_ready),
+            self.state: view.state,
+            self.log: _show_filled(view.log),
+        }
+
+    def show_package(self, package: Package) -> Update:
+        """Return the values for files to download."""
+        return {
+            self.packed: gr.Column(visible=True),
+            self.files: [str(path) for path in package.files],
+            self.note: package.note,
+        }
+
+
+def _show_filled(content: str) -> gr.Textbox:
+    """Show a text box unless it is empty."""
+    return gr.Textbox(content, visible=bool(content))
+
+
+def build_form(form: FitForm, version: gr.State) -> FormComponents:
+    """Create the components in the current tab, and bind their events.
+
+    ``version`` is the key for the chosen model.
+    """
+    parts = _create_components(form.store.folder, version)
+
+    def bind_form(event, handler: Callable, *inputs: Component) -> None:
+        def update(*values) -> Update:
+            return parts.show(handler(*values))
+
+        # no preprocessing: Gradio would copy the files
+        bind(event, update, [*inputs], parts.outputs, preprocess=False)
+
+    def poll(name: str | None) -> Update:
+        view = form.show(name)
+        return (parts.show_progress if view.is_running else parts.show)(view)
+
+    def pack(name: str) -> Iterator[Update]:
+        for package in form.pack(name):
+            yield parts.show_package(package)
+
+    for source in (parts.folder, parts.archive):
+        bind_form(source.upload, form.add, source, parts.paths, parts.name)
+    bind_form(parts.name.input, form.show, parts.name)
+    bind_form(parts.start.click, form.fit, parts.name)
+    for stop in (parts.cancel, parts.use):
+        bind_form(stop.click, form.stop, parts.name)
+    packed = [parts.packed, parts.files, parts.note]
+    bind(parts.pack.click, pack, [parts.name], packed, preprocess=False)
+    bind(
+        parts.timer.tick,
+        poll,
+        [parts.name],
+        parts.outputs,
+        preprocess=False,
+        show_progress='hidden',
+    )
+    return parts
+
+
+def _create_components(out: Path, version: gr.State) -> FormComponents:
+    """Create the components; ``out`` is the folder of all models."""
+    gr.Markdown('# Train a model on your photos')
+    with gr.Accordion('Choose photos', elem_id='photos') as photos:
+        gr.Markdown(INTRODUCTION.format(out))
+        folder = gr.File(
+            show_label=False,
+            file_count='directory',
+            height=160,
+            elem_id='folder',
+        )
+        archive = gr.UploadButton(
+            'Or choose a ZIP archive',
+            file_count='multiple',
+            file_types=['.zip'],
+            elem_id='zip',
+        )
+        summary = gr.Textbox(
+            label='Photos', max_lines=8, visible=False, elem_id='found'
+        )
+    name = gr.Dropdown(
+        label='Name of the model (default: folder name), or an earlier model',
+        allow_custom_value=True,
+        elem_id='name',
+    )
+    # gr.HTML needs eval, which the policy of the server forbids
+    state = gr.Markdown(sanitize_html=False, elem_id='state')
+    result = gr.Markdown(elem_id='result')
+    with gr.Row(visible=False) as after:
+        attempt = gr.Button('Try photos', variant='primary', elem_id='try')
+        pack = gr.Button('Prepare downloads', elem_id='pack')
+    start = gr.Button('Train', elem_id='fit', visible=False)
+    with gr.Row():
+        cancel = gr.Button('Cancel', elem_id='cancel', visible=False)
+        use = gr.Button('Use this model now', elem_id='use', visible=False)
+    with gr.Column(visible=False) as packed:
+        files = gr.File(label='Downloads', elem_id='packed')
+        note = gr.Markdown(elem_id='app')
+    report = gr.Markdown(sanitize_html=False, elem_id='report')
+    with gr.Accordion('Details', open=False):
+        log = gr.Textbox(
+            label='Output of the training',
+            max_lines=15,
+            visible=False,
+            elem_id='log',
+        )
+    return FormComponents(
+        photos=photos,
+        folder=folder,
+        archive=archive,
+        summary=summary,
+        name=name,
+        state=state,
+        result=result,
+        after=after,
+        attempt=attempt,
+        pack=pack,
+        start=start,
+        cancel=cancel,
+        use=use,
+        packed=packed,
+        files=files,
+        note=note,
+        report=report,
+        log=log,
+        timer=gr.Timer(1, active=False),
+        paths=gr.Textbox(visible='hidden', elem_id='paths'),
+        version=version,
+    )

@@ -1,0 +1,96 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Event handlers of the page: their binding, queue and errors."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from html import escape
+from inspect import isgeneratorfunction
+
+import gradio as gr
+
+from mmclca.errors import Error
+
+from .problems import BUG, describe_bug, describe_problem
+
+QUEUE = 'model'  # parallel requests would slow each other
+
+
+def bind(event, handler: Callable, inputs: list, outputs: list, **options):
+    """Bind an event to a handler that returns new values by component.
+
+    A bug in the handler is shown as such, see :func:`report_bugs`.
+    """
+    return event(
+        report_bugs(handler),
+        inputs,
+        outputs,
+        api_visibility='private',
+        **options,
+    )
+
+
+def bind_model(
+    event,
+    handler: Callable,
+    inputs: list,
+    outputs: list,
+    preprocess: bool = True,
+):
+    """Bind an event to a handler that runs a model.
+
+    All of them share a queue; the last of several events wins.
+    """
+    return bind(
+        event,
+        handler,
+        inputs,
+        outputs,
+        preprocess=preprocess,
+        concurrency_id=QUEUE,
+        concurrency_limit=1,
+        trigger_mode='always_last',
+        show_progress='minimal',
+    )
+
+
+def report_bugs(handler: Callable) -> Callable:
+    """Make a handler show unexpected errors as bugs.
+
+    The visitor is asked to report it; the traceback goes to standard error.
+    """
+
+    @wraps(handler)
+    def call(*values):
+        with _reported():
+            return handler(*values)
+
+    @wraps(handler)
+    def iterate(*values):
+        with _reported():
+            yield from handler(*values)
+
+    return iterate if isgeneratorfunction(handler) else call
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        traceback.print_exc()
+        raise gr.Error(
+            escape(BUG.format(describe_bug(error))),
+            duration=None,
+            print_exception=False,
+        ) from error
+
+
+@contextmanager
+def shown_problems() -> Iterator[None]:
+    """Show wrong input in the context as a warning on the page."""
+    try:
+        yield
+    except (Error, OSError) as error:
+        gr.Warning(escape(describe_problem(error)), duration=30)

@@ -1,0 +1,62 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Prediction for a photo, and the patches that a model keeps of it."""
+
+from dataclasses import dataclass, replace
+
+import cv2
+from mmengine.dataset import default_collate
+
+from mmclca.apis import TokenReductionInferencer, best_classes
+from mmclca.datasets.batches import make_view
+from mmclca.visualization.kept_patches import KeptPatches, find_kept_patches
+
+SIDE = 336  # minimum longer side of pictures, in pixels
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Prediction for a photo.
+
+    Args:
+        scores (dict[str, float]): Five best scores by class, best first.
+        known (bool | None): Whether the class is known; None without a
+            threshold.
+        known_score (float | None): Score that is compared with the threshold.
+        gmacs (float | None): Cost in billion multiply-accumulates, if asked.
+    """
+
+    scores: dict[str, float]
+    known: bool | None
+    known_score: float | None
+    gmacs: float | None
+
+
+def classify(
+    inferencer: TokenReductionInferencer, packed: dict, with_cost: bool = False
+) -> Prediction:
+    """Classify a photo, prepared by ``inferencer.prepare``."""
+    (sample,) = inferencer.forward(default_collate([packed]), with_cost)
+    sample.set_metainfo(dict(image='leaf'))
+    (result,) = inferencer.postprocess([sample], None)
+    best = best_classes(result, inferencer.classes)
+    return Prediction(
+        scores={entry['name']: entry['score'] for entry in best},
+        known=result['known'],
+        known_score=result['known_score'],
+        gmacs=result['gmacs'] if with_cost else None,
+    )
+
+
+def show_kept_patches(
+    inferencer: TokenReductionInferencer, packed: dict
+) -> KeptPatches:
+    """Draw the remaining patches of a photo after each stage."""
+    view = make_view(inferencer.model, 'leaf', packed['inputs'])
+    scale = max(1.0, SIDE / max(view.image.shape[:2]))
+    image = cv2.resize(
+        view.image, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC
+    )
+    (patches,) = find_kept_patches(
+        inferencer.model, [replace(view, image=image)]
+    )
+    return patches

@@ -1,0 +1,26 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Texts of the page about wrong input and about bugs."""
+
+from pathlib import Path
+
+from mmclca.errors import Error
+
+BUG = (
+    'This is a bug in mmclca ({}). Please report it, with the traceback in '
+    'the terminal of this page.'
+)
+
+
+def describe_problem(error: Error | OSError | ImportError) -> str:
+    """Describe wrong input, the disk or a missing package in one line."""
+    message = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        message = error.strerror
+        if error.filename:  # without its folder, which may be private
+            message = f'{Path(error.filename).name}: {message}'
+    return ' '.join(message.split())
+
+
+def describe_bug(error: Exception) -> str:
+    """Name the type and the message of an unexpected error in one line."""
+    return ' '.join(f'{type(error).__name__}: {error}'.split())
