@@ -14,8 +14,8 @@ from mmclca.evaluation.open_set import (
     auroc,
     false_positive_rate,
     fit_threshold,
+    list_scores,
     recording_scores,
-    scores_of,
 )
 from mmclca.utils.messages import check_choice, warn
 
@@ -34,15 +34,15 @@ def choose_threshold(
 
     It is chosen on the ``known`` images. With ``unknown`` and ``test`` images
     (other images of known classes), the detection is measured. ``score`` is a
-    name from :func:`scores_of`, by default the first; ``accept`` is the share
-    of known images to accept.
+    name from :func:`list_scores`, by default the first; ``accept`` is the
+    share of known images to accept.
 
     Returns ``score``, ``threshold`` and the measurements. Raises an Error
     if the model does not provide the score, if classes of ``known`` or
     ``test`` images are new to the model, or if they share images with
     ``unknown``.
     """
-    names = scores_of(inferencer.model.head)
+    names = list_scores(inferencer.model.head)
     score = score or names[0]
     check_choice(names, score=score)
     _check(images, inferencer.classes)

@@ -8,6 +8,7 @@ Without groups, each image is its own group.
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from torch import Tensor
 
 from mmclca.errors import Error
 
@@ -23,7 +24,11 @@ class GroupedSplits:
         Error: If the numbers of groups and labels differ.
     """
 
-    def __init__(self, labels: Sequence[int], groups: Sequence | None = None):
+    def __init__(
+        self,
+        labels: Sequence[int] | np.ndarray | Tensor,
+        groups: Sequence | np.ndarray | None = None,
+    ):
         self.labels = np.asarray(labels)
         groups = range(len(self.labels)) if groups is None else groups
         if len(groups) != len(self.labels):

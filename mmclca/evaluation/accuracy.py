@@ -16,7 +16,7 @@ from mmclca.registry import METRICS
 from mmclca.utils.files import open_file
 
 IMAGES = 50_000  # validation images
-LARGEST = 2**24  # bytes to read; real.json has 0.5 MB
+MAX_BYTES = 2**24  # real.json has 0.5 MB
 
 
 def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
     Returns:
         Tensor: Accuracy, 0 to 1, (...,); NaN if no image was tested.
     """
-    return _right(scores, labels).nanmean(-1)
+    return _mark_correct(scores, labels).nanmean(-1)
 
 
 def recalls(scores: Tensor, labels: Tensor) -> Tensor:
@@ -46,15 +46,15 @@ def recalls(scores: Tensor, labels: Tensor) -> Tensor:
         Tensor: Recalls, 0 to 1, (K,); NaN if no image of the class was
         tested.
     """
-    right = _right(scores, labels).nanmean(0)
-    of_class = F.one_hot(labels, scores.shape[-1]).T.bool()
-    return torch.stack([right[row].nanmean() for row in of_class])
+    correct = _mark_correct(scores, labels).nanmean(0)
+    members = F.one_hot(labels, scores.shape[-1]).T.bool()
+    return torch.stack([correct[row].nanmean() for row in members])
 
 
-def _right(scores: Tensor, labels: Tensor) -> Tensor:
-    """Correct predictions (..., N): 1, else 0, or NaN if not tested."""
-    right = (scores.argmax(-1) == labels).float()
-    return right.masked_fill(scores[..., 0].isnan(), torch.nan)
+def _mark_correct(scores: Tensor, labels: Tensor) -> Tensor:
+    """Mark correct predictions (..., N): 1, else 0, or NaN if not tested."""
+    correct = (scores.argmax(-1) == labels).float()
+    return correct.masked_fill(scores[..., 0].isnan(), torch.nan)
 
 
 def wilson(
@@ -105,20 +105,15 @@ class ReaLAccuracy(BaseMetric):
     def __init__(self, labels: str, **settings):
         super().__init__(**settings)
         with open_file(labels) as file:
-            self.labels = _read(file.read(LARGEST))
-        if len(self.labels) != IMAGES:
-            raise Error(
-                f'{labels} is not a JSON file with {IMAGES} lists of labels: '
-                'download real.json again'
-            )
+            self.labels = _parse_labels(file.read(MAX_BYTES), labels)
 
     def process(self, data_batch, data_samples) -> None:
         """Store whether the prediction is correct, for images with labels."""
         for sample in data_samples:
-            if labels := self.labels_of(sample['img_path']):
+            if labels := self.get_labels(sample['img_path']):
                 self.results.append(int(sample['pred_label']) in labels)
 
-    def labels_of(self, path: str) -> list[int]:
+    def get_labels(self, path: str) -> list[int]:
         """Return the ReaL labels of an image by its file name."""
         (number,) = re.findall(r'(\d{8})\.\w+$', path) or [0]
         if not 1 <= int(number) <= IMAGES:
@@ -130,9 +125,24 @@ class ReaLAccuracy(BaseMetric):
         return dict(top1=100 * mean(results))
 
 
-def _read(content: bytes) -> list[list[int]]:
-    """Read lists of labels from JSON; empty if it is invalid."""
+def _parse_labels(content: bytes, path: str) -> list[list[int]]:
+    """Parse the labels per image from JSON.
+
+    Raises:
+        Error: If there is not a list of integers for each image.
+    """
     try:
-        return [[int(label) for label in one] for one in json.loads(content)]
-    except (RecursionError, TypeError, ValueError):
-        return []
+        labels = json.loads(content)
+    except (RecursionError, ValueError):  # damaged, or another format
+        labels = None
+    is_complete = isinstance(labels, list) and len(labels) == IMAGES
+    if not is_complete or not all(
+        isinstance(image_labels, list)
+        and all(type(label) is int for label in image_labels)
+        for image_labels in labels
+    ):
+        raise Error(
+            f'{path} is not a JSON file with {IMAGES} lists of labels: '
+            'download real.json again'
+        )
+    return labels

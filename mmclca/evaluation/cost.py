@@ -11,16 +11,17 @@ from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
+from mmclca.building import config_errors
 from mmclca.errors import Error
 from mmclca.models import LoRAModel, as_reducible
-from mmclca.models.recording import recording_copy
+from mmclca.models.recording import Recorder, recording_copy
 from mmclca.registry import MODELS
 
 
 def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
     """Count a norm with weights over tokens; 0 for any other norm."""
-    of_maps = len(x_shape) == 4  # height and width
-    return 2 * prod(x_shape) * (weight_shape is not None and not of_maps)
+    has_maps = len(x_shape) == 4  # height and width
+    return 2 * prod(x_shape) * (weight_shape is not None and not has_maps)
 
 
 def _distance_flops(x_shape, y_shape, *_, **__) -> int:
@@ -34,7 +35,9 @@ MORE_FLOPS = {
     ATEN.native_layer_norm: _layer_norm_flops,
     ATEN.addcmul: lambda _, x_shape, *__, **___: 2 * prod(x_shape),
     ATEN._scaled_dot_product_flash_attention_for_cpu: (
-        lambda *shapes, **_: sdpa_flop_count(*shapes[:3])
+        lambda q_shape, k_shape, v_shape, *_, **__: sdpa_flop_count(
+            q_shape, k_shape, v_shape
+        )
     ),
 }
 # torch.cdist for few and for many tokens
@@ -158,7 +161,8 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
             counted(image)
         if followed:
             meter.assign('head')
-            layers = counted.backbone.recorder.layers
+            recorder: Recorder = counted.backbone.recorder  # type: ignore[union-attr, assignment]
+            layers = recorder.layers
             cost.attended = [
                 layer.entered.features.size(1) for layer in layers
             ]
@@ -172,9 +176,11 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
 
 
 def _is_recordable(model: nn.Module) -> bool:
+    if not hasattr(model, 'backbone'):  # such as TimmClassifier
+        return False
     try:
-        as_reducible(model.backbone)
-    except (AttributeError, ValueError):  # TimmClassifier lacks a backbone
+        as_reducible(model.backbone)  # type: ignore[arg-type]  # no tensor
+    except Error:
         return False
     return True
 
@@ -183,8 +189,8 @@ def _image_shape(model: nn.Module) -> tuple[int, int]:
     if hasattr(model.backbone, 'img_size'):
         return to_2tuple(model.backbone.img_size)
     raise Error(
-        f'{type(model.backbone).__name__} has no fixed image size: give '
-        'shape=(HEIGHT, WIDTH) (--shape on the command line)'
+        f'{type(model.backbone).__name__} has no fixed image size: set '
+        '`shape`=(HEIGHT, WIDTH)'
     )
 
 
@@ -196,11 +202,11 @@ def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
     """
     try:
         return count(_build(model, 'meta'), shape)
-    except RuntimeError:  # raised if values of meta tensors are needed
+    except (Error, RuntimeError):  # values of meta tensors are needed
         return count(_build(model, 'cpu'), shape)
 
 
 def _build(model: dict, device: str) -> nn.Module:
-    with torch.device(device):
+    with torch.device(device), config_errors():
         built = MODELS.build(model)
     return built.merged() if isinstance(built, LoRAModel) else built

@@ -8,6 +8,7 @@ from mmengine.config import Config
 from timm.data import resolve_data_config
 from torch import nn
 
+from mmclca.configs import open_config
 from mmclca.errors import Error
 from mmclca.models import LoRAModel, reduce_tokens
 
@@ -32,18 +33,19 @@ def cost(
         tokens for other networks.
 
     Raises:
-        Error: If ``model`` is neither a module nor a config, or ``shape``
-            is missing for a model without an image size.
+        Error: If ``model`` is neither a module nor a valid config, or
+            ``shape`` is missing for a model without an image size.
     """
     if isinstance(model, str | PathLike):
-        model = Config.fromfile(model)
+        model = open_config(model)
     if isinstance(model, dict | Config):
         return count_config(model.get('model', model), shape)
     if not isinstance(model, nn.Module):
         raise Error(f'model={model!r} must be a module or a config')
     if isinstance(model, LoRAModel):
         return count(model.merged(), shape)
-    model = _follow_tokens(model)
+    with suppress(Error):  # other networks have no tokens to count
+        model = reduce_tokens(model, None)
     if hasattr(model, 'backbone'):
         return count(model, shape)
     if shape is None and hasattr(model, 'pretrained_cfg'):
@@ -54,10 +56,3 @@ def cost(
             'shape=(HEIGHT, WIDTH)'
         )
     return count(model, shape)
-
-
-def _follow_tokens(model: nn.Module) -> nn.Module:
-    """Return a model that counts its tokens, or the model if it cannot."""
-    with suppress(ValueError):
-        return reduce_tokens(model, None)
-    return model

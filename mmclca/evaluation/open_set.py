@@ -9,11 +9,13 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import torch
+from mmengine.model import BaseModel
 from torch import Tensor, nn
 
 from mmclca.checkpoints import checksums, identity
@@ -52,80 +54,89 @@ SCORES = dict(max_softmax=max_softmax, energy=energy)
 NEAREST = 'nearest'  # from NearestHead.nearest
 
 
-def scores_of(head: nn.Module) -> tuple[str, ...]:
+def list_scores(head: nn.Module) -> tuple[str, ...]:
     """Score names provided by a head, default first."""
     return (NEAREST, *SCORES) if isinstance(head, NearestHead) else (*SCORES,)
 
 
-def auroc(known: Tensor, unknown: Tensor) -> float:
+def auroc(known_scores: Tensor, unknown_scores: Tensor) -> float:
     """Area under the ROC curve of known (N,) against unknown (M,) scores.
 
     The probability that a known image scores higher than an unknown one; ties
     count half. Raises an Error for an empty tensor or NaN.
     """
-    _check(known=known, unknown=unknown)
-    ordered = unknown.sort().values
-    lower = torch.searchsorted(ordered, known)
-    not_higher = torch.searchsorted(ordered, known, right=True)
+    _check(known=known_scores, unknown=unknown_scores)
+    ordered = unknown_scores.sort().values
+    lower = torch.searchsorted(ordered, known_scores)
+    not_higher = torch.searchsorted(ordered, known_scores, right=True)
     wins = (lower + not_higher).double() / 2
-    return float(wins.mean() / len(unknown))
+    return float(wins.mean() / len(unknown_scores))
 
 
 def false_positive_rate(
-    known: Tensor, unknown: Tensor, tpr: float = 0.95
+    known_scores: Tensor, unknown_scores: Tensor, tpr: float = 0.95
 ) -> float:
     """Share of unknown images accepted at true-positive rate ``tpr``.
 
     Raises an Error for an empty tensor, NaN, or a rate outside 0 to 1.
     """
-    _check(unknown=unknown)
-    return float((unknown >= fit_threshold(known, tpr)).double().mean())
+    _check(unknown=unknown_scores)
+    threshold = fit_threshold(known_scores, tpr)
+    return float((unknown_scores >= threshold).double().mean())
 
 
-def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
+def fit_threshold(known_scores: Tensor, accept: float = 0.95) -> float:
     """Highest threshold that accepts at least a share of known images.
 
     Images with a score equal to the threshold are accepted. Raises a
     Error without scores, for NaN, or for a share outside 0 (exclusive) to
     1.
     """
-    _check(known=known)
+    _check(known=known_scores)
     if not 0 < accept <= 1:
         raise Error(f'accept={accept}: expected above 0, at most 1')
     # 0.95 of 20 images are 19, but the float product can be slightly larger
-    count = math.ceil(accept * len(known) - 1e-9)
-    return float(known.sort(descending=True).values[max(count, 1) - 1])
+    count = math.ceil(accept * len(known_scores) - 1e-9)
+    descending = known_scores.sort(descending=True).values
+    return float(descending[max(count, 1) - 1])
 
 
 def threshold_by_folds(
-    known: Tensor,
+    scores: Tensor,
     groups: Sequence | None = None,
     folds: int = 5,
     accept: float = 0.95,
 ) -> dict:
     """Fit a threshold, and cross-validate its false-alarm rate.
 
-    Each fold uses the threshold of the other folds. ``known`` holds S scores
-    per image (S, N), NaN if missing; ``groups`` (N,) stay in one fold.
+    Each fold uses the threshold of the other folds. ``scores`` (S, N) are S
+    per image of a known class, NaN if missing; ``groups`` (N,) stay in one
+    fold.
 
     Returns ``threshold``; ``accept``; ``images``, the number with a score;
     ``false_alarms``, the rate, and its 95% Wilson interval, ``low`` to
     ``high``. Empty for fewer than two images or groups.
     """
-    scored = torch.where(~known.isnan().all(0))[0].tolist()
-    known, groups = known[:, scored], groups and [groups[i] for i in scored]
-    one_class = torch.zeros(len(scored), dtype=torch.long)
-    splits, rejected = GroupedSplits(one_class, groups), known.clone()
+    scored = torch.where(~scores.isnan().all(0))[0].tolist()
+    scores = scores[:, scored]
+    groups = groups and [groups[i] for i in scored]
+    splits = GroupedSplits(np.zeros(len(scored), int), groups)
     if not splits.tested:
         return {}
-    for rest, own in splits.folds(folds, seed=0):
-        cut = fit_threshold(_without_nan(known[:, rest]), accept)
-        rejected[:, own] = known[:, own].lt(cut).to(known)
-    share = float(rejected[~known.isnan()].mean())
+    flagged = scores.clone()
+    for train, test in splits.folds(folds, seed=0):
+        threshold = fit_threshold(_without_nan(scores[:, train]), accept)
+        flagged[:, test] = scores[:, test].lt(threshold).to(scores)
+    share = float(flagged[~scores.isnan()].mean())
     low, high = wilson(share, splits.tested)
-    found = dict(threshold=fit_threshold(_without_nan(known), accept))
-    found.update(accept=accept, images=len(scored), false_alarms=share)
-    return dict(found, low=low, high=high)
+    return dict(
+        threshold=fit_threshold(_without_nan(scores), accept),
+        accept=accept,
+        images=len(scored),
+        false_alarms=share,
+        low=low,
+        high=high,
+    )
 
 
 def _without_nan(scores: Tensor) -> Tensor:
@@ -158,12 +169,13 @@ class Threshold:
 
     def __post_init__(self):
         check_choice((*SCORES, NEAREST), score=self.score)
-        number = isinstance(self.threshold, int | float)
-        if not number or not math.isfinite(self.threshold):
+        is_number = isinstance(self.threshold, int | float)
+        # a large integer is no float
+        if not is_number or not abs(self.threshold) < math.inf:
             raise Error(f'threshold={self.threshold!r} is not finite')
 
 
-def fingerprint(model: nn.Module) -> str:
+def fingerprint(model: BaseModel) -> str:
     """Digest a trained model at its keep rate, 16 hexadecimal digits.
 
     It covers weights, backbone settings and image preparation.
@@ -173,7 +185,7 @@ def fingerprint(model: nn.Module) -> str:
     return model_digest(settings, model.state_dict())
 
 
-def image_settings(model: nn.Module) -> dict:
+def image_settings(model: BaseModel) -> dict:
     """Image preparation: ``preprocessor`` and ``pipeline``."""
     config = model._config.to_dict()
     pipeline = config['test_dataloader']['dataset']['pipeline']
@@ -190,19 +202,20 @@ def model_digest(settings: dict, weights: dict[str, Tensor]) -> str:
 
 def write_threshold(
     path: str | PathLike,
-    model: nn.Module,
+    model: BaseModel,
     score: str,
     threshold: float,
     **notes,
 ) -> None:
     """Write the threshold of a model as JSON, with ``notes`` for readers."""
-    found = Threshold(score, threshold, fingerprint(model))
-    facts = checksums.add_checksum(asdict(found) | notes)
-    text = json.dumps(facts, indent=1, ensure_ascii=False)
-    replace_text(Path(path), f'{text}\n')
+    content = asdict(Threshold(score, threshold, fingerprint(model))) | notes
+    written = json.dumps(
+        checksums.add_checksum(content), indent=1, ensure_ascii=False
+    )
+    replace_text(Path(path), f'{written}\n')
 
 
-def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
+def read_threshold(path: str | PathLike, model: BaseModel) -> Threshold:
     """Read the threshold of a model.
 
     Raises a FileNotFoundError without the file, and an Error if it is
@@ -211,22 +224,30 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f'{path} not found: run tools/open_set.py')
-    names = tuple(Threshold.__dataclass_fields__)
     try:
-        found = json.loads(path.read_text(encoding='utf-8'))
-        threshold = Threshold(*(found[name] for name in names))
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise Error(
-            f'{path} lacks {", ".join(names)} ({type(error).__name__}: '
-            f'{error}): run tools/open_set.py'
-        ) from error
+        threshold = _parse_threshold(path.read_bytes())
+    except Error as error:
+        raise Error(f'{path}: {error}; run tools/open_set.py') from error
     if threshold.model != fingerprint(model):
         raise Error(
             f'{path} belongs to another model or keep rate: run '
             'tools/open_set.py for this model'
         )
-    check_choice(scores_of(model.head), score=threshold.score)
+    check_choice(list_scores(model.head), score=threshold.score)
     return threshold
+
+
+def _parse_threshold(content: bytes) -> Threshold:
+    try:
+        values = json.loads(content)
+    except (RecursionError, ValueError) as error:
+        raise Error(f'not JSON ({error})') from error
+    names = [field.name for field in fields(Threshold)]
+    if not isinstance(values, dict) or not values.keys() >= {*names}:
+        raise Error(f'lacks one of {", ".join(names)}')
+    if not isinstance(values['score'], str):
+        raise Error(f'score={values["score"]!r:.80} is not a name')
+    return Threshold(values['score'], values['threshold'], values['model'])
 
 
 @contextmanager
@@ -236,27 +257,28 @@ def recording_scores(
     """Record the named scores in each forward pass of a head.
 
     Yields a list with a dict per pass: scores (B,) by name, see
-    :func:`scores_of`.
+    :func:`list_scores`.
     """
-    seen = []
+    recorded: list[dict[str, Tensor]] = []
 
     def score(name: str, feats, logits: Tensor) -> Tensor:
-        if name == NEAREST:
+        if name == NEAREST and isinstance(head, NearestHead):
             return head.nearest(feats).cpu()
         return SCORES[name](logits.float()).cpu()
 
-    def note(_, given: tuple, logits: Tensor) -> None:
-        seen.append({name: score(name, *given, logits) for name in names})
+    def record(_, inputs: tuple, logits: Tensor) -> None:
+        (feats,) = inputs
+        recorded.append({name: score(name, feats, logits) for name in names})
 
-    with head.register_forward_hook(note):
-        yield seen
+    with head.register_forward_hook(record):
+        yield recorded
 
 
 def set_known(
     samples: list, scores: dict[str, Tensor], threshold: Threshold
 ) -> None:
     """Set ``known_score`` and ``known`` of predictions by a threshold."""
-    found = scores[threshold.score].tolist()
-    for sample, score in zip(samples, found, strict=True):
+    known_scores = scores[threshold.score].tolist()
+    for sample, score in zip(samples, known_scores, strict=True):
         sample.set_field(score, 'known_score')
         sample.set_field(score >= threshold.threshold, 'known')

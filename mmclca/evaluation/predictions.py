@@ -3,6 +3,7 @@
 
 import io
 import pickle
+from os import PathLike
 from pathlib import Path
 
 import torch
@@ -35,22 +36,21 @@ def _read_storage(data):
     return torch.load(io.BytesIO(data), weights_only=True)
 
 
-def read_predictions(path, *wanted: str) -> list[dict]:
+def read_predictions(path: str | PathLike, *wanted: str) -> list[dict]:
     """Read predictions from a pickle without running its code.
 
     Returns a dict per image with the tensors ``pred_label``, ``pred_score``,
     ``gt_label`` etc. Raises an Error if the file is invalid or lacks the
     ``wanted`` fields.
     """
-    how = 'write it with tools/test.py CONFIG CHECKPOINT --out results.pkl'
+    remedy = 'write it with tools/test.py CONFIG CHECKPOINT --out results.pkl'
+    content = Path(path).read_bytes()
     try:
-        results = _Unpickler(io.BytesIO(Path(path).read_bytes())).load()
-    except OSError:
-        raise
+        results = _Unpickler(io.BytesIO(content)).load()
     except Exception as error:  # damaged files raise various exceptions
-        raise Error(f'{path} is not read: {error}; {how}') from error
+        raise Error(f'{path} is not read: {error}; {remedy}') from error
     if not isinstance(results, list) or not results:
-        raise Error(f'{path} contains no predictions; {how}')
+        raise Error(f'{path} contains no predictions; {remedy}')
     missing = {
         name
         for result in results
@@ -59,6 +59,6 @@ def read_predictions(path, *wanted: str) -> list[dict]:
     }
     if missing:
         raise Error(
-            f'{path} lacks the fields {", ".join(sorted(missing))}; {how}'
+            f'{path} lacks the fields {", ".join(sorted(missing))}; {remedy}'
         )
     return results

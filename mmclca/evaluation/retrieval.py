@@ -33,8 +33,9 @@ def measure_queries(
     precision = hits.cumsum(dim=1, dtype=torch.float).div_(ranks).mul_(hits)
     measured = dict(mAP=precision.sum(dim=1) / hits.sum(dim=1))
     for k in recalls:
-        found, none = hits[:, :k].any(dim=1).double(), ~hits.any(dim=1)
-        measured[f'recall@{k}'] = found.masked_fill(none, torch.nan)
+        recall = hits[:, :k].any(dim=1).double()
+        is_unmatched = ~hits.any(dim=1)
+        measured[f'recall@{k}'] = recall.masked_fill(is_unmatched, torch.nan)
     return measured
 
 
@@ -47,9 +48,9 @@ def mean_over_matched(
     result has the same keys (none without such queries) and ``unmatched``, the
     number of other queries.
     """
-    matched = [one for one in measured if not isnan(one['mAP'])]
+    matched = [row for row in measured if not isnan(row['mAP'])]
     names = matched[0] if matched else ()
-    means = {name: 100 * fmean(x[name] for x in matched) for name in names}
+    means = {name: 100 * fmean(row[name] for row in matched) for name in names}
     return dict(means, unmatched=len(measured) - len(matched))
 
 
@@ -84,8 +85,11 @@ class RetrievalMetric(BaseMetric):
     def process(self, data_batch, data_samples: Sequence[dict]) -> None:
         """Rank the gallery for each query."""
         for sample in data_samples:
-            pair = sample['pred_score'][None], sample['gt_score'][None] > 0
-            measured = measure_queries(*pair, self.topk)
+            measured = measure_queries(
+                sample['pred_score'][None],
+                sample['gt_score'][None] > 0,
+                self.topk,
+            )
             self.results.append({k: v.item() for k, v in measured.items()})
 
     def compute_metrics(self, results: list) -> dict[str, float]:

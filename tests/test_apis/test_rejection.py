@@ -74,9 +74,9 @@ def test_fingerprint_covers_weights_and_settings(folder, inferencer):
 @pytest.mark.parametrize(
     'text, term',
     [
-        ('{', 'threshold, model'),
+        ('{', 'not JSON'),
         ('[1]', 'open_set.py'),
-        ('{"score": "energy", "threshold": 1}', "'model'"),
+        ('{"score": "energy", "threshold": 1}', 'lacks .*model'),
         ('{"score": "odin", "threshold": 1, "model": "f"}', 'odin'),
         ('{"score": "energy", "threshold": "high", "model": "f"}', 'high'),
         ('{"score": "energy", "threshold": NaN, "model": "f"}', 'finite'),

@@ -97,7 +97,7 @@ def test_other_backbones_have_totals_only():
     assert cost.flops == pytest.approx(1.81e9, rel=0.01)
     assert cost.params == 11_689_512
     assert (cost.parts, cost.tokens) == ({}, [])
-    with pytest.raises(ValueError, match='--shape'):
+    with pytest.raises(ValueError, match='`shape`'):
         count_config(model)
 
 
