@@ -27,7 +27,7 @@ def files_of(tool):
     """Paths to drawn and stored pictures."""
     import files
 
-    names = [*tool.PICTURES, *files.KEPT]
+    names = [*tool.PICTURES, *files.STORED]
     return {ROOT / files.path_of(name) for name in names}
 
 
@@ -61,11 +61,11 @@ def test_hero_picture_equals_readme(tool):
 
 def test_saved_figure_has_a_palette(tool, monkeypatch, tmp_path):
     import files
-    import layers
+    import results
 
     monkeypatch.setattr(files, 'FOLDER', tmp_path)
-    size = files.save(layers.resmlp(), 'resmlp')
-    with Image.open(tmp_path / 'resmlp.png') as image:
+    size = files.save(results.accuracy_cost(), 'hero')
+    with Image.open(tmp_path / 'hero.png') as image:
         assert image.mode == 'P'
     assert size < 60_000
 

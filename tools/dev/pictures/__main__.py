@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw all pictures in docs/, from result tables and synthetic leaves:
-``python tools/dev/pictures [NAME ...]``.
+"""Draw the pictures in docs/ that show results, synthetic leaves or screens:
+``python tools/dev/pictures [NAME ...]``. Diagrams are SVG files.
 """
 
 import os
@@ -12,8 +12,6 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / 'tools/dev'), str(ROOT / 'tools/research')]
 
 
-import data_flow  # noqa: E402
-import layers  # noqa: E402
 import leaves  # noqa: E402
 import results  # noqa: E402
 import screens  # noqa: E402
@@ -22,7 +20,7 @@ from files import save  # noqa: E402
 
 from mmclca import cli  # noqa: E402
 
-MODULES = data_flow, layers, results, speed, leaves, screens
+MODULES = results, speed, leaves, screens
 PICTURES = {
     name: draw for module in MODULES for name, draw in module.PICTURES.items()
 }
@@ -31,7 +29,7 @@ PICTURES = {
 def main():
     parser = cli.Parser(description=__doc__)
     parser.add(
-        'names', 'such as cait or methods/atc (default: all)', nargs='*'
+        'names', 'such as rollout or methods/atc (default: all)', nargs='*'
     )
     args = parser.parse_args()
     os.chdir(ROOT)

@@ -4,8 +4,9 @@
 from pathlib import Path
 
 FOLDER = Path('docs/pictures')
-# models and data are not in the repository; the pages show the commands
-KEPT = ('pretraining/mae',)
+# a diagram, and a picture of a model that is not in the repository, whose page
+# shows the command
+STORED = ('data_flow', 'pretraining/mae')
 COLORS = 256  # palette size: looks equal at a third of the file size
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Plots from the tables in docs/results."""
 
-from diagram import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
+from colors import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
 
 # points in the hero: label, columns in the table, color, side for the label;
 # the models are those that fit selects with ViT-Tiny

@@ -3,7 +3,7 @@
 
 from functools import partial
 
-from diagram import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
+from colors import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
 from results import plot
 
 COLORS = BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, '#999999'
