@@ -23,7 +23,7 @@ SILENT = (
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def lines_of(text):
+def count_code_lines(text):
     """Count the code lines in a source text."""
     used, docstrings = set(), set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -36,7 +36,7 @@ def lines_of(text):
     return len(used - docstrings)
 
 
-def package_of(file):
+def get_package(file):
     """Return the package for the lines of a file."""
     parts = file.parent.parts
     for package in ('tools/research', 'tools/dev/pictures'):
@@ -50,10 +50,10 @@ def count_packages(*folders):
     counted = {}
     for top in folders:
         for file in sorted((ROOT / top).rglob('*.py')):
-            package = package_of(file.relative_to(ROOT))
+            package = get_package(file.relative_to(ROOT))
             files, lines = counted.get(package, (0, 0))
-            more = lines_of(file.read_text(encoding='utf-8'))
-            counted[package] = files + 1, lines + more
+            number = count_code_lines(file.read_text(encoding='utf-8'))
+            counted[package] = files + 1, lines + number
     return counted
 
 
