@@ -38,7 +38,7 @@ from mmclca.datasets.image_files import check_image
 from mmclca.datasets.levels import read_levels
 from mmclca.datasets.photos import list_images, read_photos
 from mmclca.datasets.photos.check import summarize_images
-from mmclca.datasets.ultra_fgvc import dataset, forms, importing, info
+from mmclca.datasets.ultra_fgvc import importing, info, layouts
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.open_set import read_threshold, write_threshold
 from mmclca.fitting.record import FitFolder
@@ -186,8 +186,8 @@ def lists(tiny, folder):
         for name, content in {**known, case[0]: case[1]}.items():
             (folder / name).write_bytes(content)
         list_images(folder / 'val.txt')
-        forms.read_csv(folder, COTTON)
-        forms.read_released(folder, COTTON)
+        layouts.read_csv(folder, COTTON)
+        layouts.read_released(folder, COTTON)
 
     return one_of(known, mutated), read
 
@@ -222,9 +222,9 @@ def parquet_files(tiny, folder):
                 parquet.write_table(pyarrow.Table.from_pylist(case), path)
             except Exception:  # not rows
                 return
-        forms.read_parquet(path, COTTON)
-        found = dataset.find_set(folder, COTTON)
-        importing.import_set(found, COTTON, None, False)
+        layouts.read_parquet(path, COTTON)
+        published = importing.find_set(path, COTTON)
+        importing.import_set(published, COTTON, partial=True)
 
     return mutated((DATA / path.name).read_bytes()) | changed(rows), read
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Every form of a dataset is found, loaded or imported, and checked."""
+"""Every published layout is imported, and the import is loaded."""
 
 import pickle
 from collections import Counter
@@ -11,11 +11,14 @@ import pytest
 import ultra_fgvc_trees as trees
 
 from mmclca.datasets.ultra_fgvc import UltraFGVC
-from mmclca.datasets.ultra_fgvc.dataset import find_set
-from mmclca.datasets.ultra_fgvc.importing import import_set, listed_images
+from mmclca.datasets.ultra_fgvc.importing import (
+    find_set,
+    import_set,
+    list_images,
+)
 from mmclca.datasets.ultra_fgvc.info import SETS, SPLITS, get_info
 
-FORMS = ('csv', 'released', 'folders', 'parquet')
+LAYOUTS = ('csv', 'released', 'folders', 'parquet')
 LEAVES = dict(
     cotton80=[x for x in trees.cotton_leaves() if x.label in (0, 1, 8, 9)],
     soygene=trees.gene_leaves(),
@@ -27,12 +30,12 @@ load = partial(UltraFGVC, serialize_data=False, check_counts=False)
 
 
 @pytest.fixture(scope='module')
-def forms(tmp_path_factory):
-    """Folder with each dataset in each form: ``NAME/FORM``."""
-    root = tmp_path_factory.mktemp('forms')
+def layouts(tmp_path_factory):
+    """Folder with each dataset in each layout: ``NAME/LAYOUT``."""
+    root = tmp_path_factory.mktemp('layouts')
     for name, leaves in LEAVES.items():
-        for form in FORMS:
-            trees.write(form, root / name / form, name, leaves)
+        for layout in LAYOUTS:
+            trees.write(layout, root / name / layout, name, leaves)
     return root
 
 
@@ -41,118 +44,120 @@ def names_and_labels(dataset):
     return [(Path(x['img_path']).name, x['gt_label']) for x in infos]
 
 
+def describe(images):
+    return [
+        (x.file_name, x.class_name, x.split, x.stage, x.label) for x in images
+    ]
+
+
 def expected(leaves, split):
     splits = ('train', 'val') if split == 'trainval' else (split,)
     return {(x.name, x.label) for x in leaves if x.split in splits}
 
 
-@pytest.mark.parametrize('form', FORMS)
+@pytest.mark.parametrize('layout', LAYOUTS)
 @pytest.mark.parametrize('name', LEAVES)
-def test_import_keeps_lists_and_images_of_every_form(
-    forms, tmp_path, form, name
+def test_import_keeps_lists_and_images_of_every_layout(
+    layouts, tmp_path, layout, name
 ):
     info, leaves = get_info(name), LEAVES[name]
-    found = find_set(forms / name / form, info)
-    assert found.form == form
-    before = listed_images(found, info, counts=False)
-    after = import_set(found, info, tmp_path / name, counts=False)
+    published = find_set(layouts / name / layout, info)
+    assert published.layout == layout
+    before = list_images(published, info, partial=True)
+    after = import_set(published, info, tmp_path / name, partial=True)
     assert before == after
     for split in SPLITS:
         pairs = expected(leaves, split)
         new = load(name, split, tmp_path)
-        assert new.where.startswith('csv at ') and len(new) == len(pairs)
+        assert len(new) == len(pairs)
         labels = Counter(label for _, label in pairs)
         assert Counter(new.get_gt_labels()) == labels
-        if form != 'parquet':  # without file names
+        if layout != 'parquet':  # without file names
             assert set(names_and_labels(new)) == pairs
-        if form in ('csv', 'released'):
-            old = load(name, split, forms / name / form)
+        if layout == 'csv':
+            old = load(name, split, layouts / name / layout)
             assert names_and_labels(old) == names_and_labels(new)
             assert old.CLASSES == new.CLASSES
     image = Path(new.get_data_info(0)['img_path'])
     assert image.read_bytes() == trees.png()
     assert [x.name for x in tmp_path.iterdir()] == [name]
-    found = find_set(tmp_path, info)
-    again = import_set(found, info, tmp_path / 'again', counts=False)
-    labeled = [x._replace(given=str(x.label))[1:] for x in after]
-    assert [x[1:] for x in again] == labeled or form == 'parquet'
+    again = import_set(
+        find_set(tmp_path / name, info), info, tmp_path / 'again', True
+    )
+    if layout != 'parquet':  # without file names
+        assert describe(again) == describe(after)
 
 
 @pytest.mark.parametrize(
-    'name, form',
-    [('SoyAgeing-R3', 'csv'), *(('soyageing_r6', form) for form in FORMS)],
+    'name, layout',
+    [
+        ('SoyAgeing-R3', 'csv'),
+        *(('soyageing_r6', layout) for layout in LAYOUTS),
+    ],
 )
-def test_stage_of_soyageing_is_loaded_and_imported(
-    forms, tmp_path, name, form
+def test_stage_of_soyageing_is_imported_and_loaded(
+    layouts, tmp_path, name, layout
 ):
     info, stage = get_info(name), name[-2:].upper()
-    root = forms / 'soyageing' / form
-    import_set(find_set(root, info), info, tmp_path / info.name, False)
-    for place in [tmp_path] + [root] * (form in ('csv', 'released')):
+    root = layouts / 'soyageing' / layout
+    import_set(find_set(root, info), info, tmp_path / info.name, partial=True)
+    places = [tmp_path, tmp_path / info.name] + [root] * (layout == 'csv')
+    for place in places:
         dataset = load(name, 'trainval', place)
         assert Counter(dataset.get_gt_labels()) == dict.fromkeys(range(2), 5)
-        if form != 'parquet':
+        if layout != 'parquet':
             leaves = [x for x in LEAVES['soyageing'] if x.stage == stage]
             pairs = expected(leaves, 'trainval')
             assert set(names_and_labels(dataset)) == pairs
 
 
-def test_dataset_is_described_and_pickled(forms):
-    root = forms / 'cotton80/csv'
+def test_stage_is_loaded_from_the_whole_soyageing(layouts, tmp_path):
+    (tmp_path / 'soyageing').symlink_to(layouts / 'soyageing/csv')
+    assert len(load('soyageing_r4', 'test', tmp_path)) == 10
+    assert len(load('soyageing', 'test', tmp_path)) == 50
+
+
+def test_folder_of_a_stage_is_imported(layouts, tmp_path):
+    info = get_info('soyageing_r3')
+    root = layouts / 'soyageing/released/R3'
+    assert len(import_set(find_set(root, info), info, partial=True)) == 20
+
+
+def test_dataset_is_described_and_pickled(layouts):
+    root = layouts / 'cotton80/csv'
     dataset = load('cotton80', 'test', str(root))
     assert tuple(str(i) for i in range(1, 81)) == dataset.CLASSES
     assert 'Cotton80, test' in repr(dataset)
-    assert f'csv at {root}' in repr(dataset)
+    assert f'Source: \t{root}' in repr(dataset)
     copy = pickle.loads(pickle.dumps(dataset))
     assert names_and_labels(copy) == names_and_labels(dataset)
     assert copy.metainfo == dataset.metainfo
 
 
-@pytest.mark.parametrize(
-    'name, source, folder',
-    [
-        ('Cotton80', 'cotton80/csv', 'Cotton_80'),
-        ('cotton80', 'cotton80/released', 'Cotton80/COTTON'),
-        ('soyageing_r3', 'soyageing/released/R3', 'SoyAgeing/R3'),
-        ('soyageing_r3', 'soyageing/released/R3', 'soybean_aging_R3'),
-        ('SoyAgeing', 'soyageing/released', 'soy_aging'),
-    ],
-)
-def test_dataset_is_found_under_usual_folder_names(
-    forms, tmp_path, name, source, folder
-):
-    place = tmp_path / folder
-    place.parent.mkdir(exist_ok=True)
-    place.symlink_to(forms / source)
-    dataset = load(name, 'test', tmp_path)
-    stages = trees.AGES if name == 'SoyAgeing' else ['']
-    places = ', '.join(str(place / stage) for stage in stages)
-    assert dataset.where == f'{source.split("/")[1]} at {places}'
-    other = 'soyageing' if name == 'soyageing_r3' else 'soygene'
-    with pytest.raises(FileNotFoundError, match='not found'):
-        load(other, 'test', tmp_path)
+@pytest.mark.parametrize('layout', ['released', 'folders', 'parquet'])
+def test_dataset_must_be_imported_if_it_has_no_csv_lists(layouts, layout):
+    with pytest.raises(FileNotFoundError, match='import the dataset'):
+        load('cotton80', 'test', layouts / 'cotton80' / layout)
 
 
 @pytest.mark.parametrize(
-    'form, place, target',
-    [
-        ('parquet', 'cotton80_dataset.parquet', 'cotton80'),
-        ('parquet', 'datasets/ufgvc', 'cotton80'),  # as in `hf download`
-        ('folders', 'cotton80', 'cotton80/cotton80'),
-    ],
+    'place', ['cotton80_dataset.parquet', 'datasets/ufgvc']
 )
-def test_error_names_the_import_command_if_the_form_is_not_trained_on(
-    forms, tmp_path, form, place, target
-):
-    link, source = tmp_path / place, forms / 'cotton80' / form
-    if link.suffix:
-        source /= place
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(source)
-    root = link if link.suffix else tmp_path
-    command = f'import {root} --dataset cotton80 --to {tmp_path}/{target}'
-    with pytest.raises(FileNotFoundError, match=command):
-        load('cotton80', 'test', root)
+def test_downloaded_parquet_file_is_found(layouts, tmp_path, place):
+    source = layouts / 'cotton80/parquet'
+    if place.endswith('.parquet'):
+        assert len(find_set(source / place, COTTON).images) == 24
+        return
+    (tmp_path / 'datasets').mkdir()
+    (tmp_path / place).symlink_to(source)
+    assert len(find_set(tmp_path, COTTON).images) == 24
+    with pytest.raises(FileNotFoundError, match='soygene_dataset'):
+        find_set(tmp_path, SETS['soygene'])
+
+
+def test_dataset_refuses_root_if_it_is_not_a_folder():
+    with pytest.raises(ValueError, match='data_root=7'):
+        load('cotton80', data_root=7)
 
 
 def test_names_are_accepted_in_every_spelling(tmp_path):
@@ -165,16 +170,16 @@ def test_names_are_accepted_in_every_spelling(tmp_path):
         load('cotton80', 'Test', tmp_path)
 
 
-def test_part_of_a_dataset_needs_check_counts(forms):
-    root = forms / 'cotton80/csv'
+def test_part_of_a_dataset_needs_check_counts(layouts):
+    root = layouts / 'cotton80/csv'
     with pytest.raises(ValueError, match='check_counts=False'):
         load('cotton80', data_root=root, check_counts=True)
-    found = find_set(root, COTTON)
-    with pytest.raises(ValueError, match='--partial'):
-        import_set(found, COTTON)
+    published = find_set(root, COTTON)
+    with pytest.raises(ValueError, match='partial=True'):
+        import_set(published, COTTON)
     with pytest.raises(FileExistsError):
-        import_set(found, COTTON, root, counts=False)
-    assert len(import_set(found, COTTON, counts=False)) == 24
+        import_set(published, COTTON, root, partial=True)
+    assert len(import_set(published, COTTON, partial=True)) == 24
     dataset = load('cotton80', data_root=root)
     assert len(dataset.CLASSES) == 80
     assert list(dataset.get_gt_labels()) == [0, 0, 1, 1, 8, 8, 9, 9]
@@ -207,9 +212,9 @@ ROWS = [i for i, x in enumerate(LEAVES['cotton80']) if x.split == 'train']
 
 def import_bad(place, names):
     """Check that an import refuses the images with these names, by kind."""
-    found = find_set(place, COTTON)
+    published = find_set(place, COTTON)
     with pytest.raises(FileNotFoundError) as error:
-        import_set(found, COTTON, place.parent / 'cotton80', counts=False)
+        import_set(published, COTTON, place.parent / 'cotton80', partial=True)
     message = str(error.value)
     assert '6 images cannot be read, 1 of them missing' in message
     for name, (_, problem) in zip(names, BAD.values(), strict=False):
@@ -239,8 +244,7 @@ def test_bad_images_are_reported_together(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         load('cotton80', 'train', place)
     message = str(error.value)
-    assert '\n  ...\n' in message and message.count(': truncated') == 1
-    assert f"check '{place}' --dataset cotton80" in message
+    assert message.endswith('\n  ...') and message.count(': truncated') == 1
     assert len(load('cotton80', 'val', place)) == 4
     files[0].write_bytes(trees.png())
     with pytest.raises(ValueError, match='5 images'):
@@ -251,10 +255,10 @@ def test_bad_images_are_reported_together(tmp_path):
     assert f'{place}/images/1_' in str(error.value)
 
 
-def test_good_images_are_not_decoded(forms, monkeypatch):
+def test_good_images_are_not_decoded(layouts, monkeypatch):
     monkeypatch.setattr('PIL.ImageFile.ImageFile.load', None)
     monkeypatch.setattr('mmcv.imfrombytes', None)
-    assert len(load('cotton80', 'trainval', forms / 'cotton80/csv')) == 12
+    assert len(load('cotton80', 'trainval', layouts / 'cotton80/csv')) == 12
 
 
 def test_import_stays_in_its_folder_if_names_are_paths(tmp_path):
@@ -264,7 +268,7 @@ def test_import_stays_in_its_folder_if_names_are_paths(tmp_path):
     names = [f'../../../{leaf.name}' for leaf in leaves]
     table = pq.read_table(path).append_column('file_name', [names])
     pq.write_table(table, path)
-    import_set(find_set(path, info), info, tmp_path / 'a/out', counts=False)
+    import_set(find_set(path, info), info, tmp_path / 'a/out', partial=True)
     inside = {*(tmp_path / 'a/out').rglob('*.png')}
     assert len(inside) == len(leaves)
     assert {*tmp_path.rglob('*.png')} == inside

@@ -32,18 +32,18 @@ def names(root, split):
 
 
 def test_check_refuses_image_if_damaged_inside(tmp_path, capsys):
-    trees.write('released', tmp_path / 'COTTON', 'cotton80', LEAVES)
-    assert run('check', tmp_path) == 0
+    root = tmp_path / 'COTTON'
+    trees.write('released', root, 'cotton80', LEAVES)
+    assert run('check', root) == 0
     out = capsys.readouterr().out
-    assert f'released at {tmp_path}/COTTON\n' in out
+    assert f'released at {root}\n' in out
     assert COUNTS in out
     content = bytearray(trees.noise('.png'))
     content[500:600] = bytes(100)
-    file = tmp_path / 'COTTON/images/4_2_test.png'
+    file = root / 'images/4_2_test.png'
     file.unlink()
     file.write_bytes(content)
-    assert len(names(tmp_path, 'test')) == 240
-    for command in (['check', tmp_path], ['import', tmp_path, '--to', 'no']):
+    for command in (['check', root], ['import', root, '--to', 'no']):
         assert run(*command) == 2
         assert '/4_2_test.png: ' in capsys.readouterr().err
 
@@ -57,12 +57,15 @@ def test_import_generates_missing_names(tmp_path, capsys):
     assert run('import', tmp_path, '--to', tmp_path / 'cotton') == 0
     out = capsys.readouterr().out
     assert COUNTS in out and out.endswith(f'{tmp_path}/cotton\n')
-    assert names(tmp_path, 'val')[:2] == ['1_3_train.png', '2_3_train.png']
-    assert names(tmp_path, 'test')[-1] == '80_3_test.jpg'
+    assert names(tmp_path / 'cotton', 'val')[:2] == [
+        '1_3_train.png',
+        '2_3_train.png',
+    ]
+    assert names(tmp_path / 'cotton', 'test')[-1] == '80_3_test.jpg'
 
 
 def test_import_keeps_names_apart(tmp_path):
-    folder = tmp_path / 'Cotton80' / 'train' / '1'
+    folder = tmp_path / 'train' / '1'
     folder.mkdir(parents=True)
     values = {'1_2_train.png': 1, 'leaf.png': 2, 'other.png': 3}
     for name, value in values.items():

@@ -46,29 +46,27 @@ def add_dataset(parser):
 
 
 def run_download(dataset, to, revision):
-    from mmclca.datasets.ultra_fgvc import importing, info
+    from mmclca.datasets.ultra_fgvc.importing import download
+    from mmclca.datasets.ultra_fgvc.info import SETS, get_info
 
-    sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
+    sets = SETS.values() if dataset == 'all' else [get_info(dataset)]
     # SoyAgeing consists of growth stages, which `all` lists as well
-    for part in {part.name: part for one in sets for part in one.parts}:
-        print_safe(
-            f'Saved      {importing.download(info.SETS[part], to, revision)}'
-        )
+    for name in dict.fromkeys(part.name for x in sets for part in x.parts):
+        print_safe(f'Saved      {download(SETS[name], to, revision)}')
 
 
 def run_check(folder, dataset, partial, to=None):
-    from mmclca.datasets.ultra_fgvc.dataset import find_set
-    from mmclca.datasets.ultra_fgvc.importing import import_set
+    from mmclca.datasets.ultra_fgvc.importing import find_set, import_set
     from mmclca.datasets.ultra_fgvc.info import get_info
 
     info = get_info(dataset)
-    found = find_set(folder, info)
-    images = import_set(found, info, to, not partial)
+    published = find_set(folder, info)
+    images = import_set(published, info, to, partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
-    listed = ', '.join(f'{number} {name}' for name, number in counts.items())
-    print_safe(f'Found      {found}')
-    print_safe(f'Data       {classes} classes, images: {listed}, all readable')
+    splits = ', '.join(f'{number} {name}' for name, number in counts.items())
+    print_safe(f'Found      {published}')
+    print_safe(f'Data       {classes} classes, images: {splits}, all readable')
     if to:
         print_safe(f'Saved      {to}')
 

@@ -3,7 +3,7 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,18 +23,17 @@ def read_labels(
     file: str | os.PathLike,
     classes: Sequence[str] | None = None,
     optional: bool = False,
-    lines_of: Callable = read_lines,
 ) -> list[tuple[str, int | None]]:
     """Read lines "path label" of a file.
 
     Without ``classes``, any label is valid. With ``optional``, a line may be
-    a path without a label (None). ``lines_of`` reads the lines.
+    a path without a label (None).
 
     Raises:
         Error: Names the first lines without a valid label.
     """
     rows, wrong = [], []
-    lines = enumerate(map(str.strip, lines_of(file)), 1)
+    lines = enumerate(map(str.strip, read_lines(file)), 1)
     for number, line in (pair for pair in lines if pair[1]):
         path, label = _path_and_label(line)
         is_valid = optional if label is None else label < len(classes or ALL)

@@ -1,114 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find an Ultra-FGVC dataset in a folder, and load one of its splits."""
+"""Load a split of an Ultra-FGVC dataset."""
 
 import os
-import shlex
 from pathlib import Path
-from typing import NamedTuple
 
 from mmengine.logging import print_log
 from mmpretrain.datasets import BaseDataset
 from mmpretrain.datasets.base_dataset import expanduser
 
+from mmclca.errors import Error
 from mmclca.registry import DATASETS
 from mmclca.utils.messages import check_choice
 
 from ..image_files import check_images
 from . import lists
-from .forms import READERS, subfolders
-from .info import SPLITS, LeafImage, UltraFGVCInfo, get_info, plain
-
-TOOL = 'python tools/dataset_converters/ultra_fgvc.py'
-
-
-class FoundSet(NamedTuple):
-    """Images of a dataset and their places: a folder or file per stage."""
-
-    form: str
-    places: tuple[Path, ...]
-    images: list[LeafImage]
-
-    def __str__(self):
-        return f'{self.form} at {", ".join(map(str, self.places))}'
-
-
-def find_set(
-    folder: str | Path, info: UltraFGVCInfo, to_train: bool = False
-) -> FoundSet:
-    """Find a dataset in a folder, in the first form of ``READERS``.
-
-    Raises:
-        FileNotFoundError: Names the searched folders, or the import command
-            if training does not read the form (``to_train``).
-        Error: If the lists are invalid.
-    """
-    folder = Path(folder)
-    for form in READERS:
-        for parts in ((info,), info.parts):
-            found = [_first(folder, part, form) for part in parts]
-            if all(found):
-                places, images = zip(*found, strict=True)
-                images = lists.join_parts(images, parts, info)
-                one = FoundSet(form, places, images)
-                if to_train and form in ('folders', 'parquet'):
-                    raise FileNotFoundError(_import_advice(folder, info, one))
-                return one
-    searched = ''.join(f'\n  {x}' for x in _candidates(folder, info)[:-1])
-    raise FileNotFoundError(
-        f'{info.title} was not found. Looked in:{searched}\nfor train.csv, '
-        'anno/train.txt, train/ with a folder per class, or '
-        f'{", ".join(part.parquet for part in info.parts)}. Names of folders '
-        'and files: docs/data_sets.md. To download it:\n'
-        f'  {TOOL} download {info.name} --to {folder}'
-    )
-
-
-def _first(folder, info, form) -> tuple[Path, list[LeafImage]] | None:
-    """Return the first candidate with images, and its images."""
-    for place in _candidates(folder, info):
-        if form == 'parquet':
-            place = _parquet_file(place, info)
-        images = READERS[form](place, info) if place else ()
-        if images:
-            return place, images
-    return None
-
-
-def _candidates(folder, info) -> list[Path]:
-    """Folders named like the dataset, two levels deep, then the folder."""
-    first = _named(folder, info)
-    below = [f for sub in first for f in _named(sub, info)]
-    # the tool and `hf download` put a parquet file into the last one
-    return [*below, *first, folder, folder / 'datasets' / 'ufgvc']
-
-
-def _named(folder, info) -> list[Path]:
-    names = {*info.folders}
-    if len(info.stages) == 1:  # often kept in the folder of all stages
-        key = info.stages[0].lower()
-        names |= {name.removesuffix(key) for name in info.folders}
-    return [f for f in subfolders(folder) if plain(f.name) in names - {''}]
-
-
-def _parquet_file(folder, info) -> Path | None:
-    if folder.suffix == '.parquet' and folder.is_file():
-        return folder
-    names = {plain(Path(info.parquet).stem), *info.folders} - {''}
-    names |= {f'{name}dataset' for name in names}
-    files = sorted(folder.glob('*.parquet'))
-    return next((file for file in files if plain(file.stem) in names), None)
-
-
-def _import_advice(folder, info, found) -> str:
-    home = folder.parent if folder.is_file() else folder
-    target = home / info.name
-    if target.exists():  # datasets are searched two levels deep
-        target = target / info.name
-    words = 'import', folder, '--dataset', info.name, '--to', target
-    return (
-        f'{info.title} was found as {found}. To train on it, import it once:\n'
-        f'  {TOOL} {shlex.join(map(str, words))}'
-    )
+from .info import SPLITS, UltraFGVCInfo, get_info
+from .layouts import LeafImage, read_csv
 
 
 @DATASETS.register_module()
@@ -120,10 +27,9 @@ class UltraFGVC(BaseDataset):
     Ultra-Fine-Grained Visual Categorization Beyond Human Performance", ICCV
     2021. Published results train on ``trainval`` and test on ``test``.
 
-    The dataset is read as CSV lists of the CLCA authors or as released
-    (``anno/*.txt`` and ``images/``); the log names the form. ``ultra_fgvc.py
-    import`` converts image folders and the parquet mirror, see
-    ``docs/data_sets.md``. Classes and labels do not depend on the form.
+    The dataset is read from the CSV lists of the CLCA authors or of
+    ``ultra_fgvc.py import``, which converts all published layouts, see
+    ``docs/data_sets.md``. Classes and labels do not depend on the layout.
 
     Loading checks the class and image counts, and reports all missing, empty
     and truncated images of the split in one error. This reads the first and
@@ -137,8 +43,9 @@ class UltraFGVC(BaseDataset):
             ``soyglobal``; also as in the papers (``SoyAgeing-R1``).
         split (str): ``train``, ``val``, ``trainval`` (both) or ``test``.
             Defaults to 'train'.
-        data_root (str): Folder of the dataset, or its parent folder if the
-            dataset has a usual name. Defaults to 'data'.
+        data_root (str): Folder with the CSV lists, or its parent folder if it
+            has the name of the dataset, such as ``cotton80``. Defaults to
+            'data'.
         metainfo (dict, optional): Meta information; its ``classes`` set the
             order of the labels, for a part of SoyGene or SoyAgeing. Defaults
             to None.
@@ -156,18 +63,22 @@ class UltraFGVC(BaseDataset):
 
     def __init__(
         self,
-        dataset,
-        split='train',
-        data_root='data',
-        metainfo=None,
-        check_counts=True,
+        dataset: str,
+        split: str = 'train',
+        data_root: str = 'data',
+        metainfo: dict | None = None,
+        check_counts: bool = True,
         **kwargs,
     ):
         check_choice(SPLITS, split=split)
+        if not isinstance(data_root, str | os.PathLike):
+            raise Error(
+                f'data_root={data_root!r} must be a folder, not a '
+                f'{type(data_root).__name__}'
+            )
         self.info = get_info(dataset)
         self.split = split
         self.check_counts = check_counts
-        self.where = data_root
         super().__init__(
             ann_file='',
             metainfo=metainfo,
@@ -175,33 +86,62 @@ class UltraFGVC(BaseDataset):
             **kwargs,
         )
 
-    def load_data_list(self):
+    def load_data_list(self) -> list[dict]:
         """List ``img_path`` and ``gt_label`` of the images in the split."""
         info = self.info
-        found = find_set(self.data_root, info, to_train=True)
-        print_log(f'{info.title}, {self.split}: {found}', 'current')
-        self.where = str(found)
-        splits = lists.divide(found.images, info)
-        lists.check_split(splits, self.split, info, found, self.check_counts)
-        listed = splits[self.split]
-        place = shlex.quote(os.path.commonpath(found.places))
-        lists.refuse_unreadable(
-            check_images([image.path for image in listed]),
+        images = _read_lists(Path(self.data_root), info)
+        splits = lists.divide(images, info)
+        lists.check_split(
+            splits,
+            self.split,
             info,
-            f'\nTo list all: {TOOL} check {place} --dataset {info.name}',
-            most=5,
+            'to use a part of the dataset, set `check_counts=False`',
+            complete=self.check_counts,
         )
+        listed = splits[self.split]
+        print_log(
+            f'{info.title}, {self.split}: {len(listed)} images', 'current'
+        )
+        problems = check_images([image.path for image in listed])
+        lists.refuse_unreadable(problems, info, limit=5)
         order = self._metainfo.get('classes')
-        classes = lists.class_names(found.images, info, order)
+        classes = lists.list_classes(images, info, order)
         self._metainfo['classes'] = classes
         return [
             dict(img_path=image.path, gt_label=image.label)
-            for image in lists.label(listed, classes)
+            for image in lists.label_images(listed, classes)
         ]
 
-    def extra_repr(self):
+    def extra_repr(self) -> list[str]:
         """Describe dataset, split and source."""
         return [
             f'Dataset: \t{self.info.title}, {self.split}',
-            f'Source: \t{self.where}',
+            f'Source: \t{self.data_root}',
         ]
+
+
+def _read_lists(root: Path, info: UltraFGVCInfo) -> list[LeafImage]:
+    """Read the CSV lists in a folder, or in its subfolder for the dataset.
+
+    Raises:
+        FileNotFoundError: If there are no lists.
+        Error: If the lists are invalid.
+    """
+    # a stage is also listed in the whole SoyAgeing
+    names = dict.fromkeys((info.name, info.name.partition('_')[0]))
+    folders = [root, *(root / name for name in names)]
+    for folder in folders:
+        images = [
+            image
+            for image in read_csv(folder, info)
+            if not info.stages or image.stage in info.stages
+        ]
+        if images:
+            lists.check_one_to_one(images, info)
+            return images
+    raise FileNotFoundError(
+        f'{info.title} was not found: `data_root` must have the lists '
+        'train.csv, val.csv or train_val.csv, and test.csv; looked in '
+        f'{", ".join(map(str, folders))}. Download and import the dataset as '
+        'described in docs/data_sets.md'
+    )

@@ -4,8 +4,9 @@
 import os
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,15 +17,29 @@ from mmclca.utils.messages import track
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, check_image
-from .forms import parquet_images
-from .info import canonical
-from .lists import check_split, class_names, divide, label, refuse_unreadable
+from . import lists
+from .info import UltraFGVCInfo
+from .layouts import LAYOUTS, LeafImage, normalize_class, read_parquet_images
 
 REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 
-def download(info, folder, revision='main') -> str:
+@dataclass(frozen=True)
+class PublishedSet:
+    """Images of a dataset in a folder, and its layout."""
+
+    layout: str
+    folder: Path
+    images: list[LeafImage]
+
+    def __str__(self) -> str:
+        return f'{self.layout} at {self.folder}'
+
+
+def download(
+    info: UltraFGVCInfo, folder: str | os.PathLike, revision: str = 'main'
+) -> str:
     """Download the parquet file of a dataset or stage, or resume it.
 
     Raises:
@@ -49,25 +64,87 @@ def download(info, folder, revision='main') -> str:
         ) from error
 
 
-def listed_images(found, info, counts=True):
-    """List each image of a dataset once, with its split and label.
+def find_set(folder: str | os.PathLike, info: UltraFGVCInfo) -> PublishedSet:
+    """Read a dataset in the first layout found in its folder.
+
+    ``folder`` may also be a parquet file. SoyAgeing may be complete or have
+    a folder, list or file per stage.
 
     Raises:
-        Error: If the dataset is incomplete.
+        FileNotFoundError: If the folder has none of the layouts.
+        Error: If the lists are invalid.
     """
-    splits = divide(found.images, info)
-    for split in {**splits, 'trainval': [], 'test': []} if counts else ():
-        check_split(splits, split, info, found)
-    classes = class_names(found.images, info)
-    splits.pop('trainval' if 'val' in splits else 'train', None)
+    folder = Path(folder)
+    for layout, read in LAYOUTS.items():
+        for parts in ((info,), info.parts):
+            images = [_read_part(folder, part, read) for part in parts]
+            if all(images):
+                joined = [image for part in images for image in part]
+                joined = _count_from_1(joined, info)
+                return PublishedSet(layout, folder, joined)
+    files = ', '.join(part.parquet for part in info.parts)
+    raise FileNotFoundError(
+        f'{folder} does not contain {info.title}: no train.csv, '
+        f'anno/train.txt, train/ with a folder per class, or {files}; the '
+        'layouts are described in docs/data_sets.md'
+    )
+
+
+def _read_part(
+    folder: Path,
+    part: UltraFGVCInfo,
+    read: Callable[[Path, UltraFGVCInfo], list[LeafImage]],
+) -> list[LeafImage]:
+    """Read a dataset or one stage, without images of other stages."""
+    images = read(folder, part)
+    if len(part.stages) == 1:
+        (stage,) = part.stages
+        images = [x for x in images if (x.stage or stage) == stage]
+        images = [replace(image, stage=stage) for image in images]
+    lists.check_one_to_one(images, part)
+    return images
+
+
+def _count_from_1(
+    images: list[LeafImage], info: UltraFGVCInfo
+) -> list[LeafImage]:
+    """Rename classes that folders or a parquet file count from 0."""
+    names = {image.class_name for image in images}
+    if not (info.is_numbered and '0' in names and lists.are_numbers(names)):
+        return images
     return [
-        image._replace(split=split)
-        for split, listed in splits.items()
-        for image in label(listed, classes)
+        replace(image, class_name=str(int(image.class_name) + 1))
+        for image in images
     ]
 
 
-def import_set(found, info, target=None, counts=True):
+def list_images(
+    published: PublishedSet, info: UltraFGVCInfo, partial: bool = False
+) -> list[LeafImage]:
+    """List each image of a dataset once, with its split and label.
+
+    Raises:
+        Error: If the dataset is incomplete and not ``partial``.
+    """
+    splits = lists.divide(published.images, info)
+    advice = 'to accept a part of the dataset, set `partial=True`'
+    for split in () if partial else {**splits, 'trainval': (), 'test': ()}:
+        lists.check_split(splits, split, info, advice)
+    classes = lists.list_classes(published.images, info)
+    splits.pop('trainval' if 'val' in splits else 'train', None)
+    return [
+        replace(image, split=split)
+        for split, listed in splits.items()
+        for image in lists.label_images(listed, classes)
+    ]
+
+
+def import_set(
+    published: PublishedSet,
+    info: UltraFGVCInfo,
+    target: str | os.PathLike | None = None,
+    partial: bool = False,
+) -> list[LeafImage]:
     """Decode all images, and write them with CSV lists into a new folder.
 
     The folder is renamed to ``target`` once it is complete. Images keep their
@@ -75,95 +152,105 @@ def import_set(found, info, target=None, counts=True):
     nothing is written.
 
     Raises:
-        Error: If the dataset is incomplete, or images are unreadable.
+        Error: If the dataset is incomplete and not ``partial``, or images
+            are unreadable.
         FileNotFoundError: If images are missing.
         FileExistsError: If ``target`` exists.
     """
     if target and os.path.exists(target):
         raise FileExistsError(f'{target} already exists; remove it first')
-    images = listed_images(found, info, counts)
-    decoded = _decoded(found, images, info)
+    images = list_images(published, info, partial)
+    contents = _read_images(published, images, info)
     if target:
-        _write_set(decoded, images, _names(images, info), Path(target))
+        _write_set(contents, images, _name_files(images, info), Path(target))
     else:
-        for _ in decoded:  # raises if an image is unreadable
+        for _ in contents:  # raises if an image is unreadable
             pass
     return images
 
 
-def _write_set(decoded, images, names, target):
+def _read_images(
+    published: PublishedSet, images: Sequence[LeafImage], info: UltraFGVCInfo
+) -> Iterator[tuple[str, str | bytes]]:
+    """Yield path and path (files), or path and content (parquet rows).
+
+    Unreadable images are skipped, and refused together at the end.
+    """
+    problems, paths = {}, {image.path for image in images}
+    sources = ((image.path, image.path) for image in images)
+    if published.layout == 'parquet':
+        files = dict.fromkeys(Path(path).parent for path in sorted(paths))
+        sources = (row for file in files for row in read_parquet_images(file))
+    for path, source in track(sources, 'Images', total=len(paths)):
+        problem = path in paths and check_image(source)
+        if problem:
+            problems[path] = problem
+        elif path in paths:
+            yield path, source
+    lists.refuse_unreadable(problems, info)
+
+
+def _name_files(
+    images: Sequence[LeafImage], info: UltraFGVCInfo
+) -> dict[str, str]:
+    """Map paths to file names in the new folder, without suffix if renamed."""
+    unique = {(image.stage, image.file_name) for image in images}
+    matches = (re.match(info.class_pattern, x.file_name) for x in images)
+    are_named = len(unique) == len(images) and all(
+        match
+        and normalize_class(match[1]) == image.class_name
+        and image.file_name.lower().endswith(IMAGE_SUFFIXES)
+        for match, image in zip(matches, images, strict=True)
+    )
+    names, counted = {}, Counter()
+    for image in images:
+        name = image.file_name
+        if not are_named:
+            split = 'test' if image.split == 'test' else 'train'
+            key = image.class_name, image.stage, split
+            counted[key] += 1
+            name = info.file_format.format(
+                cls=image.class_name,
+                stage=image.stage,
+                split=split,
+                k=counted[key],
+            )
+            # class names from untrusted files must not leave the folder
+            name = name.replace('/', '_')
+        folder = f'{image.stage}/images' if image.stage else 'images'
+        names[image.path] = f'{folder}/{name}'
+    return names
+
+
+def _write_set(
+    contents: Iterable[tuple[str, str | bytes]],
+    images: Sequence[LeafImage],
+    names: dict[str, str],
+    target: Path,
+) -> None:
+    """Write images and lists to a folder that appears once it is complete."""
     files = {}
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory('', f'.{target.name}.', target.parent) as partial:
         folder = Path(partial, target.name)
-        for path, source in decoded:
+        for path, source in contents:
             is_path = isinstance(source, str)
             content = read_bytes(path) if is_path else source
-            files[path] = _with_suffix(names[path], content)
-            file = folder / files[path]
+            name = names[path]
+            if not name.lower().endswith(IMAGE_SUFFIXES):
+                with open_image(BytesIO(content)) as image:
+                    suffix = f'.{image.format.lower()}'
+                    name += _SUFFIXES.get(image.format, suffix)
+            files[path] = name
+            file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        _write_lists(folder, images, files)
+        rows = defaultdict(list)
+        for image in images:
+            row = image.label, files[image.path]
+            rows[image.split.replace('trainval', 'train_val')].append(row)
+        if 'train' in rows:
+            rows['train_val'] = sorted(rows['train'] + rows['val'])
+        for name, listed in rows.items():
+            write_rows(folder / f'{name}.csv', [('class_id', 'dir'), *listed])
         os.rename(folder, target)
-
-
-def _decoded(found, images, info):
-    """Yield path and path (files), or path and content (parquet rows).
-
-    Bad images are skipped, and refused together at the end.
-    """
-    bad, paths = {}, {image.path for image in images}
-    sources = ((image.path, image.path) for image in images)
-    if found.form == 'parquet':
-        sources = chain(*map(parquet_images, found.places))
-    for path, source in track(sources, 'Images', total=len(paths)):
-        problem = path in paths and check_image(source)
-        if problem:
-            bad[path] = problem
-        elif path in paths:
-            yield path, source
-    refuse_unreadable(bad, info)
-
-
-def _names(images, info):
-    """Map paths to file names in the new folder, without suffix if renamed."""
-    own = {(image.stage, image.file_name) for image in images}
-    kept = len(own) == len(images) and all(_is_named(i, info) for i in images)
-    places, counted = {}, Counter()
-    for image in images:
-        split = 'test' if image.split == 'test' else 'train'
-        kind = image.class_name, image.stage, split
-        counted[kind] += 1
-        facts = dict(zip(('cls', 'stage', 'split'), kind, strict=True))
-        name = info.file_format.format(k=counted[kind], **facts)
-        # class names from untrusted files must not leave the folder
-        name = image.file_name if kept else name.replace('/', '_')
-        folders = filter(None, (image.stage, 'images'))
-        places[image.path] = '/'.join([*folders, name])
-    return places
-
-
-def _is_named(image, info):
-    name = image.file_name
-    match = re.match(info.class_pattern, name)
-    named = match and canonical(match[1]) == image.class_name
-    return named and name.lower().endswith(IMAGE_SUFFIXES)
-
-
-def _with_suffix(name, content):
-    if name.lower().endswith(IMAGE_SUFFIXES):
-        return name
-    with open_image(BytesIO(content)) as image:
-        kind = image.format
-    return name + _SUFFIXES.get(kind, f'.{kind.lower()}')
-
-
-def _write_lists(folder, images, files):
-    lists = defaultdict(list)
-    for image in images:
-        row = image.label, files[image.path]
-        lists[image.split.replace('trainval', 'train_val')].append(row)
-    if 'train' in lists:
-        lists['train_val'] = sorted(lists['train'] + lists['val'])
-    for name, rows in lists.items():
-        write_rows(folder / f'{name}.csv', [('class_id', 'dir'), *rows])

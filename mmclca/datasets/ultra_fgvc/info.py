@@ -7,8 +7,7 @@ benchmark train on ``trainval`` and report results on ``test``.
 """
 
 import re
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from mmclca.utils.messages import check_choice
 
@@ -16,133 +15,112 @@ SPLITS = ('train', 'val', 'trainval', 'test')
 STAGES = ('R1', 'R3', 'R4', 'R5', 'R6')
 # validation stage of SoyAgeing as a whole
 VAL_STAGE = 'R6'
-_STAGE = re.compile(r'(?:^|[/_])(R[13456])(?=[/_])')
 
 
 @dataclass(frozen=True)
 class UltraFGVCInfo:
-    """Names, counts and file names of an Ultra-FGVC dataset."""
+    """Names, counts and file names of an Ultra-FGVC dataset.
+
+    Args:
+        name (str): Name in configs.
+        title (str): Name in the papers.
+        num_classes (int): Number of cultivars.
+        counts (dict[str, int]): Images per split.
+        class_pattern (str): Pattern of file names; its group is the class.
+        file_format (str): Format of file names without an extension, for
+            ``cls``, ``stage``, ``split`` and the number ``k``.
+        parquet (str): File in the mirror; '' for several stages.
+        stages (tuple[str, ...]): Growth stages. Defaults to ().
+    """
 
     name: str
     title: str
     num_classes: int
-    counts: dict
+    counts: dict[str, int]
     class_pattern: str
     file_format: str
-    folders: tuple
     parquet: str
-    stages: tuple = ()
+    stages: tuple[str, ...] = ()
 
     @property
-    def numbered(self):
-        """bool: Whether the classes are named 1, 2, 3, ..."""
+    def is_numbered(self) -> bool:
+        """Whether the classes are named 1, 2, 3, ..."""
         return self.class_pattern.startswith(r'(\d')
 
     @property
-    def parts(self):
-        """tuple: One dataset per stage, or this one without stages."""
+    def parts(self) -> tuple['UltraFGVCInfo', ...]:
+        """One dataset per stage, or this one without stages."""
         if len(self.stages) < 2:
             return (self,)
-        return tuple(SETS[f'{self.name}_{s.lower()}'] for s in self.stages)
+        return tuple(SETS[f'{self.name}_{x.lower()}'] for x in self.stages)
 
 
-def plain(name):
-    """Reduce a name to lower-case letters and digits."""
-    return re.sub('[^a-z0-9]', '', name.lower())
-
-
-def get_info(name):
+def get_info(name: str) -> UltraFGVCInfo:
     """Look up a dataset by any spelling of its name.
 
     Raises:
         Error: If the dataset is unknown.
     """
-    known = {plain(key): key for key in SETS}
-    key = known.get(plain(name), name)
-    check_choice(SETS, dataset=key)
-    return SETS[key]
+    key = _simplify(str(name))
+    match = next((x for x in SETS.values() if _simplify(x.name) == key), None)
+    check_choice(SETS, dataset=match.name if match else name)
+    return match
 
 
-def _numbered(title, num_classes, folder, parquet):
+def _simplify(name: str) -> str:
+    """Reduce a name to lower-case letters and digits."""
+    return re.sub('[^a-z0-9]', '', name.lower())
+
+
+def _define_numbered(
+    title: str, num_classes: int, parquet: str
+) -> UltraFGVCInfo:
     """Describe a dataset: two train, one val, three test images per class."""
-    n = num_classes
     return UltraFGVCInfo(
-        plain(title),
-        title,
-        num_classes,
-        dict(train=2 * n, val=n, trainval=3 * n, test=3 * n),
+        name=_simplify(title),
+        title=title,
+        num_classes=num_classes,
+        counts=dict(
+            train=2 * num_classes,
+            val=num_classes,
+            trainval=3 * num_classes,
+            test=3 * num_classes,
+        ),
         class_pattern=r'(\d+)_\d+',
         file_format='{cls}_{k}_{split}',
-        folders=(plain(title), folder),
         parquet=f'{parquet}_dataset.parquet',
     )
 
 
-_AGEING = UltraFGVCInfo(
-    'soyageing',
-    'SoyAgeing',
-    198,
-    dict(train=3960, val=990, trainval=4950, test=4950),
-    class_pattern=r'(yd\d+)_R\d',
-    file_format='{cls}_{stage}_{k}_{split}',
-    folders=('soyageing', 'soyaging', 'soybeanageing', 'soybeanaging'),
-    parquet='',
-    stages=STAGES,
-)
-
-
-def _stage(stage):
-    key = stage.lower()
-    return replace(
-        _AGEING,
-        name=f'soyageing_{key}',
-        title=f'SoyAgeing-{stage}',
-        counts=dict(trainval=990, test=990),
-        folders=(key, *(f'{name}{key}' for name in _AGEING.folders)),
-        parquet=f'soy_ageing_{stage}_dataset.parquet',
-        stages=(stage,),
+def _define_ageing(stage: str = '') -> UltraFGVCInfo:
+    """Describe SoyAgeing, or one of its growth stages."""
+    counts = dict(train=3960, val=990, trainval=4950, test=4950)
+    return UltraFGVCInfo(
+        name=f'soyageing_{stage.lower()}' if stage else 'soyageing',
+        title=f'SoyAgeing-{stage}' if stage else 'SoyAgeing',
+        num_classes=198,
+        counts=dict(trainval=990, test=990) if stage else counts,
+        class_pattern=r'(yd\d+)_R\d',
+        file_format='{cls}_{stage}_{k}_{split}',
+        parquet=f'soy_ageing_{stage}_dataset.parquet' if stage else '',
+        stages=(stage,) if stage else STAGES,
     )
 
 
 _ALL = (
-    _numbered('Cotton80', 80, 'cotton', 'cotton80'),
-    _numbered('SoyLocal', 200, 'soybean200', 'soybean'),
+    _define_numbered('Cotton80', 80, 'cotton80'),
+    _define_numbered('SoyLocal', 200, 'soybean'),
     UltraFGVCInfo(
-        'soygene',
-        'SoyGene',
-        1110,
-        dict(train=9562, val=3201, trainval=12763, test=11143),
+        name='soygene',
+        title='SoyGene',
+        num_classes=1110,
+        counts=dict(train=9562, val=3201, trainval=12763, test=11143),
         class_pattern='([^-]+)-',
         file_format='{cls}-1-{k:03d}_1_{split}',
-        folders=('soygene', 'soybeangene'),
         parquet='soygene_dataset.parquet',
     ),
-    _AGEING,
-    *map(_stage, STAGES),
-    _numbered('SoyGlobal', 1938, 'soybean2000', 'soyglobal'),
+    _define_ageing(),
+    *map(_define_ageing, STAGES),
+    _define_numbered('SoyGlobal', 1938, 'soyglobal'),
 )
 SETS = {info.name: info for info in _ALL}
-
-
-class LeafImage(NamedTuple):
-    """Row of a dataset list: one image."""
-
-    path: str
-    file_name: str
-    class_name: str
-    given: str
-    split: str
-    stage: str = ''
-    label: int | None = None
-
-
-def canonical(class_name):
-    """Remove leading zeros from a class number."""
-    return str(int(class_name)) if class_name.isdecimal() else class_name
-
-
-def find_stage(path, info):
-    """Find the growth stage in a path; empty for a dataset without stages."""
-    # only R1/images/yd012_R1_1_train.png, since folders above may match
-    stages = _STAGE.findall('/'.join(path.split('/')[-3:]))
-    return stages[-1] if info.stages and stages else ''
