@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 
 import torch
@@ -43,7 +44,9 @@ def extract_features(
     """
     check_choice(FEATURES, feature=feature)
     extract = partial(extract_feature, inferencer.model, feature=feature)
-    return _readable_outputs(inferencer, paths, extract, batch_size)
+    outputs = extract_outputs(inferencer, paths, extract, batch_size)
+    require_readable(paths, outputs[1])
+    return outputs
 
 
 def extract_logits(
@@ -55,28 +58,26 @@ def extract_logits(
 
     Returns and raises like :func:`extract_features`.
     """
-    return _readable_outputs(inferencer, paths, inferencer.model, batch_size)
+    outputs = extract_outputs(inferencer, paths, inferencer.model, batch_size)
+    require_readable(paths, outputs[1])
+    return outputs
 
 
-def _readable_outputs(inferencer, paths, function, batch_size):
-    found, unread = outputs_of(inferencer, paths, function, batch_size)
-    require_readable(paths, unread)
-    return found, unread
-
-
-def outputs_of(
+def extract_outputs(
     inferencer: TokenReductionInferencer,
     paths: Sequence[str],
     function: Callable[[Tensor], Tensor],
     batch_size: int,
 ) -> Outputs:
     """Concatenate the batches of :func:`feature_batches`."""
-    found, unread = [], {}
-    batches = feature_batches(inferencer, paths, function, batch_size)
-    for features, reasons in batches:
+    features: list[Tensor] = []
+    unread: dict[int, str] = {}
+    for batch, reasons in feature_batches(
+        inferencer, paths, function, batch_size
+    ):
         unread |= reasons
-        found.append(features)
-    return torch.cat(found), unread
+        features.append(batch)
+    return torch.cat(features), unread
 
 
 @torch.no_grad()
@@ -94,11 +95,11 @@ def feature_batches(
     features are not finite.
     """
     for batch in inferencer.batches(paths, batch_size, zoom):
-        found = torch.empty(0)
+        features = torch.empty(0)
         if batch.images is not None:
-            found = function(batch.images).flatten(1).float().cpu()
-            check_finite(found)
-        yield found, batch.unread
+            features = function(batch.images).flatten(1).float().cpu()
+            check_finite(features)
+        yield features, batch.unread
 
 
 def require_readable(paths: Sequence[str], unread: dict[int, str]) -> None:
@@ -127,7 +128,7 @@ class FeatureCache(dict):
     of channels. Raises an Error if cached features are not finite.
     """
 
-    def __init__(self, folder: str | Path | None, model: str, width: int):
+    def __init__(self, folder: str | PathLike | None, model: str, width: int):
         super().__init__()
         self._width = width
         self._folder = None if folder is None else Path(folder, model)
@@ -140,20 +141,26 @@ class FeatureCache(dict):
         self.update(zip(digests, features, strict=True))
         if self._folder is None or not digests:
             return
-        facts = dict(digests=json.dumps(digests))
-        name = sha256(facts['digests'].encode()).hexdigest()[:16]
-        content = checksums.save_tensors(dict(features=features), facts)
+        listing = json.dumps(digests)
+        name = sha256(listing.encode()).hexdigest()[:16]
+        content = checksums.save_tensors(
+            dict(features=features), dict(digests=listing)
+        )
         replace_bytes(self._folder / f'{name}.safetensors', content, False)
 
     def _read(self, part: Path) -> None:
         try:
-            tensors, facts = checksums.load_tensors(part.read_bytes())
-            digests = json.loads(facts['digests'])
-            features = tensors['features']
-            if features.shape != (len(digests), self._width):
-                raise Error(f'features of shape {features.shape}')
-        except (KeyError, SafetensorError, TypeError, ValueError):
+            tensors, metadata = checksums.load_tensors(part.read_bytes())
+            digests = json.loads(metadata.get('digests', ''))
+        except (SafetensorError, ValueError):
             return  # damaged file: its features are computed again
+        features = tensors.get('features')
+        if not isinstance(digests, list) or features is None:
+            return
+        if not all(isinstance(digest, str) for digest in digests):
+            return
+        if features.shape != (len(digests), self._width):
+            return
         if not features.isfinite().all():
             raise Error(f'{part} contains NaN or infinity; remove it')
         self.update(zip(digests, features, strict=True))

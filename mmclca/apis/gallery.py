@@ -51,7 +51,7 @@ class Gallery:
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
     """Write a gallery as ``.safetensors``, with absolute image paths."""
     images = gallery.images
-    facts = dict(
+    metadata = dict(
         paths=json.dumps([os.path.abspath(path) for path in images.paths]),
         names=json.dumps(images.names),
         source=images.source,
@@ -59,7 +59,7 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
         stage=gallery.feature,  # a stage of mmpretrain's extract_feat
     )
     features = dict(features=gallery.features.contiguous())
-    replace_bytes(Path(path), checksums.save_tensors(features, facts))
+    replace_bytes(Path(path), checksums.save_tensors(features, metadata))
 
 
 def read_gallery(path: str | PathLike, model: str, feature: str) -> Gallery:
@@ -72,36 +72,67 @@ def read_gallery(path: str | PathLike, model: str, feature: str) -> Gallery:
     if not path.is_file():
         raise FileNotFoundError(f'gallery {path} does not exist')
     try:
-        tensors, facts = checksums.load_tensors(path.read_bytes())
-        features = tensors['features']
-        paths, names = (json.loads(facts[x]) for x in ('paths', 'names'))
-        images = LabeledImages.from_names(paths, names, facts['source'])
-        found = Gallery(images, features, facts['model'], facts['stage'])
-        _check_file(found)
-    except (KeyError, SafetensorError, TypeError, ValueError) as error:
+        gallery = _parse_gallery(path.read_bytes())
+    except (Error, SafetensorError) as error:
         raise Error(
             f'{path} is not a gallery ({error}); create one with retrieval.py '
             '--save-index'
         ) from error
-    if (found.model, found.feature) != (model, feature):
+    if (gallery.model, gallery.feature) != (model, feature):
         raise Error(
             f'{path} was written with another model, keep rate or feature '
-            f'({found.feature!r}, expected {feature!r}); write it '
-            'again with this model'
+            f'({gallery.feature!r}, expected {feature!r}); write it again '
+            'with this model'
         )
-    return found
+    return gallery
 
 
-def _check_file(gallery: Gallery) -> None:
-    """Refuse invalid features, and URLs: nothing is downloaded."""
-    paths, features = gallery.images.paths, gallery.features
-    shape = len(paths), features[0].numel() if len(features) else 0
-    if 0 in shape or features.shape != shape:
-        raise Error(f'{len(paths)} images, but features {features.shape}')
+def _parse_gallery(content: bytes) -> Gallery:
+    """Parse the content of a gallery file.
+
+    URLs are refused, so nothing is downloaded.
+
+    Raises:
+        SafetensorError: If the file has another format.
+        Error: If a part is missing or invalid.
+    """
+    tensors, metadata = checksums.load_tensors(content)
+    missing = {'paths', 'names', 'source', 'model', 'stage'} - metadata.keys()
+    if missing or 'features' not in tensors:
+        raise Error(f'lacks {", ".join(sorted(missing)) or "features"}')
+    paths = _parse_list(metadata['paths'])
+    names = _parse_list(metadata['names'])
+    if len(names) != len(paths):
+        raise Error(f'{len(paths)} images, but {len(names)} names')
+    for path in paths:
+        if not isinstance(path, str) or '://' in path:
+            raise Error(f'{path} is not a local path')
+    if not all(isinstance(name, str | None) for name in names):
+        raise Error('class names are not texts')
+    _check_features(tensors['features'], len(paths))
+    return Gallery(
+        LabeledImages.from_names(paths, names, metadata['source']),
+        tensors['features'],
+        model=metadata['model'],
+        feature=metadata['stage'],
+    )
+
+
+def _parse_list(content: str) -> list:
+    try:
+        values = json.loads(content)
+    except (RecursionError, ValueError) as error:
+        raise Error(str(error)) from error
+    if not isinstance(values, list):
+        raise Error(f'{content:.40} is not a list')
+    return values
+
+
+def _check_features(features: Tensor, number: int) -> None:
+    """Refuse features that do not belong to a number of images."""
+    if features.ndim != 2 or len(features) != number or not features.numel():
+        raise Error(f'{number} images, but features {features.shape}')
     if not torch.stack(features.aminmax()).isfinite().all():
         raise Error('features are not finite')
     if not features.is_floating_point():
         raise Error(f'features are {features.dtype}, expected floats')
-    for path in paths:
-        if '://' in str(path) or not isinstance(path, str):
-            raise Error(f'{path} is not a local path')

@@ -2,6 +2,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
+from itertools import compress
 from os import PathLike
 
 import numpy as np
@@ -23,10 +24,10 @@ from mmclca.evaluation.open_set import (
 from mmclca.utils.messages import printable, track
 
 from .loading import check_number, load_classifier
-from .token_facts import MacCounts, check_tokens, predict_with_facts
+from .token_statistics import MacCounts, check_tokens, predict_with_statistics
 
 PREDICTION = ('pred_class', 'pred_score', 'known', 'known_score')
-FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
+TOKEN_STATISTICS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
 class TokenReductionInferencer(ImageClassificationInferencer):
@@ -79,14 +80,14 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         threshold: str | PathLike | None = None,
         options: dict = {},
     ):
-        place = model if pretrained is None else pretrained
-        if threshold is None and isinstance(place, str | PathLike):
-            threshold = find_threshold_file(place)
-        model = load_classifier(model, pretrained, options, device)
-        names = model._dataset_meta['classes']
+        path = model if pretrained is None else pretrained
+        if threshold is None and isinstance(path, str | PathLike):
+            threshold = find_threshold_file(path)
+        classifier = load_classifier(model, pretrained, options, device)
+        names = classifier._dataset_meta['classes']
         if classes is not None:
-            check_number(classes, model.head.num_classes, 'classes=')
-        super().__init__(model, pretrained=None, classes=classes or names)
+            check_number(classes, classifier.head.num_classes, 'classes=')
+        super().__init__(classifier, pretrained=None, classes=classes or names)
         self.threshold = None
         if threshold is not None:
             self.threshold = read_threshold(threshold, self.model)
@@ -150,12 +151,16 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         _, forward, visualize, _ = self._dispatch_kwargs(**kwargs)
         sources = find_images(inputs)
         samples = list(self._samples(sources, batch_size, **forward))
-        pairs = zip(sources, samples, strict=True)
-        read = [pair for pair in pairs if 'error' not in pair[1]]
+        is_readable = ['error' not in sample for sample in samples]
         _warn(sample for sample in samples if 'error' in sample)
-        if read and visualize:
-            shown, answers = zip(*read, strict=True)
-            self.visualize([*map(_drawable, shown)], answers, **visualize)
+        if visualize and any(is_readable):
+            # mmpretrain draws paths and arrays
+            images = [
+                source if isinstance(source, str) else read_image(source)
+                for source in compress(sources, is_readable)
+            ]
+            predictions = [*compress(samples, is_readable)]
+            self.visualize(images, predictions, **visualize)
         return self.postprocess(samples, None, return_datasamples)
 
     def stream(
@@ -231,14 +236,14 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def _predict(self, data: dict, return_tokens: bool) -> list[DataSample]:
         """Classify preprocessed images."""
         names = () if self.threshold is None else (self.threshold.score,)
-        with recording_scores(self.model.head, names) as seen:
+        with recording_scores(self.model.head, names) as recorded:
             if return_tokens:
-                samples = predict_with_facts(self.model, self._macs, data)
+                samples = predict_with_statistics(self.model, self._macs, data)
             else:
                 samples = self.model(**data, mode='predict')
-        check_finite(torch.stack([one.pred_score for one in samples]))
+        check_finite(torch.stack([sample.pred_score for sample in samples]))
         if self.threshold is not None:
-            set_known(samples, seen[0], self.threshold)
+            set_known(samples, recorded[0], self.threshold)
         return samples
 
     def postprocess(
@@ -258,11 +263,13 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         (result,) = super().postprocess([sample], None)
         for name in ('known', 'known_score'):
             result[name] = sample.get(name)
-        facts = {name: sample.get(name) for name in FACTS if name in sample}
-        return dict(image=sample.image, **result, **facts)
+        for name in TOKEN_STATISTICS:
+            if name in sample:
+                result[name] = sample.get(name)
+        return dict(image=sample.image) | result
 
 
-def prediction_of(result: dict) -> dict:
+def get_prediction(result: dict) -> dict:
     """Return the prediction for an image: best class, and whether it is known.
 
     Keys: ``pred_class``, ``pred_score`` (its probability), ``known`` and
@@ -283,12 +290,7 @@ def check_finite(numbers: torch.Tensor) -> None:
         )
 
 
-def _drawable(source) -> str | np.ndarray:
-    """Return an image as mmpretrain can draw it: a path or an array."""
-    return source if isinstance(source, str) else read_image(source)
-
-
-def _warn(unread: Iterator[DataSample]) -> None:
-    lines = [printable(f'  {one.image}: {one.error}') for one in unread]
+def _warn(unreadable: Iterator[DataSample]) -> None:
+    lines = [printable(f'  {x.image}: {x.error}') for x in unreadable]
     if lines:
         warnings.warn('\n'.join(['unreadable:', *lines]), stacklevel=3)

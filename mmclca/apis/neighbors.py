@@ -2,6 +2,7 @@
 """Similar images in a gallery, kNN votes on the class, and their accuracy."""
 
 import warnings
+from dataclasses import dataclass, field
 from math import isnan
 
 import torch
@@ -25,22 +26,40 @@ VOTERS = (10, 15, 20, 25, 30)
 SIGMA = 0.05  # temperature of the votes
 
 
+@dataclass(frozen=True)
+class Search:
+    """How to rank the images of a gallery, and how many to list.
+
+    ``topk`` images are listed per query; ``neighbors`` images vote on its
+    class (0: :func:`choose_voters`). ``ranking`` is described in
+    :func:`.ranked_similarity`; all but 'cosine' need the coarse class of each
+    class, ``coarse_classes``.
+    """
+
+    topk: int = 10
+    neighbors: int = 5
+    ranking: str = 'cosine'
+    coarse_classes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Voting:
+    """Number of voting images, and temperature of their votes."""
+
+    number: int
+    temperature: float = 0.07
+
+
 def look_up(
     gallery: Gallery,
     queries: LabeledImages,
     features: Tensor,
-    topk: int = 10,
-    neighbors: int = 5,
-    ranking: str = 'cosine',
-    coarse_of: dict[str, str] = {},
+    search: Search | None = None,
 ) -> tuple[list[dict], dict[str, float]]:
     """Find the nearest gallery images of queries, and measure the retrieval.
 
-    Features are (N, C). ``topk`` images are listed per query; ``neighbors``
-    images vote on its class (0: :func:`choose_voters`). ``ranking`` is
-    described in :func:`.ranked_similarity`; all but 'cosine' need the coarse
-    class of each class, ``coarse_of``. Queries are processed in chunks, so
-    memory use does not grow with their number.
+    Features are (N, C); ``search`` is ``Search()`` by default. Queries are
+    processed in chunks, so memory use does not grow with their number.
 
     Returns an entry per query and the metrics. Entries have ``image``,
     ``name`` (its class) and ``neighbors`` (``image``, ``name`` and
@@ -51,59 +70,89 @@ def look_up(
     ``queries`` and ``unmatched``. They are empty if no query has a class, and
     only counts, with a warning, if all classes are new.
     """
-    images, entries, measured = gallery.images, [], []
-    voting = (neighbors,)
-    if not neighbors:
+    search = search or Search()
+    images = gallery.images
+    entries: list[dict] = []
+    measured: list[dict[str, float]] = []
+    voting = Voting(search.neighbors)
+    if not search.neighbors:
         voting = choose_voters(images, gallery.features)
     labels = torch.tensor([-1 if x is None else x for x in images.labels])
-    known = {name: label for label, name in enumerate(images.classes)}
-    wanted = torch.tensor([known.get(name, -2) for name in queries.names])
-    coarse = _coarse(images.names, queries.names, ranking, coarse_of)
+    positions: dict[str | None, int] = {
+        name: label for label, name in enumerate(images.classes)
+    }
+    wanted = torch.tensor([positions.get(name, -2) for name in queries.names])
+    coarse = _label_coarse(images.names, queries.names, search)
     chunk = 1 + MAX_ENTRIES // len(images)
     for rows in torch.arange(len(queries)).split(chunk):
-        some = queries.select(rows.tolist())
-        similarity = gallery.similarity(some.paths, features[rows])
-        ours = coarse[len(images) + rows] if ranking == 'oracle' else None
-        theirs = coarse[: len(images)]
-        ranked = ranked_similarity(similarity, theirs, ranking, SIGMA, ours)
-        found = _nearest(images, some, similarity, ranked, topk)
-        _vote(found, similarity, labels, images.classes, *voting)
-        measured += _measured(found, ranked, wanted[rows, None] == labels)
-        entries += found
-    return entries, _metrics(entries, measured)
-
-
-def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
-    """Return coarse labels: gallery images first, then queries if needed."""
-    names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
-    if None in names:
-        raise Error(
-            f'{ranking} ranking needs classes, but {names.count(None)} images '
-            'have none; use folders or lists with classes'
+        part = queries.select(rows.tolist())
+        similarity = gallery.similarity(part.paths, features[rows])
+        is_oracle = search.ranking == 'oracle'
+        ranked = ranked_similarity(
+            similarity,
+            coarse[: len(images)],
+            search.ranking,
+            SIGMA,
+            coarse[len(images) + rows] if is_oracle else None,
         )
-    return torch.tensor(coarse_labels(names, coarse_of)[0])
+        nearest = _list_nearest(images, part, similarity, ranked, search.topk)
+        _vote(nearest, similarity, labels, images.classes, voting)
+        measured += _measure(nearest, ranked, wanted[rows, None] == labels)
+        entries += nearest
+    return entries, _average(entries, measured)
 
 
-def _nearest(images, queries, similarity, ranked, topk) -> list[dict]:
+def _label_coarse(
+    gallery_names: list[str | None],
+    query_names: list[str | None],
+    search: Search,
+) -> Tensor:
+    """Return coarse labels: gallery images first, then queries if needed."""
+    names = gallery_names + query_names
+    if search.ranking == 'cosine':
+        names = []
+    elif search.ranking == 'conditional':
+        names = gallery_names
+    classes = [name for name in names if name is not None]
+    if len(classes) < len(names):
+        raise Error(
+            f'{search.ranking} ranking needs classes, but '
+            f'{len(names) - len(classes)} images have none; use folders or '
+            'lists with classes'
+        )
+    return torch.tensor(coarse_labels(classes, search.coarse_classes)[0])
+
+
+def _list_nearest(images, queries, similarity, ranked, topk) -> list[dict]:
     """Build the entry of each query with its first ``topk`` gallery images."""
     order = ranked.argsort(dim=1, descending=True, stable=True)[:, :topk]
     entries = []
     rows = zip(queries.paths, queries.names, similarity, order, strict=True)
     for path, name, row, ranking in rows:
-        near = ranking[row[ranking] > -torch.inf]
-        some = images.select(near.tolist())
-        facts = zip(some.paths, some.names, row[near].tolist(), strict=True)
-        neighbors = [dict(zip(NEAREST, one, strict=True)) for one in facts]
+        positions = ranking[row[ranking] > -torch.inf]
+        nearest = images.select(positions.tolist())
+        neighbors = [
+            dict(image=image, name=label, similarity=value)
+            for image, label, value in zip(
+                nearest.paths,
+                nearest.names,
+                row[positions].tolist(),
+                strict=True,
+            )
+        ]
         entries.append(dict(image=path, name=name, neighbors=neighbors))
     return entries
 
 
-def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
+def _measure(entries, ranked, relevant) -> list[dict[str, float]]:
     """Measure each query, and add the average precision to its entry."""
     tables = measure_queries(ranked, relevant, RECALLS)
     # lists, because small tensors would keep the memory of large ones in use
-    numbers = zip(*(x.tolist() for x in tables.values()), strict=True)
-    rows = [dict(zip(tables, one, strict=True)) for one in numbers]
+    lists = {name: table.tolist() for name, table in tables.items()}
+    rows = [
+        {name: values[i] for name, values in lists.items()}
+        for i in range(len(entries))
+    ]
     for entry, row in zip(entries, rows, strict=True):
         row['knn_top1'] = float(entry.get('knn_class') == entry['name'])
         if not isnan(row['mAP']):
@@ -111,7 +160,7 @@ def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
     return rows
 
 
-def _metrics(
+def _average(
     entries: list[dict], measured: list[dict[str, float]]
 ) -> dict[str, float]:
     """Average the measures of the queries with a class."""
@@ -123,10 +172,10 @@ def _metrics(
     unmatched = means.pop('unmatched')
     if not means:
         named = sorted({entry['name'] for entry in entries} - {None})
-        some = printable(', '.join(named[:3]))
+        examples = printable(', '.join(named[:3]))
         warnings.warn(
             'no accuracy: the gallery has no other image of the query classes '
-            f'({some}, ...); use the same class names in both',
+            f'({examples}, ...); use the same class names in both',
             stacklevel=3,
         )
     queries = len(labelled) - unmatched
@@ -135,37 +184,42 @@ def _metrics(
 
 def choose_voters(
     images: LabeledImages, features: Tensor, folds: int = 5
-) -> tuple[int, float]:
+) -> Voting:
     """Select the number of voting images by cross-validation on a gallery.
 
     Touvron's thesis (2022), section 2.5: 10, 15, 20, 25 or 30 images, with
-    temperature 0.05. Returns the number and the temperature.
+    temperature 0.05.
     """
-    right = dict.fromkeys(VOTERS, 0)
+    correct = dict.fromkeys(VOTERS, 0)
     named = [i for i, x in enumerate(images.labels) if x is not None]
     labels = torch.tensor([images.labels[i] for i in named])
     features, number = features[named], len(images.classes)
-    for known, tested in GroupedSplits(labels).folds(folds, seed=0):
-        chunk = 1 + MAX_ENTRIES // len(known)
-        for rows in torch.as_tensor(tested).split(chunk):
-            similar = cosine_similarity(features[rows], features[known])
+    for train, test in GroupedSplits(labels).folds(folds, seed=0):
+        chunk = 1 + MAX_ENTRIES // len(train)
+        for rows in torch.as_tensor(test).split(chunk):
+            similar = cosine_similarity(features[rows], features[train])
             for k in VOTERS:
-                votes = nearest_votes(similar, labels[known], number, k, SIGMA)
-                right[k] += int((votes.argmax(dim=1) == labels[rows]).sum())
-    return max(VOTERS, key=right.get), SIGMA
+                votes = nearest_votes(similar, labels[train], number, k, SIGMA)
+                correct[k] += int((votes.argmax(dim=1) == labels[rows]).sum())
+    return Voting(max(VOTERS, key=lambda k: correct[k]), SIGMA)
 
 
-def _vote(entries, similarity, labels, classes, k, temperature=0.07) -> None:
+def _vote(entries, similarity, labels, classes, voting: Voting) -> None:
     """Add ``knn_class`` and ``knn_score`` to the entries of N queries.
 
-    The k nearest gallery images with a class vote: ``similarity`` is (N, M),
+    The nearest gallery images with a class vote: ``similarity`` is (N, M),
     ``labels`` are (M,), -1 without a class.
     """
     if not classes:
         return
     similarity = similarity.masked_fill(labels < 0, -torch.inf)
-    how = labels.clamp(min=0), len(classes), k, temperature
-    scores = nearest_votes(similarity, *how)
+    scores = nearest_votes(
+        similarity,
+        labels.clamp(min=0),
+        len(classes),
+        voting.number,
+        voting.temperature,
+    )
     for entry, row in zip(entries, scores, strict=True):
         if not row.isnan().any():  # NaN without any voter
             entry['knn_class'] = classes[int(row.argmax())]

@@ -19,13 +19,13 @@ from mmclca.visualization import (
 )
 from mmclca.visualization.figures import FRAMES, contact_sheet, draw_photo
 
-from .inferencer import PREDICTION, TokenReductionInferencer, prediction_of
+from .inferencer import PREDICTION, TokenReductionInferencer, get_prediction
 from .neighbors import NEAREST
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
 QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
-WORDS = {True: 'yes', False: 'no', None: ''}
+YES_OR_NO = {True: 'yes', False: 'no', None: ''}
 RESULT, UNKNOWN = ('result', 'confidence'), 'unknown'
 
 
@@ -51,16 +51,17 @@ def best_classes(
 
 
 def prediction_cells(result: dict) -> list:
-    """Return :func:`prediction_of` as table cells, one per ``PREDICTION``.
+    """Return :func:`get_prediction` as table cells, one per ``PREDICTION``.
 
     Scores are numbers, ``known`` is 'yes' or 'no'. All cells of an unreadable
     image are empty, and the last two without a threshold.
     """
     if 'error' in result:
         return [''] * len(PREDICTION)
-    name, score, known, known_score = prediction_of(result).values()
-    known_score = '' if known is None else round(known_score, 6)
-    return [name, round(score, 6), WORDS[known], known_score]
+    is_known = result['known']
+    known_score = '' if is_known is None else round(result['known_score'], 6)
+    score = round(result['pred_score'], 6)
+    return [result['pred_class'], score, YES_OR_NO[is_known], known_score]
 
 
 def write_json(
@@ -72,7 +73,7 @@ def write_json(
 ) -> None:
     """Write results as a JSON list with one entry per image.
 
-    An entry has ``image``, the values of :func:`prediction_of`, ``classes``
+    An entry has ``image``, the values of :func:`get_prediction`, ``classes``
     (see :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` if the
     result has them.
 
@@ -86,12 +87,10 @@ def write_json(
     """
     names = ('error', *NUMBERS, *(MAPS if with_maps else ()))
     entries = [
-        dict(
-            image=result['image'],
-            **prediction_of(result),
-            classes=best_classes(result, classes, topk),
-            **{name: result[name] for name in names if name in result},
-        )
+        dict(image=result['image'])
+        | get_prediction(result)
+        | dict(classes=best_classes(result, classes, topk))
+        | {name: result[name] for name in names if name in result}
         for result in results
     ]
     dump_json(entries, path)
@@ -136,11 +135,11 @@ def _rows(results, classes, topk) -> Iterator[list]:
     yield ['image', *RESULT, *PREDICTION, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
-        cells = [one[key] for one in best for key in keys] or [''] * len(named)
-        more = [_cell(result.get(name, '')) for name in numbers]
-        begin = [result['image'], *_result_cells(result)]
-        begin += prediction_cells(result)
-        yield [*begin, *cells, *more, result.get('error', '')]
+        row = [result['image'], *_result_cells(result)]
+        row += prediction_cells(result)
+        row += [x[key] for x in best for key in keys] or [''] * len(named)
+        row += [_cell(result.get(name, '')) for name in numbers]
+        yield [*row, result.get('error', '')]
 
 
 def _result_cells(result: dict) -> list:
@@ -158,10 +157,11 @@ def _cell(value):
 
 def dump_json(content, path: str | Path) -> None:
     """Write values and NumPy arrays as JSON in one step; create the folder."""
-    layout = dict(indent=1, ensure_ascii=False, default=np.ndarray.tolist)
-    text = json.dumps(content, **layout)
+    encoded = json.dumps(
+        content, indent=1, ensure_ascii=False, default=np.ndarray.tolist
+    )
     # file names are not always valid UTF-8
-    replace_bytes(Path(path), text.encode(errors='surrogateescape'))
+    replace_bytes(Path(path), encoded.encode(errors='surrogateescape'))
 
 
 def draw_prediction(
@@ -179,17 +179,19 @@ def draw_prediction(
         out (str | Path): The picture; its folder is created.
 
     Raises:
-        Error: If the model does not reduce tokens.
+        Error: If the model does not reduce tokens, or the image is unreadable.
     """
     model = inferencer.model
     check_reduces(model.backbone)
     title = f'{result["pred_class"]}, {result["pred_score"]:.3f}'
     if result['known'] is False:
         title += f'; not known, {result["known_score"]:.3f}'
-    seen = inferencer.prepare(source)['inputs']
-    view = make_view(model, title, seen)
+    prepared = inferencer.prepare(source)
+    if isinstance(prepared, str):
+        raise Error(f'the image is unreadable: {prepared}')
+    view = make_view(model, title, prepared['inputs'])
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    draw_kept_patches(find_kept_patches(model, [view]), out)
+    draw_kept_patches(find_kept_patches(model, [view]), str(out))
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
@@ -233,8 +235,9 @@ def _neighbor_rows(entries: Sequence[dict]) -> Iterator[list]:
     ranks = range(1, 1 + max(len(e['neighbors']) for e in entries))
     yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
     for entry in entries:
-        near = [one[key] for one in entry['neighbors'] for key in NEAREST]
-        yield [*(entry.get(fact) for fact in QUERY), *near]
+        row = [entry.get(name) for name in QUERY]
+        row += [x[key] for x in entry['neighbors'] for key in NEAREST]
+        yield row
 
 
 def draw_neighbors(
@@ -257,16 +260,19 @@ def draw_neighbors(
         name = entry['name'] or entry.get('knn_class', '')
         vote = 'vote: ' if name and not entry['name'] else ''
         cells = [draw_photo(entry['image'], note=f'{vote}{name}')]
-        for one in entry['neighbors'][:nearest]:
-            note = f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
-            frame = FRAMES[_same(name, one['name'], coarse_of)]
-            cells.append(draw_photo(one['image'], note=note, frame=frame))
+        for neighbor in entry['neighbors'][:nearest]:
+            label = neighbor['name']
+            note = f'{neighbor["similarity"]:.3f} {label or ""}'.strip()
+            frame = FRAMES[_compare_classes(name, label, coarse_of)]
+            cells.append(draw_photo(neighbor['image'], note=note, frame=frame))
         # numbered, because file names can repeat
         columns[f'{rank + 1}: {Path(entry["image"]).name}'] = cells
     contact_sheet(columns, path)
 
 
-def _same(name: str, other: str | None, coarse_of: dict) -> bool | str | None:
+def _compare_classes(
+    name: str, other: str | None, coarse_of: dict[str, str]
+) -> bool | str | None:
     """Compare the classes of a query and a similar image.
 
     'coarse' if only their coarse classes are equal; None without a class.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import digest_of_file, outputs_of
+from mmclca.apis.features import digest_of_file, extract_outputs
 from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow, is_fitted
 from mmclca.deployment import QuantizedComparison, load_onnx
 from mmclca.utils.folders import is_below
@@ -108,7 +108,7 @@ def _compare_predictions(
         return torch.stack([_logits(run(images)) for run in files], 1)
 
     paths = [row.path for row in rows]
-    scores, unread = outputs_of(inferencer, paths, both, BATCH)
+    scores, unread = extract_outputs(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
         return 'Accuracy', '8-bit not measured: the photos cannot be read'

@@ -108,7 +108,12 @@ def verify_tensors(
     """
     if KEY not in metadata:
         return
-    stored = json.loads(metadata[KEY])
+    try:
+        stored = json.loads(metadata[KEY])
+    except (RecursionError, ValueError) as error:
+        raise Error(f'{METADATA} {WRONG}') from error
+    if not isinstance(stored, dict):
+        raise Error(f'{METADATA} {WRONG}')
     computed = _compute_checksums(tensors, metadata)
     for name in {**stored, **computed}:
         if stored.get(name) != computed.get(name):

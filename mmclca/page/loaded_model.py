@@ -15,7 +15,7 @@ from PIL import Image
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file
 from mmclca.apis.gallery import Gallery
-from mmclca.apis.neighbors import look_up
+from mmclca.apis.neighbors import Search, look_up
 from mmclca.checkpoints.model_folder import (
     PhotoRow,
     damaged_file_errors,
@@ -105,7 +105,9 @@ class LoadedModel:
         batch = model.data_preprocessor(dict(inputs=[inputs]))['inputs']
         feature = extract_feature(model, batch, self.gallery.feature)
         query = LabeledImages.from_names(['leaf'], [None], 'the page')
-        (entry,), _ = look_up(self.gallery, query, feature.cpu(), NUM_SIMILAR)
+        (entry,), _ = look_up(
+            self.gallery, query, feature.cpu(), Search(topk=NUM_SIMILAR)
+        )
         return [*self._read_photos(entry['neighbors'])]
 
     def _read_photos(self, neighbors: list[dict]) -> Iterator[SimilarPhoto]:

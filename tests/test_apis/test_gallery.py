@@ -11,7 +11,7 @@ from tiny_run import CLASSES, write_images, write_run
 from mmclca.apis import neighbors
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
-from mmclca.apis.neighbors import VOTERS, choose_voters, look_up
+from mmclca.apis.neighbors import VOTERS, Search, choose_voters, look_up
 from mmclca.datasets.photos import (
     LabeledImages,
     list_images,
@@ -45,7 +45,9 @@ def images_of(entry):
 
 def test_look_up_finds_other_images_if_queries_are_the_gallery():
     gallery = gallery_of()
-    entries, found = look_up(gallery, gallery.images, gallery.features, 4, 1)
+    entries, found = look_up(
+        gallery, gallery.images, gallery.features, Search(4, 1)
+    )
     assert [images_of(entry)[0] for entry in entries] == [
         *('a1.png', 'a0.png', 'b1.png', 'b0.png', 'b1.png')
     ]
@@ -93,7 +95,9 @@ def test_look_up_returns_no_metrics_without_classes():
 def test_gallery_images_do_not_vote_without_a_class():
     gallery = gallery_of(['a', None, 'b', 'b', 'c'])
     queries = queries_of('a', 'b')
-    entries, found = look_up(gallery, queries, features_at(9, 60), 1, 1)
+    entries, found = look_up(
+        gallery, queries, features_at(9, 60), Search(1, 1)
+    )
     assert images_of(entries[0]) == ['a1.png']
     assert [entry['knn_class'] for entry in entries] == ['a', 'b']
     assert found['knn_top1'] == 100 and found['recall@1'] == 50
@@ -111,7 +115,7 @@ def test_look_up_warns_if_the_gallery_lacks_the_query_classes():
 def test_look_up_ranks_by_scores_in_any_chunk_size(monkeypatch, ranking):
     gallery, features = gallery_of(), features_at(50, 60, 170)
     queries = queries_of('a', 'b', 'c')
-    how = gallery, queries, features, 5, 2, ranking, LEVELS
+    how = gallery, queries, features, Search(5, 2, ranking, LEVELS)
     entries, found = look_up(*how)
     coarse = torch.tensor([0, 0, 1, 1, 0])
     given = gallery.features, coarse, ranking, 0.05, coarse[[0, 2, 4]]
@@ -137,10 +141,11 @@ def test_choose_voters_selects_the_same_number_each_time():
         [f'{i}' for i in range(80)], names, 'here'
     )
     gallery = Gallery(images, features, 'model', 'backbone')
-    k, _ = choose_voters(images, features)
-    assert k in VOTERS and choose_voters(images, features) == (k, 0.05)
-    entries, _ = look_up(gallery, images, features, 1, 0)
-    by_hand, _ = look_up(gallery, images, features, 1, k)
+    voting = choose_voters(images, features)
+    assert voting.number in VOTERS and voting.temperature == 0.05
+    assert choose_voters(images, features) == voting
+    entries, _ = look_up(gallery, images, features, Search(1, 0))
+    by_hand, _ = look_up(gallery, images, features, Search(1, voting.number))
     pairs = zip(entries, by_hand, strict=True)
     same = [one['knn_class'] == other['knn_class'] for one, other in pairs]
     assert sum(same) >= 70  # the temperature differs
@@ -156,7 +161,7 @@ def test_choose_voters_selects_the_same_number_each_time():
 def test_look_up_refuses_a_ranking_without_coarse_classes(
     names, ranking, levels, message
 ):
-    given = queries_of(*names), features_at(0), 1, 1, ranking, levels
+    given = queries_of(*names), features_at(0), Search(1, 1, ranking, levels)
     with pytest.raises(ValueError, match=message):
         look_up(gallery_of(), *given)
 

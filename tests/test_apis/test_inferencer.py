@@ -14,7 +14,7 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer, load_classifier
-from mmclca.apis.token_facts import attribute, paint_attention
+from mmclca.apis.token_statistics import attribute, paint_attention
 from mmclca.evaluation.cost import count
 from mmclca.models.recording import recording_copy
 from mmclca.models.reduction.trace import patch_weights

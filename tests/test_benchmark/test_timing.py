@@ -100,7 +100,7 @@ def said(tmp_path, monkeypatch):
         return quantized._agreement(model, found, *runs)
 
     gone = []
-    monkeypatch.setattr(quantized, 'outputs_of', read)
+    monkeypatch.setattr(quantized, 'extract_outputs', read)
     return said
 
 

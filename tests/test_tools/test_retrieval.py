@@ -77,7 +77,7 @@ def test_index_gives_the_same_neighbors(retrieve, folder, tmp_path):
     assert written(tmp_path / 'a.json') == written(tmp_path / 'b.json')
     option = '--cfg-options', 'model.backbone.reducer.keep_rate=0.3'
     with pytest.raises(
-        SystemExit, match='another model, keep rate or feature'
+        ValueError, match='another model, keep rate or feature'
     ):
         retrieve('--index', index, *option)
 

@@ -17,7 +17,7 @@ from small_models import (
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.apis.token_facts import LastLayerRecorder, token_facts
+from mmclca.apis.token_statistics import LastLayerRecorder, compute_statistics
 from mmclca.models import fuse
 from mmclca.models.recording import AttentionRecorder, recording_copy
 from mmclca.models.reduction.attention import attend, logits_of
@@ -144,7 +144,7 @@ def facts(model, x):
     copied(x, mode='tensor')
     layers = copied.backbone.recorder.layers
     read = model.backbone.last_cls_attention(x, layers[-1].entered)
-    found = token_facts(layers, read, (4, 4))
+    found = compute_statistics(layers, read[0], read[1].patch_weights, (4, 4))
     assert [one['tokens'] for one in found] == [[18, 11, 13]] * 2
     names = ('attribution', 'cls_attention', 'kept')
     arrays = [np.ravel(one[name]) for one in found for name in names]

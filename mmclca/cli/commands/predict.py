@@ -72,7 +72,7 @@ def prepare(args):
     check(args)
     with model_files.loading():
         from mmclca.apis import find_images, picture_paths
-        from mmclca.apis.token_facts import check_tokens
+        from mmclca.apis.token_statistics import check_tokens
         from mmclca.visualization import check_reduces
     paths = find_images(args.images)
     if not paths:

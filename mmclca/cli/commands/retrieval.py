@@ -131,7 +131,7 @@ def make_gallery(args, inferencer):
 
 
 def run(args):
-    from mmclca.apis.neighbors import look_up
+    from mmclca.apis.neighbors import Search, look_up
     from mmclca.apis.output import draw_neighbors, write_neighbors
     from mmclca.datasets.levels import at_level, read_levels
 
@@ -141,22 +141,30 @@ def run(args):
         args, args.config, args.checkpoint
     )
     gallery = make_gallery(args, inferencer)
-    queries = gallery.images, gallery.features
+    queries, features = gallery.images, gallery.features
     if args.queries or not (args.gallery or args.index):
-        queries = extract(args, inferencer, args.queries, 'test')
-    how = args.topk, args.neighbors, args.ranking
-    first = next(iter(levels.values()), {})
-    entries, metrics = look_up(gallery, *queries, *how, first)
-    for level, coarse_of in levels.items():
-        some = replace(gallery, images=at_level(gallery.images, coarse_of))
-        ours = at_level(queries[0], coarse_of), queries[1]
-        _, found = look_up(some, *ours, 1, args.neighbors)
-        metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
+        queries, features = extract(args, inferencer, args.queries, 'test')
+    coarse = next(iter(levels.values()), {})
+    search = Search(args.topk, args.neighbors, args.ranking, coarse)
+    entries, metrics = look_up(gallery, queries, features, search)
+    for level, coarse_classes in levels.items():
+        _, at_this_level = look_up(
+            replace(gallery, images=at_level(gallery.images, coarse_classes)),
+            at_level(queries, coarse_classes),
+            features,
+            Search(topk=1, neighbors=args.neighbors),
+        )
+        metrics |= {
+            f'{level} {name}': at_this_level[name]
+            for name in LEVEL
+            if name in at_this_level
+        }
     if args.out:
         write_neighbors(entries, metrics, args.out)
     if args.sheet:
-        how = args.sheet_queries, args.sheet_nearest, first
-        draw_neighbors(entries, args.sheet, *how)
+        draw_neighbors(
+            entries, args.sheet, args.sheet_queries, args.sheet_nearest, coarse
+        )
     return entries, metrics
 
 

@@ -3,6 +3,7 @@
 
 import torch
 import torch.nn.functional as F
+from mmengine.model import BaseModel
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -17,16 +18,15 @@ class LastLayerRecorder(recording.Recorder):
 
     def observe(self, *layer_tensors):
         for layer in self.layers[-1:]:
-            layer.entered = _bare(layer.entered)
-            layer.left = _bare(layer.left)
+            layer.entered = _drop_features(layer.entered)
+            layer.left = _drop_features(layer.left)
         super().observe(*layer_tensors)
 
 
-def _bare(tokens: Tokens) -> Tokens:
+def _drop_features(tokens: Tokens) -> Tokens:
     """Drop the features to free their memory."""
-    return tokens.with_features(
-        tokens.features.new_empty(*tokens.features.shape[:2], 0)
-    )
+    batch, number, _ = tokens.features.shape
+    return tokens.with_features(tokens.features.new_empty(batch, number, 0))
 
 
 class MacCounts:
@@ -34,7 +34,7 @@ class MacCounts:
 
     def __init__(self, model: nn.Module):
         self.model = model
-        self.counted = {}
+        self.counted: dict[tuple, int] = {}
 
     def __call__(self, image: Tensor, tokens: list[int]) -> int:
         """Count multiply-accumulates like ``Cost.flops``.
@@ -51,7 +51,7 @@ class MacCounts:
         return self.counted[key]
 
 
-def check_tokens(model: nn.Module) -> None:
+def check_tokens(model: BaseModel) -> None:
     """Raise an Error if tokens cannot be recorded, or CLS is missing."""
     backbone = as_reducible(model.backbone)
     if not backbone.has_cls:
@@ -60,38 +60,46 @@ def check_tokens(model: nn.Module) -> None:
         )
 
 
-def predict_with_facts(
-    model: nn.Module, count: MacCounts, data: dict
+def predict_with_statistics(
+    model: BaseModel, count: MacCounts, data: dict
 ) -> list[DataSample]:
     """Classify preprocessed images, with token statistics.
 
     The model must pass :func:`check_tokens`. The predictions get the values of
-    :func:`token_facts` and ``gmacs``.
+    :func:`compute_statistics` and ``gmacs``.
     """
-    copied = recording.recording_copy(model, LastLayerRecorder)
+    copied: BaseModel = recording.recording_copy(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.recorder.layers
-    read = backbone.last_cls_attention(images, layers[-1].entered)
-    facts = token_facts(layers, read, recording.grid_of(backbone, images))
-    for sample, image, fact in zip(samples, images, facts, strict=True):
-        gmacs = count(image, fact['tokens']) / 1e9
-        sample.set_data(dict(fact, gmacs=gmacs))
+    attention, attended = backbone.last_cls_attention(
+        images, layers[-1].entered
+    )
+    statistics = compute_statistics(
+        layers,
+        attention,
+        attended.patch_weights,
+        recording.grid_of(backbone, images),
+    )
+    for sample, image, values in zip(samples, images, statistics, strict=True):
+        gmacs = count(image, values['tokens']) / 1e9
+        sample.set_data(dict(values, gmacs=gmacs))
     return samples
 
 
-def token_facts(
+def compute_statistics(
     layers: list[recording.Recorded],
-    read: tuple[Tensor, Tokens],
+    attention: Tensor,
+    patch_weights: Tensor,
     hw: tuple[int, int],
 ) -> list[dict]:
     """Compute token statistics per image from recorded layers.
 
-    ``read`` is the attention of the last CLS with the tokens it attends to,
-    ``hw`` the patch grid. Returns ``tokens``, ``kept``, ``attribution`` and
+    ``attention`` (B, N) is that of the last CLS, ``patch_weights`` (B, N, P)
+    are the patches of the N tokens it attends to, ``hw`` is the patch grid.
+    Returns ``tokens``, ``kept``, ``attribution`` and
     ``cls_attention``, see :class:`TokenReductionInferencer`.
     """
-    attention, weights = read[0], read[1].patch_weights
     left = [layer.left for layer in layers]
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     counts = torch.stack(counts, dim=1).tolist()
@@ -100,7 +108,7 @@ def token_facts(
         for stage in recording.patch_weight_maps(left[-1], hw)
     ]
     attribution, painted = (
-        spread(attention, weights).unflatten(1, hw).cpu().numpy()
+        spread(attention, patch_weights).unflatten(1, hw).cpu().numpy()
         for spread in (attribute, paint_attention)
     )
     return [
