@@ -114,7 +114,7 @@ class Preparation:
         """
         try:
             image = crop_center(read_image(source, self.over_white), zoom)
-        except ValueError as error:
+        except Error as error:
             return str(error)
         shape = image.shape[:2]
         info = dict(img=image, img_shape=shape, ori_shape=shape)

@@ -41,12 +41,12 @@ _KINDS = {
 def describe_format(start: bytes) -> str:
     """Name an unsupported format and a remedy, from at least 132 bytes."""
     content = start.removeprefix(b'\xef\xbb\xbf')
-    for kind, pattern in _KINDS.items():
+    for file_format, pattern in _KINDS.items():
         if re.match(pattern, content, re.DOTALL | re.IGNORECASE):
-            advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
-            return f'{kind}: {advice}'
-    if kind := match_kind(content):
-        return f'not an image but {kind}'
+            advice = _OTHER_ADVICE.get(file_format.split()[-1], _ADVICE)
+            return f'{file_format}: {advice}'
+    if description := match_kind(content):
+        return f'not an image but {description}'
     return f'not an image: it begins with {start[:12]!r}'
 
 

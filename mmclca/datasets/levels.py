@@ -2,6 +2,7 @@
 """Coarse classes of fine classes, and datasets with coarse labels."""
 
 import json
+import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +35,8 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
             class has two coarse classes.
     """
     cells, notes = read_cells(Path(table))
-    print_safe(*notes)
+    for note in notes:
+        print_safe(note)
     _, *levels = cells
     if not levels:
         raise Error(
@@ -42,8 +44,9 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
             'the first column, and one column per level'
         )
     coarse_classes = {level: {} for level in levels}
-    for row in zip(*cells.values(), strict=True):
-        name, *coarser = map(normalize_name, row)
+    names, *columns = cells.values()
+    for i, name in enumerate(map(normalize_name, names)):
+        coarser = [normalize_name(column[i]) for column in columns]
         if not (name and all(coarser)):
             raise Error(
                 f'{table}: the row of {printable(name or "an empty class")} '
@@ -158,24 +161,60 @@ class INaturalist(BaseDataset):
 
     def load_data_list(self) -> list[dict]:
         """List path and labels of all images."""
-        source = Path(self.data_root, 'categories.json')
-        categories = json.loads(read_bytes(source))
-        levels = set.intersection(*map(set, categories))
-        check_choice(sorted(levels), level=self.level)
-        names = {one['id']: str(one[self.level]) for one in categories}
+        names = _read_categories(self.data_root, self.level)
         classes = sorted(set(names.values()))
         self._metainfo['classes'] = tuple(classes)
-        number = {name: label for label, name in enumerate(classes)}
-        annotations = json.loads(read_bytes(self.ann_file))
-        check_choice(annotations, part='annotations')
-        paths = {one['id']: one['file_name'] for one in annotations['images']}
-        return [
-            dict(
-                img_path=str(Path(self.img_prefix, paths[one['image_id']])),
-                gt_label=number[names[one['category_id']]],
-            )
-            for one in annotations['annotations']
-        ]
+        labels = {name: label for label, name in enumerate(classes)}
+        content = _read_json(self.ann_file)
+        try:
+            paths = {x['id']: x['file_name'] for x in content['images']}
+            return [
+                dict(
+                    img_path=os.path.join(
+                        self.img_prefix, paths[x['image_id']]
+                    ),
+                    gt_label=labels[names[x['category_id']]],
+                )
+                for x in content['annotations']
+            ]
+        except (KeyError, TypeError) as error:  # not a list of iNaturalist
+            raise Error(
+                f'{self.ann_file} does not list images and annotations with '
+                f'known ids ({type(error).__name__}: {error}); use a released '
+                'list such as train2018.json'
+            ) from error
+
+
+def _read_categories(folder: str, level: str) -> dict[int, str]:
+    """Read the name of each category at a taxonomic level, by its id.
+
+    Raises:
+        Error: If the level does not exist, or the file is invalid.
+    """
+    path = Path(folder, 'categories.json')
+    categories = _read_json(path)
+    is_list = isinstance(categories, list) and categories
+    if not is_list or not all(isinstance(x, dict) for x in categories):
+        raise Error(f'{path} is not a list of categories')
+    levels = set(categories[0]).intersection(*categories)
+    if 'id' not in levels:
+        raise Error(f'{path} has a category without an id')
+    check_choice(sorted(levels), level=level)
+    return {x['id']: str(x[level]) for x in categories}
+
+
+def _read_json(path: str | Path):
+    """Parse a JSON file.
+
+    Raises:
+        OSError: If it cannot be read.
+        Error: If it is invalid.
+    """
+    content = read_bytes(path)
+    try:
+        return json.loads(content)
+    except ValueError as error:  # syntax and encoding
+        raise Error(f'{path} is not valid JSON: {error}') from error
 
 
 @DATASETS.register_module()

@@ -221,7 +221,7 @@ def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
     """
     try:
         return parse_rows(read_bytes(path), *columns)
-    except ValueError as error:
+    except Error as error:
         raise Error(f'{path}: {error}') from error
 
 

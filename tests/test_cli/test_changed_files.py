@@ -37,7 +37,7 @@ from mmclca.datasets.batches import read_image
 from mmclca.datasets.image_files import check_image
 from mmclca.datasets.levels import read_levels
 from mmclca.datasets.photos import list_images, read_photos
-from mmclca.datasets.photos.check import summarize_images
+from mmclca.datasets.photos.copies import summarize_images
 from mmclca.datasets.ultra_fgvc import importing, info, layouts
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.open_set import read_threshold, write_threshold

@@ -18,7 +18,7 @@ from mmclca.datasets import decoding
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import UndecodedError, decode, decode_by_pillow
 from mmclca.datasets.image_files import check_image, check_images
-from mmclca.datasets.photos.check import summarize_images
+from mmclca.datasets.photos.copies import summarize_images
 from mmclca.registry import TRANSFORMS
 
 LOAD = dict(type='mmclca.LoadPhoto')

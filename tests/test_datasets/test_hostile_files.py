@@ -18,7 +18,7 @@ from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_image, check_images
 from mmclca.datasets.photos import list_images
-from mmclca.datasets.photos.check import summarize_images
+from mmclca.datasets.photos.copies import summarize_images
 from mmclca.fitting.pictures import Pictures
 from mmclca.page import read_photo
 from mmclca.utils.files import read_lines

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from mmclca.datasets.levels import read_level
+from mmclca.errors import Error
 from mmclca.registry import DATASETS
 
 TABLE = 'class,genus,family\noak,Quercus,Fagaceae\nelm,Ulmus,Ulmaceae\n'
@@ -89,6 +90,26 @@ def test_inaturalist_has_the_classes_of_a_level(tmp_path):
     (tmp_path / 'val.json').write_text(json.dumps(dict(images=images)))
     with pytest.raises(ValueError, match='annotations'):
         build('INaturalist', **place)
+
+
+@pytest.mark.parametrize(
+    'file, content, term',
+    [
+        ('categories.json', '[{"id": 1', 'not valid JSON'),
+        ('categories.json', '{"id": 1}', 'not a list of categories'),
+        ('categories.json', '[{"name": "a"}]', 'without an id'),
+        ('a.json', '[]', 'a.json does not list'),
+        ('a.json', '{"images": [{"id": 1}], "annotations": []}', 'file_name'),
+    ],
+)
+def test_inaturalist_refuses_file_if_it_has_another_structure(
+    tmp_path, file, content, term
+):
+    (tmp_path / 'categories.json').write_text('[{"id": 1, "name": "a"}]')
+    (tmp_path / 'a.json').write_text('{"images": [], "annotations": []}')
+    (tmp_path / file).write_text(content)
+    with pytest.raises(Error, match=term):
+        build('INaturalist', data_root=str(tmp_path), ann_file='a.json')
 
 
 def test_cifar_has_coarse_classes(tmp_path, monkeypatch):
