@@ -5,7 +5,9 @@ A tree stores the parent of each token and the distance of the join. Cutting
 the tree gives the requested number of clusters.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,12 +38,14 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
     metric = at_least_float32(metric)
     metric = metric.where(metric == metric, 0.0)  # NaN weights
     if linkage == 'single':
-        return _cut(num_clusters, *_spanning_tree(-_similarity(metric)))
+        parent, height, rounds = _spanning_tree(-_similarity(metric))
+        return _cut(num_clusters, parent, height, rounds)
     # means of clusters have average distances, too; they make a compiled model
     # faster, in which clusters cannot be removed after each round
     means = linkage == 'average' and torch.compiler.is_compiling()
     x = metric if means else _similarity(metric)
-    return _cut(num_clusters, *_tree(x, num_clusters, linkage, means))
+    parent, height = _build_tree(x, num_clusters, linkage, means)
+    return _cut(num_clusters, parent, height)
 
 
 def _similarity(x: Tensor) -> Tensor:
@@ -54,15 +58,39 @@ def _symmetric(x: Tensor) -> Tensor:
     return torch.maximum(x, x.transpose(1, 2))
 
 
-def _tree(x: Tensor, num_clusters: int, linkage: str, means: bool):
+class Clusters(NamedTuple):
+    """State of the clusters of each image, in rounds of joins.
+
+    Args:
+        x (Tensor): Means of the tokens (B, L, D), or similarities (B, L, L).
+        size (Tensor): Tokens per cluster, (B, L).
+        gone (Tensor): Penalty for a cluster that was joined to another one,
+            otherwise 0, (B, L).
+        root (Tensor): Index of the cluster that it was joined to, (B, L).
+        similarity (Tensor): Similarity at which it was joined, (B, L).
+        reach (Tensor): Largest similarity before the last joins, (B, 1).
+    """
+
+    x: Tensor
+    size: Tensor
+    gone: Tensor
+    root: Tensor
+    similarity: Tensor
+    reach: Tensor
+
+
+def _build_tree(
+    x: Tensor, num_clusters: int, linkage: str, means: bool
+) -> tuple[Tensor, Tensor]:
     """Join all mutually nearest clusters, in rounds.
 
     With these linkages, no join brings clusters closer to others, so the order
     of the joins does not matter. ``x`` are tokens (B, N, D) for ``means``, or
     similarities (B, N, N). Joined clusters are removed after some rounds;
-    rounds end if the joins of least ``height`` are known.
+    rounds end if the joins of least ``height`` are known. Returns parents and
+    heights (B, N).
     """
-    first = parent = _places(x)
+    first = parent = _positions(x)
     N = x.size(1)
     gone = x.new_zeros(first.shape)
     size, height, reach = gone + 1, gone - FAR, gone[:, :1] + FAR
@@ -71,22 +99,25 @@ def _tree(x: Tensor, num_clusters: int, linkage: str, means: bool):
         round(N * (num_clusters / N) ** (step / steps))
         for step in range(1, steps + 1)
     ]
-    for most in (*sizes, 0):
-        given = dict(most=most, num_joins=N - num_clusters, known=height)
+    for max_clusters in (*sizes, 0):
         start = row_starts(x)
-        unfinished = partial(_unfinished, **given)
+        unfinished = partial(
+            _is_unfinished,
+            max_clusters=max_clusters,
+            num_joins=N - num_clusters,
+            removed=height,
+        )
         join = partial(_join, linkage=linkage, means=means)
-        state = x, size, gone, _places(x), torch.zeros_like(size) - FAR, reach
-        if torch.compiler.is_compiling():
-            state = torch.while_loop(unfinished, join, state)
-        else:
-            while unfinished(*state):
-                state = join(*state)
-        x, size, gone, root, near, reach = state
-        parent = parent.scatter(1, first, first.gather(1, root))
-        height = height.scatter(1, first, near)
-        if most:
-            stay = stable_order((gone < 0).int())[:, :most]
+        clusters = Clusters(
+            x, size, gone, _positions(x), torch.zeros_like(size) - FAR, reach
+        )
+        clusters = _repeat(clusters, unfinished, join)
+        x, size, gone = clusters.x, clusters.size, clusters.gone
+        reach = clusters.reach
+        parent = parent.scatter(1, first, first.gather(1, clusters.root))
+        height = height.scatter(1, first, clusters.similarity)
+        if max_clusters:
+            stay = stable_order((gone < 0).int())[:, :max_clusters]
             size, gone = size.gather(1, stay), gone.gather(1, stay)
             # token 0 is always a root
             first = first.gather(1, stay).where(gone == 0, 0)
@@ -96,42 +127,60 @@ def _tree(x: Tensor, num_clusters: int, linkage: str, means: bool):
     return parent, -height
 
 
-def _unfinished(
-    x, size, gone, root, near, reach, most: int, num_joins: int, known: Tensor
+def _repeat(
+    clusters: Clusters,
+    unfinished: Callable[[Clusters], Tensor],
+    join: Callable[[Clusters], Clusters],
+) -> Clusters:
+    """Call ``join`` while clusters are ``unfinished``."""
+    if torch.compiler.is_compiling():
+        # the operator passes each tensor as an argument
+        tensors = torch.while_loop(
+            lambda *tensors: unfinished(Clusters(*tensors)),
+            lambda *tensors: tuple(join(Clusters(*tensors))),
+            tuple(clusters),
+        )
+        return Clusters(*tensors)
+    while unfinished(clusters):
+        clusters = join(clusters)
+    return clusters
+
+
+def _is_unfinished(
+    clusters: Clusters, max_clusters: int, num_joins: int, removed: Tensor
 ) -> Tensor:
-    """Return whether more than ``most`` clusters are left in any image.
+    """Return whether more than ``max_clusters`` are left in any image.
 
-    For 0, return whether a later join may be among the lowest ones; ``known``
-    are joins of removed clusters.
+    For 0, return whether a later join may be among the lowest ones;
+    ``removed`` are the similarities of joins of removed clusters.
     """
-    if most:
-        return (gone == 0).sum(dim=1).amax(dim=0) > most
-    sure = torch.cat((known, near), dim=1) > reach
-    return sure.sum(dim=1).amin(dim=0) < num_joins
+    if max_clusters:
+        left = (clusters.gone == 0).sum(dim=1)
+        return left.amax(dim=0) > max_clusters
+    joins = torch.cat((removed, clusters.similarity), dim=1)
+    final = joins > clusters.reach
+    return final.sum(dim=1).amin(dim=0) < num_joins
 
 
-def _join(x, size, gone, root, near, reach, linkage: str, means: bool):
-    """Join all mutually nearest clusters once and return the new state.
-
-    The state per cluster, (B, L), is its ``size``, and a penalty if it is
-    ``gone``, joined to ``root`` at the similarity ``near``. ``reach`` (B, 1)
-    is the largest similarity before these joins.
-    """
+def _join(clusters: Clusters, linkage: str, means: bool) -> Clusters:
+    """Join all mutually nearest clusters once and return the new state."""
+    x, gone = clusters.x, clusters.gone
     L = x.size(1)
     # computed here: from outside, an export may give it another length
     start = row_starts(x)
-    place = torch.arange(L, device=x.device)
+    position = torch.arange(L, device=x.device)
     itself = FAR * torch.eye(L, device=x.device)
     close = _similarity(x) if means else x
     nearest, partner = (close - itself + gone.unsqueeze(1)).max(dim=-1)
     reach = (nearest + gone).amax(dim=1, keepdim=True)
-    mutual = partner.gather(1, partner) == place
-    other = torch.where(mutual, partner, place)
-    dies = other < place
-    root, near = other.where(dies, root), nearest.where(dies, near)
+    mutual = partner.gather(1, partner) == position
+    other = torch.where(mutual, partner, position)
+    dies = other < position
+    root = other.where(dies, clusters.root)
+    similarity = nearest.where(dies, clusters.similarity)
     gone = torch.where(dies, -2 * FAR, gone)  # the last one pairs with itself
-    joined = size.gather(1, other).where(other > place, 0)
-    size = size + joined
+    joined = clusters.size.gather(1, other).where(other > position, 0)
+    size = clusters.size + joined
     share = (joined / size).unsqueeze(-1)
     for _ in range(1 if means else 2):  # rows, then columns by symmetry
         rows = rows_at(x, start + other)
@@ -140,11 +189,12 @@ def _join(x, size, gone, root, near, reach, linkage: str, means: bool):
         else:
             x = torch.minimum(x, rows)
         x = x if means else x.transpose(1, 2).contiguous()
-    return x if means else _symmetric(x), size, gone, root, near, reach
+    x = x if means else _symmetric(x)
+    return Clusters(x, size, gone, root, similarity, reach)
 
 
-def _places(x: Tensor) -> Tensor:
-    """Return the places of the rows of (B, L, K), (B, L)."""
+def _positions(x: Tensor) -> Tensor:
+    """Return the positions of the rows of (B, L, K), (B, L)."""
     return torch.arange(x.size(1), device=x.device).repeat(x.size(0), 1)
 
 
@@ -163,15 +213,15 @@ def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     for number in range((N - 1).bit_length()):
         same = label.unsqueeze(1) == label.unsqueeze(2)
         distance = distance.masked_fill(same, FAR)
-        near = none.scatter_reduce(1, label, distance.amin(dim=-1), 'amin')
-        nearest = distance == near.gather(1, label).unsqueeze(-1)
+        least = none.scatter_reduce(1, label, distance.amin(dim=-1), 'amin')
+        nearest = distance == least.gather(1, label).unsqueeze(-1)
         to = torch.where(nearest, label.unsqueeze(1), N - 1).amin(dim=-1)
         to = (0 * label + N - 1).scatter_reduce(1, label, to, 'amin')
-        there = near.gather(1, to)
-        joins = (there < near) | ((there == near) & (to < token))
-        joins = joins & (near < FAR)
+        there = least.gather(1, to)
+        joins = (there < least) | ((there == least) & (to < token))
+        joins = joins & (least < FAR)
         parent = torch.where(joins, to, parent)
-        height = torch.where(joins, near, height)
+        height = torch.where(joins, least, height)
         rounds = rounds + number * joins
         label = _roots(torch.where(joins, to, token)).gather(1, label)
     return parent, height, rounds
@@ -184,7 +234,12 @@ def _roots(parent: Tensor) -> Tensor:
     return parent
 
 
-def _cut(num_clusters: int, parent, height, rounds=None) -> Tensor:
+def _cut(
+    num_clusters: int,
+    parent: Tensor,
+    height: Tensor,
+    rounds: Tensor | None = None,
+) -> Tensor:
     """Apply the lowest joins of a tree until ``num_clusters`` remain.
 
     Ties go to earlier ``rounds``, on which later ones depend.
