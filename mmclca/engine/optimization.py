@@ -9,6 +9,7 @@ from mmengine.device import get_device
 from mmengine.optim import OptimWrapper, _ParamScheduler
 from mmengine.optim.scheduler.param_scheduler import INF
 from torch import nn
+from torch.optim import Optimizer
 
 from mmclca.registry import OPTIM_WRAPPERS, PARAM_SCHEDULERS
 from mmclca.utils.messages import check_integer, check_number
@@ -70,7 +71,7 @@ class WarmupCosineLR(_ParamScheduler):
 
     def __init__(
         self,
-        optimizer,
+        optimizer: Optimizer,
         T_max: int,
         warmup: int = 0,
         start_factor: float = 0.01,

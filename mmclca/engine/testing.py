@@ -77,13 +77,14 @@ def use_benchmark(cfg: Config, name: str) -> None:
         cfg.test_evaluator = dict(type='mmclca.ReaLAccuracy', labels=labels)
 
 
-def over_seeds(found: list[dict]) -> dict:
-    """Mean and sample standard deviation of metrics over runs."""
-    both = {}
-    for name in found[0]:
-        values = [metrics[name] for metrics in found]
-        both[name], both[f'{name}_std'] = mean(values), stdev(values)
-    return both
+def average_runs(runs: list[dict]) -> dict:
+    """Compute mean and sample standard deviation of metrics over runs."""
+    averages = {}
+    for name in runs[0]:
+        values = [metrics[name] for metrics in runs]
+        averages[name] = mean(values)
+        averages[f'{name}_std'] = stdev(values)
+    return averages
 
 
 def register_hooks(runner: Runner, fused: bool = False) -> None:
@@ -114,7 +115,10 @@ class FuseHook(Hook):
 
     def before_test_epoch(self, runner):
         backbones = fusible(runner.model)
-        self.modules = [(one, dict(one.named_children())) for one in backbones]
+        self.modules = [
+            (backbone, dict(backbone.named_children()))
+            for backbone in backbones
+        ]
         fuse(runner.model)
 
 

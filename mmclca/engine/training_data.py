@@ -13,7 +13,7 @@ from mmclca.checkpoints.opening import dict_in
 from mmclca.datasets.seeded_batches import SeededBatches
 
 KEY = 'training_data'  # in ``meta`` of a checkpoint
-# facts that must not change, as a message calls them
+# values that must not change, as a message calls them
 FACTS = dict(
     unit='training in',
     batches='batches per epoch',
@@ -23,7 +23,7 @@ FACTS = dict(
     images='images',
     files='image files or labels',
 )
-# facts that are numbers from 1
+# values that are numbers from 1
 COUNTS = ('batches', 'processes', 'images')
 
 
@@ -53,10 +53,10 @@ def describe_data(runner) -> dict:
 
 def _digest_files(dataset) -> str:
     """Return a digest of file names and labels; moved folders keep theirs."""
-    listed = [*_list_files(dataset)]
-    start = len(os.path.commonprefix([path for path, _ in listed]))
+    paths = [*_list_files(dataset)]
+    start = len(os.path.commonprefix([path for path, _ in paths]))
     digest = sha256()
-    for path, label in listed:
+    for path, label in paths:
         digest.update(f'{path[start:]}\n{label}\n'.encode(errors='replace'))
     return digest.hexdigest()[:16]
 
@@ -71,7 +71,7 @@ def _list_files(dataset) -> Iterator[tuple[str, object]]:
 
 
 def list_changes(stored: dict, now: dict) -> list[str]:
-    """Describe the facts that differ, with both values."""
+    """Describe the values that differ, with both values."""
     changed = [name for name in FACTS if stored.get(name) != now[name]]
     if 'images' in changed:  # the files then differ, too
         changed = [name for name in changed if name != 'files']
@@ -83,12 +83,12 @@ def list_changes(stored: dict, now: dict) -> list[str]:
     ]
 
 
-def stored_facts(
+def read_training_data(
     checkpoint: dict, now: dict, epoch: int, iteration: int
 ) -> dict:
-    """Return the facts in a checkpoint, with ``passes`` and ``start``.
+    """Return the description in a checkpoint, with ``passes`` and ``start``.
 
-    A checkpoint without facts, written by another program, gets the facts of
+    A checkpoint without one, written by another program, gets that of
     ``now``, and its own number of batches per epoch if known.
     """
     stored = dict_in(dict_in(checkpoint, 'meta'), KEY)
@@ -107,10 +107,10 @@ def stored_facts(
 
 
 def _batches_per_epoch(info: dict) -> int | None:
-    """Return the number of batches from mmengine's facts about a run."""
+    """Return the number of batches from mmengine's information about a run."""
     epochs, steps = info.get('max_epochs'), info.get('max_iters')
-    whole = isinstance(epochs, int) and isinstance(steps, int)
-    return steps // epochs if whole and epochs > 0 else None
+    are_integers = isinstance(epochs, int) and isinstance(steps, int)
+    return steps // epochs if are_integers and epochs > 0 else None
 
 
 def _is_valid(stored: dict, iteration: int) -> bool:
@@ -142,15 +142,15 @@ def find_start(stored: dict, now: dict, iteration: int) -> tuple[int, int]:
         skipped = ended * now['batches']
         return passes, iteration - skipped if changed else start
     if now['endless']:
-        ended = steps * images_per_step(stored) // stored['images']
+        ended = steps * count_images_per_step(stored) // stored['images']
     if changed or (ended and not now['endless']):
         return passes + ended, iteration
     return passes, start
 
 
-def images_per_step(facts: dict) -> int:
+def count_images_per_step(data: dict) -> int:
     """Return the images per iteration of all processes."""
-    return (facts['batch_size'] or 1) * facts['processes']
+    return (data['batch_size'] or 1) * data['processes']
 
 
 def count_epochs(runner) -> float:

@@ -11,7 +11,7 @@ from tiny_run import write_images, write_run
 
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.engine.runner import build_runner
-from mmclca.engine.training_data import find_start, stored_facts
+from mmclca.engine.training_data import find_start, read_training_data
 
 FACTS = dict(
     unit='epochs',
@@ -85,7 +85,7 @@ def test_batches_of_checkpoint_without_facts_come_from_its_length(
 ):
     info = dict(max_epochs=epochs, max_iters=8)
     checkpoint = dict(meta={}, message_hub=dict(runtime_info=info))
-    stored = stored_facts(checkpoint, FACTS, 2, 2 * batches)
+    stored = read_training_data(checkpoint, FACTS, 2, 2 * batches)
     assert stored == change(batches=batches, passes=2, start=2 * batches)
 
 
@@ -98,7 +98,9 @@ WRONG = (-1, 11, 'x', None)
 )
 def test_facts_are_ignored_if_they_make_no_sense(name, value):
     facts = change(passes=2, start=8) | {name: value}
-    stored = stored_facts(dict(meta=dict(training_data=facts)), FACTS, 2, 10)
+    stored = read_training_data(
+        dict(meta=dict(training_data=facts)), FACTS, 2, 10
+    )
     assert stored == change(passes=2, start=8)
 
 

@@ -105,12 +105,12 @@ def main(args):
     import mmengine
     from mmengine.dist import is_main_process
 
-    from mmclca.engine.testing import over_seeds
+    from mmclca.engine.testing import average_runs
 
     found = [run_test(args, checkpoint) for checkpoint in args.checkpoint]
     metrics = found[0]
     if len(found) > 1:
-        metrics = over_seeds(found)
+        metrics = average_runs(found)
     if not is_main_process():
         return
     if args.out_item == 'metrics':

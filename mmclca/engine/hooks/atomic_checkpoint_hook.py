@@ -57,18 +57,21 @@ class AtomicCheckpointHook(CheckpointHook):
     ``backend_args`` or ``file_client_args`` are given.
 
     Args:
-        *args: See mmengine's ``CheckpointHook``.
+        interval (int): Epochs or iterations between checkpoints. Defaults to
+            -1, never.
         keep_last_best (bool): Keep the last of several equally good
             checkpoints, not the first. With few validation images, the first
             one comes from a model that has hardly been trained. Defaults to
             False.
-        **kwargs: See mmengine's ``CheckpointHook``.
+        **checkpoint: Other arguments of mmengine's ``CheckpointHook``.
     """
 
-    def __init__(self, *args, keep_last_best: bool = False, **kwargs):
+    def __init__(
+        self, interval: int = -1, *, keep_last_best: bool = False, **checkpoint
+    ):
         if keep_last_best:
             self.rule_map = dict(greater=ge, less=le)
-        super().__init__(*args, **kwargs)
+        super().__init__(interval, **checkpoint)
 
     def before_train(self, runner) -> None:
         """Select the backend and clean up after a killed run."""
@@ -138,8 +141,8 @@ class AtomicCheckpointHook(CheckpointHook):
     def _remove_superseded(self) -> None:
         while self.superseded and is_main_process():
             name = self.superseded.pop()
-            own = re.escape(self.filename_tmpl).replace(r'\{\}', r'\d+')
-            if not re.fullmatch(rf'{own}|best_[^/\\]+\.pth', name):
+            pattern = re.escape(self.filename_tmpl).replace(r'\{\}', r'\d+')
+            if not re.fullmatch(rf'{pattern}|best_[^/\\]+\.pth', name):
                 continue  # a foreign checkpoint may name any file
             path = self.disk.join_path(self.out_dir, name)
             if self.disk.isfile(path):

@@ -48,11 +48,11 @@ class BankHook(Hook):
         pipeline = cfg.test_dataloader.dataset.pipeline
         images = build_dataset(cfg, 'train', pipeline=pipeline)
         rank, processes = get_dist_info()
-        own = range(rank, len(images), processes)
+        indices = range(rank, len(images), processes)
         rows = torch.zeros_like(model.head.bank)
         model.eval()  # as the loops do next
-        for batch in batches(model, images, own):
-            (found,) = model.extract_feat(batch.images)
-            rows[batch.positions] = F.normalize(found.to(rows), dim=1)
+        for batch in batches(model, images, indices):
+            (features,) = model.extract_feat(batch.images)
+            rows[batch.positions] = F.normalize(features.to(rows), dim=1)
         all_reduce(rows)
         return rows

@@ -94,9 +94,9 @@ class ClassCountHook(Hook):
         if number != count:
             inside = '' if isinstance(model, Grafit) else 'head.'
             setting = f'model.{inside}num_classes'
-            found = ', '.join(f'{count} classes in {x}' for x in self.names)
+            datasets = ', '.join(f'{count} classes in {x}' for x in self.names)
             raise Error(
-                f'{setting} is {number}, but there are {found}; add '
+                f'{setting} is {number}, but there are {datasets}; add '
                 f'`--cfg-options {setting}={count}`'
             )
         for name, loop in self.loops.items():
@@ -106,12 +106,12 @@ class ClassCountHook(Hook):
 def _check_names(named: dict[str, tuple]) -> None:
     """Raise if class names or their order differ."""
     first, expected = next(iter(named.items()), ('', ()))
-    for other, found in named.items():
-        if found == expected:
+    for other, names in named.items():
+        if names == expected:
             continue
         only = {
-            first: [name for name in expected if name not in found],
-            other: [name for name in found if name not in expected],
+            first: [name for name in expected if name not in names],
+            other: [name for name in names if name not in expected],
         }
         said = [f'only {k} has {join_first(v)}' for k, v in only.items() if v]
         sets = [x for x in SETS if f'the {x} set' in named]

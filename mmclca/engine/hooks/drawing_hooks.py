@@ -135,4 +135,5 @@ def spread(length: int, number: int) -> list[int]:
 def _title(sample, predicted: int, metainfo: dict) -> str:
     labels = int(sample.gt_label), predicted
     names = metainfo.get('classes') or range(max(labels) + 1)
-    return '{}\npredicted: {}'.format(*(names[label] for label in labels))
+    label, prediction = (names[index] for index in labels)
+    return f'{label}\npredicted: {prediction}'

@@ -6,11 +6,11 @@ from mmengine.runner import IterBasedTrainLoop
 from mmclca.datasets.seeded_batches import SeededBatches
 from mmclca.engine.training_data import (
     KEY,
+    count_images_per_step,
     describe_data,
     find_start,
-    images_per_step,
     list_changes,
-    stored_facts,
+    read_training_data,
 )
 from mmclca.errors import Error
 from mmclca.registry import HOOKS
@@ -27,12 +27,12 @@ class ExactResumeHook(Hook):
     already used. If it was stopped between a checkpoint and its validation,
     it validates first.
 
-    Checkpoints store the seed and facts about the data, see
+    Checkpoints store the seed and a description of the data, see
     :func:`mmclca.engine.training_data.describe_data`. If one of them has
     changed, the images already used are not known. The run then starts at
     the beginning of the epoch, or of the pass over the data if training is
     counted in iterations, and logs what has changed. For a checkpoint
-    without these facts, only the number of batches per epoch is compared.
+    without this description, only the number of batches per epoch is compared.
     """
 
     priority = 'LOWEST'  # after other hooks have used random numbers
@@ -43,12 +43,12 @@ class ExactResumeHook(Hook):
         self.checkpoint = checkpoint
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Store the facts, and the beginning of the pass over the data."""
+        """Store the description of the data, and the beginning of the pass."""
         meta, batches = checkpoint['meta'], self.batches
         passes, start = batches.passes, batches.start
-        if self.facts['unit'] == 'epochs' and meta['epoch'] > passes:
+        if self.data['unit'] == 'epochs' and meta['epoch'] > passes:
             passes, start = meta['epoch'], meta['iter']
-        meta[KEY] = dict(self.facts, passes=passes, start=start)
+        meta[KEY] = dict(self.data, passes=passes, start=start)
 
     def before_train(self, runner) -> None:
         """Replace the batch sampler, and run a missing validation.
@@ -56,8 +56,8 @@ class ExactResumeHook(Hook):
         Raises:
             Error: If the data give no batch.
         """
-        self.facts = describe_data(runner)
-        if not self.facts['batches']:
+        self.data = describe_data(runner)
+        if not self.data['batches']:
             raise Error(
                 'train_dataloader has no batches: with drop_last, batch_size '
                 'must not exceed the number of images'
@@ -67,24 +67,25 @@ class ExactResumeHook(Hook):
         checkpoint, self.checkpoint = self.checkpoint, {}  # frees memory
         if not runner.iter:
             return
-        steps = runner.epoch, runner.iter
-        stored = stored_facts(checkpoint, self.facts, *steps)
+        stored = read_training_data(
+            checkpoint, self.data, runner.epoch, runner.iter
+        )
         self._resume(runner, stored)
         if _validation_is_due(runner, stored['start'] == runner.iter):
             runner.val_loop.run()
 
     def _resume(self, runner, stored: dict) -> None:
         """Set the position in the data; report changes in one line."""
-        facts, batches = self.facts, self.batches
-        passes, start = find_start(stored, facts, runner.iter)
-        is_epoch = facts['unit'] == 'epochs'
+        data, batches = self.data, self.batches
+        passes, start = find_start(stored, data, runner.iter)
+        is_epoch = data['unit'] == 'epochs'
         if is_epoch:
             loop = runner.train_loop
             passes, left = loop.epoch, loop.max_epochs - loop.epoch
             loop._max_iters = start + left * len(batches)
             runner.message_hub.update_info('max_iters', loop.max_iters)
         batches.passes, batches.start = passes, start
-        if changes := list_changes(stored, facts):
+        if changes := list_changes(stored, data):
             number = passes + 1 + (start < runner.iter)
             unit = 'epoch' if is_epoch else 'pass over the data'
             runner.logger.warning(
@@ -105,9 +106,9 @@ class ExactResumeHook(Hook):
         elif runner.epoch > batches.passes:
             batches.passes, batches.start = runner.epoch, runner.iter
         batches.skipped = runner.iter - batches.start
-        if self.facts['endless']:
-            skipped = batches.passes * self.facts['images']
-            batches.skipped += skipped // images_per_step(self.facts)
+        if self.data['endless']:
+            skipped = batches.passes * self.data['images']
+            batches.skipped += skipped // count_images_per_step(self.data)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Seed the model."""

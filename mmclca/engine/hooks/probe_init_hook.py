@@ -88,11 +88,11 @@ class ProbeInitHook(Hook):
         """Compute head features (N, D) and labels (N,) of all images."""
         training = model.training
         model.eval()
-        order, found, labels = range(len(dataset)), [], []
+        order, outputs, labels = range(len(dataset)), [], []
         for batch in batches(model, dataset, order, self.batch_size):
-            found.append(model.extract_feat(batch.images))
+            outputs.append(model.extract_feat(batch.images))
             labels += batch.labels
-        feats = tuple(map(torch.cat, zip(*found, strict=True)))
+        feats = tuple(map(torch.cat, zip(*outputs, strict=True)))
         update_bn([[feats]], model.head)  # no-op without BatchNorm
         features = model.head.pre_logits(feats)
         model.train(training)

@@ -105,20 +105,22 @@ class SaveTrainableHook(Hook):
                 'base weights to store; add mmclca.TuningScopeHook(scope=...) '
                 'to custom_hooks, or omit --save-trainable'
             )
-        own = weights_to_cpu(model.state_dict())
-        base = {name: own[name] for name in own if _plain(name) in frozen}
+        weights = weights_to_cpu(model.state_dict())
+        base = {
+            name: weights[name] for name in weights if _plain(name) in frozen
+        }
         self.base, self.name = frozen, base_file(base)
-        place = Path(runner.work_dir).absolute().parent / self.name
-        if is_main_process() and not place.is_file():
+        path = Path(runner.work_dir).absolute().parent / self.name
+        if is_main_process() and not path.is_file():
             content = BytesIO()
             torch.save(base, content)
-            replace_bytes(place, content.getvalue())
+            replace_bytes(path, content.getvalue())
         barrier()
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Remove base weights from a checkpoint and store the base name."""
-        for kind in ('state_dict', 'ema_state_dict'):
-            weights = checkpoint.get(kind, {})
+        for key in ('state_dict', 'ema_state_dict'):
+            weights = checkpoint.get(key, {})
             for name in [n for n in weights if _plain(n) in self.base]:
                 del weights[name]
         checkpoint['meta']['base'] = self.name
