@@ -20,7 +20,7 @@ from ..reduction.attention import ParallelAttention, attend
 from .resmlp_layer import split_affine
 
 
-class Half(NamedTuple):
+class Sublayer(NamedTuple):
     """Norm, linear layers and LayerScale in the attention or FFN of a layer.
 
     ``parts`` is the number of outputs that ``first`` concatenates: 3 in
@@ -34,8 +34,8 @@ class Half(NamedTuple):
     parts: int
 
 
-class Folded(NamedTuple):
-    """Weights of n halves after a norm without affine map.
+class JoinedWeights(NamedTuple):
+    """Weights of n sublayers after a norm without affine map.
 
     ``weight`` (n O, C) and ``bias`` (n O,) belong to the first linear layer,
     ``last_weight`` (C, n I) and ``last_bias``, one row per branch (n, C), to
@@ -48,37 +48,39 @@ class Folded(NamedTuple):
     last_bias: Tensor
 
 
-def attention_half(layer: TransformerEncoderLayer) -> Half:
+def get_attention(layer: TransformerEncoderLayer) -> Sublayer:
     """Return the modules of a layer's attention."""
     attn = layer.attn
-    return Half(layer.ln1, attn.qkv, attn.proj, attn.gamma1, parts=3)
+    return Sublayer(layer.ln1, attn.qkv, attn.proj, attn.gamma1, parts=3)
 
 
-def ffn_half(layer: TransformerEncoderLayer) -> Half:
+def get_ffn(layer: TransformerEncoderLayer) -> Sublayer:
     """Return the modules of a layer's FFN."""
     ffn = layer.ffn
-    return Half(layer.ln2, ffn.layers[0][0], ffn.layers[1], ffn.gamma2, 1)
+    return Sublayer(layer.ln2, ffn.layers[0][0], ffn.layers[1], ffn.gamma2, 1)
 
 
-def fold(halves: Sequence[Half]) -> Folded:
-    """Join halves with the same input and summed outputs.
+def join_branches(sublayers: Sequence[Sublayer]) -> JoinedWeights:
+    """Join sublayers with the same input and summed outputs.
 
     The affine map of each norm is folded into the first linear layer and
     LayerScale into the last one; gradients flow through. The first outputs are
     ordered as all queries, all keys, all values, grouped by branch.
     """
-    weights = [half.first.weight * half.norm.weight for half in halves]
-    biases = [
-        F.linear(half.norm.bias, half.first.weight, half.first.bias)
-        for half in halves
+    weights = [
+        branch.first.weight * branch.norm.weight for branch in sublayers
     ]
-    parts = halves[0].parts
-    last = [half.scale(half.last.weight.T).T for half in halves]
-    return Folded(
+    biases = [
+        F.linear(branch.norm.bias, branch.first.weight, branch.first.bias)
+        for branch in sublayers
+    ]
+    parts = sublayers[0].parts
+    last = [branch.scale(branch.last.weight.T).T for branch in sublayers]
+    return JoinedWeights(
         _interleave(weights, parts),
         _interleave(biases, parts),
         torch.cat(last, dim=1),
-        torch.stack([half.scale(half.last.bias) for half in halves]),
+        torch.stack([branch.scale(branch.last.bias) for branch in sublayers]),
     )
 
 
@@ -88,17 +90,21 @@ def _interleave(rows: Sequence[Tensor], parts: int) -> Tensor:
     First come the first parts of all branches, for example all queries, then
     all second parts, and so on.
     """
-    split = [one.unflatten(0, (parts, -1)) for one in rows]
+    split = [tensor.unflatten(0, (parts, -1)) for tensor in rows]
     return torch.cat(split, dim=1).flatten(0, 1)
 
 
-def _fused(halves) -> tuple[nn.Linear, nn.Linear]:
-    weight, bias, last_weight, last_bias = fold(list(halves))
-    return _linear(weight, bias), _linear(last_weight, last_bias.sum(dim=0))
+def _fuse_linear(sublayers: list[Sublayer]) -> tuple[nn.Linear, nn.Linear]:
+    """Return the first and the last linear layer of joined sublayers."""
+    joined = join_branches(sublayers)
+    first = _build_linear(joined.weight, joined.bias)
+    last = _build_linear(joined.last_weight, joined.last_bias.sum(dim=0))
+    return first, last
 
 
-def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    linear = nn.Linear(*weight.T.shape, device='meta')
+def _build_linear(weight: Tensor, bias: Tensor) -> nn.Linear:
+    out_features, in_features = weight.shape
+    linear = nn.Linear(in_features, out_features, device='meta')
     linear.weight, linear.bias = nn.Parameter(weight), nn.Parameter(bias)
     return linear
 
@@ -118,11 +124,11 @@ class ParallelLayer(BaseModule):
     ``attn`` (with n x h heads), ``ln2`` and ``ffn``.
 
     In training, all branches share one matrix product per linear layer, whose
-    weights :func:`fold` joins in each pass; stochastic depth drops each branch
-    of each sample independently. Parameters are read directly: hooks, LoRA or
-    FSDP wrappers on linear layers in the branches have no effect. In
-    evaluation, the branches run sequentially, because joining would be slower
-    for small batches; :meth:`fuse` joins them permanently.
+    weights :func:`join_branches` joins in each pass; stochastic depth drops
+    each branch of each sample independently. Parameters are read directly:
+    hooks, LoRA or FSDP wrappers on linear layers in the branches have no
+    effect. In evaluation, the branches run sequentially, because joining would
+    be slower for small batches; :meth:`fuse` joins them permanently.
 
     Raises Error if the layer has dropout, norms other than LayerNorm, or
     an FFN without exactly two linear layers.
@@ -131,8 +137,8 @@ class ParallelLayer(BaseModule):
     def __init__(self, layer: TransformerEncoderLayer, branches: int):
         super().__init__()
         _check(layer)
-        more = [_reinitialized_copy(layer) for _ in range(branches - 1)]
-        self.branches = ModuleList([layer, *more])
+        copies = [_reinitialized_copy(layer) for _ in range(branches - 1)]
+        self.branches = ModuleList([layer, *copies])
         self.train(layer.training)  # copies may come from a frozen layer
 
     @torch.no_grad()
@@ -147,11 +153,15 @@ class ParallelLayer(BaseModule):
         layer.ln2, _, _ = split_affine(layer.ln2)
         attn, ffn = layer.attn, layer.ffn
         number = len(self.branches)
-        attn.qkv, attn.proj = _fused(map(attention_half, self.branches))
+        attn.qkv, attn.proj = _fuse_linear(
+            [get_attention(branch) for branch in self.branches]
+        )
         attn.num_heads *= number
         attn.embed_dims *= number  # total over all heads
         attn.gamma1 = nn.Identity()
-        ffn.layers[0][0], ffn.layers[1] = _fused(map(ffn_half, self.branches))
+        ffn.layers[0][0], ffn.layers[1] = _fuse_linear(
+            [get_ffn(branch) for branch in self.branches]
+        )
         ffn.feedforward_channels *= number
         ffn.gamma2 = nn.Identity()
         return layer
@@ -172,8 +182,8 @@ class ParallelLayer(BaseModule):
     @property
     def attn(self) -> 'BranchAttention | JoinedAttention':
         """Attention over all branches, an input for :func:`attend`."""
-        kind = JoinedAttention if self.training else BranchAttention
-        return kind(self.branches)
+        attention_class = JoinedAttention if self.training else BranchAttention
+        return attention_class(self.branches)
 
     def ffn(self, x: Tensor, identity: Tensor) -> Tensor:
         """Add the outputs of all FFNs, norms included, to ``identity``."""
@@ -182,11 +192,11 @@ class ParallelLayer(BaseModule):
                 identity = layer.ffn(layer.ln2(x), identity=identity)
             return identity
         first = self.branches[0]
-        folded = fold([ffn_half(layer) for layer in self.branches])
-        x = F.linear(_normalize_only(first.ln2, x), folded.weight, folded.bias)
+        joined = join_branches([get_ffn(layer) for layer in self.branches])
+        x = F.linear(_normalize_only(first.ln2, x), joined.weight, joined.bias)
         x = first.ffn.layers[0][1](x)
         drop_prob = first.ffn.dropout_layer.drop_prob
-        return identity + _last_linear(x, folded, drop_prob)
+        return identity + _last_linear(x, joined, drop_prob)
 
 
 class BranchAttention(ParallelAttention):
@@ -217,15 +227,17 @@ class JoinedAttention:
         self.attn_drop, self.training = first.attn_drop, first.training
         self.drop_prob = first.out_drop.drop_prob * first.training
         self.scaled_dot_product_attention = first.scaled_dot_product_attention
-        self.folded = fold([attention_half(layer) for layer in branches])
+        self.joined = join_branches(
+            [get_attention(layer) for layer in branches]
+        )
 
     def qkv(self, x: Tensor) -> Tensor:
         """Map normalized tokens (B, N, C) to (B, N, 3nC)."""
-        return F.linear(x, self.folded.weight, self.folded.bias)
+        return F.linear(x, self.joined.weight, self.joined.bias)
 
     def proj(self, x: Tensor) -> Tensor:
         """Map values from all heads (B, N, nC) to the update (B, N, C)."""
-        return _last_linear(x, self.folded, self.drop_prob)
+        return _last_linear(x, self.joined, self.drop_prob)
 
 
 def _normalize_only(norm: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -238,13 +250,13 @@ def _apply_affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     return torch.addcmul(norm.bias, x, norm.weight)
 
 
-def _last_linear(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
+def _last_linear(x: Tensor, joined: JoinedWeights, drop_prob: float) -> Tensor:
     """Apply the last linear layers and sum over the branches.
 
     Maps (B, N, n I) to (B, N, C). Stochastic depth drops branches with
     ``drop_prob`` and rescales the sum.
     """
-    weight, bias = folded.last_weight, folded.last_bias
+    weight, bias = joined.last_weight, joined.last_bias
     if not drop_prob:
         return F.linear(x, weight, bias.sum(dim=0))
     kept = kept_branches(x, len(bias), drop_prob)
