@@ -50,18 +50,18 @@ class EncoderTeacher(Teacher):
         student: nn.Module,
     ):
         super().__init__(None, checkpoint, loss)
-        encoder = _encoder_of(backbone, student)
+        encoder = _encoder_config(backbone, student)
         self.config = dict(type='ImageClassifier', backbone=encoder)
         with torch.device('meta'):
             built = MODELS.build(encoder)
-        ours, theirs = (tuple(one.stride) for one in (student, built))
+        ours, theirs = tuple(student.stride), tuple(built.stride)
         if ours != theirs:
             raise Error(
                 f"teacher: patch size {theirs} differs from the student's "
                 f'{ours}; use a teacher with the same patch_size'
             )
-        for one in self.losses:
-            one.fit(student, built)
+        for layer_loss in self.losses:
+            layer_loss.fit(student, built)
 
     def match_names(self, names: Sequence[str] | None) -> None:
         """Do nothing, as classes do not matter to an encoder."""
@@ -84,18 +84,18 @@ class EncoderTeacher(Teacher):
         self, inputs: Tensor, ids_shuffle: Tensor | None
     ) -> LayerFeatures:
         """Run the encoder on the patches visible to the student."""
-        model = self.model_for(inputs)
+        model = self.match_images(inputs)
         if ids_shuffle is None:
             return record_layers(model, inputs)
         return model.backbone.encode(inputs, ids_shuffle)
 
 
-def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
+def _encoder_config(backbone: str | dict, student: nn.Module) -> dict:
     """Build the encoder config for the student's inputs."""
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
-    kind = backbone.get('type') if isinstance(backbone, dict) else backbone
-    check_choice(ENCODERS, **{'type of the teacher': kind})
+    encoder = backbone.get('type') if isinstance(backbone, dict) else backbone
+    check_choice(ENCODERS, **{'type of the teacher': encoder})
     settings = {k: v for k, v in backbone.items() if k not in TRAINING_ONLY}
     settings.update(type=WHOLE, img_size=student.img_size)
     if hasattr(student, 'mask_ratio'):

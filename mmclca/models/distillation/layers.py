@@ -17,7 +17,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer, check_number
 
 from ..recording import recording_copy
-from ..reduction.attention import logits_of, project_qkv
+from ..reduction.attention import attention_logits, project_qkv
 
 
 @dataclass
@@ -42,22 +42,24 @@ class LayerFeatures:
     ids_shuffle: Tensor | None = None
 
     @classmethod
-    def recorded(cls, backbone: nn.Module, output: Tensor) -> 'LayerFeatures':
+    def from_recording(
+        cls, backbone: nn.Module, output: Tensor
+    ) -> 'LayerFeatures':
         """Collect the features that a ``recording_copy`` recorded."""
         seen = backbone.recorder.layers
         return cls(
             backbone, [layer.entered.features for layer in seen], output
         )
 
-    def hidden(self, place: int) -> Tensor:
+    def hidden(self, depth: int) -> Tensor:
         """Return the normalized input of the layer with this index, from 0.
 
         If it equals the number of layers, return ``output``.
         """
-        if place == len(self.backbone.layers):
+        if depth == len(self.backbone.layers):
             return self.output
-        layer = self.backbone.layers[place]
-        return self.backbone.normalize(layer, self.inputs[place])
+        layer = self.backbone.layers[depth]
+        return self.backbone.normalize(layer, self.inputs[depth])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Compute queries and keys (B, H, N, C / H) of a layer, from 1."""
@@ -70,7 +72,7 @@ def record_layers(model: nn.Module, images: Tensor) -> LayerFeatures:
     """Run a classifier on images and record the inputs of its layers."""
     backbone = recording_copy(model).backbone
     _, tokens = backbone.forward_tokens(images)
-    return LayerFeatures.recorded(backbone, tokens.features)
+    return LayerFeatures.from_recording(backbone, tokens.features)
 
 
 def attention_distillation(
@@ -95,7 +97,7 @@ def attention_distillation(
             None: heads are compared one by one.
     """
     pairs = (student_q, student_k), (teacher_q, teacher_k)
-    ours, theirs = (logits_of(q, k) for q, k in pairs)
+    ours, theirs = (attention_logits(q, k) for q, k in pairs)
     if adapter is not None:
         ours = torch.einsum('ts,bsnm->btnm', adapter, ours)
     return F.mse_loss(ours, theirs)
@@ -104,7 +106,7 @@ def attention_distillation(
 class LayerDistillation(nn.Module):
     """Base class for losses between layers with the same index.
 
-    A subclass defines ``size_of`` (a backbone's dimension that must match),
+    A subclass defines ``get_size`` (a backbone's dimension that must match),
     ``build`` (an adapter between two sizes) and ``compare`` (the loss of one
     layer).
 
@@ -145,10 +147,10 @@ class LayerDistillation(nn.Module):
             Error: If a backbone lacks one of the layers, or their sizes
                 differ without adapters.
         """
-        most = min(len(student.layers), len(teacher.layers))
+        min_depth = min(len(student.layers), len(teacher.layers))
         for layer in self.layers:
-            check_integer(self.first, most, layer=layer)
-        ours, theirs = self.size_of(student), self.size_of(teacher)
+            check_integer(self.first, min_depth, layer=layer)
+        ours, theirs = self.get_size(student), self.get_size(teacher)
         if self.adapter:
             for layer in self.layers:
                 self.adapters[str(layer)] = self.build(ours, theirs)
@@ -162,10 +164,12 @@ class LayerDistillation(nn.Module):
         self, ours: LayerFeatures, theirs: LayerFeatures
     ) -> dict[str, Tensor]:
         """Return the weighted sum of the layer losses, under one name."""
-        found = [self.compare(one, ours, theirs) for one in self.layers]
-        kind = type(self).__name__.removesuffix('Distillation').lower()
-        name = '_'.join(map(str, ('loss_distill', kind, *self.layers)))
-        return {name: self.weight * sum(found)}
+        distances = [
+            self.compare(layer, ours, theirs) for layer in self.layers
+        ]
+        compared = type(self).__name__.removesuffix('Distillation').lower()
+        name = '_'.join(map(str, ('loss_distill', compared, *self.layers)))
+        return {name: self.weight * sum(distances)}
 
 
 @MODELS.register_module()
@@ -186,7 +190,7 @@ class AttentionDistillation(LayerDistillation):
 
     measured = 'heads'
 
-    def size_of(self, backbone: nn.Module) -> int:
+    def get_size(self, backbone: nn.Module) -> int:
         return backbone.layers[0].attn.num_heads
 
     def build(self, ours: int, theirs: int) -> nn.Module:
@@ -195,11 +199,14 @@ class AttentionDistillation(LayerDistillation):
     def compare(
         self, layer: int, ours: LayerFeatures, theirs: LayerFeatures
     ) -> Tensor:
-        pairs = (one.queries_and_keys(layer) for one in (ours, theirs))
+        student_q, student_k = ours.queries_and_keys(layer)
+        teacher_q, teacher_k = theirs.queries_and_keys(layer)
         adapter = None
         if self.adapter:
             adapter = self.adapters[str(layer)].weight.flatten(1)
-        return attention_distillation(*next(pairs), *next(pairs), adapter)
+        return attention_distillation(
+            student_q, student_k, teacher_q, teacher_k, adapter
+        )
 
 
 @MODELS.register_module()
@@ -224,7 +231,7 @@ class HiddenDistillation(LayerDistillation):
     first = 0
     measured = 'channels'
 
-    def size_of(self, backbone: nn.Module) -> int:
+    def get_size(self, backbone: nn.Module) -> int:
         return backbone.embed_dims
 
     def build(self, ours: int, theirs: int) -> nn.Module:

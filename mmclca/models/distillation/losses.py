@@ -43,7 +43,12 @@ class Compared:
     tokens: Tokens | None
 
 
-def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
+def hard_term(
+    scores: Tensor,
+    teacher_scores: Tensor,
+    tau: float = 1.0,
+    reduction: str = 'mean',
+) -> Tensor:
     """Compute the cross-entropy with the class predicted by the teacher.
 
     ``tau`` and ``reduction`` are ignored.
@@ -51,13 +56,22 @@ def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
     return F.cross_entropy(scores, teacher_scores.argmax(dim=1))
 
 
-def soft_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
+def soft_term(
+    scores: Tensor,
+    teacher_scores: Tensor,
+    tau: float = 1.0,
+    reduction: str = 'mean',
+) -> Tensor:
     """Compute tau^2 KL(teacher || student) of scores divided by ``tau``.
 
     'mean' divides the sum by B x K, 'batchmean' by B.
     """
-    softened = [(x / tau).log_softmax(dim=1) for x in (scores, teacher_scores)]
-    divergence = F.kl_div(*softened, reduction='sum', log_target=True)
+    divergence = F.kl_div(
+        (scores / tau).log_softmax(dim=1),
+        (teacher_scores / tau).log_softmax(dim=1),
+        reduction='sum',
+        log_target=True,
+    )
     count = scores.numel() if reduction == 'mean' else len(scores)
     return tau**2 * divergence / count
 
@@ -99,9 +113,16 @@ def deit_distillation(
     if kind == 'none':
         return base_loss
     loss = DeiTDistillation(kind, alpha, tau, reduction)
-    scores = cls_score, dist_score
-    seen = Compared(None, teacher_score, None, base_loss, *scores, None)
-    return sum(loss(seen).values())
+    outputs = Compared(
+        backbone=None,
+        teacher_scores=teacher_score,
+        teacher_patches=None,
+        base_loss=base_loss,
+        scores=cls_score,
+        dist_scores=dist_score,
+        tokens=None,
+    )
+    return sum(loss(outputs).values())
 
 
 @MODELS.register_module()
@@ -145,13 +166,15 @@ class DeiTDistillation(nn.Module):
         check_number(maximum=1, alpha=alpha)
         check_number(minimum=LEAST_TAU, tau=tau)
         self.alpha = alpha
-        self.term, self.options = TERMS[kind], (tau, reduction)
+        self.term, self.tau, self.reduction = TERMS[kind], tau, reduction
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
         """Return the weighted losses on labels and teacher."""
-        one = seen.dist_scores is None
-        student = seen.scores if one else seen.dist_scores
-        term = self.term(student, seen.teacher_scores, *self.options)
+        single_output = seen.dist_scores is None
+        student = seen.scores if single_output else seen.dist_scores
+        term = self.term(
+            student, seen.teacher_scores, self.tau, self.reduction
+        )
         return dict(
             loss=(1 - self.alpha) * seen.base_loss,
             loss_distill=self.alpha * term,
@@ -183,8 +206,9 @@ class LogitDistillation(nn.Module):
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
         """Compute ``loss_distill_logits``."""
-        scores = seen.scores, seen.teacher_scores
-        term = soft_term(*scores, self.tau, 'batchmean')
+        term = soft_term(
+            seen.scores, seen.teacher_scores, self.tau, 'batchmean'
+        )
         return dict(loss_distill_logits=self.weight * term)
 
 

@@ -24,9 +24,10 @@ from mmclca.utils.messages import check_integer, describe_unknown
 from mmclca.utils.random_state import preserve_random_state
 
 from ..recording import as_reducible
+from ..reduction.tokens import Tokens
 from .layers import LayerDistillation
 from .losses import Compared, standardize
-from .teacher_images import convert_images, image_size_of, rescaling
+from .teacher_images import convert_images, find_image_size, rescaling
 
 
 class Teacher:
@@ -69,9 +70,9 @@ class Teacher:
         loss: dict | Sequence[dict],
         img_size: int | None = None,
     ):
-        listed = [loss] if isinstance(loss, dict) else loss
-        self.losses = [MODELS.build(one) for one in listed]
-        _check_kind(self.losses, self.compares_layers)
+        configs = [loss] if isinstance(loss, dict) else loss
+        self.losses = [MODELS.build(config) for config in configs]
+        _check_losses(self.losses, self.compares_layers)
         if img_size is not None:
             check_integer(img_size=img_size)
         self.config, self.checkpoint = model, checkpoint
@@ -136,11 +137,11 @@ class Teacher:
             raise Error(f'{type(model).__name__} is not a classifier')
         self.rescale = rescaling(student, model)
         # token losses need equal patches, so images are not resized
-        own = None if self.compares_tokens else image_size_of(model)
-        self.size = self.img_size or own
+        teacher_size = None if self.compares_tokens else find_image_size(model)
+        self.size = self.img_size or teacher_size
         if self.compares_tokens:
             _check_tokens(model, student)
-        self._check_output(model, student, image_size_of(student))
+        self._check_output(model, student, find_image_size(student))
         return model
 
     def _check_output(self, model, student: nn.Module, size) -> None:
@@ -149,8 +150,8 @@ class Teacher:
         The size is unknown before the first batch if the student accepts any.
         """
         size = self.size or size
-        sides = to_2tuple(size or 224)
-        blank = torch.zeros(1, 3, *sides, device='meta')
+        height, width = to_2tuple(size or 224)
+        blank = torch.zeros(1, 3, height, width, device='meta')
         try:
             scores = deepcopy(model).eval().to('meta')(blank)
         except (AssertionError, RuntimeError, TypeError) as error:
@@ -158,8 +159,8 @@ class Teacher:
                 return
             first = str(error).strip().partition('\n')[0]
             raise Error(
-                f'images of {sides} px are not supported ({first}); set '
-                'img_size of the teacher'
+                f'images of {(height, width)} px are not supported ({first}); '
+                'set img_size of the teacher'
             ) from error
         if not isinstance(scores, Tensor):
             raise Error(f'{type(model).__name__} has no head')
@@ -196,29 +197,33 @@ class Teacher:
             with _one_line_errors(self.config):
                 self._check_output(self.model, student, inputs.shape[2:])
             self._read()
-        found = self._losses(inputs, student, **outputs)
-        return {name: loss for one in found for name, loss in one.items()}
+        losses: dict[str, Tensor] = {}
+        for named_losses in self._losses(inputs, student, **outputs):
+            losses |= named_losses
+        return losses
 
     def _losses(self, inputs: Tensor, student, **outputs) -> list[dict]:
-        theirs = self.outputs_for(inputs, outputs['tokens'])
-        seen = Compared(student.backbone, *theirs, **outputs)
-        return [loss(seen) for loss in self.losses]
+        scores, patches = self.compute_outputs(inputs, outputs['tokens'])
+        compared = Compared(student.backbone, scores, patches, **outputs)
+        return [loss(compared) for loss in self.losses]
 
     @torch.no_grad()
-    def outputs_for(self, inputs: Tensor, tokens=None):
+    def compute_outputs(
+        self, inputs: Tensor, tokens: Tokens | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Return class scores, and patch tokens (B, P, C) for token losses."""
-        model, x = self.model_for(inputs), self.convert(inputs)
+        model, x = self.match_images(inputs), self.convert(inputs)
         order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:
             return model(x)[:, order], None
-        feats, own = model.backbone.forward_tokens(x)
+        feats, teacher_tokens = model.backbone.forward_tokens(x)
         feats = model.neck(feats) if model.with_neck else feats
-        patches = own.after_prefix[:, : tokens.num_patches]
+        patches = teacher_tokens.after_prefix[:, : tokens.num_patches]
         if not model.backbone.final_norm:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches
 
-    def model_for(self, inputs: Tensor) -> nn.Module:
+    def match_images(self, inputs: Tensor) -> nn.Module:
         """Return the model with the device and dtype of the images.
 
         The original weights are kept, so that they are rounded only once.
@@ -233,19 +238,20 @@ class Teacher:
         return convert_images(inputs, self.rescale, self.size)
 
 
-def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
+def _check_losses(losses: list[nn.Module], compares_layers: bool) -> None:
     """Raise if a loss does not suit the teacher or two have one type."""
     for loss in losses:
-        if isinstance(loss, LayerDistillation) != of_layers:
+        if isinstance(loss, LayerDistillation) != compares_layers:
             raise Error(
                 f'teacher: {type(loss).__name__} needs '
-                f'teacher=dict({"model" if of_layers else "backbone"}=...)'
+                f'teacher=dict({"model" if compares_layers else "backbone"}'
+                '=...)'
             )
-    kinds = [(type(x), *(x.layers if of_layers else ())) for x in losses]
-    if not kinds or len({*kinds}) < len(kinds):
+    compared = [(type(x), x.layers if compares_layers else ()) for x in losses]
+    if not compared or len({*compared}) < len(compared):
         raise Error(
-            f'teacher: {len(kinds)} losses of {len({*kinds})} kinds; use at '
-            'least one loss, and each kind once'
+            f'teacher: {len(losses)} losses of {len({*compared})} kinds; '
+            'use at least one loss, and each kind once'
         )
 
 
@@ -258,8 +264,8 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
             'the teacher; remove its reducer'
         )
     theirs, ours = (
-        (one.backbone.embed_dims, *one.backbone.stride)
-        for one in (model, student)
+        (backbone.embed_dims, *backbone.stride)
+        for backbone in (model.backbone, student.backbone)
     )
     if theirs != ours:
         raise Error(

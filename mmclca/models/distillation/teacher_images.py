@@ -11,14 +11,14 @@ from ..reduction.attention import at_least_float32
 CHANNELS = (1, 3, 1, 1)
 
 
-def image_size_of(model: nn.Module):
+def find_image_size(model: nn.Module) -> int | tuple[int, int] | None:
     """Return the input size of a classifier, or None if it accepts any.
 
     timm stores the size in the patch embedding of a backbone.
     """
     backbone = dict(model.named_children()).get('backbone', model)
-    sized = (one for one in backbone.modules() if hasattr(one, 'img_size'))
-    return next((one.img_size for one in sized), None)
+    sizes = (m.img_size for m in backbone.modules() if hasattr(m, 'img_size'))
+    return next(sizes, None)
 
 
 def rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:

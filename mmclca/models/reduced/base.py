@@ -1,8 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The loop of a :class:`Reducible` over the layers of another library."""
 
-from collections import namedtuple
+from collections.abc import Callable
 from math import inf
+from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.fx import Proxy
@@ -15,12 +16,29 @@ from ..reduction.attention import Attended
 from ..reduction.tokens import Tokens
 from .calls import call, delegate, same_shape
 
-# functions that run a class of layers: ``normalize(layer, x)`` returns the
-# input of the attention (B, N, C), ``project(layer, x, key_bias)`` its
-# Attended, ``attend(layer, x, key_bias, softmax)`` its output and Attended,
-# ``scale(layer, y)`` the update of the residual stream, and ``ffn(layer, x)``
-# the output of the layer
-Kind = namedtuple('Kind', 'normalize project attend scale ffn')
+
+class LayerFunctions(NamedTuple):
+    """Functions that run a class of layers.
+
+    Args:
+        normalize (Callable): Maps a layer and tokens (B, N, C) to the input of
+            the attention.
+        project (Callable): Maps a layer, this input and ``key_bias`` to an
+            :class:`Attended`.
+        attend (Callable): Maps a layer, this input, ``key_bias`` and
+            ``softmax`` to the output of the attention and an
+            :class:`Attended`.
+        scale (Callable): Maps a layer and this output to the update of the
+            residual stream.
+        ffn (Callable): Maps a layer and tokens to the output of the layer.
+    """
+
+    normalize: Callable[[nn.Module, Tensor], Tensor]
+    project: Callable[[nn.Module, Tensor, Tensor | None], Attended]
+    attend: Callable[..., tuple[Tensor, Attended]]
+    scale: Callable[[nn.Module, Tensor], Tensor]
+    ffn: Callable[[nn.Module, Tensor], Tensor]
+
 
 NO_GRAPH = (
     '{tool} cannot follow token reduction, which depends on the image; for '
@@ -35,8 +53,9 @@ class ReducedModel(Reducible):
     The result is backbone and classifier in one; parameters keep their names.
     The base class after it has timm's ``forward_head``, ``get_classifier``,
     ``reset_classifier`` and ``set_grad_checkpointing``. A subclass also
-    defines ``cls_token``, ``has_pos`` (whether it has a position), ``kind_of``
-    (the ``Kind`` of a layer) and ``remove_head``.
+    defines ``cls_token``, ``has_pos`` (whether it has a position),
+    ``get_functions`` (the :class:`LayerFunctions` of a layer) and
+    ``remove_head``.
 
     Args:
         model (nn.Module): The model, which must not be used any more.
@@ -50,8 +69,10 @@ class ReducedModel(Reducible):
     has_cla = property(lambda self: self.cache is not None)
 
     def __init__(self, model: nn.Module):
-        own = vars(model)  # Transformers names the classes num_labels
-        vars(self).update(dict(num_classes=own.get('num_labels', 0)) | own)
+        attributes = vars(model)  # Transformers names the classes num_labels
+        vars(self).update(
+            dict(num_classes=attributes.get('num_labels', 0)) | attributes
+        )
         for module in self.delegates():
             delegate(module)
 
@@ -106,24 +127,25 @@ class ReducedModel(Reducible):
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
-        return self.kind_of(layer).normalize(layer, x)
+        return self.get_functions(layer).normalize(layer, x)
 
     def attention_block(
         self, layer: nn.Module, tokens: Tokens, key_bias, softmax
     ) -> tuple[Tensor, Attended]:
         """See :class:`Reducible`."""
-        kind, x = self.kind_of(layer), self.normalize(layer, tokens.features)
-        y, attended = kind.attend(layer, x, key_bias, softmax)
-        return tokens.features + kind.scale(layer, y), attended
+        functions = self.get_functions(layer)
+        x = self.normalize(layer, tokens.features)
+        y, attended = functions.attend(layer, x, key_bias, softmax)
+        return tokens.features + functions.scale(layer, y), attended
 
     def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
-        return self.kind_of(layer).ffn(layer, x)
+        return self.get_functions(layer).ffn(layer, x)
 
     def project(self, layer: nn.Module, tokens: Tokens, key_bias) -> Attended:
         """See :class:`Reducible`."""
         x = self.normalize(layer, tokens.features)
-        return self.kind_of(layer).project(layer, x, key_bias)
+        return self.get_functions(layer).project(layer, x, key_bias)
 
     def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """Call a layer as a module, so that its hooks run."""

@@ -36,27 +36,29 @@ class Delegating:
 
 
 @cache
-def _delegating(kind: type[nn.Module]) -> type[nn.Module]:
-    names = dict(original=kind, __module__=kind.__module__)
-    return type(kind.__name__, (Delegating, kind), names)
+def _make_delegating(module_class: type[nn.Module]) -> type[nn.Module]:
+    names = dict(original=module_class, __module__=module_class.__module__)
+    return type(module_class.__name__, (Delegating, module_class), names)
 
 
-def _new(kind: type[nn.Module]) -> nn.Module:
-    kind = _delegating(kind)
-    return kind.__new__(kind)
+def _new(module_class: type[nn.Module]) -> nn.Module:
+    module_class = _make_delegating(module_class)
+    return module_class.__new__(module_class)
 
 
 def delegate(module: nn.Module) -> None:
     """Make a module :class:`Delegating`, in place."""
     if not isinstance(module, Delegating):
-        module.__class__ = _delegating(type(module))
+        module.__class__ = _make_delegating(type(module))
 
 
 def accepts_run(module: nn.Module) -> bool:
     """Return whether a wrapper of a module can pass ``run`` to it."""
     parameters = signature(module.forward).parameters
-    kinds = {parameter.kind for parameter in parameters.values()}
-    return 'run' in parameters or Parameter.VAR_KEYWORD in kinds
+    return 'run' in parameters or any(
+        parameter.kind is Parameter.VAR_KEYWORD
+        for parameter in parameters.values()
+    )
 
 
 def call(module: nn.Module, x: Tensor, function: Callable, **inputs) -> tuple:

@@ -68,10 +68,10 @@ def reduce_tokens(
             depth, a setting does not exist or is not allowed, or the method
             or ``clca`` needs a class token that the model lacks.
     """
-    kind = reduced_class(model)
+    model_class = reduced_class(model)
     shared = [] if copy else [*model.parameters(), *model.buffers()]
     memo = {id(tensor): tensor for tensor in shared} | kept_hooks(model)
-    new = kind(deepcopy(model, memo))
+    new = model_class(deepcopy(model, memo))
     depth = len(new.layers)
     layers = sorted({*space_evenly(3, depth)}) if layers is None else layers
     layers = check_ascending('layers', layers, depth) if method or clca else ()

@@ -17,7 +17,7 @@ from mmclca.utils.messages import join_first, warn
 
 from .base import ReducedModel
 from .calls import accepts_run
-from .timm_layers import KINDS
+from .timm_layers import LAYER_FUNCTIONS
 from .timm_vit import POOLS, ReducedDistilledViT, ReducedViT
 from .transformers_families import TRANSFORMERS
 from .transformers_vit import reduced_transformer
@@ -51,21 +51,21 @@ def reduced_class(model: nn.Module) -> type[ReducedModel]:
         )
     if isinstance(model, ReducedModel):
         _refuse(model, 'they are already reduced; pass the original')
-    if _is_of_transformers(model):
-        kind = reduced_transformer(type(model))
+    if _is_transformers(model):
+        reduced = reduced_transformer(type(model))
     else:
-        kind = TIMM[_original(model, TIMM, '')]
+        reduced = TIMM[_original(model, TIMM, '')]
         _check_blocks(model)
-    _check_instances(model, kind)
-    return kind
+    _check_instances(model, reduced)
+    return reduced
 
 
 def _check_blocks(model: TimmViT) -> None:
     """Refuse layers whose parts are not those of timm."""
     for name, block in model.blocks.named_children():
         name = f'blocks.{name}'
-        kind = _original(block, KINDS, name)
-        if issubclass(kind, ParallelThingsBlock):
+        block_class = _original(block, LAYER_FUNCTIONS, name)
+        if issubclass(block_class, ParallelThingsBlock):
             attns = {
                 f'{name}.attns.{i}.attn': branch.attn
                 for i, branch in enumerate(block.attns)
@@ -74,8 +74,8 @@ def _check_blocks(model: TimmViT) -> None:
             attns = {f'{name}.attn': block.attn}
         else:
             continue  # the block is an attention itself
-        for place, attn in attns.items():
-            _check_attention(attn, place)
+        for attn_name, attn in attns.items():
+            _check_attention(attn, attn_name)
     if model.attn_pool is not None:
         _original(model.attn_pool, POOLS, 'attn_pool')
 
@@ -95,44 +95,44 @@ def _check_attention(attn: nn.Module, name: str) -> None:
         )
 
 
-def _original(module: nn.Module, kinds: Collection[type], name: str) -> type:
-    """Return the class in ``kinds`` with the behavior of a module.
+def _original(module: nn.Module, classes: Collection[type], name: str) -> type:
+    """Return the class in ``classes`` with the behavior of a module.
 
     It is the class of the module, or a base class if the classes between
     define no more than ``__init__``.
     """
     overridden = []
-    for kind in type(module).__mro__:
-        if kind in kinds:
+    for base in type(module).__mro__:
+        if base in classes:
             break
-        overridden += _methods(kind)
+        overridden += _methods(base)
     else:
-        names = ', '.join(kind.__name__ for kind in kinds)
+        names = ', '.join(supported.__name__ for supported in classes)
         other = f"{name} is none of timm's {names}"
         _refuse(module, other if name else _reason(module))
-    owner = next(x for x in kind.__mro__ if 'forward' in vars(x))
+    owner = next(x for x in base.__mro__ if 'forward' in vars(x))
     forward = owner.forward
     if forward.__module__ != owner.__module__:
         _refuse(
             module,
-            f'{kind.__name__}.forward was replaced by {forward.__module__}.'
+            f'{base.__name__}.forward was replaced by {forward.__module__}.'
             f'{forward.__qualname__}, which token reduction would not run',
         )
     if not overridden:
-        return kind
+        return base
     names = join_first(f'{method}()' for method in overridden)
     part = f' in {name}' * bool(name)
     _refuse(
         module,
-        f"it overrides {names} of timm's {kind.__name__}{part}, which token "
+        f"it overrides {names} of timm's {base.__name__}{part}, which token "
         'reduction would not run',
     )
 
 
-def _methods(kind: type) -> list[str]:
+def _methods(base: type) -> list[str]:
     return [
         name
-        for name, value in vars(kind).items()
+        for name, value in vars(base).items()
         if (isroutine(value) or isinstance(value, property))
         and name != '__init__'
     ]
@@ -163,47 +163,47 @@ def _path(name: str) -> str:
 
 def is_supported(module: nn.Module) -> bool:
     """Return whether a module is of a class that can be reduced."""
-    of_timm = not {*type(module).__mro__}.isdisjoint(TIMM)
-    return of_timm or _is_of_transformers(module)
+    is_timm = not {*type(module).__mro__}.isdisjoint(TIMM)
+    return is_timm or _is_transformers(module)
 
 
-def _is_of_transformers(module: nn.Module) -> bool:
-    kind = type(module)
-    library = kind.__module__.partition('.')[0]
-    return library == 'transformers' and kind.__name__ in TRANSFORMERS
+def _is_transformers(module: nn.Module) -> bool:
+    module_class = type(module)
+    library = module_class.__module__.partition('.')[0]
+    return library == 'transformers' and module_class.__name__ in TRANSFORMERS
 
 
 def _refuse(module: nn.Module, why: str) -> NoReturn:
-    kind = type(module)
-    raise Error(
-        f'the tokens of {kind.__module__}.{kind.__qualname__} cannot be '
-        f'reduced: {why}'
-    )
+    module_class = type(module)
+    name = f'{module_class.__module__}.{module_class.__qualname__}'
+    raise Error(f'the tokens of {name} cannot be reduced: {why}')
 
 
-def _check_instances(model: nn.Module, kind: type[ReducedModel]) -> None:
+def _check_instances(
+    model: nn.Module, model_class: type[ReducedModel]
+) -> None:
     """Refuse attributes of instances that hide methods.
 
     Wrappers such as those of accelerate set ``forward`` of a module; the
     reduced model would run it, or ignore it.
     """
     for name, module in model.named_modules():
-        owner = type(module) if name else kind
+        owner = type(module) if name else model_class
         for attribute in vars(module):
             if _is_method(owner, attribute):
-                place = f'{_path(name) if name else "model"}.{attribute}'
+                path = f'{_path(name) if name else "model"}.{attribute}'
                 raise Error(
-                    f'{place} is set on the instance, so it would replace '
+                    f'{path} is set on the instance, so it would replace '
                     'the method with token reduction; remove it first, for '
-                    f'example with "del {place}" or unwrap_model(model, '
+                    f'example with "del {path}" or unwrap_model(model, '
                     'keep_fp32_wrapper=False) of accelerate'
                 )
     if any(x._compiled_call_impl is not None for x in model.modules()):
         warn('the reduced model is not compiled; call its compile() again')
 
 
-def _is_method(kind: type, name: str) -> bool:
-    if not hasattr(kind, name):
+def _is_method(base: type, name: str) -> bool:
+    if not hasattr(base, name):
         return False
-    value = getattr(kind, name)
+    value = getattr(base, name)
     return callable(value) or isinstance(value, property)

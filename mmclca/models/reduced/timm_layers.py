@@ -10,7 +10,7 @@ from timm.models import vision_transformer as vit
 from torch import Tensor, nn
 
 from ..reduction.attention import Attended, DiffAttended, JoinedAttended
-from .base import Kind
+from .base import LayerFunctions
 from .calls import call, call_attention
 
 DIFFERENTIAL = DiffAttention, vit.DiffParallelScalingBlock
@@ -19,9 +19,9 @@ DIFFERENTIAL = DiffAttention, vit.DiffParallelScalingBlock
 def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
     """Split queries, keys and values (B, N, C) by heads, and normalize."""
     heads = attn.num_heads * (1 + isinstance(attn, DIFFERENTIAL))
-    shape = qkv[0].shape[:2]
+    B, N = qkv[0].shape[:2]
     q, k, v = (
-        y.reshape(*shape, number, -1).transpose(1, 2)
+        y.reshape(B, N, number, -1).transpose(1, 2)
         for y, number in zip(qkv, (heads, heads, attn.num_heads), strict=True)
     )
     q, k = attn.q_norm(q), attn.k_norm(k)
@@ -58,6 +58,16 @@ def _project(attn: nn.Module, x: Tensor, key_bias: Tensor | None) -> Attended:
     return split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
 
 
+def project_block(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+    """Return queries, keys and values of a ``Block``."""
+    return _project(layer.attn, x, key_bias)
+
+
+def attend_block(layer: nn.Module, x: Tensor, key_bias, softmax):
+    """Run the attention of a ``Block``."""
+    return _call(layer.attn, x, key_bias, softmax)
+
+
 def _call(attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax):
     """Call timm's ``Attention`` or ``DiffAttention``."""
     return call_attention(attn, x, _attend, key_bias, softmax, 'attn_mask')
@@ -77,22 +87,29 @@ def _attend(
 
 def project_branches(layer: nn.Module, x: Tensor, key_bias) -> Attended:
     """Return queries, keys and values of a ``ParallelThingsBlock``."""
-    parts = layer.attns
     return JoinedAttended(
-        [_project(one.attn, one.norm(x), key_bias) for one in parts]
+        [
+            _project(branch.attn, branch.norm(x), key_bias)
+            for branch in layer.attns
+        ]
     )
 
 
-def attend_branches(layer: nn.Module, x: Tensor, *how):
+def attend_branches(
+    layer: nn.Module,
+    x: Tensor,
+    key_bias: Tensor | None,
+    softmax: Callable | None,
+) -> tuple[Tensor, Attended]:
     """Run the attentions of a ``ParallelThingsBlock`` with their norms."""
 
     def attend(branch, x):
-        y, attended = _call(branch.attn, branch.norm(x), *how)
+        y, attended = _call(branch.attn, branch.norm(x), key_bias, softmax)
         return branch.drop_path(branch.ls(y)), attended
 
     branches = [call(branch, x, attend) for branch in layer.attns]
-    updates, parts = zip(*branches, strict=True)
-    return sum(updates), JoinedAttended(parts)
+    updates = [update for update, _ in branches]
+    return sum(updates), JoinedAttended([part for _, part in branches])
 
 
 def project_fused(layer: nn.Module, x: Tensor, key_bias) -> Attended:
@@ -122,29 +139,29 @@ def same(layer: nn.Module, x: Tensor) -> Tensor:
     return x
 
 
-SCALING = Kind(
+SCALING = LayerFunctions(
     lambda x, y: x.in_norm(y),
     project_fused,
     attend_and_feed,
     lambda x, y: x.drop_path(x.ls(y)),
     same,
 )
-KINDS = {
-    vit.Block: Kind(
+LAYER_FUNCTIONS = {
+    vit.Block: LayerFunctions(
         lambda x, y: x.norm1(y),
-        lambda x, *inputs: _project(x.attn, *inputs),
-        lambda x, *inputs: _call(x.attn, *inputs),
+        project_block,
+        attend_block,
         lambda x, y: x.drop_path1(x.ls1(y)),
         lambda x, y: y + x.drop_path2(x.ls2(x.mlp(x.norm2(y)))),
     ),
-    vit.ResPostBlock: Kind(
+    vit.ResPostBlock: LayerFunctions(
         same,
-        lambda x, *inputs: _project(x.attn, *inputs),
-        lambda x, *inputs: _call(x.attn, *inputs),
+        project_block,
+        attend_block,
         lambda x, y: x.drop_path1(x.norm1(y)),
         lambda x, y: y + x.drop_path2(x.norm2(x.mlp(y))),
     ),
-    vit.ParallelThingsBlock: Kind(
+    vit.ParallelThingsBlock: LayerFunctions(
         same,
         project_branches,
         attend_branches,

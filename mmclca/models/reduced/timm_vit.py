@@ -13,9 +13,9 @@ from torch.fx import Proxy
 from mmclca.errors import Error
 
 from ..reduction.tokens import Tokens, featmap
-from .base import Kind, ReducedModel
+from .base import LayerFunctions, ReducedModel
 from .calls import call, same_shape
-from .timm_layers import KINDS
+from .timm_layers import LAYER_FUNCTIONS
 
 POOLS = {AttentionPoolLatent}  # supported attention pooling
 
@@ -57,9 +57,13 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
     )
 
     @staticmethod
-    def kind_of(layer: nn.Module) -> Kind:
+    def get_functions(layer: nn.Module) -> LayerFunctions:
         """Return the functions that run a layer, or one derived from it."""
-        return next(KINDS[x] for x in layer.original.__mro__ if x in KINDS)
+        return next(
+            LAYER_FUNCTIONS[base]
+            for base in layer.original.__mro__
+            if base in LAYER_FUNCTIONS
+        )
 
     def delegates(self) -> list[nn.Module]:
         """See :class:`ReducedModel`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from ..reduction.attention import Attended
-from .base import Kind
+from .base import LayerFunctions
 from .calls import call_attention
 
 
@@ -16,7 +16,7 @@ class TransformersFamily:
     """Where a model without classifier has its parts.
 
     Args:
-        kind (Kind): Functions that run a layer.
+        functions (LayerFunctions): Functions that run a layer.
         layers (str): Name of the list of layers.
         attention (str): Name of the attention in a layer.
         pool (Callable): Maps the model and its tokens (B, N, C) to the pooled
@@ -28,7 +28,7 @@ class TransformersFamily:
             the patches.
     """
 
-    kind: Kind
+    functions: LayerFunctions
     layers: str
     attention: str
     pool: Callable[[nn.Module, Tensor], Tensor | None]
@@ -57,8 +57,8 @@ def _project(attn: nn.Module, x: Tensor, key_bias) -> Attended:
     return Attended(q, k, v, key_bias)
 
 
-def _attention(name: str, out: str, dropout: str) -> tuple:
-    """Return the functions of a ``Kind`` that project and attend.
+def _attention(name: str, out: str, dropout: str) -> tuple[Callable, Callable]:
+    """Return the functions of :class:`LayerFunctions` that project and attend.
 
     Args:
         name (str): Name of the attention in a layer.
@@ -75,22 +75,36 @@ def _attention(name: str, out: str, dropout: str) -> tuple:
 
     def call(layer, x, key_bias, softmax):
         (y, _), attended = call_attention(
-            *(getattr(layer, name), x, attend, key_bias, softmax),
-            'attention_mask',
+            getattr(layer, name),
+            x,
+            attend,
+            key_bias,
+            softmax,
+            mask='attention_mask',
         )
         return y, attended
 
-    return lambda x, *inputs: _project(getattr(x, name), *inputs), call
+    def project(layer, x, key_bias):
+        return _project(getattr(layer, name), x, key_bias)
+
+    return project, call
 
 
 def _first(base: nn.Module, x: Tensor) -> Tensor:
     return x[:, 0]
 
 
+_vit_project, _vit_attend = _attention(
+    'attention', out='o_proj', dropout='attention_dropout'
+)
+_clip_project, _clip_attend = _attention(
+    'self_attn', out='out_proj', dropout='dropout'
+)
 VIT = dict(
-    kind=Kind(
+    functions=LayerFunctions(
         lambda x, y: x.layernorm_before(y),
-        *_attention('attention', 'o_proj', 'attention_dropout'),
+        _vit_project,
+        _vit_attend,
         lambda x, y: x.dropout(y),
         lambda x, y: y + x.dropout(x.mlp(x.layernorm_after(y))),
     ),
@@ -99,9 +113,10 @@ VIT = dict(
     pool=lambda base, x: base.pooler and base.pooler(x),
 )
 DINOV2 = dict(
-    kind=Kind(
+    functions=LayerFunctions(
         lambda x, y: x.norm1(y),
-        *_attention('attention', 'o_proj', 'attention_dropout'),
+        _vit_project,
+        _vit_attend,
         lambda x, y: x.drop_path(x.layer_scale1(y)),
         lambda x, y: y + x.drop_path(x.layer_scale2(x.mlp(x.norm2(y)))),
     ),
@@ -110,9 +125,10 @@ DINOV2 = dict(
     pool=_first,
 )
 CLIP = dict(
-    kind=Kind(
+    functions=LayerFunctions(
         lambda x, y: x.layer_norm1(y),
-        *_attention('self_attn', 'out_proj', 'dropout'),
+        _clip_project,
+        _clip_attend,
         lambda x, y: y,
         lambda x, y: y + x.mlp(x.layer_norm2(y)),
     ),
@@ -142,17 +158,19 @@ FAMILIES = dict(
 )
 # models with a classifier, each around one of the above
 CLASSIFIERS = (
-    *('ViTForImageClassification', 'DeiTForImageClassification'),
+    'ViTForImageClassification',
+    'DeiTForImageClassification',
     'DeiTForImageClassificationWithTeacher',
     'Dinov2ForImageClassification',
     'Dinov2WithRegistersForImageClassification',
-    *('CLIPForImageClassification', 'CLIPVisionModelWithProjection'),
+    'CLIPForImageClassification',
+    'CLIPVisionModelWithProjection',
     'SiglipForImageClassification',
 )
 TRANSFORMERS = [*FAMILIES, *CLASSIFIERS]
 
 
-def family_of(module: nn.Module) -> TransformersFamily | None:
+def find_family(module: nn.Module) -> TransformersFamily | None:
     """Return the family of a model without classifier, if supported."""
     return FAMILIES.get(type(module).__name__)
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from mmclca.errors import Error
 
 from ..reduction.tokens import Tokens
-from .base import Kind, ReducedModel
-from .transformers_families import TransformersFamily, family_of
+from .base import LayerFunctions, ReducedModel
+from .transformers_families import TransformersFamily, find_family
 from .transformers_heads import TransformersHead, refuse_set
 
 
@@ -27,7 +27,7 @@ class ReducedTransformer(ReducedModel, TransformersHead):
     original: type[nn.Module]  # the class without token reduction
     inputs: tuple[str, ...]  # names of its inputs
     attn_pool = None
-    family: TransformersFamily = property(lambda self: family_of(self.base))
+    family: TransformersFamily = property(lambda self: find_family(self.base))
     embed_dims = property(lambda self: self.base.config.hidden_size)
     img_size = property(lambda self: to_2tuple(self.base.config.image_size))
     patch_resolution = property(lambda self: self._grid(self.img_size))
@@ -44,7 +44,7 @@ class ReducedTransformer(ReducedModel, TransformersHead):
     def base(self) -> nn.Module:
         """The model without classifier."""
         children = self._modules.values()
-        return next((x for x in children if family_of(x)), self)
+        return next((x for x in children if find_family(x)), self)
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -67,9 +67,9 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         pool = self.base._modules.get('head')
         return [*self.layers, *parts, *filter(None, [pool])]
 
-    def kind_of(self, layer: nn.Module) -> Kind:
+    def get_functions(self, layer: nn.Module) -> LayerFunctions:
         """Return the functions that run a layer."""
-        return self.family.kind
+        return self.family.functions
 
     def _grid(self, size: tuple[int, int]) -> tuple[int, ...]:
         patch = to_2tuple(self.base.config.patch_size)
@@ -225,24 +225,26 @@ def with_tensors(model: nn.Module) -> nn.Module:
 
 
 @cache
-def reduced_transformer(kind: type[nn.Module]) -> type[ReducedTransformer]:
+def reduced_transformer(
+    model_class: type[nn.Module],
+) -> type[ReducedTransformer]:
     """Return the reduced class of a class of Transformers.
 
     It keeps the name and the signature of ``forward``: Transformers looks at
     both.
     """
 
-    @wraps(kind.forward)
+    @wraps(model_class.forward)
     def forward(self, *args, **kwargs):
         return self.call(*args, **kwargs)
 
-    _, *inputs = signature(kind.forward).parameters
-    names = dict(original=kind, inputs=tuple(inputs), forward=forward)
+    _, *inputs = signature(model_class.forward).parameters
+    names = dict(original=model_class, inputs=tuple(inputs), forward=forward)
     names['outputs'] = import_module('transformers.modeling_outputs')
-    names['__module__'] = kind.__module__
-    return type(kind.__name__, (ReducedTransformer, kind), names)
+    names['__module__'] = model_class.__module__
+    return type(model_class.__name__, (ReducedTransformer, model_class), names)
 
 
-def _new(kind: type[nn.Module]) -> ReducedTransformer:
-    kind = reduced_transformer(kind)
-    return kind.__new__(kind)
+def _new(model_class: type[nn.Module]) -> ReducedTransformer:
+    model_class = reduced_transformer(model_class)
+    return model_class.__new__(model_class)

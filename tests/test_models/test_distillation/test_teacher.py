@@ -369,12 +369,12 @@ def test_teacher_classes_are_matched_by_name(distilled, tmp_path):
     torch.save(dict(state_dict=weights, meta=meta), tmp_path / 'teacher.pth')
     teacher_of(model)
     x, teacher = images(2), model.teacher
-    before, _ = teacher.outputs_for(x)
+    before, _ = teacher.compute_outputs(x)
     teacher.match_names(names)
     teacher.match_names(None)
-    assert torch.equal(teacher.outputs_for(x)[0], before)
+    assert torch.equal(teacher.compute_outputs(x)[0], before)
     teacher.match_names(names[::-1])
-    assert torch.equal(teacher.outputs_for(x)[0], before.flip(1))
+    assert torch.equal(teacher.compute_outputs(x)[0], before.flip(1))
     names[1] = 'oka'
     said = r"no 'oka' .do you mean oak\?.*ash, elm"
     with pytest.raises(ValueError, match=said):
