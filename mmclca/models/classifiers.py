@@ -66,7 +66,7 @@ class DistilledClassifier(ImageClassifier):
             frozen classifier, see :class:`Teacher`; or ``backbone``,
             ``checkpoint`` and ``loss`` of an encoder without head, see
             :class:`EncoderTeacher`. Defaults to None.
-        **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
+        **classifier: ``pretrained``, ``train_cfg`` (batch augmentations),
             ``data_preprocessor`` and ``init_cfg`` for ``ImageClassifier``.
 
     Raises:
@@ -84,9 +84,9 @@ class DistilledClassifier(ImageClassifier):
         head: dict | None = None,
         *,
         teacher: dict | None = None,
-        **kwargs,
+        **classifier,
     ):
-        super().__init__(backbone, neck, head, **kwargs)
+        super().__init__(backbone, neck, head, **classifier)
         self.teacher = self._build_teacher(teacher)
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
@@ -135,9 +135,8 @@ class DistilledClassifier(ImageClassifier):
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample]): Annotations.
         """
-        return self._losses(
-            inputs, data_samples, *self.forward_features(inputs)
-        )
+        feats, tokens = self.forward_features(inputs)
+        return self._losses(inputs, data_samples, feats, tokens)
 
     def _losses(self, inputs, data_samples, feats, tokens) -> dict:
         if self.teacher is None or self.teacher.compares_layers:
@@ -170,8 +169,9 @@ class TokenReductionClassifier(DistilledClassifier):
         backbone (dict): Backbone config.
         neck (dict, optional): Neck config. Defaults to None.
         head (dict, optional): Head config. Defaults to None.
-        **kwargs: ``teacher`` and further arguments of
-            :class:`DistilledClassifier`.
+        teacher (dict, optional): See :class:`DistilledClassifier`.
+        **classifier: ``pretrained``, ``train_cfg``, ``data_preprocessor`` and
+            ``init_cfg`` for ``ImageClassifier``.
 
     Raises:
         Error: If the backbone is not a :class:`Reducible`; if the head
@@ -183,8 +183,16 @@ class TokenReductionClassifier(DistilledClassifier):
 
     has_tokens = True
 
-    def __init__(self, *parts, **kwargs):
-        super().__init__(*parts, **kwargs)
+    def __init__(
+        self,
+        backbone: dict,
+        neck: dict | None = None,
+        head: dict | None = None,
+        *,
+        teacher: dict | None = None,
+        **classifier,
+    ):
+        super().__init__(backbone, neck, head, teacher=teacher, **classifier)
         if not isinstance(self.backbone, Reducible):
             raise Error(
                 f'{type(self.backbone).__name__} is not a backbone for '
@@ -222,7 +230,9 @@ class TokenReductionClassifier(DistilledClassifier):
         feats, tokens = model.forward_features(inputs)
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
-            layers = LayerFeatures.recorded(model.backbone, tokens.features)
+            layers = LayerFeatures.from_recording(
+                model.backbone, tokens.features
+            )
             losses |= self.teacher.teach(inputs, self, ours=layers)
         return losses | self.backbone.reducer.loss(tokens)
 

@@ -205,9 +205,9 @@ def assigned(weights: Tensor) -> Tensor:
     The first token wins a tie; dropped patches get -1.
     """
     # argmax does not define which maximum it returns
-    most = weights.amax(dim=1, keepdim=True)
-    token = (weights == most).to(torch.uint8).argmax(dim=1)
-    return token.masked_fill(most[:, 0] == 0, -1)
+    largest = weights.amax(dim=1, keepdim=True)
+    token = (weights == largest).to(torch.uint8).argmax(dim=1)
+    return token.masked_fill(largest[:, 0] == 0, -1)
 
 
 def share_out(values: Tensor, weights: Tensor) -> Tensor:
@@ -228,10 +228,10 @@ def cached_by_stage(tokens: Tokens) -> list[list[tuple[int, int]]]:
     """
     if not tokens.with_cache:
         return []
-    return [_cached(*stage) for stage in _stages(tokens)]
+    return [_count_cached(left, after) for left, after in _stages(tokens)]
 
 
-def _cached(tokens: Tokens, after: list) -> list[tuple[int, int]]:
+def _count_cached(tokens: Tokens, after: list) -> list[tuple[int, int]]:
     # restored before the next operation
     put_back = sum(r.num_tokens for r in after[:1] if isinstance(r, Appended))
     patches = tokens.patch_weights.sum(dim=-1)

@@ -238,6 +238,8 @@ def _add_encoder_prefix(state_dict, prefix, *_) -> None:
     inner = [name.removeprefix(prefix) for name in names]
     if any(name.startswith(ENCODER) for name in inner):
         return
-    for name, rest in zip(names, inner, strict=True):
-        if rest.startswith(('backbone.', 'neck.', 'head.')):
-            state_dict[f'{prefix}{ENCODER}{rest}'] = state_dict.pop(name)
+    for name, names_inside in zip(names, inner, strict=True):
+        if names_inside.startswith(('backbone.', 'neck.', 'head.')):
+            state_dict[f'{prefix}{ENCODER}{names_inside}'] = state_dict.pop(
+                name
+            )

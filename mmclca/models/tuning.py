@@ -185,13 +185,14 @@ def without_lora(model: LoRAModel) -> BaseModel:
     Returns:
         BaseModel: A copy without LoRA.
     """
-    plain, given = model.merged(), vars(model)
-    if '_config' in given:
-        config = deepcopy(given['_config'])
+    plain, attributes = model.merged(), vars(model)
+    if '_config' in attributes:
+        config = deepcopy(attributes['_config'])
         preprocessor = config.model.get('data_preprocessor')
         config.model = config.model.module
         config.model.setdefault('data_preprocessor', preprocessor)
-        plain._config, plain._dataset_meta = config, given['_dataset_meta']
+        plain._config = config
+        plain._dataset_meta = attributes['_dataset_meta']
     return plain
 
 

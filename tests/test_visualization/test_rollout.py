@@ -20,7 +20,7 @@ from torch.testing import assert_close
 from mmclca.apis.token_statistics import LastLayerRecorder, compute_statistics
 from mmclca.models import fuse
 from mmclca.models.recording import AttentionRecorder, recording_copy
-from mmclca.models.reduction.attention import attend, logits_of
+from mmclca.models.reduction.attention import attend, attention_logits
 from mmclca.visualization import class_activation_maps, rollout
 from mmclca.visualization.rollout import rollout_rows
 
@@ -35,7 +35,7 @@ def tokens_of(model, x):
     x = backbone.embed(x)[0].features
     for layer in backbone.layers:
         update, seen = attend(layer.attn, layer.ln1(x))
-        yield x, logits_of(seen.q, seen.k, None).softmax(-1).mean(1)
+        yield x, attention_logits(seen.q, seen.k, None).softmax(-1).mean(1)
         x = x + update
         x = layer.ffn(layer.ln2(x), identity=x)
 

@@ -37,7 +37,7 @@ def decisions(
     pairs = [model.head.token_scores(model.extract_feat(x)) for x in images]
     return {
         f'{name}, {caption}': torch.cat(
-            [OUTPUTS[output](*p).argmax(1) for p in pairs]
+            [OUTPUTS[output](cls, dist).argmax(1) for cls, dist in pairs]
         )
         for output, caption in CAPTIONS.items()
     }
@@ -80,9 +80,11 @@ def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
             f'{type(model.backbone).__name__} has no distillation token to '
             'compare with CLS; set dist_token=True'
         )
-    look, found = layer_outputs(model, lambda x, left: x[:, :2]), []
+    compute_layers = layer_outputs(model, lambda x, left: x[:, :2])
+    cosines = []
     for x in images:
         first = model.backbone.embed(x)[0].features[:, :2]
-        pairs = torch.stack([first, *look(x)])
-        found.append(F.cosine_similarity(*pairs.unbind(2), dim=-1))
-    return torch.cat(found, dim=1).mean(dim=1)
+        pairs = torch.stack([first, *compute_layers(x)])
+        cls_tokens, dist_tokens = pairs.unbind(2)
+        cosines.append(F.cosine_similarity(cls_tokens, dist_tokens, dim=-1))
+    return torch.cat(cosines, dim=1).mean(dim=1)

@@ -170,9 +170,11 @@ class CaiT(Reducible, BaseBackbone):
             norm_cfg=norm_cfg,
             layer_scale_init_value=layer_scale_init_value,
         )
-        kind = TalkingHeadsLayer if talking_heads else TransformerEncoderLayer
+        layer_class = (
+            TalkingHeadsLayer if talking_heads else TransformerEncoderLayer
+        )
         self.layers = ModuleList(
-            kind(
+            layer_class(
                 feedforward_channels=sizes['feedforward_channels'],
                 drop_path_rate=drop_path_rate,
                 **shared,
@@ -226,16 +228,23 @@ class CaiT(Reducible, BaseBackbone):
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """See :class:`Reducible`; normalized CLS after the class layers."""
-        return self.ln1(self.class_layers(*self._cls_and_keys(tokens)))[:, 0]
+        cls = self.class_layers(
+            self.get_cls(tokens), tokens.after_prefix, self._key_bias(tokens)
+        )
+        return self.ln1(cls)[:, 0]
 
-    def _cls_and_keys(
-        self, tokens: Tokens
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return CLS, the attended tokens and their key bias."""
+    def _key_bias(self, tokens: Tokens) -> Tensor | None:
+        """Return the key bias of the tokens after the prefix."""
         key_bias = self.reducer.key_bias(tokens)
-        if key_bias is not None:
-            key_bias = key_bias[..., tokens.num_prefix :]
-        return self.get_cls(tokens), tokens.after_prefix, key_bias
+        if key_bias is None:
+            return None
+        return key_bias[..., tokens.num_prefix :]
+
+    def _class_weights(self, tokens: Tokens) -> list[Tensor]:
+        """Compute the CLS attention of each class layer to final tokens."""
+        return self.class_layers.weights(
+            self.get_cls(tokens), tokens.after_prefix, self._key_bias(tokens)
+        )
 
     def class_attention(self, x: Tensor) -> list[Tensor]:
         """Compute the CLS attention of each class layer.
@@ -248,7 +257,7 @@ class CaiT(Reducible, BaseBackbone):
             remaining tokens (all patches without a reduction).
         """
         _, tokens = self.forward_tokens(x)
-        return self.class_layers.weights(*self._cls_and_keys(tokens))
+        return self._class_weights(tokens)
 
     def last_cls_attention(
         self, images: Tensor, entered: Tokens
@@ -261,18 +270,18 @@ class CaiT(Reducible, BaseBackbone):
         if not len(self.class_layers):
             return super().last_cls_attention(images, entered)
         _, tokens = self.forward_tokens(images)
-        weights = self.class_layers.weights(*self._cls_and_keys(tokens))[-1]
+        weights = self._class_weights(tokens)[-1]
         first = 1 - tokens.num_prefix  # skip CLS unless it is in ``tokens``
         return weights[:, :, 0, first:].float().mean(dim=1), tokens
 
     def check_reducer(self, reducer: TokenReducer) -> None:
         """See :class:`Reducible`; refuses masking and a late CLS token."""
         super().check_reducer(reducer)
-        kind = type(reducer)
-        if kind.softmax is not TokenReducer.softmax:
+        reducer_class = type(reducer)
+        if reducer_class.softmax is not TokenReducer.softmax:
             raise Error(
-                f'{kind.__name__} masks tokens in training, which CaiT does '
-                'not support; use another reducer, such as ToMe'
+                f'{reducer_class.__name__} masks tokens in training, which '
+                'CaiT does not support; use another reducer, such as ToMe'
             )
         if self.cls_at and self.reduce_at:
             raise Error(

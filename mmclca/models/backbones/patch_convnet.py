@@ -52,9 +52,9 @@ class ColumnLayer(BaseModule):
         drop_path_rate: float,
     ):
         super().__init__()
-        kind = norm_cfg['type']
-        check_choice(NORMS, norm_cfg=kind)
-        norm_cfg = dict(norm_cfg, type=NORMS[kind])
+        norm_type = norm_cfg['type']
+        check_choice(NORMS, norm_cfg=norm_type)
+        norm_cfg = dict(norm_cfg, type=NORMS[norm_type])
         self.norm = build_norm_layer(norm_cfg, embed_dims)
         self.conv1 = nn.Conv2d(embed_dims, embed_dims, 1)
         self.depthwise = nn.Conv2d(
@@ -193,8 +193,15 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         if pooling == 'average':
             self.pool = AveragePool(dims, norm_cfg)
         else:
-            read = num_heads, multiclass, class_mlp_ratio, qkv_bias
-            self.pool = AttentionPool(dims, *read, norm_cfg, scale)
+            self.pool = AttentionPool(
+                dims,
+                num_heads=num_heads,
+                multiclass=multiclass,
+                mlp_ratio=class_mlp_ratio,
+                qkv_bias=qkv_bias,
+                norm_cfg=norm_cfg,
+                layer_scale_init_value=scale,
+            )
         if frozen_stages > 0:
             self._freeze_stages()
         self.rename_on_load()
@@ -235,9 +242,11 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         )
 
     def _build_positions(self) -> nn.Parameter:
-        shape = 1, prod(self.patch_resolution), self.embed_dims
+        positions = trunc_normal(
+            1, prod(self.patch_resolution), self.embed_dims
+        )
         frozen = self.frozen_stages > 0
-        return nn.Parameter(trunc_normal(*shape), requires_grad=not frozen)
+        return nn.Parameter(positions, requires_grad=not frozen)
 
     def _freeze_stages(self) -> None:
         for part in (self.patch_embed, *self.layers[: self.frozen_stages]):

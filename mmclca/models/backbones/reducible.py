@@ -20,7 +20,11 @@ from .base import ForeignWeights
 
 # attributes that a backbone sets; in a property, torch hides which is missing
 REQUIRED = (
-    *('layers', 'embed_dims', 'img_size', 'patch_resolution', 'num_prefix'),
+    'layers',
+    'embed_dims',
+    'img_size',
+    'patch_resolution',
+    'num_prefix',
     'out_indices',
 )
 
@@ -367,16 +371,16 @@ class Reducible(ForeignWeights):
         """
         name = param_name.removeprefix(prefix)
         if name.startswith('reducer.'):
-            name = f'layers.{self.reduce_at[self._stage_of(name)]}.'
+            name = f'layers.{self.reduce_at[self._find_stage(name)]}.'
         return super().get_layer_depth(name)
 
-    def _stage_of(self, name: str) -> int:
+    def _find_stage(self, name: str) -> int:
         """Return the stage of a parameter, such as ``reducer.stages.0.x``."""
-        _, part, *rest = name.split('.')
+        _, part, *indices = name.split('.')
         part = getattr(self.reducer, part)
         is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
-        one_a_stage = is_list and len(part) == len(self.reduce_at)
-        return int(rest[0]) if one_a_stage else 0
+        is_per_stage = is_list and len(part) == len(self.reduce_at)
+        return int(indices[0]) if is_per_stage else 0
 
 
 def reduces(backbone: nn.Module) -> bool:

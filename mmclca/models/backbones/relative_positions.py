@@ -38,8 +38,8 @@ class RelativePositions:
         """
         mixes = self.reduces and not self.reducer.keeps_places
         if mixes or branches > 1:
-            kind = type(self.reducer).__name__
-            wrong = kind if mixes else f'branches={branches}'
+            reducer_name = type(self.reducer).__name__
+            wrong = reducer_name if mixes else f'branches={branches}'
             raise Error(
                 f'rel_pos_bias=True does not support {wrong}; use branches=1, '
                 'and TopK, EViT, DynamicViT, ATS or no reducer'

@@ -2,7 +2,7 @@
 """The vision transformer with token reduction: embedding and outputs."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -123,12 +123,17 @@ def _featmap(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     return vit._format_output(tokens.features, hw)
 
 
-def _cls(vit, tokens, hw):
+def _cls(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     return tokens.features[:, 0].clone()
 
 
-def _joined(*forms):
-    return lambda *given: torch.cat([form(*given) for form in forms], dim=-1)
+def _join_forms(*forms: Callable) -> Callable:
+    """Return a function that concatenates the results of functions."""
+
+    def join(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
+        return torch.cat([form(vit, tokens, hw) for form in forms], dim=-1)
+
+    return join
 
 
 # functions of the backbone, its tokens (B, N, C) and the grid (h, w);
@@ -141,9 +146,9 @@ OUTPUT_FORMS = dict(
     ].clone(),
     average=_average,
     std=_deviation,
-    cls_average=_joined(_cls, _average),
-    cls_std=_joined(_cls, _deviation),
-    cls_average_std=_joined(_cls, _average, _deviation),
+    cls_average=_join_forms(_cls, _average),
+    cls_std=_join_forms(_cls, _deviation),
+    cls_average_std=_join_forms(_cls, _average, _deviation),
     avg_featmap=lambda vit, tokens, hw: vit.ln2(_average(vit, tokens, hw)),
     featmap=_featmap,
 )
@@ -233,7 +238,10 @@ class TokenReductionViT(
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
     embedding = (
         *Reducible.embedding,
-        *('cache.', 'dist_token', 'pre_norm.', 'register_tokens'),
+        'cache.',
+        'dist_token',
+        'pre_norm.',
+        'register_tokens',
     )
     shaped_by = 'arch, img_size, patch_size and dist_token'
     OUT_TYPES = set(OUTPUT_FORMS)

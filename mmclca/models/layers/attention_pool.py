@@ -68,15 +68,21 @@ class AttentionPool(BaseModule):
         self.in_channels, self.multiclass = in_channels, multiclass
         queries = trunc_normal(1, int(multiclass) or 1, in_channels)
         self.cls_token = nn.Parameter(queries)
-        sizes = in_channels, num_heads, int(mlp_ratio * in_channels)
-        parts = qkv_bias, norm_cfg, layer_scale_init_value
-        self.layer = ClassLayer(*sizes, *parts, with_cls_key=not multiclass)
+        self.layer = ClassLayer(
+            in_channels,
+            num_heads,
+            int(mlp_ratio * in_channels),
+            qkv_bias=qkv_bias,
+            norm_cfg=norm_cfg,
+            layer_scale_init_value=layer_scale_init_value,
+            with_cls_key=not multiclass,
+        )
         self.ln = build_norm_layer(norm_cfg, in_channels)
         self._register_load_state_dict_pre_hook(self._load_hook)
 
     def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Map each (B, C, H, W) to (B, C), or (B, K, C) for K classes."""
-        return tuple(self._pool(one) for one in maps)
+        return tuple(self._pool(feature_map) for feature_map in maps)
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
         """Compute the attention of each query to positions in the last map.
@@ -88,7 +94,8 @@ class AttentionPool(BaseModule):
             list[Tensor]: One tensor (B, heads, 1, 1 + HW), starting with the
             query itself, or (B, heads, K, HW) with one query per class.
         """
-        return [self.layer.weights(*self._queries_and_places(maps[-1]))]
+        queries, positions = self._queries_and_positions(maps[-1])
+        return [self.layer.weights(queries, positions)]
 
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """Copy the single query of a state dict to each class, in place.
@@ -102,20 +109,21 @@ class AttentionPool(BaseModule):
         """
         name, K = f'{prefix}cls_token', self.cls_token.size(1)
         query = state_dict.get(name)
-        one = isinstance(query, Tensor) and query.shape[:2] == (1, 1)
-        if K == 1 or not one:
+        single_query = isinstance(query, Tensor) and query.shape[:2] == (1, 1)
+        if K == 1 or not single_query:
             return []
         state_dict[name] = query.repeat(1, K, 1)
         return [f'{name} from one query to one for each of {K} classes']
 
-    def _load_hook(self, state_dict, prefix, *_):
+    def _load_hook(self, state_dict: dict, prefix: str, *_) -> None:
         self.adapt_state_dict(state_dict, prefix)
 
     def _pool(self, x: Tensor) -> Tensor:
-        x = self.ln(self.layer(*self._queries_and_places(x)))
+        queries, positions = self._queries_and_positions(x)
+        x = self.ln(self.layer(queries, positions))
         return x if self.multiclass else x[:, 0]
 
-    def _queries_and_places(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _queries_and_positions(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries (B, K, C) and positions (B, HW, C)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
             raise Error(
@@ -137,7 +145,7 @@ class AveragePool(BaseModule):
 
     def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Map each (B, C, H, W) to one vector (B, C)."""
-        return tuple(self.ln(one.mean(dim=(2, 3))) for one in maps)
+        return tuple(self.ln(x.mean(dim=(2, 3))) for x in maps)
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
         """Return an empty list: all positions have equal weights."""

@@ -11,7 +11,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from mmclca.errors import Error
 from mmclca.utils.messages import check_integer
 
-from ..reduction.attention import logits_of
+from ..reduction.attention import attention_logits
 
 
 def check_heads(embed_dims: int, num_heads: int) -> None:
@@ -61,7 +61,7 @@ class ClassAttention(nn.Module):
             self._split_heads(self.q(queries)),
             self._split_heads(self.k(keys)),
         )
-        return logits_of(q, k, key_bias).softmax(dim=-1)
+        return attention_logits(q, k, key_bias).softmax(dim=-1)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         """Map (B, N, C) to (B, H, N, D)."""
@@ -107,17 +107,24 @@ class ClassLayer(nn.Module):
 
         ``key_bias`` (B, 1, 1, N) is added to the logits of patches only.
         """
-        update = self.attn(*self._queries_and_keys(cls, patches, key_bias))
-        cls = cls + self.gamma1(update)
+        queries, keys, key_bias = self._queries_and_keys(
+            cls, patches, key_bias
+        )
+        cls = cls + self.gamma1(self.attn(queries, keys, key_bias))
         return self.ffn(self.ln2(cls), identity=cls)
 
-    def weights(self, *tokens) -> Tensor:
+    def weights(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
         """Compute the attention of the class tokens.
 
         The shape is (B, H, K, K + N), class tokens first, if they are keys,
         and (B, H, K, N) otherwise.
         """
-        return self.attn.weights(*self._queries_and_keys(*tokens))
+        queries, keys, key_bias = self._queries_and_keys(
+            cls, patches, key_bias
+        )
+        return self.attn.weights(queries, keys, key_bias)
 
     def _queries_and_keys(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
@@ -136,16 +143,20 @@ class ClassLayer(nn.Module):
 class ClassLayers(ModuleList):
     """A sequence of class layers over the same patches."""
 
-    def forward(self, cls: Tensor, *patches: Tensor | None) -> Tensor:
+    def forward(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
         """Update the class tokens in all layers; see :class:`ClassLayer`."""
         for layer in self:
-            cls = layer(cls, *patches)
+            cls = layer(cls, patches, key_bias)
         return cls
 
-    def weights(self, cls: Tensor, *patches: Tensor | None) -> list[Tensor]:
+    def weights(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> list[Tensor]:
         """Return each layer's attention; see :meth:`ClassLayer.weights`."""
         weights = []
         for layer in self:
-            weights.append(layer.weights(cls, *patches))
-            cls = layer(cls, *patches)
+            weights.append(layer.weights(cls, patches, key_bias))
+            cls = layer(cls, patches, key_bias)
         return weights

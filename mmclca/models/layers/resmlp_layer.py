@@ -176,8 +176,10 @@ class ResMLPLayer(BaseModule):
         super().__init__()
         scale = Affine if with_post_beta else LayerScale
         scales = [scale(embed_dims) for _ in range(2)]
-        for one in scales:
-            nn.init.constant_(split_affine(one)[1], layer_scale_init_value)
+        for scale_layer in scales:
+            nn.init.constant_(
+                split_affine(scale_layer)[1], layer_scale_init_value
+            )
         self.norm1 = build_affine(norm_cfg, embed_dims)
         self.mix = mix
         self.gamma1, gamma2 = scales
@@ -216,12 +218,14 @@ class ResMLPLayer(BaseModule):
         if isinstance(layer.ffn.gamma2, nn.Identity):  # fused before
             return layer
         if isinstance(layer.mix, PatchLinear):
-            layer.norm1, *before = split_affine(layer.norm1)
-            _, *after = split_affine(layer.gamma1)
-            layer.mix = FoldedMixing(layer.mix, before, after)
+            layer.norm1, alpha, beta = split_affine(layer.norm1)
+            _, gamma, shift = split_affine(layer.gamma1)
+            layer.mix = FoldedMixing(
+                layer.mix, before=(alpha, beta), after=(gamma, shift)
+            )
             layer.gamma1 = nn.Identity()
-        layer.norm2, *before = split_affine(layer.norm2)
-        fold_into(layer.ffn, *before)
+        layer.norm2, alpha, beta = split_affine(layer.norm2)
+        fold_into(layer.ffn, alpha, beta)
         return layer
 
 

@@ -11,7 +11,12 @@ from mmpretrain.models.backbones.vision_transformer import (
 from mmpretrain.models.utils import MultiheadAttention
 from torch import Tensor, nn
 
-from ..reduction.attention import Attended, MixedHeads, attend, logits_of
+from ..reduction.attention import (
+    Attended,
+    MixedHeads,
+    attend,
+    attention_logits,
+)
 
 # queries per chunk: maps for 577 tokens then need less memory than an FFN
 CHUNK_SIZE = 128
@@ -28,9 +33,17 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
     Attention`.
     """
 
-    def __init__(self, *sizes: int, drop_path_rate: float = 0.0, **attention):
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        drop_path_rate: float = 0.0,
+        **attention,
+    ):
         drop_path = dict(type='DropPath', drop_prob=drop_path_rate)
-        super().__init__(*sizes, dropout_layer=drop_path, **attention)
+        super().__init__(
+            embed_dims, num_heads, dropout_layer=drop_path, **attention
+        )
         self.mix_logits = nn.Linear(self.num_heads, self.num_heads)
         self.mix_weights = nn.Linear(self.num_heads, self.num_heads)
 
@@ -58,7 +71,7 @@ class AttendedTalking(Attended):
         bias is multiplied by the token size: a token merged from two patches
         acts like these two, and a token with weight 0 is ignored.
         """
-        logits, counts = logits_of(q, self.k), None
+        logits, counts = attention_logits(q, self.k), None
         logits = _mix(self.attn.mix_logits, logits)
         if self.key_bias is not None:
             logits, counts = logits + self.key_bias, self.key_bias.exp()

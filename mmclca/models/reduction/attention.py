@@ -41,7 +41,7 @@ class Attended:
         bias = self.key_bias
         if bias is not None:  # row n belongs to query n
             bias = bias[..., : q.size(2), :]
-        logits = logits_of(q, self.k, bias)
+        logits = attention_logits(q, self.k, bias)
         return logits.softmax(-1) if softmax is None else softmax(logits)
 
     def values(
@@ -100,11 +100,13 @@ class DiffAttended(Attended):
         """See :class:`Attended`; 0 for negative weights, to score tokens."""
         return self._difference(super().weights(q, softmax)).clamp(min=0)
 
-    def values(self, *how) -> Tensor:
+    def values(
+        self, softmax: Callable | None = None, dropout: float = 0.0
+    ) -> Tensor:
         """See :class:`Attended`; of all weights, including negative ones."""
         v = self.v.repeat_interleave(2, dim=1)
         both = Attended(self.q, self.k, v, self.key_bias)
-        return self._difference(both.values(*how))
+        return self._difference(both.values(softmax, dropout))
 
 
 class JoinedAttended(Attended):
@@ -131,8 +133,8 @@ class JoinedAttended(Attended):
 
     def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
         """See :class:`Attended`."""
-        own = q.split([part.q.size(1) for part in self.parts], dim=1)
-        made = zip(self.parts, own, strict=True)
+        queries = q.split([part.q.size(1) for part in self.parts], dim=1)
+        made = zip(self.parts, queries, strict=True)
         return torch.cat([part.weights(q, softmax) for part, q in made], dim=1)
 
 
@@ -154,7 +156,9 @@ class MixedHeads:
     """
 
 
-def logits_of(q: Tensor, k: Tensor, key_bias: Tensor | None = None) -> Tensor:
+def attention_logits(
+    q: Tensor, k: Tensor, key_bias: Tensor | None = None
+) -> Tensor:
     """Compute scaled dot products plus the bias, (B, H, M, N)."""
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
@@ -163,13 +167,18 @@ def logits_of(q: Tensor, k: Tensor, key_bias: Tensor | None = None) -> Tensor:
 def project_qkv(attn, x: Tensor, key_bias: Tensor | None = None) -> Attended:
     """Project normalized tokens (B, N, C) to queries, keys and values."""
     if isinstance(attn, ParallelAttention):
-        parts = [project_qkv(one, own, key_bias) for one, own in attn.each(x)]
+        parts = [
+            project_qkv(branch, branch_input, key_bias)
+            for branch, branch_input in attn.each(x)
+        ]
         return JoinedAttended(parts)
     B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-    kind = attn.attended if isinstance(attn, MixedHeads) else Attended
-    return kind(q, k, v, key_bias)
+    attended_class = (
+        attn.attended if isinstance(attn, MixedHeads) else Attended
+    )
+    return attended_class(q, k, v, key_bias)
 
 
 def attend(
@@ -195,9 +204,12 @@ def attend(
     """
     if isinstance(attn, ParallelAttention):
         if softmax is None:
-            made = [attend(one, own, key_bias) for one, own in attn.each(x)]
-            updates, parts = zip(*made, strict=True)
-            return reduce(torch.add, updates), JoinedAttended(parts)
+            outputs = [
+                attend(branch, branch_input, key_bias)
+                for branch, branch_input in attn.each(x)
+            ]
+            update = reduce(torch.add, [update for update, _ in outputs])
+            return update, JoinedAttended([part for _, part in outputs])
         attn = attn.joined()
     attended = project_qkv(attn, x, key_bias)
     x = attended.values(softmax, attn.attn_drop if attn.training else 0.0)

@@ -80,8 +80,8 @@ def _assign(distance: Tensor, centers: Tensor) -> Tensor:
     """
     index = centers.unsqueeze(-1).expand(-1, -1, distance.size(2))
     label = distance.gather(1, index).argmin(dim=1)
-    own = torch.arange(centers.size(1), device=centers.device)
-    return label.scatter(1, centers, own.expand_as(centers))
+    clusters = torch.arange(centers.size(1), device=centers.device)
+    return label.scatter(1, centers, clusters.expand_as(centers))
 
 
 def _update(distance: Tensor, weight: Tensor, label: Tensor, num: int):
@@ -94,8 +94,8 @@ def _update(distance: Tensor, weight: Tensor, label: Tensor, num: int):
     cost = (distance * together * weight.unsqueeze(2)).sum(dim=1)  # (B, N)
     least = cost.new_full((cost.size(0), num), torch.inf)
     least = least.scatter_reduce(1, label, cost, 'amin')
-    place = torch.arange(cost.size(1), device=cost.device).expand_as(label)
+    position = torch.arange(cost.size(1), device=cost.device).expand_as(label)
     last = cost.size(1)
-    place = place.masked_fill(cost > least.gather(1, label), last)
+    position = position.masked_fill(cost > least.gather(1, label), last)
     first = torch.full_like(least, last, dtype=torch.long)
-    return first.scatter_reduce(1, label, place, 'amin')
+    return first.scatter_reduce(1, label, position, 'amin')

@@ -66,7 +66,7 @@ class CrossLayerCache(BaseModule):
         embed_dims: int = 768,
         num_layers: int = 12,
         reduce_at: Sequence[int] = (3, 6, 9),
-        init_cfg=None,
+        init_cfg: dict | None = None,
     ):
         super().__init__(init_cfg)
         check_integer(minimum=int(not with_gap), num_tokens=num_tokens)

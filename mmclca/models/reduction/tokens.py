@@ -169,8 +169,8 @@ class Tokens:
 
         ``target`` (B, N - num_prefix) and ``num_tokens`` exclude the prefix.
         """
-        whole = prepend_prefix(target, self.num_prefix)
-        return self.merge(whole, self.num_prefix + num_tokens, **weights)
+        targets = prepend_prefix(target, self.num_prefix)
+        return self.merge(targets, self.num_prefix + num_tokens, **weights)
 
     def unchanged(self) -> 'Tokens':
         """Record a stage without any token to reduce."""

@@ -104,32 +104,35 @@ class Merged:
 def ranks(score: Tensor) -> Tensor:
     """Rank scores (B, N) in descending order from 0; ties keep their order."""
     order = stable_order(score, descending=True)
-    place = torch.arange(score.size(1), device=score.device).expand_as(order)
-    return torch.zeros_like(order).scatter(1, order, place)
+    position = torch.arange(score.size(1), device=score.device).expand_as(
+        order
+    )
+    return torch.zeros_like(order).scatter(1, order, position)
 
 
 def row_starts(rows: Tensor) -> Tensor:
-    """Return the place of each image's first row in flat rows, (B, 1)."""
+    """Return the position of each image's first row in flat rows, (B, 1)."""
     B, N, _ = rows.shape
     return torch.arange(0, B * N, N, device=rows.device).unsqueeze(1)
 
 
-def rows_at(rows: Tensor, place: Tensor) -> Tensor:
-    """Return the rows at flat places (B, K) of (B, N, C), (B, K, C).
+def rows_at(rows: Tensor, position: Tensor) -> Tensor:
+    """Return the rows at flat positions (B, K) of (B, N, C), (B, K, C).
 
     In ONNX Runtime, faster than to gather with an expanded index.
     """
-    found = rows.flatten(0, 1).index_select(0, place.flatten())
-    return found.view(*place.shape, -1)
+    selected = rows.flatten(0, 1).index_select(0, position.flatten())
+    B, K = position.shape
+    return selected.view(B, K, -1)
 
 
 def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
     """Sum rows (B, N, C) with the same ``target`` (B, N) to (B, M, C)."""
     sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
     if torch.compiler.is_exporting():  # faster in ONNX Runtime
-        place = (row_starts(sums) + target).flatten()
+        position = (row_starts(sums) + target).flatten()
         flat = sums.flatten(0, 1)
-        flat = flat.index_put((place,), rows.flatten(0, 1), accumulate=True)
+        flat = flat.index_put((position,), rows.flatten(0, 1), accumulate=True)
         return flat.view_as(sums)
     return sums.scatter_add(1, target.unsqueeze(-1).expand_as(rows), rows)
 

@@ -54,11 +54,11 @@ def knn_loss(
     check_index(index, len(bank))
     with torch.autocast(embedding.device.type, enabled=False):
         logits = cosine_similarity(embedding.to(bank), bank) / sigma
-    own, alone = index[:, None], is_alone(index, labels)
+    rows, alone = index[:, None], is_alone(index, labels)
     least = torch.finfo(logits.dtype).min
-    logits = logits.scatter(1, own, least)
-    others = (labels != labels[own]) & ~alone[:, None]
-    same = logits.masked_fill(others, least)
+    logits = logits.scatter(1, rows, least)
+    other_classes = (labels != labels[rows]) & ~alone[:, None]
+    same = logits.masked_fill(other_classes, least)
     each = logits.logsumexp(dim=1) - same.logsumexp(dim=1)
     if reduction == 'none':
         return each
@@ -81,7 +81,9 @@ def check_index(index: Tensor, rows: int) -> None:
         )
 
 
-def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
+def instance_loss(
+    online: Sequence[Tensor], target: Sequence[Tensor]
+) -> Tensor:
     """Instance loss: negative mean cosine similarity between views.
 
     Equation 2.1 of the thesis, averaged over ordered pairs of different views
@@ -186,12 +188,21 @@ def ranking_scores(
     Raises:
         Error: See :func:`ranked_similarity`.
     """
-    how = gallery_coarse, ranking, sigma, query_coarse
-    return ranked_similarity(cosine_similarity(queries, gallery), *how)
+    return ranked_similarity(
+        cosine_similarity(queries, gallery),
+        gallery_coarse,
+        ranking,
+        sigma,
+        query_coarse,
+    )
 
 
 def ranked_similarity(
-    similarity, gallery_coarse, ranking, sigma=0.05, query_coarse=None
+    similarity: Tensor,
+    gallery_coarse: Tensor,
+    ranking: str,
+    sigma: float = 0.05,
+    query_coarse: Tensor | None = None,
 ) -> Tensor:
     """Compute ranking scores from cosine similarities, keeping -inf.
 
@@ -213,9 +224,14 @@ def ranked_similarity(
     if ranking == 'cosine':
         return similarity
     if ranking == 'conditional':
-        number = int(gallery_coarse.max()) + 1
-        how = gallery_coarse, number, None, sigma
-        odds = nearest_votes(similarity, *how).logit(eps=MIN_PROBABILITY)
+        votes = nearest_votes(
+            similarity,
+            gallery_coarse,
+            num_classes=int(gallery_coarse.max()) + 1,
+            k=None,
+            temperature=sigma,
+        )
+        odds = votes.logit(eps=MIN_PROBABILITY)
         return odds[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
         raise Error(

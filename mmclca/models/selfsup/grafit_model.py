@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Grafit as a model: backbone, projector, predictor and memory bank."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -40,7 +41,9 @@ def pool_features(x: Tensor) -> Tensor:
     return x[:, 0] if x.dim() == 3 else x
 
 
-def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
+def build_mlp(
+    in_channels: int, hidden: int, out_channels: int, norm_cfg: dict
+) -> nn.Sequential:
     """Build an MLP as in BYOL: linear, norm, ReLU, linear."""
     return nn.Sequential(
         nn.Linear(in_channels, hidden),
@@ -51,13 +54,13 @@ def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
 
 
 @torch.no_grad()
-def channels_of(backbone: nn.Module) -> int:
+def find_channels(backbone: nn.Module) -> int:
     """Find a backbone's output channels with a black image."""
-    shape = to_2tuple(vars(backbone).get('img_size', 64))
+    height, width = to_2tuple(vars(backbone).get('img_size', 64))
     backbone.eval()
-    channels = pool_features(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
+    feats = backbone(torch.zeros(1, 3, height, width))
     backbone.train()
-    return channels
+    return pool_features(feats[-1]).shape[1]
 
 
 class BankHead(ClsHead):
@@ -67,7 +70,14 @@ class BankHead(ClsHead):
     temperature ``sigma``, or all if there are fewer.
     """
 
-    def __init__(self, num_images, channels, num_classes, k, sigma):
+    def __init__(
+        self,
+        num_images: int,
+        channels: int,
+        num_classes: int,
+        k: int,
+        sigma: float,
+    ):
         super().__init__()
         check_integer(num_classes=num_classes, k=k)
         self.num_classes = num_classes
@@ -98,9 +108,8 @@ class BankHead(ClsHead):
     def forward(self, feats: tuple[Tensor]) -> Tensor:
         """Map embeddings to log class scores (B, num_classes)."""
         embedding, k = self.pre_logits(feats), min(self.k, len(self.bank))
-        settings = k, self.sigma, self.num_classes
         scores = grafit.knn_scores(
-            embedding, self.bank, self.labels, *settings
+            embedding, self.bank, self.labels, k, self.sigma, self.num_classes
         )
         return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
@@ -170,10 +179,10 @@ class Grafit(ImageClassifier):
         preprocessor.update(data_preprocessor or {})
         super().__init__(backbone, data_preprocessor=preprocessor, **kwargs)
         width = out_channels or PROJECTORS[projector]
-        channels = channels_of(self.backbone)
-        layers = [nn.Linear(channels, width)]
+        channels = find_channels(self.backbone)
+        layers: Iterable[nn.Module] = [nn.Linear(channels, width)]
         if projector == 'mlp':
-            layers = mlp(channels, hidden, width, norm_cfg)
+            layers = build_mlp(channels, hidden, width, norm_cfg)
         self.neck = Projector(*layers)
         self.head = BankHead(num_images, width, num_classes, k, sigma)
         self.num_views = num_views
@@ -181,7 +190,7 @@ class Grafit(ImageClassifier):
         self.instance_weight = instance_weight
         self.reduction = reduction
         if instance_weight:
-            self.predictor = mlp(width, hidden, width, norm_cfg)
+            self.predictor = build_mlp(width, hidden, width, norm_cfg)
             self.target = CosineEMA(self.online, momentum=1 - momentum)
 
     @property
@@ -210,20 +219,19 @@ class Grafit(ImageClassifier):
         head = self.head
         index = head.labels.new_tensor([x.sample_idx for x in data_samples])
         first, losses = embed(self, views[0])
-        settings = head.labels, self.sigma, self.reduction
         losses['knn_loss'] = grafit.knn_loss(
-            first, head.bank, index, *settings
+            first, head.bank, index, head.labels, self.sigma, self.reduction
         )
         losses['alone'] = grafit.is_alone(index, head.labels).sum().to(first)
         if self.instance_weight:
-            rest = [embed(self, view)[0] for view in views[1:]]
-            loss = self._instance_loss(views, [first, *rest])
+            other_embeddings = [embed(self, view)[0] for view in views[1:]]
+            loss = self._instance_loss(views, [first, *other_embeddings])
             losses['instance_loss'] = self.instance_weight * loss
         head.update(first, index)
         return losses
 
     def _instance_loss(self, views, embeddings) -> Tensor:
-        online = [self.predictor(one) for one in embeddings]
+        online = [self.predictor(embedding) for embedding in embeddings]
         with torch.no_grad():
             self.target.update_parameters(self.online)
             target = self.target.module

@@ -14,8 +14,6 @@ from mmclca.utils.messages import check_integer
 
 from ..distillation.encoder_teacher import EncoderTeacher
 
-SIZES = dict(decoder_num_heads=16, decoder_embed_dim=512)
-
 
 def check_width(heads: int, **width: int) -> None:
     """Raise if a dimension is not divisible by the heads and by 4.
@@ -39,17 +37,26 @@ class CheckedMAEDecoder(MAEPretrainDecoder):
     The parent fails with the first batch if the heads do not fit.
 
     Args:
-        **options: Arguments of ``MAEPretrainDecoder``.
+        decoder_embed_dim (int): Channels of the decoder. Defaults to 512.
+        decoder_num_heads (int): Heads of its attention. Defaults to 16.
+        **decoder: Other arguments of ``MAEPretrainDecoder``.
 
     Raises:
         Error: If the channels are not divisible by the heads and by 4.
     """
 
-    def __init__(self, **options):
-        options = SIZES | options
-        heads, width = (options[name] for name in SIZES)
-        check_width(heads, decoder_embed_dim=width)
-        super().__init__(**options)
+    def __init__(
+        self,
+        decoder_embed_dim: int = 512,
+        decoder_num_heads: int = 16,
+        **decoder,
+    ):
+        check_width(decoder_num_heads, decoder_embed_dim=decoder_embed_dim)
+        super().__init__(
+            decoder_embed_dim=decoder_embed_dim,
+            decoder_num_heads=decoder_num_heads,
+            **decoder,
+        )
 
 
 @MODELS.register_module()
@@ -70,7 +77,7 @@ class DistilledMAE(MAE):
             :class:`EncoderTeacher`.
         distill (Sequence[dict]): Configs of :class:`AttentionDistillation` and
             :class:`HiddenDistillation`.
-        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` for
+        **mae: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` for
             ``MAE``.
 
     Raises:
@@ -79,8 +86,17 @@ class DistilledMAE(MAE):
             classifier.
     """
 
-    def __init__(self, *mae, teacher: dict, distill: Sequence[dict], **kwargs):
-        super().__init__(*mae, **kwargs)
+    def __init__(
+        self,
+        backbone: dict,
+        neck: dict,
+        head: dict,
+        *,
+        teacher: dict,
+        distill: Sequence[dict],
+        **mae,
+    ):
+        super().__init__(backbone, neck, head, **mae)
         self.teacher = EncoderTeacher(
             **teacher, loss=distill, student=self.backbone
         )

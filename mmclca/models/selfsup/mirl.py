@@ -89,10 +89,11 @@ class MIRLHead(MAEPretrainHead):
             mask (Tensor): 1 for a masked patch, (B, N).
         """
         parts = self.parts(preds, images)
-        kind = 'pair' if self.mode == 'residual' else 'decoder'
+        part_name = 'pair' if self.mode == 'residual' else 'decoder'
         return {
-            f'loss_{kind}{i}': self.loss_module(*part, mask) / len(parts)
-            for i, part in enumerate(parts, start=1)
+            f'loss_{part_name}{i}': self.loss_module(pred, target, mask)
+            / len(parts)
+            for i, (pred, target) in enumerate(parts, start=1)
         }
 
     def parts(

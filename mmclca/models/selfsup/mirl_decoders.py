@@ -178,14 +178,14 @@ class MIRLDecoders(BaseModule):
             first = nn.Identity() if is_last else build_norm_layer(norm_cfg, C)
             return nn.Sequential(first, nn.Linear(C, D))
 
-        def layer(place):
-            reads, hidden = place < num_reading, MLP_RATIO * D
+        def layer(index):
+            reads, hidden = index < num_reading, MLP_RATIO * D
             return DecoderLayer(D, heads, hidden, norm_cfg, reads)
 
         self.decoders = ModuleList(
             Decoder(
                 embedding(is_last=g == encoder.num_segments),
-                [layer(place) for place in range(decoder_depth)],
+                [layer(index) for index in range(decoder_depth)],
                 encoder.num_patches,
                 build_norm_layer(norm_cfg, D),
                 linear(D, pixels),
@@ -211,7 +211,9 @@ class MIRLDecoders(BaseModule):
         embedded = [decoder.embed(z) for decoder, z in made]
         memories = self.memories(segments[0], embedded)
         parts = zip(self.decoders, embedded, memories, strict=True)
-        return [decoder(*part, ids_restore) for decoder, *part in parts]
+        return [
+            decoder(x, memory, ids_restore) for decoder, x, memory in parts
+        ]
 
     def memories(
         self, z_0: Tensor, embedded: list[Tensor]

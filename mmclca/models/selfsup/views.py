@@ -27,10 +27,10 @@ class ViewsDataPreprocessor(ClsDataPreprocessor):
         if torch.is_tensor(views[0]) and views[0].dim() == 3:
             return super().forward(data, training)
         done = [
-            super(ViewsDataPreprocessor, self).forward(dict(data, inputs=one))
-            for one in views
+            super(ViewsDataPreprocessor, self).forward(dict(data, inputs=view))
+            for view in views
         ]
-        return dict(done[0], inputs=[one['inputs'] for one in done])
+        return dict(done[0], inputs=[batch['inputs'] for batch in done])
 
 
 def moco_v3_loss(
@@ -51,9 +51,9 @@ def moco_v3_loss(
         k2 (Tensor): Momentum-encoder projections of the second view, (B, C).
         tau (float): Temperature that divides the cosine similarities.
     """
-    own = torch.arange(len(q1), device=q1.device)
+    positives = torch.arange(len(q1), device=q1.device)
     cosines = (
         F.normalize(q, dim=1) @ F.normalize(k, dim=1).mT
         for q, k in ((q1, k2), (q2, k1))
     )
-    return 2 * tau * sum(F.cross_entropy(x / tau, own) for x in cosines)
+    return 2 * tau * sum(F.cross_entropy(x / tau, positives) for x in cosines)

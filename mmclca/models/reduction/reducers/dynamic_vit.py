@@ -42,11 +42,13 @@ class Predictor(nn.Module):
 
     def forward(self, y: Tensor, counts: Tensor) -> Tensor:
         """Map tokens (B, N, C) and 1 per kept token (B, N) to (B, N, 2)."""
-        own, shared = self.in_conv(y).chunk(2, dim=-1)
+        local, shared = self.in_conv(y).chunk(2, dim=-1)
         counts = counts.unsqueeze(-1)
         total = counts.sum(dim=1, keepdim=True).clamp(min=1)
         average = (counts * shared).sum(dim=1, keepdim=True) / total + 1e-6
-        return self.out_conv(torch.cat((own, average.expand_as(own)), dim=-1))
+        return self.out_conv(
+            torch.cat((local, average.expand_as(local)), dim=-1)
+        )
 
 
 def sample_kept(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:

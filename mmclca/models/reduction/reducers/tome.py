@@ -63,9 +63,11 @@ def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
     norm = x.norm(dim=-1)
     largest = norm.new_zeros(norm.size(0), num_tokens)
     largest = largest.scatter_reduce(1, target, norm, 'amax').unsqueeze(-1)
-    own = sum_into(target, (norm * left).unsqueeze(-1), num_tokens)
-    some = own > 0  # avoid a division by zero, which has no gradient
-    return largest.where(some, 1.0) / own.where(some, 1.0)
+    target_norm = sum_into(target, (norm * left).unsqueeze(-1), num_tokens)
+    nonzero = (
+        target_norm > 0
+    )  # avoid a division by zero, which has no gradient
+    return largest.where(nonzero, 1.0) / target_norm.where(nonzero, 1.0)
 
 
 @MODELS.register_module()
