@@ -104,7 +104,8 @@ def image_size(model: nn.Module) -> tuple[int, int]:
     """
     for part in model.modules():
         if isinstance(part, Reducible):
-            return tuple(part.img_size)
+            height, width = part.img_size
+            return height, width
     raise Error(
         f'{type(model).__name__} has no image size; pass '
         'size=(height, width), for example (224, 224)'
@@ -141,7 +142,8 @@ def _write_graph(program, path: Path, opset: int) -> None:
             opset_version=opset,
             dynamo=True,
             external_data=False,
-            custom_translation_table=TRANSLATIONS,
+            # declared as functions, but keys are operators
+            custom_translation_table=TRANSLATIONS,  # type: ignore[arg-type]
             verbose=False,
         )
 

@@ -31,9 +31,9 @@ def _expanded(x1, x2):
     last = op.Constant(value_ints=[-1])
     norm1 = op.ReduceSum(op.Mul(x1, x1), last, keepdims=1)
     norm2 = op.ReduceSum(op.Mul(x2, x2), last, keepdims=1)
-    one = op.Constant(value_float=1.0)
-    ones1 = op.Expand(one, op.Shape(norm1))
-    ones2 = op.Expand(one, op.Shape(norm2))
+    unit = op.Constant(value_float=1.0)
+    ones1 = op.Expand(unit, op.Shape(norm1))
+    ones2 = op.Expand(unit, op.Shape(norm2))
     twice = op.Mul(x1, op.Constant(value_float=-2.0))
     left = op.Concat(twice, norm1, ones1, axis=-1)
     right = op.Concat(x2, ones2, norm2, axis=-1)
@@ -103,8 +103,8 @@ def scaled_attention(query, key, value, attn_mask=None, scale=None, **options):
     if any(options.values()):
         raise NotImplementedError(f'attention with {options}')
     factor = op.Constant(value_float=scale or query.shape[-1] ** -0.5)
-    *others, tokens, channels = range(len(key.shape))
-    keys = op.Transpose(key, perm=[*others, channels, tokens])
+    *batch, tokens, channels = range(len(key.shape))
+    keys = op.Transpose(key, perm=[*batch, channels, tokens])
     logits = op.MatMul(op.Mul(query, factor), keys)
     if attn_mask is not None:
         logits = op.Add(logits, attn_mask)

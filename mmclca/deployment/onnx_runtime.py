@@ -41,7 +41,7 @@ def load_onnx(path: Path, threads: int = 1) -> Callable:
     session = open_session(path, threads)
     (entry,) = session.get_inputs()
 
-    def logits(images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    def logits(images: Tensor) -> Tensor | tuple[Tensor, ...]:
         arrays = session.run(None, {entry.name: images.numpy()})
         outputs = tuple(map(torch.from_numpy, arrays))
         return outputs[0] if len(outputs) == 1 else outputs

@@ -6,6 +6,7 @@ the logits of the same resized, cropped and normalized image.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -172,7 +173,7 @@ def check_photo(model: nn.Module, path: Path, config: Config) -> float:
     exported, prepare, largest = load_onnx(path), Preparation(config), 0.0
     for size in SIZES:
         photo = draw_noise(size)
-        packed = prepare(photo.flip(2).numpy())
+        packed: Any = prepare(photo.flip(2).numpy())
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
         expected = join_scores(with_nearest(model)(data['inputs']))
         difference = join_scores(exported(photo)) - expected

@@ -4,6 +4,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from mmcv.transforms import CenterCrop, LoadImageFromFile, Resize
@@ -25,7 +26,7 @@ ALLOWED = (
     'auto_pad), PackInputs'
 )
 # settings required of each step
-STEP_SETTINGS = {
+STEP_SETTINGS: dict[type, dict] = {
     LoadPhoto: {},
     LoadImageFromFile: dict(
         to_float32=False, color_type='color', imdecode_backend='cv2'
@@ -82,7 +83,7 @@ def read_preprocessing(config: Config, model: nn.Module) -> Preprocessing:
     problems = [
         problem for step in built for problem in _list_unsupported(step)
     ]
-    processor = model.data_preprocessor
+    processor: Any = model.data_preprocessor  # torch declares a Tensor
     if type(processor) is not ClsDataPreprocessor:
         problems.append(f'data_preprocessor={type(processor).__name__}')
     if problems:
@@ -181,7 +182,8 @@ def make_metadata(
         ``method``, the name of the reducer or 'none'; ``keep_rate`` as JSON,
         a number or one number per stage.
     """
-    reducer = model.backbone.reducer if reduces(model.backbone) else None
+    backbone: Any = model.backbone  # torch declares a Tensor
+    reducer = backbone.reducer if reduces(backbone) else None
     return dict(
         # the established key in exported files
         preparation=json.dumps(asdict(preprocessing)),

@@ -75,8 +75,8 @@ def _store_in_8_bits(file, weight, values: np.ndarray) -> None:
     """
     columns = _find_largest(values, 1)
     rows = _find_largest(values / columns, 0) / 127
-    whole = (values / columns / rows).round().astype(np.int8)
-    _store(file, weight, whole, rows, columns)
+    integers = (values / columns / rows).round().astype(np.int8)
+    _store(file, weight, integers, rows, columns)
 
 
 def _store(file, weight, short: np.ndarray, *scales: np.ndarray) -> None:
@@ -101,5 +101,5 @@ def _store(file, weight, short: np.ndarray, *scales: np.ndarray) -> None:
 
 def _find_largest(values: np.ndarray, axis: int) -> np.ndarray:
     """Return the largest absolute value per position on an axis."""
-    others = tuple(i for i in range(values.ndim) if i != axis)
-    return abs(values).max(others, keepdims=True).clip(1e-12)
+    reduced = tuple(i for i in range(values.ndim) if i != axis)
+    return abs(values).max(reduced, keepdims=True).clip(1e-12)

@@ -1,10 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Web page that identifies photos and shows the remaining patches."""
 
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+from importlib import import_module
 
-from .loaded_model import open_model
-from .photos import read_photo
-from .variants import Variants
+_MODULES = dict(
+    Variants='variants', open_model='loaded_model', read_photo='photos'
+)
+__all__ = [*_MODULES]
 
-__all__ = ['Variants', 'open_model', 'read_photo']
+
+def __getattr__(name: str):
+    # lazy, so that a child process can end with its parent at once
+    if name in _MODULES:
+        module = import_module(f'mmclca.page.{_MODULES[name]}')
+        return getattr(module, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

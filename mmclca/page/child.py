@@ -9,16 +9,12 @@ import json
 import logging
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.checkpoints.opening import safe_loading
 from mmclca.errors import Error
 from mmclca.export_formats import FORMATS
-from mmclca.fitting import fit
-from mmclca.fitting.exporting import export_model
-from mmclca.fitting.log import redirected_output
 from mmclca.utils.events import (
     INTERRUPTED,
     ErrorEvent,
@@ -32,6 +28,9 @@ from .problems import describe_bug, describe_problem
 
 def fit_model(**settings) -> None:
     """Fit a model; ``settings`` are arguments of :func:`mmclca.fit`."""
+    from mmclca.fitting import fit
+    from mmclca.fitting.log import redirected_output
+
     with redirected_output():
         fit(**settings)
 
@@ -43,6 +42,9 @@ def export_folder(
 
     ``photos`` is the folder of its photos, ``name`` its title.
     """
+    from mmclca.apis import TokenReductionInferencer
+    from mmclca.fitting.exporting import export_model
+
     export_format = FORMATS[format_name]
     titles: dict = dict(photos=Path(photos), name=name)
     names = {option.name for option in export_format.options}
@@ -57,17 +59,27 @@ def export_folder(
     return f'{comparison.label}: {comparison.agreement}' if comparison else ''
 
 
+def run(task: str, settings: dict) -> object:
+    """Run a task as a command runs, with safe loading and writing."""
+    from mmclca.checkpoints.opening import safe_loading
+
+    with safe_loading(), atomic_backend():
+        return TASKS[task](**settings)
+
+
 TASKS: dict[str, Callable] = dict(fit=fit_model, export=export_folder)
 
 
 def main() -> int:
     """Do the task on the command line; return the exit code."""
+    # before the imports of a task, which take seconds
     parent = connect_to_parent()
     logging.raiseExceptions = False  # a log file on a full disk
+    # mmcv warns of operators that are not compiled, which nothing needs
+    warnings.filterwarnings('ignore', 'Fail to import')
     task, settings = sys.argv[1], json.loads(sys.argv[2])
     try:
-        with safe_loading(), atomic_backend():
-            parent.send(ResultEvent(TASKS[task](**settings)))
+        parent.send(ResultEvent(run(task, settings)))
     except KeyboardInterrupt:  # the page was stopped, or the user cancels
         return INTERRUPTED
     except (Error, OSError, ImportError) as error:

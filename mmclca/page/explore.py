@@ -80,7 +80,7 @@ def explore(
         [swatch.text for swatch in legend([patches])],
     )
     yield exploration
-    costs = variants.compare_costs(variant, seen.packed, prediction.gmacs)
+    costs = variants.compare_costs(variant, seen.packed, prediction)
     yield replace(exploration, costs=costs)
 
 
@@ -121,7 +121,7 @@ class ExploreComponents:
         if seen is None:
             return {}
         variants = seen.model.variants
-        start_rate = variants.start.keep_rate
+        start_rate = variants.trained_rate
         if method not in variants.methods:
             method, keep_rate = variants.methods[0], start_rate
         choices = [
@@ -156,7 +156,7 @@ class ExploreComponents:
             self.classes: exploration.scores,
             self.pictures: exploration.pictures,
             # Gradio colors a text by its category
-            self.legend: [(text, text) for text in exploration.legend],
+            self.legend: [(label, label) for label in exploration.legend],
             self.costs: None,
         }
 

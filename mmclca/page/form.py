@@ -81,7 +81,7 @@ class FitForm:
         self.downloads = Downloads(identify_tab.uploads / 'packed')
 
     def add(
-        self, upload: list[dict], paths: str, name: str | None
+        self, upload: list | None, paths: str, name: str | None
     ) -> FormView:
         """Store an uploaded folder or ZIP archive.
 
@@ -90,7 +90,7 @@ class FitForm:
         files: list[Path] = []
         with shown_problems():
             folder = self.identify_tab.uploads
-            for entry in upload:
+            for entry in upload or [None]:
                 files.append(resolve_upload(entry, folder, MAX_MEGABYTES))
             names = read_paths(paths)
             if not name or self.store.find(name).has_photos:

@@ -56,9 +56,9 @@ def bind_model(
 
 
 def report_bugs(handler: Callable) -> Callable:
-    """Make a handler show unexpected errors as bugs.
+    """Make a handler show wrong input in one line, and other errors as bugs.
 
-    The visitor is asked to report it; the traceback goes to standard error.
+    The visitor is asked to report a bug; its traceback goes to standard error.
     """
 
     @wraps(handler)
@@ -78,13 +78,16 @@ def report_bugs(handler: Callable) -> Callable:
 def _reported() -> Iterator[None]:
     try:
         yield
+    except (Error, OSError) as error:
+        raise _make_error(describe_problem(error)) from error
     except Exception as error:
         traceback.print_exc()
-        raise gr.Error(
-            escape(BUG.format(describe_bug(error))),
-            duration=None,
-            print_exception=False,
-        ) from error
+        raise _make_error(BUG.format(describe_bug(error))) from error
+
+
+def _make_error(message: str) -> gr.Error:
+    """Return an error that Gradio shows, without a further traceback."""
+    return gr.Error(escape(message), duration=None, print_exception=False)
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def describe_unknown(
     prediction: Prediction, threshold: Threshold | None
 ) -> str:
     """Describe a photo of an unknown class, else return an empty text."""
-    if threshold is None or prediction.known in (None, True):
+    if threshold is None or prediction.is_known in (None, True):
         return ''
     score = 'Score'
     if threshold.score == NEAREST:

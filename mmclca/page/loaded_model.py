@@ -126,7 +126,7 @@ class LoadedModel:
 
 
 def open_model(
-    place: str | PathLike,
+    path: str | PathLike,
     inferencer: TokenReductionInferencer | None = None,
     gallery: Gallery | None = None,
     name: str | None = None,
@@ -134,7 +134,7 @@ def open_model(
     """Open a model folder or checkpoint for the page.
 
     Args:
-        place (str | Path): Model folder written by fit, or checkpoint.
+        path (str | Path): Model folder written by fit, or checkpoint.
         inferencer (TokenReductionInferencer, optional): The loaded model.
             Defaults to None: it is loaded.
         gallery (Gallery, optional): Photos to search for similar ones.
@@ -146,10 +146,10 @@ def open_model(
         FileNotFoundError: If the model is missing.
         Error: If the model or its record is damaged.
     """
-    inferencer = inferencer or TokenReductionInferencer(place)
-    result, files = '', FitFolder(place)
+    inferencer = inferencer or TokenReductionInferencer(path)
+    result, files = '', FitFolder(path)
     digests: dict[str, str] = {}
-    if is_fitted(place) and files.file.is_file():
+    if is_fitted(path) and files.file.is_file():
         with files.blame_facts():
             record = files.read()
             name = name or files.name_model(record)
@@ -161,7 +161,7 @@ def open_model(
             # '' for photos without a digest, which are not shown
             digests = {photo.path: photo.sha256 for photo in photos}
     classes = inferencer.classes
-    name = name or Path(place).resolve().name
+    name = name or Path(path).resolve().name
     about = f'{name}, {len(classes)} classes: {join_first(classes, 6)}'
     if result:
         about = f'{about}\n{result}'
@@ -182,13 +182,12 @@ def _list_training_photos(
 
     Raise an ``Error`` if their numbers differ.
     """
-    if len(photos) != len(head.references):
-        raise Error(
-            f'{len(photos)} photos, but {len(head.references)} features'
-        )
+    features = head.get_buffer('references').cpu()
+    if len(photos) != len(features):
+        raise Error(f'{len(photos)} photos, but {len(features)} features')
     images = LabeledImages.from_names(
         [photo.path for photo in photos],
         [photo.label for photo in photos],
         'the model folder',
     )
-    return Gallery(images, head.references.cpu(), '', 'pre_logits')
+    return Gallery(images, features, '', 'pre_logits')

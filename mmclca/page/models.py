@@ -116,6 +116,8 @@ class ModelStore:
 
     def find(self, name: str) -> KeptModel:
         """Return a model, which may not exist; refuse an unsafe name."""
+        if not isinstance(name, str):  # of a forged request
+            raise Error('The name of the model is missing. Please type it.')
         if name in self.names():
             return KeptModel(self.folder / name)
         folder = self.folder / safe_name(name)

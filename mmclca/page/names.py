@@ -29,13 +29,13 @@ _DRIVE = re.compile(r'\A[A-Za-z]:(?=/)')
 _WIDE = 'big5', 'cp932', 'cp949', 'gb18030'
 
 
-def safe_name(text: str) -> str:
+def safe_name(name: str) -> str:
     """Return a name for a model and its folder: letters from any script.
 
     Characters that file systems refuse become ``_``; dots and hyphens at the
     start are dropped, and long names are cut.
     """
-    name = normalize_name(_REFUSED.sub('_', normalize('NFC', text)))
+    name = normalize_name(_REFUSED.sub('_', normalize('NFC', name)))
     name = name.lstrip('.- ')[:MAX_LETTERS]
     while len(name.encode()) > MAX_BYTES:
         name = name[:-1]
@@ -68,8 +68,8 @@ def read_names(infos: Sequence[ZipInfo]) -> tuple[list[str], list[str]]:
     """
     raw = {info: _raw_name(info) for info in infos}
     marked = {info: _unicode_name(info, raw[info]) for info in infos}
-    others = {raw[info] for info in infos if not marked[info]}
-    broken = sorted(x for x in others if not _is_utf8(x))
+    unmarked = {raw[info] for info in infos if not marked[info]}
+    broken = sorted(name for name in unmarked if not _is_utf8(name))
     encoding = guess_encoding(b'\n'.join(broken)) if broken else 'utf-8'
     names = (marked[x] or _decode(raw[x], encoding) for x in infos)
     note = (
@@ -91,10 +91,10 @@ def _unicode_name(info: ZipInfo, raw: bytes) -> str:
     if info.flag_bits & UTF8:
         return raw.decode()
     with suppress(StructError, UnicodeDecodeError):  # damaged
-        for kind, content in _extra_fields(info.extra):
+        for field, content in _extra_fields(info.extra):
             # a renamed file keeps the checksum for its old name
             if (
-                kind == UNICODE_PATH
+                field == UNICODE_PATH
                 and crc32(raw) == unpack_from('<xL', content)[0]
             ):
                 return content[5:].decode()
@@ -104,8 +104,8 @@ def _unicode_name(info: ZipInfo, raw: bytes) -> str:
 def _extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield kinds and contents for the extra fields in a ZIP entry."""
     while len(extra) >= 4:
-        kind, size = unpack_from('<HH', extra)
-        yield kind, extra[4 : 4 + size]
+        field, size = unpack_from('<HH', extra)
+        yield field, extra[4 : 4 + size]
         extra = extra[4 + size :]
 
 
@@ -123,17 +123,18 @@ def _decode(raw: bytes, encoding: str) -> str:
     three bytes do not.
     """
     if _is_utf8(raw):
-        text = raw.decode()
-        if encoding not in _WIDE or max(text, default='') >= '\u0800':
-            return text
+        name = raw.decode()
+        if encoding not in _WIDE or max(name, default='') >= '\u0800':
+            return name
     return raw.decode(encoding, 'replace')
 
 
-def parts_of(name: str) -> tuple[str, ...]:
-    """Split the path of an uploaded file into safe names of its folders.
+def normalize_path(name: str) -> PurePosixPath:
+    """Return the path of an uploaded file with safe names of its folders.
 
-    Drives and roots are dropped, and ``..`` is resolved below the root. Raise
-    an ``Error`` for a name that no file system can hold.
+    Drives and roots are dropped, and ``..`` is resolved below the root. The
+    path of the root is empty. Raise an ``Error`` for a name that no file
+    system can hold.
     """
     path = normpath('/' + _DRIVE.sub('', normalize('NFC', name)))
     parts = PurePosixPath(path).parts[1:]
@@ -144,7 +145,7 @@ def parts_of(name: str) -> tuple[str, ...]:
                 f'({len(part.encode())} bytes): the limit is {MAX_PART} '
                 'bytes. Please shorten it.'
             )
-    return parts
+    return PurePosixPath(*parts)
 
 
 def distinct(paths: Sequence[PurePosixPath]) -> list[PurePosixPath]:

@@ -2,6 +2,7 @@
 """Prediction for a photo, and the patches that a model keeps of it."""
 
 from dataclasses import dataclass, replace
+from math import nan
 
 import cv2
 from mmengine.dataset import default_collate
@@ -19,16 +20,16 @@ class Prediction:
 
     Args:
         scores (dict[str, float]): Five best scores by class, best first.
-        known (bool | None): Whether the class is known; None without a
+        is_known (bool | None): Whether the class is known; None without a
             threshold.
         known_score (float | None): Score that is compared with the threshold.
-        gmacs (float | None): Cost in billion multiply-accumulates, if asked.
+        gmacs (float): Cost in billion multiply-accumulates; NaN if not asked.
     """
 
     scores: dict[str, float]
-    known: bool | None
+    is_known: bool | None
     known_score: float | None
-    gmacs: float | None
+    gmacs: float
 
 
 def classify(
@@ -41,9 +42,9 @@ def classify(
     best = best_classes(result, inferencer.classes)
     return Prediction(
         scores={entry['name']: entry['score'] for entry in best},
-        known=result['known'],
+        is_known=result['known'],
         known_score=result['known_score'],
-        gmacs=result['gmacs'] if with_cost else None,
+        gmacs=result['gmacs'] if with_cost else nan,
     )
 
 

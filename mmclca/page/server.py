@@ -2,12 +2,12 @@
 import os
 import shutil
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import gradio as gr
 from filelock import FileLock, Timeout
@@ -82,13 +82,12 @@ def serve(
 @contextmanager
 def _errors_in_one_line() -> Iterator[None]:
     """Let Gradio print errors of requests without a traceback."""
-    for module in (queueing, routes):
-        module.traceback = SimpleNamespace(print_exc=_warn_of_error)
-    try:
+    quiet = SimpleNamespace(print_exc=_warn_of_error)
+    with (
+        patch.object(queueing, 'traceback', quiet),
+        patch.object(routes, 'traceback', quiet),
+    ):
         yield
-    finally:
-        for module in (queueing, routes):
-            module.traceback = traceback
 
 
 def _warn_of_error() -> None:
@@ -119,10 +118,10 @@ def uploads_folder(host: str = HOST) -> Iterator[Path]:
     this process is killed.
     """
     before = dict(os.environ)
-    others = before.get('no_proxy') or before.get('NO_PROXY')
-    near = ','.join(filter(None, (others, host, 'localhost')))
+    present = before.get('no_proxy') or before.get('NO_PROXY')
+    hosts = ','.join(filter(None, (present, host, 'localhost')))
     with _private_folder() as folder:
-        os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
+        os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=hosts)
         try:
             yield folder
         finally:  # Gradio sets further variables
@@ -150,8 +149,9 @@ class Guard:
             await send(message)
 
         if scope.get('method') == 'POST':
-            given = dict(scope['headers']), scope['path']
-            problem = await run_in_threadpool(self._problem, *given)
+            problem = await run_in_threadpool(
+                self._find_problem, dict(scope['headers']), scope['path']
+            )
             if problem:
                 app = JSONResponse(dict(detail=problem), 413)
         try:
@@ -162,7 +162,7 @@ class Guard:
                 failed = JSONResponse(dict(detail='The request failed.'), 500)
                 await failed(scope, receive, send_guarded)
 
-    def _problem(self, headers: dict[bytes, bytes], path: str) -> str:
+    def _find_problem(self, headers: dict[bytes, bytes], path: str) -> str:
         """Return the reason for a refusal, or an empty text."""
         is_upload = path.endswith('/upload')
         limit = self.megabytes if is_upload else MEGABYTES
@@ -170,21 +170,20 @@ class Guard:
         # a form is slightly larger than its file
         if not length.isdigit() or int(length) > (limit + 1) * MIB:
             return f'The file is too large: the limit is {limit} MB.'
-        return self._problem_of_disk(int(length)) if is_upload else ''
-
-    def _problem_of_disk(self, size: int) -> str:
-        sizes = [*_sizes(self.folder)]
+        if not is_upload:
+            return ''
+        sizes = [*list_sizes(self.folder)]
         if len(sizes) > MAX_FILES or sum(sizes) > MAX_MEGABYTES * MIB:
             return 'Too many photos are stored: try again in an hour.'
-        return why_full(self.folder, size)
+        return why_full(self.folder, int(length))
 
 
-def _sizes(folder: Path) -> Iterator[int]:
+def list_sizes(folder: Path) -> Iterator[int]:
     """Yield the sizes of all files, which other threads may delete."""
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
-                yield os.lstat(f'{place}/{name}').st_size
+                yield os.lstat(f'{parent}/{name}').st_size
 
 
 def _launch(

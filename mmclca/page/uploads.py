@@ -3,11 +3,13 @@
 
 import shutil
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import FileIO
 from lzma import LZMAError
 from os import PathLike
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from struct import error as StructError
 from zipfile import BadZipFile, ZipFile
 
 from mmclca.apis.features import digest_of_file
@@ -17,11 +19,20 @@ from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import join_first
 
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
-from .names import distinct, parts_of, read_names
+from .names import distinct, normalize_path, read_names
 
 # errors of zipfile for damaged and unknown content
-DAMAGED = BadZipFile, EOFError, LZMAError, NotImplementedError, RuntimeError
-DAMAGED += UnicodeDecodeError, zlib.error
+DAMAGED = (
+    BadZipFile,
+    EOFError,
+    LZMAError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    StructError,
+    ValueError,
+    zlib.error,
+)
 ARCHIVES = '.7z', '.gz', '.rar', '.tar', '.zip'
 DIRECTORY_BYTES = 500  # listed entries, per allowed photo
 
@@ -85,26 +96,24 @@ def store(
         try:
             draft.mkdir()
             notes = _write(files, names, draft)
-            top = _innermost(draft, notes)
+            top = _find_innermost(draft, notes)
             summary = '\n'.join([*notes, check(top)])
             if not photos.exists():
                 top.rename(photos)
-            elif _contents(top) != _contents(photos):
+            elif _hash_files(top) != _hash_files(photos):
                 raise Error(
                     f'{folder.name} already has other photos. Please type '
                     'another name, and choose the photos again.'
                 )
             return summary
-        except DAMAGED as error:
-            raise Error(f'This ZIP cannot be read: {error}.') from error
         except OSError as error:  # without the path of the draft
             name = Path(error.filename or folder).name
             raise Error(
                 f'{name} cannot be stored: {error.strerror or error}'
             ) from error
-        except ValueError as error:  # the draft is not known to users
-            text = str(error).replace(str(draft), folder.name)
-            raise Error(text) from error
+        except Error as error:  # the draft is not known to users
+            message = str(error).replace(str(draft), folder.name)
+            raise Error(message) from error
         finally:
             remove_folder(draft)
 
@@ -121,13 +130,26 @@ class _Archive(FileIO):
         return super().read(size)
 
 
+@contextmanager
+def _damaged_zip_errors() -> Iterator[None]:
+    """Report errors of zipfile as a damaged archive."""
+    try:
+        yield
+    except (Error, OSError):
+        raise
+    except DAMAGED as error:
+        raise Error(f'This ZIP cannot be read: {error}.') from error
+
+
 def _write(
     files: Sequence[Path], names: Sequence[str], draft: Path
 ) -> list[str]:
     """Write the visible files to a folder; return notes for the user."""
     if len(files) == 1 and files[0].suffix.lower() == '.zip':
-        with _Archive(files[0]) as file, ZipFile(file) as opened:
-            return _unpack(opened, draft)
+        with _Archive(files[0]) as file:
+            with _damaged_zip_errors():
+                archive = ZipFile(file)
+            return _unpack(archive, draft)
     if len(files) != len(names):
         raise Error(
             'The browser did not send the folders of the photos. Please '
@@ -137,7 +159,7 @@ def _write(
     for name in names:
         if not is_below(draft / name, draft):
             raise Error(f'The path {name!r:.80} is not allowed.')
-    for index, target in _targets(names, draft).items():
+    for index, target in _name_targets(names, draft).items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(files[index], target)
     return []
@@ -146,7 +168,7 @@ def _write(
 def _unpack(archive: ZipFile, draft: Path) -> list[str]:
     """Write the visible files in an archive; return notes for the user."""
     names, notes = read_names(archive.infolist())
-    targets = _targets(names, draft)
+    targets = _name_targets(names, draft)
     infos = {archive.infolist()[i]: path for i, path in targets.items()}
     if any(info.flag_bits & 1 for info in infos):
         raise Error('This ZIP is encrypted: make one without a password.')
@@ -154,26 +176,31 @@ def _unpack(archive: ZipFile, draft: Path) -> list[str]:
     # no file is written outside, and no link is made
     for info, target in infos.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(info) as source, target.open('wb') as file:
+        with (
+            _damaged_zip_errors(),
+            archive.open(info) as source,
+            target.open('wb') as file,
+        ):
             shutil.copyfileobj(source, file)
     return notes
 
 
-def _targets(names: Sequence[str], draft: Path) -> dict[int, Path]:
+def _name_targets(names: Sequence[str], draft: Path) -> dict[int, Path]:
     """Return a path per visible file, by its position in ``names``.
 
     Folder names end with ``/``.
     """
-    parts = {i: parts_of(x) for i, x in enumerate(names) if x[-1:] != '/'}
-    parts = {i: x for i, x in parts.items() if x and _is_visible(x)}
-    _check_archives([x[-1] for x in parts.values()])
-    paths = distinct([PurePosixPath(*x) for x in parts.values()])
-    return {i: draft / x for i, x in zip(parts, paths, strict=True)}
-
-
-def _is_visible(parts: Sequence[str]) -> bool:
-    """Return whether a path is not hidden, or an addition of macOS."""
-    return not any(x.startswith('.') or x == '__MACOSX' for x in parts)
+    visible = {}
+    for i, name in enumerate(names):
+        path = normalize_path(name)
+        is_hidden = any(
+            part.startswith('.') or part == '__MACOSX' for part in path.parts
+        )
+        if path.parts and not name.endswith('/') and not is_hidden:
+            visible[i] = path
+    _check_archives([path.name for path in visible.values()])
+    paths = distinct([*visible.values()])
+    return {i: draft / x for i, x in zip(visible, paths, strict=True)}
 
 
 def _check_archives(names: Sequence[str]) -> None:
@@ -202,7 +229,7 @@ def _check_sizes(
         raise OSError(problem)
 
 
-def _innermost(folder: Path, notes: list[str]) -> Path:
+def _find_innermost(folder: Path, notes: list[str]) -> Path:
     """Return the first folder below with several folders, or with files.
 
     Add a note on the files outside of it, if any.
@@ -211,15 +238,15 @@ def _innermost(folder: Path, notes: list[str]) -> Path:
     folders = [path for path in inner if path.is_dir()]
     if len(folders) != 1 or not any(map(Path.is_dir, folders[0].glob('*'))):
         return folder
-    if others := sorted(path.name for path in inner if path != folders[0]):
+    if outside := sorted(path.name for path in inner if path != folders[0]):
         notes.append(
-            f'Skipped: {len(others)} outside the folder {folders[0].name} '
-            f'({join_first(others, 3)})'
+            f'Skipped: {len(outside)} outside the folder {folders[0].name} '
+            f'({join_first(outside, 3)})'
         )
-    return _innermost(folders[0], notes)
+    return _find_innermost(folders[0], notes)
 
 
-def _contents(folder: Path) -> dict:
+def _hash_files(folder: Path) -> dict:
     """Return the SHA-256 of all files, by relative path."""
     files = [path for path in folder.rglob('*') if path.is_file()]
     return {x.relative_to(folder): digest_of_file(str(x)) for x in files}

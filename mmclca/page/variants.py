@@ -21,6 +21,8 @@ from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 
+from .prediction import Prediction
+
 NONE = 'none'  # method of a model without token reduction
 REDUCER = 'backbone.reducer.'  # prefix of its parameters
 ROUNDS = 5  # timed passes
@@ -53,6 +55,7 @@ class Variants:
 
     Attributes:
         trained_method (str | None): Method of the training.
+        trained_rate (float): Keep rate of the training.
         methods (list[str]): Names of all methods; ``NONE`` for a model
             trained without one.
         start (Variant): The first method, at the keep rate of the training.
@@ -62,6 +65,7 @@ class Variants:
         self.trained = trained
         self.backbone = backbone = as_reducible(trained.model.backbone)
         self.trained_method, rate = read_reduction(backbone)
+        self.trained_rate = rate
         self.start = Variant(self.trained_method, rate)
         fitting = [
             name for name in list_methods() if self._fits(Variant(name, rate))
@@ -138,12 +142,12 @@ class Variants:
         )
 
     def compare_costs(
-        self, variant: Variant, packed: dict, gmacs: float
+        self, variant: Variant, packed: dict, prediction: Prediction
     ) -> list[Cost]:
         """Compare a variant with the model without reduction on one photo.
 
-        Both are timed alternately. ``packed`` comes from ``trained.prepare``;
-        ``gmacs`` is the cost of the variant.
+        Both are timed alternately. ``packed`` comes from ``trained.prepare``,
+        ``prediction`` from the variant.
         """
         model = self.at(variant).model
         images = model.data_preprocessor(dict(inputs=[packed['inputs']]))
@@ -163,7 +167,7 @@ class Variants:
             warm_up=1,
         )
         return [
-            Cost(name, gmacs, times[name]),
+            Cost(name, prediction.gmacs, times[name]),
             Cost(full, full_gmacs, times[full]),
         ]
 

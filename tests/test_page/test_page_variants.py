@@ -16,7 +16,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant, with_reduction
 from mmclca.page import Variants, open_model
-from mmclca.page.prediction import classify, show_kept_patches
+from mmclca.page.prediction import Prediction, classify, show_kept_patches
 from mmclca.visualization.painting import FUSED, KEPT, kinds
 
 FREE = {
@@ -196,7 +196,10 @@ def test_patches_and_scores_equal_the_inferencer(evit, leaf):
 
 def test_costs_compare_with_the_model_without_reduction(evit, leaf):
     packed = evit.trained.prepare(leaf)
-    reduced, full = evit.compare_costs(Variant('EViT', 0.5), packed, 0.5)
+    prediction = Prediction({}, None, None, gmacs=0.5)
+    reduced, full = evit.compare_costs(
+        Variant('EViT', 0.5), packed, prediction
+    )
     assert (reduced.title, reduced.gmacs) == ('EViT, keep rate 0.5', 0.5)
     bare = with_reduction(evit.trained.model._config.model)
     flops = count_config(bare).flops

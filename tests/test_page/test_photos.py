@@ -8,6 +8,8 @@ from PIL import Image
 from tiny_model import write_tiny
 from tiny_run import ROOT, load_tool
 
+from mmclca import Error
+from mmclca.cli.main import get_parser
 from mmclca.page import read_photo
 from mmclca.page.photos import list_examples
 
@@ -58,7 +60,7 @@ def test_app_exits_if_gradio_or_checkpoint_is_missing(
     else:
         monkeypatch.setattr('mmclca.utils.extras.find_spec', lambda name: None)
     app = load_tool(monkeypatch, APP, tmp_path / 'none.pth')
-    with pytest.raises(SystemExit, match=named):
+    with pytest.raises((ImportError, FileNotFoundError), match=named):
         app['main']()
 
 
@@ -66,7 +68,7 @@ def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
     write_tiny(tmp_path)
     words = tmp_path / 'tiny.pth', '--config', tmp_path / 'tiny.py'
     app = load_tool(monkeypatch, APP, *words, '--device', 'cpu')
-    args = app['parse_args']()
+    args = get_parser('page').parse_args()
     assert args.host == '127.0.0.1'
     about = app['open_model'](args).about
     assert about == 'tiny.pth, 4 classes: ash, beech, elm, oak'
@@ -82,7 +84,7 @@ def test_app_loads_checkpoint_and_config(tmp_path, monkeypatch):
 )
 def test_app_refuses_options_of_the_other_page(words, named, monkeypatch):
     app = load_tool(monkeypatch, APP, *words)
-    with pytest.raises(SystemExit, match=named):
+    with pytest.raises(Error, match=named):
         app['main']()
 
 
@@ -95,12 +97,17 @@ def test_app_warns_if_network_needs_no_login(
 ):
     server = pytest.importorskip('mmclca.page.server', reason='extra demo')
     write_tiny(tmp_path)
-    given = []
-    monkeypatch.setattr(server, 'serve', lambda *given_: given.extend(given_))
+    served = []
+
+    def refuse(*arguments):
+        served.append(arguments)
+        raise OSError('nothing is served')
+
+    monkeypatch.setattr(server, 'serve', refuse)
     if login:
         monkeypatch.setenv('MMCLCA_PAGE_LOGIN', login)
     words = tmp_path / 'tiny.pth', '--host', host, '--device', 'cpu'
-    with pytest.raises(SystemExit):  # nothing is served
+    with pytest.raises(OSError, match='nothing is served'):
         load_tool(monkeypatch, APP, *words)['main']()
-    assert given[3] == (login and ('ann', 'x'))
+    assert served[0][3] == (login and ('ann', 'x'))
     assert capfd.readouterr().err.count('Warning    everyone') == warned
