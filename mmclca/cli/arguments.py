@@ -93,13 +93,13 @@ class _Settings(argparse.Action):
 
     def __call__(self, parser, namespace, values, option_string=None):
         """Parse ``KEY=VALUE`` settings; see ``argparse.Action``."""
-        found = dict(vars(namespace)[self.dest])
+        settings = dict(vars(namespace)[self.dest])
         for value in values:
-            key, _, text = value.partition('=')
+            key, _, setting = value.partition('=')
             try:
                 if not SETTING.match(value):
                     raise Error('no name and value')
-                found[key] = _value(text)
+                settings[key] = _value(setting)
             except (AssertionError, RecursionError, ValueError) as error:
                 raise argparse.ArgumentError(
                     self,
@@ -107,19 +107,19 @@ class _Settings(argparse.Action):
                     '=, lists as "[a,b]", dicts as "dict(a=1,b=\'c\')" with '
                     'quoted texts, or set it in the config',
                 ) from error
-        setattr(namespace, self.dest, found)
+        setattr(namespace, self.dest, settings)
 
 
-def _value(text: str):
+def _value(setting: str):
     """Parse a value as mmengine does, or as plain settings if it has dicts."""
     from mmengine.config import DictAction
 
-    if DICTS.match(text):
+    if DICTS.match(setting):
         from mmclca.checkpoints.gate.plain_config import parse_plain_config
 
-        return parse_plain_config(f'value = {text}').to_dict()['value']
-    value = DictAction._parse_iterable(text)
-    if isinstance(value, str) and text.startswith(('[', '(')):
+        return parse_plain_config(f'value = {setting}').to_dict()['value']
+    value = DictAction._parse_iterable(setting)
+    if isinstance(value, str) and setting.startswith(('[', '(')):
         raise Error('unclosed bracket')
     return value
 
@@ -131,15 +131,15 @@ DICTS = re.compile(r'\s*([\[(].*)?(\{|dict\()', re.DOTALL)
 SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
 
-def above_zero(most: float = inf) -> Callable[[str], float]:
+def above_zero(maximum: float = inf) -> Callable[[str], float]:
     """Create an argparse type for numbers above 0."""
 
-    def number(text):
-        if not 0 < float(text) <= most:
-            top = '' if most == inf else f' and at most {most}'
-            problem = f'{text}: expected a number above 0{top}'
+    def number(argument):
+        if not 0 < float(argument) <= maximum:
+            top = '' if maximum == inf else f' and at most {maximum}'
+            problem = f'{argument}: expected a number above 0{top}'
             raise argparse.ArgumentTypeError(problem)
-        return float(text)
+        return float(argument)
 
     return number
 
@@ -147,15 +147,19 @@ def above_zero(most: float = inf) -> Callable[[str], float]:
 keep_rate, factor = above_zero(1), above_zero()
 
 
-def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+def whole_number(
+    least: int, maximum: int | None = None
+) -> Callable[[str], int]:
     """Create an argparse type for integers within bounds."""
 
-    def number(text):
-        if int(text) < least or (most is not None and int(text) > most):
-            top = '' if most is None else f' and at most {most}'
-            problem = f'{text}: expected at least {least}{top}'
+    def number(argument):
+        if int(argument) < least or (
+            maximum is not None and int(argument) > maximum
+        ):
+            top = '' if maximum is None else f' and at most {maximum}'
+            problem = f'{argument}: expected at least {least}{top}'
             raise argparse.ArgumentTypeError(problem)
-        return int(text)
+        return int(argument)
 
     return number
 
@@ -163,21 +167,21 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 positive, whole = whole_number(1), whole_number(0)
 
 
-def device(text: str) -> str:
+def device(name: str) -> str:
     """Parse a device name and check that PyTorch can use it."""
     import torch
 
     try:
-        if text.partition(':')[0] not in DEVICES:
+        if name.partition(':')[0] not in DEVICES:
             raise RuntimeError('unknown type')
-        torch.empty(0, device=text)
+        torch.empty(0, device=name)
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition('\n')[0].partition('. ')[0]
         raise argparse.ArgumentTypeError(
-            f'{text} is not available ({reason}); choose one of '
+            f'{name} is not available ({reason}); choose one of '
             f'{", ".join(DEVICES)}, or omit --device'
         ) from error
-    return text
+    return name
 
 
 DEVICES = ('cpu', 'cuda', 'mps', 'xpu')
@@ -186,12 +190,12 @@ DEVICES = ('cpu', 'cuda', 'mps', 'xpu')
 def file_named(*endings: str) -> Callable[[str], Path]:
     """Create an argparse type for file names with allowed endings."""
 
-    def checked(text):
-        path = Path(text)
+    def checked(argument):
+        path = Path(argument)
         if path.suffix not in endings:
-            known = ' or '.join(endings)
+            expected = ' or '.join(endings)
             raise argparse.ArgumentTypeError(
-                f'{text}: expected a file name ending in {known}'
+                f'{argument}: expected a file name ending in {expected}'
             )
         return path
 

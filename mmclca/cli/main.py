@@ -22,7 +22,7 @@ def main() -> None:
     run_command(subcommand)
 
 
-def _parse_subcommand(words: list[str]) -> str:
+def _parse_subcommand(arguments: list[str]) -> str:
     parser = argparse.ArgumentParser(
         prog='mmclca',
         usage='mmclca COMMAND ... ("mmclca COMMAND --help" for its options)',
@@ -32,16 +32,16 @@ def _parse_subcommand(words: list[str]) -> str:
         'subcommand', choices=SUBCOMMANDS, help=argparse.SUPPRESS
     )
     parser.add_argument('--version', action='version', version=__version__)
-    if not words or words[0] in ('-h', '--help'):
+    if not arguments or arguments[0] in ('-h', '--help'):
         parser.description = describe_commands()
         parser.print_help()
         parser.exit()
-    if not words[0].startswith('-') and words[0] not in SUBCOMMANDS:
-        hint = did_you_mean(words[0].replace('_', '-'), SUBCOMMANDS)
+    if not arguments[0].startswith('-') and arguments[0] not in SUBCOMMANDS:
+        hint = did_you_mean(arguments[0].replace('_', '-'), SUBCOMMANDS)
         parser.error(
-            f'{words[0]!r} is not a command{hint}; list all: mmclca --help'
+            f'{arguments[0]!r} is not a command{hint}; list all: mmclca --help'
         )
-    return parser.parse_args(words).subcommand
+    return parser.parse_args(arguments).subcommand
 
 
 def run_command(subcommand: str) -> None:

@@ -46,16 +46,16 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def check_order(first: str, others: Sequence[str]) -> None:
+def check_order(first: str, arguments: Sequence[str]) -> None:
     """Refuse a model after the first argument; show the right command."""
-    models = [*filter(is_checkpoint, others)]
+    models = [*filter(is_checkpoint, arguments)]
     if models and not is_checkpoint(first):
-        images = [file for file in others if file != models[0]]
+        images = [file for file in arguments if file != models[0]]
         config = first.endswith('.py')
-        words = [*images, '--config', first] if config else [first, *images]
+        swapped = [*images, '--config', first] if config else [first, *images]
         raise Error(
             f'the model must be the first argument: {Path(sys.argv[0]).name} '
-            f'{shlex.join([models[0], *words])}'
+            f'{shlex.join([models[0], *swapped])}'
         )
 
 
@@ -67,9 +67,9 @@ def sort_files(
     ``random`` allows a config without a checkpoint: random weights.
     """
     checkpoints = [file for file in files if is_checkpoint(file)]
-    rest = [file for file in files if file not in checkpoints]
-    images = [file for file in rest if _is_image(file)]
-    configs = [file for file in rest if file not in images]
+    others_than_models = [file for file in files if file not in checkpoints]
+    images = [file for file in others_than_models if _is_image(file)]
+    configs = [file for file in others_than_models if file not in images]
     few = random and configs and not checkpoints
     if not few and len(checkpoints) != 1 or len(configs) > 1:
         raise Error(
@@ -102,10 +102,10 @@ def read_images(places: Sequence[str]):
     return images
 
 
-def images_of(cfg, place: str | None, split: str):
+def images_of(cfg, path: str | None, split: str):
     """Return the labeled images in a folder or list, or in a config split."""
     from mmclca.datasets import photos
 
-    if place:
-        return photos.list_images(place)
+    if path:
+        return photos.list_images(path)
     return photos.list_split_images(cfg, split)

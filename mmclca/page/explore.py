@@ -32,11 +32,11 @@ RATE = (
 FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
 COSTS = ['Model', 'GMACs', 'Latency (ms)']
 # legend; white and gray stand for swatches without a single color
-COLORS = {swatch.text: swatch.fill for swatch in SWATCHES.values()}
+COLORS = {swatch.label: swatch.fill for swatch in SWATCHES.values()}
 COLORS |= {
-    SWATCHES[KEPT].text: '#ffffff',
-    SWATCHES[MERGED].text: '#dddddd',
-    MIXED.text: '#ffa500',
+    SWATCHES[KEPT].label: '#ffffff',
+    SWATCHES[MERGED].label: '#dddddd',
+    MIXED.label: '#ffa500',
 }
 
 
@@ -77,7 +77,7 @@ def explore(
     exploration = Exploration(
         prediction.scores,
         draw_stages(patches),
-        [swatch.text for swatch in legend([patches])],
+        [swatch.label for swatch in legend([patches])],
     )
     yield exploration
     costs = variants.compare_costs(variant, seen.packed, prediction)

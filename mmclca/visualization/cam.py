@@ -200,6 +200,6 @@ def first_component(parts: Tensor, stands: Tensor) -> Tensor:
     mean = (parts * stands).sum(dim=1, keepdim=True) / number
     centered = (parts - mean) * stands
     axis = torch.linalg.svd(centered, full_matrices=False).Vh[:, :1]
-    place = (centered * axis).sum(dim=-1, keepdim=True)
+    projection = (centered * axis).sum(dim=-1, keepdim=True)
     total = centered.sum(dim=-1, keepdim=True)
-    return place * (place * total).sum(dim=1, keepdim=True).sign()
+    return projection * (projection * total).sum(dim=1, keepdim=True).sign()

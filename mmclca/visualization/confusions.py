@@ -49,8 +49,8 @@ def predict(
         predicted += scores.argmax(dim=1).tolist()
         labels += batch.labels
         paths += batch.paths
-    found = np.array(labels), np.array(predicted)
-    return Predictions(paths, *found, list(classes))
+    pairs = np.array(labels), np.array(predicted)
+    return Predictions(paths, *pairs, list(classes))
 
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
@@ -61,7 +61,7 @@ def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
     """
     both = np.triu(matrix + matrix.T, k=1)
     order = np.argsort(-both, axis=None, kind='stable')[:number]
-    pairs = [divmod(int(place), len(matrix)) for place in order]
+    pairs = [divmod(int(position), len(matrix)) for position in order]
     return [
         (a, b) if matrix[a, b] >= matrix[b, a] else (b, a)
         for a, b in pairs
@@ -84,31 +84,31 @@ def draw_confusions(
     if not confused:
         number = len(predictions.paths)
         raise Error(f'no confusions: all {number} images are correct')
-    shown = list(dict.fromkeys(chain(*confused)))
-    side = 1.2 + 0.45 * len(shown)
+    drawn_classes = list(dict.fromkeys(chain(*confused)))
+    side = 1.2 + 0.45 * len(drawn_classes)
     width = max(3.2 * examples, side + 2)
     heights = side, 1.3 * len(confused) + 0.6
     figure = Figure((width, sum(heights)), layout='constrained')
     top, below = figure.subfigures(2, 1, height_ratios=heights)
-    _draw_matrix(top, matrix, shown, predictions.classes)
+    _draw_matrix(top, matrix, drawn_classes, predictions.classes)
     rows = [_examples(predictions, pair, examples) for pair in confused]
     draw_cells(below, rows, width)
     save(figure, out)
 
 
-def _draw_matrix(figure, matrix, shown, classes) -> None:
+def _draw_matrix(figure, matrix, drawn_classes, classes) -> None:
     from sklearn.metrics import ConfusionMatrixDisplay
 
-    part = matrix[np.ix_(shown, shown)]
+    part = matrix[np.ix_(drawn_classes, drawn_classes)]
     drawn = ConfusionMatrixDisplay(
-        part, display_labels=[classes[n] for n in shown]
+        part, display_labels=[classes[n] for n in drawn_classes]
     )
     # the square root makes small numbers, the confusions, distinguishable
     norm = PowerNorm(0.5, 0, part.max())
     axis = figure.subplots()
     drawn.plot(cmap='cividis', ax=axis, colorbar=False, im_kw=dict(norm=norm))
-    for text, value in zip(drawn.text_.flat, part.flat, strict=True):
-        text.set_color('black' if norm(value) > 0.6 else 'white')
+    for label, value in zip(drawn.text_.flat, part.flat, strict=True):
+        label.set_color('black' if norm(value) > 0.6 else 'white')
     axis.tick_params(axis='x', labelrotation=45)
     axis.set_title(
         f'most confused of {len(classes)} classes '
@@ -120,11 +120,11 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
 def _examples(predictions, pair, number: int) -> list[Panel | None]:
     """Make the row of a pair: three groups with ``number`` cells each."""
     label, other = pair
-    one, two = (predictions.classes[n] for n in pair)
+    first, second = (predictions.classes[n] for n in pair)
     groups = {
-        f'{one}, correct': (label, label),
-        f'{one}, classified as {two}': (label, other),
-        f'{two}, correct': (other, other),
+        f'{first}, correct': (label, label),
+        f'{first}, classified as {second}': (label, other),
+        f'{second}, correct': (other, other),
     }
     row = []
     for title, places in groups.items():

@@ -34,7 +34,7 @@ def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
             "use dict(type='mmclca.ResMLP', token_mixer='linear')"
         )
     matrices = backbone.matrices()
-    return {k: [one.detach() for one in own] for k, own in matrices.items()}
+    return {k: [x.detach() for x in layers] for k, layers in matrices.items()}
 
 
 def sparsity(weight: Tensor, share: float = SMALL) -> float:
@@ -76,13 +76,13 @@ def draw_cross_patch(
     exist.
     """
     weights, depth = cross_patch_weights(backbone), len(backbone.layers)
-    shown = layers or range(depth)
-    for n in shown:
+    drawn_layers = layers or range(depth)
+    for n in drawn_layers:
         check_integer(0, depth - 1, layers=n)
     grid = backbone.patch_resolution
     cells = [
         _map_panel(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
-        for n in shown
+        for n in drawn_layers
     ]
     rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
     heights = 1.75 * len(rows), 2.6
@@ -96,9 +96,9 @@ def draw_cross_patch(
 
 def _map_panel(maps: np.ndarray, title: str) -> Panel:
     """Color maps: red above zero, blue below, scaled to the largest value."""
-    most = np.nanmax(np.abs(maps))
+    maximum = np.nanmax(np.abs(maps))
     colors = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
-    share = np.ma.masked_invalid(0.5 + maps / (2 * most))
+    share = np.ma.masked_invalid(0.5 + maps / (2 * maximum))
     return Panel(255 * colors(share)[..., :3], title)
 
 

@@ -79,7 +79,7 @@ def picture_grid(
 def _lines(row: Sequence[Panel | None]) -> float:
     """Text height of a row, in inches."""
     texts = [f'{cell.title}\n{cell.note}' for cell in row if cell]
-    return LINE * (1 + max(text.count('\n') for text in texts))
+    return LINE * (1 + max(x.count('\n') for x in texts))
 
 
 def draw_cells(
@@ -112,9 +112,9 @@ def _draw_cell(axis: Axes, cell: Panel, letters: float) -> None:
         axis.spines[:].set(visible=True, color=cell.frame, linewidth=4)
 
 
-def wrapped(text: str, letters: float) -> str:
+def wrapped(title: str, letters: float) -> str:
     """Wrap lines longer than ``letters``."""
-    lines = [textwrap.fill(line, int(letters)) for line in text.splitlines()]
+    lines = [textwrap.fill(line, int(letters)) for line in title.splitlines()]
     return '\n'.join(lines)
 
 
@@ -183,23 +183,23 @@ def draw_heat_maps(images: Sequence[HeatMapRow], out: str, label: str) -> str:
         str: ``out``.
     """
     rows, above = [], None
-    for one in images:
-        titles = dict.fromkeys(one.maps, '') if list(one.maps) == above else {}
+    for row in images:
+        titles = dict.fromkeys(row.maps, '') if list(row.maps) == above else {}
         maps = [
-            Panel(paint_map(one.image, values), titles.get(name, name))
-            for name, values in one.maps.items()
+            Panel(paint_map(row.image, values), titles.get(name, name))
+            for name, values in row.maps.items()
         ]
-        rows.append([Panel(one.image), *maps])
-        above = list(one.maps)
-    figure, axes = picture_grid(rows, [one.title for one in images], 2.0, 0.8)
+        rows.append([Panel(row.image), *maps])
+        above = list(row.maps)
+    figure, axes = picture_grid(rows, [x.title for x in images], 2.0, 0.8)
     add_heat_bar(figure, axes, label, ('none', 'most'))
     return save(figure, out)
 
 
 def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     """Add a color bar below axes, with texts at both ends."""
-    place = dict(location='bottom', shrink=0.5, aspect=25, pad=0.02)
-    bar = figure.colorbar(ScalarMappable(cmap=HEAT), ax=list(axes), **place)
+    style = dict(location='bottom', shrink=0.5, aspect=25, pad=0.02)
+    bar = figure.colorbar(ScalarMappable(cmap=HEAT), ax=list(axes), **style)
     bar.set_ticks([0, 1], labels=ends, fontsize=8)
     bar.set_label(label, fontsize=9, labelpad=1)
     bar.outline.set_visible(False)
@@ -229,11 +229,11 @@ def check_picture(path: str | Path) -> None:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f'folder {path.parent} not found: create it')
-    known = Figure().canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
+    suffixes = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in suffixes:
         raise Error(
             f'{path}: expected one of the formats '
-            f'{", ".join(f".{ending}" for ending in sorted(known))}'
+            f'{", ".join(f".{ending}" for ending in sorted(suffixes))}'
         )
 
 

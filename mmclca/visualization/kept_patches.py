@@ -45,7 +45,7 @@ class Swatch:
     patches with the texture of the photo.
     """
 
-    text: str
+    label: str
     fill: str = NONE
     edge: str = NONE
     hatch: str = ''
@@ -107,18 +107,18 @@ class Stage:
     @property
     def kept_as(self) -> str:
         """Describe the patches counted by ``kept``."""
-        found = kinds(self.weights)
-        if MERGED not in found:
+        counts = kinds(self.weights)
+        if MERGED not in counts:
             return 'kept'
-        return 'not merged' + ' or dropped' * (DROPPED in found)
+        return 'not merged' + ' or dropped' * (DROPPED in counts)
 
     @property
     def swatches(self) -> list[Swatch]:
         """Legend entries for the picture."""
         if self.mixed:
             return [MIXED]
-        found = kinds(self.weights)
-        return [swatch for kind, swatch in SWATCHES.items() if kind in found]
+        counts = kinds(self.weights)
+        return [swatch for name, swatch in SWATCHES.items() if name in counts]
 
     @property
     def contents(self) -> str:
@@ -129,14 +129,14 @@ class Stage:
         return '{}\n{} cached, {} restored'.format(left, *self.cached)
 
     def _parts(self) -> str:
-        most = self.weights.amax(dim=0)
+        largest = self.weights.amax(dim=0)
         if self.mixed:
-            return f'\nweights {most.min():.3g} to {most.max():.3g}'
-        kind = kinds(self.weights)
+            return f'\nweights {largest.min():.3g} to {largest.max():.3g}'
+        patch_kinds = kinds(self.weights)
         (token,) = recording.assigned(self.weights[None])
         counts = []
         for word, k in dict(kept=KEPT, merged=MERGED, fused=FUSED).items():
-            number = token[kind == k].unique().numel()
+            number = token[patch_kinds == k].unique().numel()
             if number or k == KEPT:
                 counts.append(f'{number} {word}')
         return f'\n{", ".join(counts)}'
@@ -187,21 +187,21 @@ def find_kept_patches(
             image, not of its batch.
     """
     # one by one, to avoid padding
-    return [_find_in_view(model.backbone, one) for one in views]
+    return [_find_in_view(model.backbone, x) for x in views]
 
 
-def _find_in_view(backbone: nn.Module, one: View) -> KeptPatches:
-    _, tokens = backbone.forward_tokens(one.batch)
-    hw = recording.grid_of(backbone, one.batch)
+def _find_in_view(backbone: nn.Module, view: View) -> KeptPatches:
+    _, tokens = backbone.forward_tokens(view.batch)
+    hw = recording.grid_of(backbone, view.batch)
     weights = [stage[0].cpu() for stage in recording.stage_weights(tokens)]
     cached = [stage[0] for stage in recording.cached_by_stage(tokens)]
     cached = cached or [None] * len(weights)
     parts = zip(backbone.reduce_at, weights, cached, strict=True)
     stages = [
-        Stage(f'after layer {layer}', of, paint(one.image, of, hw), put_back)
+        Stage(f'after layer {layer}', of, paint(view.image, of, hw), put_back)
         for layer, of, put_back in parts
     ]
-    return KeptPatches(one.title, one.image, hw, stages)
+    return KeptPatches(view.title, view.image, hw, stages)
 
 
 def legend(images: Sequence[KeptPatches]) -> list[Swatch]:
@@ -210,9 +210,9 @@ def legend(images: Sequence[KeptPatches]) -> list[Swatch]:
     Args:
         images (Sequence[KeptPatches]): The images.
     """
-    stages = [stage for one in images for stage in one.stages]
-    found = {swatch for stage in stages for swatch in stage.swatches}
-    return [one for one in (*SWATCHES.values(), MIXED) if one in found]
+    stages = [stage for image in images for stage in image.stages]
+    used = {swatch for stage in stages for swatch in stage.swatches}
+    return [x for x in (*SWATCHES.values(), MIXED) if x in used]
 
 
 def patches_left(weights: Tensor) -> str:
@@ -221,11 +221,11 @@ def patches_left(weights: Tensor) -> str:
     Empty if each patch has its own token.
     """
     weights = weights.cpu()
-    kind, number = kinds(weights), weights.size(1)
-    if is_mixed(weights) or (kind == MERGED).any():
+    patch_kinds, number = kinds(weights), weights.size(1)
+    if is_mixed(weights) or (patch_kinds == MERGED).any():
         tokens = int((weights > 0).any(dim=1).sum())
         return f'{number} patches in {_tokens(tokens)}'
-    left = int((kind == KEPT).sum())
+    left = int((patch_kinds == KEPT).sum())
     return f'{left} of {number} patches kept' if left < number else ''
 
 
@@ -252,10 +252,10 @@ def plot_kept_patches(images: Sequence[KeptPatches]) -> Figure:
     Args:
         images (Sequence[KeptPatches]): See :func:`draw_kept_patches`.
     """
-    rows = [_row(one) for one in images]
+    rows = [_row(image) for image in images]
     for cell, stage in zip(rows[0][1:], images[0].stages, strict=True):
         cell.title = f'{stage.title}\n{cell.title}'
-    names = [one.title for one in images]
+    names = [x.title for x in images]
     figure, axes = picture_grid(rows, names, margin=0.6)
     swatches = legend(images)
     if MIXED in swatches:
@@ -266,18 +266,18 @@ def plot_kept_patches(images: Sequence[KeptPatches]) -> Figure:
             facecolor=swatch.fill,
             edgecolor=swatch.edge,
             hatch=swatch.hatch,
-            label=swatch.text,
+            label=swatch.label,
         )
         for swatch in swatches
         if swatch is not MIXED
     ]
     if patches:
         square = dict(handlelength=1.2, handleheight=1.2, frameon=False)
-        place = dict(loc='outside lower center', ncols=len(patches))
-        figure.legend(handles=patches, fontsize=9, **place, **square)
+        position = dict(loc='outside lower center', ncols=len(patches))
+        figure.legend(handles=patches, fontsize=9, **position, **square)
     return figure
 
 
-def _row(one: KeptPatches) -> list[Panel]:
-    first = Panel(one.image, f'{one.hw[0]} x {one.hw[1]} patches')
-    return [first, *(Panel(s.picture, s.contents) for s in one.stages)]
+def _row(image: KeptPatches) -> list[Panel]:
+    first = Panel(image.image, f'{image.hw[0]} x {image.hw[1]} patches')
+    return [first, *(Panel(s.picture, s.contents) for s in image.stages)]

@@ -32,8 +32,10 @@ def kinds(weights: Tensor) -> Tensor:
     token = assigned(weights[None])[0]
     shared = (weights > 0).sum(dim=1)[token] > 1
     little = weights.sum(dim=1)[token] < AVERAGE_SUM
-    kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
-    return torch.where(token >= 0, kind, DROPPED)
+    color = (
+        KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
+    )
+    return torch.where(token >= 0, color, DROPPED)
 
 
 def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
@@ -53,11 +55,11 @@ def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
 
 def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     """Paint the largest weight of each patch; see :func:`paint`."""
-    most = weights.amax(dim=0)
-    low, high = most.min(), most.max()
+    largest = weights.amax(dim=0)
+    low, high = largest.min(), largest.max()
     span = torch.maximum(high - low, MIN_SPAN * high)
-    most = 0.5 + (most - (low + high) / 2) / span
-    return paint_heat(image, most.unflatten(0, hw))
+    largest = 0.5 + (largest - (low + high) / 2) / span
+    return paint_heat(image, largest.unflatten(0, hw))
 
 
 def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
@@ -67,9 +69,9 @@ def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
     return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
 
 
-def paint_map(image: np.ndarray, one: Tensor) -> np.ndarray:
+def paint_map(image: np.ndarray, weights: Tensor) -> np.ndarray:
     """Paint a non-negative map (h, w) over an image; its maximum is bright."""
-    share = one / one.max().clamp(min=1e-12)
+    share = weights / weights.max().clamp(min=1e-12)
     return paint_heat(image, share.cpu()).round().astype(np.uint8)
 
 
@@ -79,9 +81,9 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     token = assigned(weights[None])[0]
     clear = weights.sum(dim=1)[token].clamp(max=1)
     colors = _mean_colors(image, token, weights, hw)
-    kind, clear, token = (
-        enlarge(one.unflatten(0, hw), shape)[..., None]
-        for one in (kinds(weights), clear, token)
+    patch_kinds, clear, token = (
+        enlarge(values.unflatten(0, hw), shape)[..., None]
+        for values in (kinds(weights), clear, token)
     )
     faded = fade(image)
     looks = {
@@ -89,8 +91,10 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
         MERGED: clear * colors + (1 - clear) * faded,
         FUSED: blend(image),
     }
-    drawn = np.select([kind == k for k in looks], [*looks.values()], faded)
-    border = _edges(token[..., 0]) * _dilate(kind[..., 0] == MERGED)
+    drawn = np.select(
+        [patch_kinds == k for k in looks], [*looks.values()], faded
+    )
+    border = _edges(token[..., 0]) * _dilate(patch_kinds[..., 0] == MERGED)
     return np.where(border[..., None] > 0, INK, drawn)
 
 
@@ -132,10 +136,10 @@ def fade(image: np.ndarray) -> np.ndarray:
     return 0.12 * image + 0.88 * GREY
 
 
-def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
+def enlarge(values: Tensor, shape: tuple) -> np.ndarray:
     """Enlarge a patch map (h, w) or (h, w, C) to pixels, float."""
-    rows, columns = patch_of_pixels(one.shape, shape)
-    return one.double().cpu().numpy()[rows[:, None], columns]
+    rows, columns = patch_of_pixels(values.shape, shape)
+    return values.double().cpu().numpy()[rows[:, None], columns]
 
 
 def patch_of_pixels(hw: tuple, shape: tuple) -> list[np.ndarray]:

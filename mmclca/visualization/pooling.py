@@ -97,13 +97,13 @@ def has_query_per_class(model: nn.Module) -> bool:
 
 @torch.no_grad()
 def pooled(
-    model: nn.Module, one: View, names: Sequence[str], labels: Sequence[int]
+    model: nn.Module, view: View, names: Sequence[str], labels: Sequence[int]
 ) -> list[HeatMapRow]:
     """Compute attention maps for an image, one row per class layer.
 
     Args:
         model (nn.Module): A classifier.
-        one (View): The image.
+        view (View): The image.
         names (Sequence[str]): Class names.
         labels (Sequence[int]): Classes to draw, for one query per class;
             empty: the classes with the highest scores.
@@ -112,32 +112,32 @@ def pooled(
         Error: See :func:`pooling_maps`; or for ``labels`` with a single
             query for all classes.
     """
-    maps = [layer[0] for layer in pooling_maps(model, one.batch)]
+    maps = [layer[0] for layer in pooling_maps(model, view.batch)]
     if has_query_per_class(model):
-        return [_class_row(model, one, maps[0].mean(dim=0), names, labels)]
+        return [_class_row(model, view, maps[0].mean(dim=0), names, labels)]
     if labels:
         raise Error(
             f'{type(model.backbone).__name__} has one query for all classes: '
-            'omit --classes, or train with multiclass'
+            'omit `classes`, or train with multiclass'
         )
     rows = []
     for number, heads in enumerate(maps, start=1):
         titles = [f'head {i}' for i in range(1, len(heads) + 1)]
         titles = titles if len(heads) > 1 else ['attention']
-        title = f'{one.title}\nclass layer {number}'
-        title = title if len(maps) > 1 else one.title
+        title = f'{view.title}\nclass layer {number}'
+        title = title if len(maps) > 1 else view.title
         by_head = zip(titles, heads[:, 0], strict=True)
-        rows.append(HeatMapRow(title, one.image, dict(by_head)))
+        rows.append(HeatMapRow(title, view.image, dict(by_head)))
     return rows
 
 
-def _class_row(model, one: View, maps: Tensor, names, labels) -> HeatMapRow:
+def _class_row(model, view: View, maps: Tensor, names, labels) -> HeatMapRow:
     """Select maps (K, h, w) for some classes, titled with their scores."""
-    scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
+    scores = model(view.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {
         label: f'{names[label]}\n{scores[label]:.0%}'
         for label in labels or best
     }
-    found = {title: maps[label] for label, title in titles.items()}
-    return HeatMapRow(one.title, one.image, found)
+    maps_by_title = {title: maps[label] for label, title in titles.items()}
+    return HeatMapRow(view.title, view.image, maps_by_title)

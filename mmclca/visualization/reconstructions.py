@@ -39,15 +39,17 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
     if head.norm_pix:
         mean = patches.mean(dim=-1, keepdim=True)
         scale = (patches.var(dim=-1, keepdim=True) + 1e-6) ** 0.5
-    found = dict(image=patches, visible=patches * (1 - hidden))
+    pictures = dict(image=patches, visible=patches * (1 - hidden))
     for name, pred in made:
-        found[name] = pred * scale + mean * ('residual' not in name)
+        pictures[name] = pred * scale + mean * ('residual' not in name)
         if name.startswith(('prediction', 'sum')):
-            found[name] = torch.where(hidden > 0, found[name], patches)
-    for name, x in found.items():
-        found[name] = _to_pixels(model.data_preprocessor, head.unpatchify(x))
-    rows = zip(*found.values(), strict=True)
-    return [dict(zip(found, row, strict=True)) for row in rows]
+            pictures[name] = torch.where(hidden > 0, pictures[name], patches)
+    for name, x in pictures.items():
+        pictures[name] = _to_pixels(
+            model.data_preprocessor, head.unpatchify(x)
+        )
+    rows = zip(*pictures.values(), strict=True)
+    return [dict(zip(pictures, row, strict=True)) for row in rows]
 
 
 def _predictions(model: MAE, images: Tensor) -> tuple[Tensor, list]:
@@ -78,7 +80,7 @@ def _to_pixels(preprocessor, images: Tensor) -> np.ndarray:
 def reconstruction_figure(model: MAE, inputs: Tensor) -> Figure:
     """Draw one row per image; see :func:`reconstructions`."""
     rows = [
-        [Panel(picture, name) for name, picture in one.items()]
-        for one in reconstructions(model, inputs)
+        [Panel(picture, name) for name, picture in pictures.items()]
+        for pictures in reconstructions(model, inputs)
     ]
     return picture_grid(rows)[0]

@@ -29,11 +29,11 @@ def collect(
 
     ``dim`` is the image dimension of the outputs, which are moved to the CPU.
     """
-    found, labels = [], []
+    features, labels = [], []
     for batch in batches:
-        found.append(look(batch.images).cpu())
+        features.append(look(batch.images).cpu())
         labels += batch.labels
-    return torch.cat(found, dim), labels
+    return torch.cat(features, dim), labels
 
 
 def image_features(
@@ -81,13 +81,13 @@ def draw_points(
     axis = figure.add_subplot(projection=None if flat else '3d')
     axis.set(xticks=[], yticks=[], title=f't-SNE of {len(points)} images')
     for n, label in enumerate(sorted(set(labels))):
-        own = points[np.asarray(labels) == label]
+        members = points[np.asarray(labels) == label]
         marker = MARKERS[n // len(COLORS) % len(MARKERS)]
         look = dict(marker=marker, s=28, linewidths=0, alpha=0.75)
         color = COLORS[n % len(COLORS)]
-        axis.scatter(*own.T, color=color, label=classes[label], **look)
+        axis.scatter(*members.T, color=color, label=classes[label], **look)
         if not legend:
-            axis.text(*np.median(own, axis=0), classes[label], **NAME)
+            axis.text(*np.median(members, axis=0), classes[label], **NAME)
     if legend:
         figure.legend(loc='outside right upper', fontsize=9, frameon=False)
     save(figure, out)

@@ -45,7 +45,7 @@ def test_draw_confusions_has_a_row_per_pair(
         lambda figure, rows, width: drawn.extend(rows),
     )
     monkeypatch.setattr(
-        'mmclca.visualization.confusions.photo',
+        'mmclca.visualization.confusions.draw_photo',
         lambda path: Panel(np.zeros((2, 2, 3), np.uint8), note=path),
     )
     predictions.predicted[6] = 1  # without a correct blue image

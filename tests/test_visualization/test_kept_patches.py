@@ -78,7 +78,7 @@ def test_stage_describes_its_tokens(weights, kept, contents, left, texts):
     swatches = legend([KeptPatches('', GREY, (2, 2), [one])])
     assert len(swatches) == len(texts)
     for swatch, text in zip(swatches, texts, strict=True):
-        assert swatch.text.startswith(text)
+        assert swatch.label.startswith(text)
 
 
 def test_kinds_distinguish_kept_merged_fused_and_dropped():

@@ -99,7 +99,7 @@ TOME = dict(reducer=dict(type='mmclca.ToMe', keep_rate=0.5), reduce_at=(1,))
         (RESNET, dict(type='GlobalAveragePooling'), 64, 'mmclca.PatchConvNet'),
         (dict(CONVNET, pooling='average'), None, 16, 'mmclca.PatchConvNet'),
         (dict(CAIT, **TOME), None, 16, '9 keys'),
-        (CONVNET, None, 16, '--classes'),
+        (CONVNET, None, 16, 'omit .classes.'),
     ],
     ids=str,
 )

@@ -46,13 +46,17 @@ def save(chosen, dataset, folder, rescale_factor):
 
     folder.mkdir(parents=True, exist_ok=True)
     visualizer = UniversalVisualizer()
-    for rank, one in enumerate(chosen, start=1):
-        image, name = read_image(dataset.get_data_info(one['sample_idx']))
+    for rank, prediction in enumerate(chosen, start=1):
+        image, name = read_image(
+            dataset.get_data_info(prediction['sample_idx'])
+        )
         sample = DataSample()
-        sample.set_gt_label(one['gt_label']).set_pred_label(one['pred_label'])
+        sample.set_gt_label(prediction['gt_label']).set_pred_label(
+            prediction['pred_label']
+        )
         visualizer.visualize_cls(
             image,
-            sample.set_pred_score(torch.tensor(one['pred_score'])),
+            sample.set_pred_score(torch.tensor(prediction['pred_score'])),
             dataset.metainfo.get('classes'),
             resize=320,
             rescale_factor=rescale_factor,
@@ -79,12 +83,12 @@ def analyze(args):
         )
     kinds = dict(success=[], fail=[])
     plain = [{k: np.asarray(row[k]).tolist() for k in KEYS} for row in results]
-    for one in sorted(plain, key=lambda one: -max(one['pred_score'])):
-        right = one['pred_label'] == one['gt_label']
-        kinds['success' if right else 'fail'].append(one)
-    for kind, found in kinds.items():
-        folder = args.out_dir / kind
-        save(found[: args.topk], dataset, folder, args.rescale_factor)
+    for prediction in sorted(plain, key=lambda x: -max(x['pred_score'])):
+        right = prediction['pred_label'] == prediction['gt_label']
+        kinds['success' if right else 'fail'].append(prediction)
+    for outcome, predictions in kinds.items():
+        folder = args.out_dir / outcome
+        save(predictions[: args.topk], dataset, folder, args.rescale_factor)
 
 
 def main(args):

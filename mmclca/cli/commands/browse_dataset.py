@@ -153,8 +153,8 @@ def browse(args):
     from mmclca.configs import read_config, require_settings
     from mmclca.visualization.figures import can_show
 
-    shown = not args.not_show and can_show()
-    if not (args.output_dir or shown):
+    has_window = not args.not_show and can_show()
+    if not (args.output_dir or has_window):
         raise Error('no display found: add --output-dir FOLDER')
     cfg = read_config(args.config, args.cfg_options)
     require_settings(cfg, f'{args.phase}_dataloader.dataset')
@@ -164,7 +164,7 @@ def browse(args):
     for name, picture in draw_samples(settings, args):
         if args.output_dir:
             mmcv.imwrite(picture[..., ::-1], str(args.output_dir / name))
-        if shown:
+        if has_window:
             window.show(picture, name, args.show_interval)
 
 

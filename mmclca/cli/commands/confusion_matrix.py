@@ -46,8 +46,8 @@ def matrix_of_checkpoint(args, cfg):
         args, args.config, args.ckpt_or_result
     )
     dataset = build_dataset(cfg)
-    found = batches(inferencer.model, dataset)
-    matrix = predict(inferencer.model, found, inferencer.classes).matrix()
+    read = batches(inferencer.model, dataset)
+    matrix = predict(inferencer.model, read, inferencer.classes).matrix()
     return torch.as_tensor(matrix), inferencer.classes
 
 
@@ -96,8 +96,8 @@ def describe(matrix, classes):
     wrong = matrix.clone().fill_diagonal_(0)
     names = classes or [str(label) for label in range(len(matrix))]
     counts, places = wrong.flatten().topk(min(5, wrong.numel()))
-    for count, place in zip(counts.tolist(), places.tolist(), strict=True):
-        true, predicted = divmod(place, len(matrix))
+    for count, position in zip(counts.tolist(), places.tolist(), strict=True):
+        true, predicted = divmod(position, len(matrix))
         if count:
             yield f'Confused   {names[true]} as {names[predicted]}: {count}'
 

@@ -62,9 +62,9 @@ def make_empty(folder):
     mark.touch()
 
 
-def run(tool, *words):
+def run(tool, arguments):
     """Print a command as users type it, and run it."""
-    command = [f'tools/{tool}.py', *map(str, words)]
+    command = [f'tools/{tool}.py', *map(str, arguments)]
     print(f'\n$ python {shlex.join(command)}', flush=True)
     sys.argv = command
     get_main(Path(tool).name.replace('_', '-'))()
@@ -91,21 +91,21 @@ def main(args):
     options = ['--work-dir', work_dir, '--cfg-options', *options]
     metrics, picture = work_dir / 'test.json', work_dir / 'kept_patches.png'
     run(
-        *('dataset_converters/synthetic_leaves', data, '--size', 160),
-        *('--per-class', args.per_class, '--val-fraction', 0.15),
-        *('--test-fraction', 0.15, '--jobs', 2),
+        'dataset_converters/synthetic_leaves',
+        f'{data} --size 160 --per-class {args.per_class} --val-fraction 0.15 '
+        '--test-fraction 0.15 --jobs 2'.split(),
     )
-    run('train', CONFIG, *options)
+    run('train', [CONFIG, *options])
     (best,) = work_dir.glob('best_*.pth')
     out = ['--out', metrics, '--out-item', 'metrics']
-    run('test', CONFIG, best, *out, *options)
+    run('test', [CONFIG, best, *out, *options])
+    leaves = leaves_to_draw(data)
+    out = ['--out', picture]
+    run('visualization/draw_reduction', [CONFIG, best, *leaves, *out])
     run(
-        *('visualization/draw_reduction', CONFIG, best, *leaves_to_draw(data)),
-        *('--out', picture),
-    )
-    run(
-        *('benchmark/throughput', '--baseline', CONFIG, '--methods', 'none'),
-        *('--clca', 'no', '--batch', 32, '--rounds', 15),
+        'benchmark/throughput',
+        f'--baseline {CONFIG} --methods none --clca no --batch 32 '
+        '--rounds 15'.split(),
     )
     top1 = json.loads(metrics.read_text())['accuracy/top1']
     print(

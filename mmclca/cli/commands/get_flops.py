@@ -64,8 +64,9 @@ def table_lines(cost):
         yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
     if cost.tokens:
         yield '\nlayer  attention tokens  output tokens (without cached ones)'
-    for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
-        yield '{:5}  {:16}  {:13}'.format(i, *lengths)
+    lengths = zip(cost.attended, cost.tokens, strict=True)
+    for layer, (attended, tokens) in enumerate(lengths):
+        yield f'{layer:5}  {attended:16}  {tokens:13}'
 
 
 def main(args):
@@ -73,4 +74,4 @@ def main(args):
     if args.json:
         print(json.dumps(asdict(cost)))
     else:
-        print(*table_lines(cost), sep='\n')
+        print('\n'.join(table_lines(cost)))

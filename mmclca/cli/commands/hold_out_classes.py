@@ -41,22 +41,23 @@ def add_arguments(parser):
 def run(args):
     from mmclca.datasets.photos import lists
 
-    given = dict(train=args.train, val=args.val, test=args.test)
-    given = {split: name for split, name in given.items() if name}
-    images = lists.read_lists(args.folder, given)
-    known, unknown = lists.hold_out_classes(images, args.num, args.seed)
+    names = dict(train=args.train, val=args.val, test=args.test)
+    names = {split: name for split, name in names.items() if name}
+    images = lists.read_lists(args.folder, names)
+    remaining, held_out_images = lists.hold_out_classes(
+        images, args.num, args.seed
+    )
     held_out = lists.format_lists(
-        replace(unknown, splits=['images'] * len(unknown)),
+        replace(held_out_images, splits=['images'] * len(held_out_images)),
         args.out / 'held_out',
         ['images'],
     )
-    contents = lists.format_lists(known, args.out, given)
+    contents = lists.format_lists(remaining, args.out, names)
     contents |= held_out
     lists.write_lists(contents, REFUSAL)
-    print_safe(f'Held out   {", ".join(unknown.classes)}')
-    print_safe(
-        *(f'Saved      {x} ({len(y)} lines)' for x, y in contents.items())
-    )
+    print_safe(f'Held out   {", ".join(held_out_images.classes)}')
+    for path, lines in contents.items():
+        print_safe(f'Saved      {path} ({len(lines)} lines)')
 
 
 def main(args):

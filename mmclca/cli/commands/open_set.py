@@ -92,11 +92,11 @@ def run(args):
     if args.unknown:
         images['test'] = images_of(args.test, 'test')
         images['unknown'] = images_of(args.unknown, 'test')
-    found = choose_threshold(
+    choice = choose_threshold(
         inferencer, images, args.score, args.accept, args.batch_size
     )
-    write_threshold(out, inferencer.model, **found)
-    return found, out
+    write_threshold(out, inferencer.model, **choice)
+    return choice, out
 
 
 def format_table(rows):
@@ -128,6 +128,6 @@ def main(args):
     print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print('\n'.join(format_table(notes['scores'])))
     in_folder = is_fitted(args.checkpoint) and not args.out
-    words = ['PHOTOS', *['--threshold', str(out)] * (not in_folder)]
-    command = shlex.join(['predict', args.checkpoint, *words])
+    arguments = ['PHOTOS', *['--threshold', str(out)] * (not in_folder)]
+    command = shlex.join(['predict', args.checkpoint, *arguments])
     print_safe(f'Saved      {out}', f'Next       python -m mmclca {command}')

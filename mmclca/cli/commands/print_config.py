@@ -25,6 +25,6 @@ def main(args):
     from mmclca.configs import read_config
 
     with redirect_stdout(sys.stderr):
-        text = read_config(args.config, args.cfg_options).pretty_text
+        config = read_config(args.config, args.cfg_options).pretty_text
     # wrapped lines would not be valid Python
-    Console(soft_wrap=True).print(text, markup=False)
+    Console(soft_wrap=True).print(config, markup=False)

@@ -118,8 +118,8 @@ def training_images(args, cfg):
 
     if args.images is None or args.images.endswith('.txt'):
         return model_files.images_of(cfg, args.images, 'train')
-    found = read_photos(args.images, groups=args.groups)
-    return found.select(found.to_train())
+    photos = read_photos(args.images, groups=args.groups)
+    return photos.select(photos.to_train())
 
 
 def warn_of_known(model, images):
@@ -131,33 +131,33 @@ def warn_of_known(model, images):
     files = FitFolder(model)
     if files.read().final == 'trained':
         rows = {photo.path for photo in files.read_used_photos()}
-        known = rows & {*map(os.path.abspath, images.paths)}
-        if known:
+        trained = rows & {*map(os.path.abspath, images.paths)}
+        if trained:
             warn(
                 f'cross-validation is optimistic, as the backbone of {model} '
-                f'was trained on {len(known)} of these {len(images)} images'
+                f'was trained on {len(trained)} of these {len(images)} images'
             )
 
 
-def summary_lines(classifier, images, channels, found):
+def summary_lines(classifier, images, channels, cv):
     """Describe the cross-validated estimate, one fact per line."""
     number, classes = len(images.paths), images.classes
     yield f'Data       {number} images, {len(classes)} classes'
     yield f'Features   {channels} channels'
-    if not found.independent:
+    if not cv.independent:
         yield 'Accuracy   unknown: one image per class'
         return
     yield (
         f'Classifier {classifier}, regularization strength '
-        f'{found.setting.alpha:g}'
+        f'{cv.setting.alpha:g}'
     )
-    yield f'Folds      {found.folds} (cross-validation)'
-    yield f'Repeats    {len(found.logits)}'
-    accuracy = format_accuracy(found.accuracy.mean(), found.interval())
+    yield f'Folds      {cv.folds} (cross-validation)'
+    yield f'Repeats    {len(cv.logits)}'
+    accuracy = format_accuracy(cv.accuracy.mean(), cv.interval())
     yield f'Accuracy   {accuracy}'
-    yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
-    if found.untested:
-        names = join_first((classes[i] for i in found.untested), 5)
+    yield f'Recall     {100 * float(cv.macro_recall):.1f}% (macro)'
+    if cv.untested:
+        names = join_first((classes[i] for i in cv.untested), 5)
         yield f'Not tested {names} (one image or group per class)'
 
 
@@ -174,23 +174,23 @@ def run(args):
 
     check(args)
     probe, cfg = load_probe(args)
-    given = training_images(args, cfg)
-    warn_of_known(args.model, given)
-    images, channels, found = fit_to_images(
+    training = training_images(args, cfg)
+    warn_of_known(args.model, training)
+    images, channels, cv = fit_to_images(
         probe,
-        given,
+        training,
         classifier=args.classifier,
         folds=args.folds,
         repeats=args.repeats,
         class_weights=args.class_weights,
         progress=partial(track, description='Cross-validation'),
     )
-    lines = list(summary_lines(args.classifier, images, channels, found))
+    lines = list(summary_lines(args.classifier, images, channels, cv))
     if args.test:
         of_split = args.test in ('val', 'test')
-        place = None if of_split else args.test
-        tested = model_files.images_of(cfg, place, args.test)
-        number, right = accuracy_on(probe, tested, given)
+        folder = None if of_split else args.test
+        tested = model_files.images_of(cfg, folder, args.test)
+        number, right = accuracy_on(probe, tested, training)
         interval = wilson(right, number)
         lines.append(
             f'Test       {format_accuracy(right, interval)}, {number} images'

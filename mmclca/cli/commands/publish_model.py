@@ -66,16 +66,16 @@ def publish(args):
     if not folder.is_dir():
         raise FileNotFoundError(f'folder {folder} not found: create it first')
     checkpoint = open_checkpoint(args.in_file)
-    text = get_stored_text(checkpoint)
+    config = get_stored_text(checkpoint)
     if args.config:
-        text = read_config(args.config).pretty_text
+        config = read_config(args.config).pretty_text
     classes = classes_of(checkpoint, args.dataset_type)
     weights = copy_weights(checkpoint, args.no_ema)
-    if text is None:
+    if config is None:
         warn('no config stored; add --config CONFIG')
     if classes is None:
         warn('no class names stored; add --dataset-type TYPE')
-    return publish(args.out_file, weights, text, classes)
+    return publish(args.out_file, weights, config, classes)
 
 
 def main(args):

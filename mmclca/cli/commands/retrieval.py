@@ -104,15 +104,15 @@ def check(args):
         check_picture(args.sheet)
 
 
-def extract(args, inferencer, place, split):
+def extract(args, inferencer, folder, split):
     """Return the readable images and their features."""
     from mmclca.apis.features import drop_unreadable, extract_features
 
-    images = model_files.images_of(inferencer.model._config, place, split)
-    found, unread = extract_features(
+    images = model_files.images_of(inferencer.model._config, folder, split)
+    features, unread = extract_features(
         inferencer, images.paths, args.feature, args.batch_size
     )
-    return drop_unreadable(images, unread), found
+    return drop_unreadable(images, unread), features
 
 
 def make_gallery(args, inferencer):
@@ -123,8 +123,8 @@ def make_gallery(args, inferencer):
     model = fingerprint(inferencer.model)
     if args.index:
         return read_gallery(args.index, model, args.feature)
-    found = extract(args, inferencer, args.gallery, 'train')
-    gallery = Gallery(*found, model, args.feature)
+    images, features = extract(args, inferencer, args.gallery, 'train')
+    gallery = Gallery(images, features, model, args.feature)
     if args.save_index:
         write_gallery(gallery, args.save_index)
     return gallery
@@ -170,11 +170,11 @@ def run(args):
 
 def print_results(entries, metrics):
     for entry in entries:
-        found = map(describe_neighbor, entry['neighbors'][:3])
+        nearest = map(describe_neighbor, entry['neighbors'][:3])
         vote = ''
         if 'knn_class' in entry:
             vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '
-        print_safe(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
+        print_safe(f'{entry["image"]}  {vote}nearest: {", ".join(nearest)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
         print_safe(
@@ -185,11 +185,14 @@ def print_results(entries, metrics):
 def print_files(args):
     """Print the written files, and a command for the index."""
     files = args.out, args.save_index, args.sheet
-    print_safe(*(f'Saved      {file}' for file in filter(None, files)))
+    for file in filter(None, files):
+        print_safe(f'Saved      {file}')
     if args.save_index:
-        words = args.checkpoint, '--index', str(args.save_index)
+        arguments = args.checkpoint, '--index', str(args.save_index)
         tool = 'python -m mmclca retrieval'
-        print_safe(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
+        print_safe(
+            f'Next       {tool} {shlex.join(arguments)} --queries PHOTOS'
+        )
 
 
 def describe_neighbor(neighbor):

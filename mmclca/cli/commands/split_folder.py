@@ -36,21 +36,23 @@ def add_arguments(parser):
     parser.flag('--force', 'replace existing lists')
 
 
-def images_in(place):
+def images_in(folder):
     """Read the images as ``fit`` does; print the skipped files."""
     from mmclca.datasets.photos import check_photos
     from mmclca.datasets.photos.read import read_folder
 
-    if not place.is_dir():
-        raise Error(f'{place} is not a folder')
-    found = read_folder(place, IMAGE_SUFFIXES)
-    if any(found.splits):
-        splits = ', '.join(sorted({*found.splits}))
+    if not folder.is_dir():
+        raise Error(f'{folder} is not a folder')
+    photos = read_folder(folder, IMAGE_SUFFIXES)
+    if any(photos.splits):
+        splits = ', '.join(sorted({*photos.splits}))
         raise Error(
-            f'{place} is split ({splits}): expected one folder per class'
+            f'{folder} is split ({splits}): expected one folder per class'
         )
-    print_safe(f'Data       {len(found)} images, {len(found.classes)} classes')
-    checked = check_photos(found)
+    print_safe(
+        f'Data       {len(photos)} images, {len(photos.classes)} classes'
+    )
+    checked = check_photos(photos)
     for problem in checked.list_problems():
         print_safe(problem.describe())
     return checked.photos
@@ -86,18 +88,19 @@ def training_command(out, num_classes, has_test):
 def run(args):
     from mmclca.datasets.photos import lists
 
-    fractions = args.val_fraction, args.test_fraction
-    lists.split_sizes(0, *fractions)  # refuses before it opens
+    # refuse wrong fractions before images are opened
+    lists.split_sizes(0, args.val_fraction, args.test_fraction)
     out = args.out or args.folder
     images = images_in(args.folder)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
-    parts = lists.split_photos(images, *fractions, args.seed)
+    parts = lists.split_photos(
+        images, args.val_fraction, args.test_fraction, args.seed
+    )
     contents = lists.format_lists(parts, out)
     old = [out / f'{name}.txt' for name in lists.SPLITS]
     lists.write_lists(contents, REFUSAL, old, args.force)
-    print_safe(
-        *(f'Saved      {x} ({len(y)} lines)' for x, y in contents.items())
-    )
+    for path, lines in contents.items():
+        print_safe(f'Saved      {path} ({len(lines)} lines)')
     command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )

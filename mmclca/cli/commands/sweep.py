@@ -120,6 +120,6 @@ def main(args):
         print(f'{task.name}: {outcome}')
     done = f'{len(configs) - len(failed)} of {len(configs)}'
     print_safe(f'Results    {done} runs complete', f'Saved      {root}')
-    words = sys.argv[1:] + ['--report'] * (not failed)
-    print_safe(f'Next       python -m mmclca sweep {shlex.join(words)}')
+    arguments = sys.argv[1:] + ['--report'] * (not failed)
+    print_safe(f'Next       python -m mmclca sweep {shlex.join(arguments)}')
     return int(bool(failed))

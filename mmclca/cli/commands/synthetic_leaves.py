@@ -38,6 +38,6 @@ def main(args):
     out, jobs = options.pop('out'), options.pop('jobs')
     images = draw_data_set(out, options, jobs)
     counts = Counter(images.splits).items()
-    listed = ', '.join(f'{number} {split}' for split, number in counts)
-    print_safe(f'Data       {len(images.classes)} classes, images: {listed}')
+    splits = ', '.join(f'{number} {split}' for split, number in counts)
+    print_safe(f'Data       {len(images.classes)} classes, images: {splits}')
     print_safe(f'Saved      {out}')

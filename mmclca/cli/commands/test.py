@@ -107,10 +107,12 @@ def main(args):
 
     from mmclca.engine.testing import average_runs
 
-    found = [run_test(args, checkpoint) for checkpoint in args.checkpoint]
-    metrics = found[0]
-    if len(found) > 1:
-        metrics = average_runs(found)
+    per_checkpoint = [
+        run_test(args, checkpoint) for checkpoint in args.checkpoint
+    ]
+    metrics = per_checkpoint[0]
+    if len(per_checkpoint) > 1:
+        metrics = average_runs(per_checkpoint)
     if not is_main_process():
         return
     if args.out_item == 'metrics':
@@ -122,6 +124,6 @@ def main(args):
     if args.out:
         print_safe(f'Saved      {args.out}')
     if args.out and args.out_item != 'metrics':
-        words = args.config, str(args.out), '--show-path', 'matrix.png'
+        arguments = args.config, str(args.out), '--show-path', 'matrix.png'
         tool = 'python -m mmclca confusion-matrix'
-        print_safe(f'Next       {tool} {shlex.join(words)}')
+        print_safe(f'Next       {tool} {shlex.join(arguments)}')

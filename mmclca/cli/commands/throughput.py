@@ -68,8 +68,8 @@ def add_models(parser):
         nargs='*',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
-    more = dict(nargs='+', type=keep_rate, metavar='RATE')
-    parser.add('--keep-rates', 'keep rates of --methods', rates, **more)
+    options = dict(nargs='+', type=keep_rate, metavar='RATE')
+    parser.add('--keep-rates', 'keep rates of --methods', rates, **options)
     meaning = '--methods with cache and CLA head'
     parser.add('--clca', meaning, 'both', choices=['no', 'yes', 'both'])
     parser.flag(
@@ -128,8 +128,8 @@ def set_defaults(args):
     from mmclca.benchmark import candidates
 
     if args.arch is None:
-        given = args.configs or args.baseline
-        args.arch = [] if given else ['deit-small']
+        has_config = args.configs or args.baseline
+        args.arch = [] if has_config else ['deit-small']
     if args.methods is None:
         reducers = [] if args.configs else candidates.REDUCERS
         names = [*candidates.PLAINS, *reducers]
@@ -162,12 +162,12 @@ def refused_together(args):
     if args.baseline and args.arch:
         yield '--arch excludes --baseline: its baseline is the ViT of timm'
     names = ('amp', 'compile', 'memory', 'train')
-    given = [f'--{name}' for name in names if vars(args)[name]]
-    given += [f'--device {args.device}'] * (args.device != 'cpu')
-    if args.backend == 'onnx' and given:
+    options = [f'--{name}' for name in names if vars(args)[name]]
+    options += [f'--device {args.device}'] * (args.device != 'cpu')
+    if args.backend == 'onnx' and options:
         yield (
             '--backend onnx measures float32 inference on the CPU: omit '
-            f'{" and ".join(given)}'
+            f'{" and ".join(options)}'
         )
     if args.train and min(args.batch) < 2:
         yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
@@ -260,16 +260,16 @@ def main(args):
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = machine(setting, shlex.join(command))
+    machine_facts = machine(setting, shlex.join(command))
     if args.backend == 'onnx':
-        facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
-    words = setting.describe(args.batch)
-    print(words, '', *pages.machine_lines(facts), '', sep='\n')
+        machine_facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
+    description = setting.describe(args.batch)
+    print(description, '', *pages.machine_lines(machine_facts), '', sep='\n')
     title = TITLE
     if args.baseline:
         title = f'Speed compared with {Path(args.baseline).stem}'
     results, missing = [], []
-    given = title, setting, args.batch, facts, results, missing
+    given = title, setting, args.batch, machine_facts, results, missing
     for result in measure(args, setting, planned, missing):
         results.append(result)
         if args.out:  # results stay if the command is interrupted

@@ -95,11 +95,11 @@ def main(args):
     from mmclca.engine.runner import build_runner
 
     rank = os.environ.get(RANKS.get(args.launcher, ''), '0')
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with config_errors(args.config):
             cfg = configure(args)
             if rank == '0':
-                held.enter_context(locked(Path(cfg.work_dir), 'training'))
+                stack.enter_context(locked(Path(cfg.work_dir), 'training'))
             runner = build_runner(cfg)
         if not args.resume:
             warn_of_earlier_run(runner)

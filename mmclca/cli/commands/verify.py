@@ -46,15 +46,19 @@ def add_arguments(parser):
     parser.add('place', meaning, type=Path, metavar='FILE_OR_FOLDER')
 
 
-def find(place):
+def find(path_or_folder):
     """List the files to check, without links and unfinished files."""
     return [
         path
-        for path in ([place] if place.is_file() else sorted(place.rglob('*')))
+        for path in (
+            [path_or_folder]
+            if path_or_folder.is_file()
+            else sorted(path_or_folder.rglob('*'))
+        )
         if {path.name, path.suffix} & {*NAMES}
         and path.is_file()
         and not UNFINISHED.fullmatch(f'/{path}')
-        and (path == place or not path.is_symlink())
+        and (path == path_or_folder or not path.is_symlink())
     ]
 
 
@@ -106,9 +110,9 @@ def check_web_app(folder):
         path = folder / name
         if not path.is_file():
             continue  # missing, see below
-        kind, _, expected = str(digest).partition('-')
+        algorithm, _, expected = str(digest).partition('-')
         actual = sha256(path.read_bytes()).digest()
-        if kind == 'sha256' and actual != b64decode(expected):
+        if algorithm == 'sha256' and actual != b64decode(expected):
             raise Error(f'{path} does not match its digest in {WORKER}')
 
 
@@ -117,8 +121,8 @@ def damage(path):
     try:
         check(path)
     except Exception as error:  # damaged files may raise anything
-        text = describe_error(error)
-        return text if str(path.parent) in text else f'{path}: {text}'
+        message = describe_error(error)
+        return message if str(path.parent) in message else f'{path}: {message}'
     return None
 
 
@@ -154,9 +158,9 @@ def missing_checkpoint(folder):
     return [] if is_there else [newest.name]
 
 
-def list_missing(place):
+def list_missing(root):
     """List the missing files in a folder and below it."""
-    folders = [place, *place.rglob('*')] if place.is_dir() else []
+    folders = [root, *root.rglob('*')] if root.is_dir() else []
     skipped = {WHOLE, '.draft'}
     return [
         path
@@ -188,14 +192,16 @@ def main(args):
             'app or work dir; check the path'
         )
     broken = {x: damage(x) for x in track(files, 'Files', len(files))}
-    lines = [text for text in broken.values() if text]
+    lines = [message for message in broken.values() if message]
     unsure = [x for x in files if not (broken[x] or has_checksums(x, files))]
-    print_safe(*(f'Damaged    {text}' for text in lines))
-    print_safe(*(f'Missing    {path}' for path in gone))
+    for line in lines:
+        print_safe(f'Damaged    {line}')
+    for path in gone:
+        print_safe(f'Missing    {path}')
     number = len(files) - len(unsure)
-    words = [f'{number} {"file" if number == 1 else "files"}']
-    words += [f'{len(lines)} damaged', *[f'{len(gone)} missing'] * bool(gone)]
-    print_safe(f'Checked    {", ".join(words)}')
+    parts = [f'{number} {"file" if number == 1 else "files"}']
+    parts += [f'{len(lines)} damaged', *[f'{len(gone)} missing'] * bool(gone)]
+    print_safe(f'Checked    {", ".join(parts)}')
     if unsure:
         names = join_first([path.name for path in unsure], 3)
         count = f'{len(unsure)} {"file" if len(unsure) == 1 else "files"}'

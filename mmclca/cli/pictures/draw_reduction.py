@@ -37,8 +37,8 @@ def draw(args):
     gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
     model = build(cfg, opened, args.pretrained).to(args.device or gpu)
     pipeline = Preparation(cfg, model.backbone.img_size)
-    found = find_kept_patches(model, preprocess(model, pipeline, images))
-    return draw_kept_patches(found, args.out)
+    kept = find_kept_patches(model, preprocess(model, pipeline, images))
+    return draw_kept_patches(kept, args.out)
 
 
 def build(cfg, checkpoint, pretrained):

@@ -49,25 +49,25 @@ def add_arguments(parser):
 def draw(args):
     from mmclca.visualization import draw_heat_maps
 
-    inferencer, found = load_with_views(args)
+    inferencer, views = load_with_views(args)
     labels = args.target_category or ()
     check_label_range('target_category', labels, len(inferencer.classes))
-    rows = [heat_map_row(inferencer, one, args) for one in found]
+    rows = [heat_map_row(inferencer, view, args) for view in views]
     label = 'contribution of the patch to the score'
     return draw_heat_maps(rows, args.out, label)
 
 
-def layer(text):
+def layer(name):
     """Parse a layer number or a module name such as backbone.layers[-1]."""
-    found = re.fullmatch(LAYER, text)
-    if not found:
+    match = re.fullmatch(LAYER, name)
+    if not match:
         raise argparse.ArgumentTypeError(
-            f'{text!r}: expected a number or backbone.layers[NUMBER].ln1'
+            f'{name!r}: expected a number or backbone.layers[NUMBER].ln1'
         )
-    return int(found[1])
+    return int(match[1])
 
 
-def heat_map_row(inferencer, one, args):
+def heat_map_row(inferencer, view, args):
     """Compute one map per class, averaged over the layers."""
     import torch
 
@@ -75,22 +75,24 @@ def heat_map_row(inferencer, one, args):
 
     model, cam = inferencer.model, cam
     with torch.no_grad():
-        best = int(model(one.batch, mode='tensor').argmax())
+        best = int(model(view.batch, mode='tensor').argmax())
     draw = cam.smoothed_maps if args.aug_smooth else cam.class_activation_maps
-    how = dict(method=args.method, eigen_smooth=args.eigen_smooth)
+    options = dict(method=args.method, eigen_smooth=args.eigen_smooth)
     maps = {}
     for label in args.target_category or [best]:
         of_layers = [
-            draw(model, one.batch, categories=[label], layer=number, **how)[0]
+            draw(
+                model, view.batch, categories=[label], layer=number, **options
+            )[0]
             for number in args.target_layers
         ]
         scaled = [drawn / drawn.max().clamp(min=1e-12) for drawn in of_layers]
         what = 'predicted' if label == best else 'not predicted'
         title = f'{inferencer.classes[label]}\n({what})'
         maps[title] = torch.stack(scaled).mean(dim=0)
-    left = describe_patches_left(model, one.batch, args.target_layers)
+    left = describe_patches_left(model, view.batch, args.target_layers)
     maps = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
-    return HeatMapRow(one.title, one.image, maps)
+    return HeatMapRow(view.title, view.image, maps)
 
 
 def describe_patches_left(model, batch, layers):

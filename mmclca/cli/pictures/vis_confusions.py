@@ -26,7 +26,7 @@ def draw(args):
 
     model, study = load_model(args, args.files), confusions
     dataset = build_dataset(model._config, args.split)
-    found = batches(model, dataset, None, args.batch_size)
-    predictions = study.predict(model, found, model._dataset_meta['classes'])
+    read = batches(model, dataset, None, args.batch_size)
+    predictions = study.predict(model, read, model._dataset_meta['classes'])
     study.draw_confusions(predictions, args.out, args.pairs, args.examples)
     return args.out

@@ -27,22 +27,22 @@ def add_arguments(parser):
 def draw(args):
     from mmclca.visualization import draw_heat_maps, pooled
 
-    inferencer, found = load_with_views(args)
+    inferencer, views = load_with_views(args)
     names = list(inferencer.classes)
-    labels = [parse_class(text, names) for text in args.classes or ()]
+    labels = [parse_class(name, names) for name in args.classes or ()]
     draw, model = pooled, inferencer.model
-    rows = [row for one in found for row in draw(model, one, names, labels)]
+    rows = [row for view in views for row in draw(model, view, names, labels)]
     label = 'share of the patch in what is pooled'
     return draw_heat_maps(rows, args.out, label)
 
 
-def parse_class(text, names):
+def parse_class(name, names):
     """Return the label for a class name or number."""
-    if text in names:
-        return names.index(text)
-    if text.isdecimal() and int(text) < len(names):
-        return int(text)
+    if name in names:
+        return names.index(name)
+    if name.isdecimal() and int(name) < len(names):
+        return int(name)
     raise Error(
-        f'--classes: {describe_unknown(text, names)}, or labels from 0 to '
+        f'--classes: {describe_unknown(name, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )

@@ -17,11 +17,11 @@ def add_arguments(parser):
 def draw(args):
     from mmclca.visualization import HeatMapRow, draw_heat_maps, rollout
 
-    inferencer, found = load_with_views(args)
+    inferencer, views = load_with_views(args)
     rows = []
-    for one in found:
-        (drawn,) = rollout(inferencer.model, one.batch)
+    for view in views:
+        (drawn,) = rollout(inferencer.model, view.batch)
         maps = dict(rollout=drawn)
-        rows.append(HeatMapRow(one.title, one.image, maps))
+        rows.append(HeatMapRow(view.title, view.image, maps))
     label = 'share of the patch in the last CLS'
     return draw_heat_maps(rows, args.out, label)

@@ -41,8 +41,8 @@ def add_arguments(parser):
     group = parser.add_argument_group('t-SNE', 'see sklearn.manifold.TSNE')
     for name, value in TSNE.items():
         option = f'--{name.replace("_", "-")}'
-        more = dict(type=type(value), choices=CHOICES.get(name))
-        group.add_argument(option, default=value, **more)
+        options = dict(type=type(value), choices=CHOICES.get(name))
+        group.add_argument(option, default=value, **options)
     parser.flag('--legend', 'legend with class names')
     parser.share('--device', '--cfg-options')
 
