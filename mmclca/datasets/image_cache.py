@@ -57,7 +57,12 @@ class CacheImages(BaseTransform):
         Error: If a step is random or the limit negative.
     """
 
-    def __init__(self, transforms, disk_mb=4096, folder=None):
+    def __init__(
+        self,
+        transforms: list[dict],
+        disk_mb: int = 4096,
+        folder: str | None = None,
+    ):
         super().__init__()
         check_integer(minimum=0, disk_mb=disk_mb)
         self.disk_mb = disk_mb

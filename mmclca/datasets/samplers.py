@@ -1,13 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 
 import torch
 from mmengine.dataset import DefaultSampler
 from mmengine.logging import print_log
 from mmpretrain.datasets import RepeatAugSampler as _RepeatAugSampler
-from torch.utils.data import BatchSampler
+from torch.utils.data import BatchSampler, Sampler
 
 from mmclca.errors import Error
 from mmclca.registry import DATA_SAMPLERS
@@ -32,7 +32,7 @@ class MinLengthSampler(DefaultSampler):
         Error: If ``min_samples`` is not positive.
     """
 
-    def __init__(self, dataset, min_samples: int, **kwargs):
+    def __init__(self, dataset: Sized, min_samples: int, **kwargs):
         check_integer(min_samples=min_samples)
         super().__init__(dataset, **kwargs)
         wanted = max(len(dataset), min_samples)
@@ -62,8 +62,8 @@ class RepeatAugSampler(_RepeatAugSampler):
         **kwargs: Keyword arguments of mmpretrain's sampler.
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, dataset: Sized, **kwargs):
+        super().__init__(dataset, **kwargs)
         full_batches = len(self.dataset) // 256 * 256
         if full_batches:
             self.num_selected_samples = full_batches // self.world_size
@@ -94,7 +94,9 @@ class ClampedBatchSampler(BatchSampler):
         Error: If the dataset is empty.
     """
 
-    def __init__(self, sampler, batch_size, drop_last=True):
+    def __init__(
+        self, sampler: Sampler, batch_size: int, drop_last: bool = True
+    ):
         share = len(sampler)
         if share == 0:
             raise Error('the dataset is empty; check data_root and ann_file')

@@ -43,14 +43,16 @@ class ContrastiveClassifier(ImageClassifier):
     ``ImageClassifier``.
 
     Args:
-        *classifier: The first arguments of ``ImageClassifier``.
+        backbone (dict): Backbone config.
+        neck (dict, optional): Neck config. Defaults to None.
+        head (dict, optional): Head config. Defaults to None.
         contrast (str): 'transfg', see :func:`.losses.transfg_contrast`, or
             'sim_trans', see :func:`.losses.sim_trans_contrast`.
         margin (float, optional): Margin of the contrastive loss. Defaults to
             None, the margin in its paper: 0.4 and 0.3.
         contrast_weight (float): Weight of the contrastive loss. Defaults to
             1.0.
-        **kwargs: The other arguments of ``ImageClassifier``.
+        **classifier: Other arguments of ``ImageClassifier``.
 
     Raises:
         Error: If ``contrast`` is unknown, or batch augments (Mixup,
@@ -59,14 +61,17 @@ class ContrastiveClassifier(ImageClassifier):
 
     def __init__(
         self,
-        *classifier,
+        backbone: dict,
+        neck: dict | None = None,
+        head: dict | None = None,
+        *,
         contrast: Literal['transfg', 'sim_trans'],
         margin: float | None = None,
         contrast_weight: float = 1.0,
-        **kwargs,
+        **classifier,
     ):
         check_choice(CONTRASTS, contrast=contrast)
-        super().__init__(*classifier, **kwargs)
+        super().__init__(backbone, neck, head, **classifier)
         _check_no_mixing(self)
         self.contrast = CONTRASTS[contrast]
         self.options = {} if margin is None else dict(margin=margin)
@@ -99,7 +104,9 @@ class CLEViTClassifier(ImageClassifier):
     backbone or neck. The head's ``loss`` is not used.
 
     Args:
-        *classifier: The first arguments of ``ImageClassifier``.
+        backbone (dict): Backbone config.
+        neck (dict, optional): Neck config. Defaults to None.
+        head (dict, optional): Head config. Defaults to None.
         contrast (str): 'released', the loss in the public code, see
             :func:`.losses.cle_vit_loss`; or 'triplet', the loss in the paper,
             see :func:`.losses.cle_vit_triplet`, with a random other image from
@@ -113,7 +120,7 @@ class CLEViTClassifier(ImageClassifier):
         margin (float): Margin of the triplet loss. Defaults to 1.0.
         label_smoothing (float): Label smoothing in both cross-entropies,
             0.1 in the public code. Defaults to 0.0.
-        **kwargs: The other arguments of ``ImageClassifier``.
+        **classifier: Other arguments of ``ImageClassifier``.
 
     Raises:
         Error: If ``contrast`` is unknown, or batch augments (Mixup,
@@ -123,17 +130,20 @@ class CLEViTClassifier(ImageClassifier):
 
     def __init__(
         self,
-        *classifier,
+        backbone: dict,
+        neck: dict | None = None,
+        head: dict | None = None,
+        *,
         contrast: Literal['released', 'triplet'] = 'released',
         origin_weight: float = 1.0,
         swap_weight: float = 1.0,
         contrast_weight: float = 1.0,
         margin: float = 1.0,
         label_smoothing: float = 0.0,
-        **kwargs,
+        **classifier,
     ):
         check_choice(('released', 'triplet'), contrast=contrast)
-        super().__init__(*classifier, **kwargs)
+        super().__init__(backbone, neck, head, **classifier)
         _check_no_mixing(self)
         self.contrast = contrast
         released = contrast_weight * (contrast == 'released')

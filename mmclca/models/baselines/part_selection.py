@@ -2,6 +2,7 @@
 """TransFG and FFVT: attention selects the input tokens of the last block."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -55,19 +56,44 @@ class TransFG(BaselineViT):
     loss use :class:`ContrastiveClassifier`.
 
     Args:
+        arch (str | dict): See :class:`BaselineViT`. Defaults to 'base'.
+        img_size (int | tuple[int, int]): See :class:`BaselineViT`. Defaults to
+            224.
+        patch_size (int | tuple[int, int]): See :class:`BaselineViT`. Defaults
+            to 16.
+        stride (int | tuple[int, int], optional): See :class:`BaselineViT`.
+            Defaults to None, ``patch_size``.
+        last_block (str): See :class:`BaselineViT`. Defaults to 'new'.
         keep_maps (bool): Whether to keep the attention maps of all layers for
             the rollout, as in the public code: 1 GB per image for an
             overlapping ViT-B/16 at 448 px. False uses fused attention and
             recomputes the maps in chunks of queries. Defaults to True.
-        **vit: Arguments of :class:`BaselineViT`.
+        **vit: Other arguments of :class:`BaselineViT`.
 
     Raises:
         Error: See :class:`BaselineViT`; if the image has fewer patches
             than heads.
     """
 
-    def __init__(self, *args, keep_maps: bool = True, **vit):
-        super().__init__(*args, **vit)
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = 16,
+        *,
+        stride: int | tuple[int, int] | None = None,
+        last_block: Literal['new', 'pretrained'] = 'new',
+        keep_maps: bool = True,
+        **vit,
+    ):
+        super().__init__(
+            arch,
+            img_size,
+            patch_size,
+            stride=stride,
+            last_block=last_block,
+            **vit,
+        )
         self.keep_maps = keep_maps
 
     @property
@@ -110,19 +136,44 @@ class FFVT(BaselineViT):
     code, these may include CLS.
 
     Args:
+        arch (str | dict): See :class:`BaselineViT`. Defaults to 'base'.
+        img_size (int | tuple[int, int]): See :class:`BaselineViT`. Defaults to
+            224.
+        patch_size (int | tuple[int, int]): See :class:`BaselineViT`. Defaults
+            to 16.
+        stride (int | tuple[int, int], optional): See :class:`BaselineViT`.
+            Defaults to None, ``patch_size``.
+        last_block (str): See :class:`BaselineViT`. Defaults to 'new'.
         num_tokens (int): Number of selected tokens per layer. Defaults to 12.
-        **vit: Arguments of :class:`BaselineViT`.
+        **vit: Other arguments of :class:`BaselineViT`.
 
     Raises:
         Error: See :class:`BaselineViT`; if the image has fewer patches
             than ``num_tokens``.
     """
 
-    def __init__(self, *args, num_tokens: int = 12, **vit):
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = 16,
+        *,
+        stride: int | tuple[int, int] | None = None,
+        last_block: Literal['new', 'pretrained'] = 'new',
+        num_tokens: int = 12,
+        **vit,
+    ):
         check_integer(num_tokens=num_tokens)
         # needed by ``check_grid`` in the constructor
         self.num_parts = self.num_tokens = num_tokens
-        super().__init__(*args, **vit)
+        super().__init__(
+            arch,
+            img_size,
+            patch_size,
+            stride=stride,
+            last_block=last_block,
+            **vit,
+        )
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""

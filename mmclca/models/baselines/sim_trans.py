@@ -1,7 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """SIM-Trans: spatial structure of the patches with high CLS attention."""
 
+from collections.abc import Sequence
 from math import isqrt
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -80,8 +82,16 @@ class SIMTrans(BaselineViT):
     contrastive loss use :class:`ContrastiveClassifier`.
 
     Args:
-        **vit: Arguments of :class:`BaselineViT`; ``drop_rate`` also applies to
-            the graph convolutions.
+        arch (str | dict): See :class:`BaselineViT`. Defaults to 'base'.
+        img_size (int | tuple[int, int]): See :class:`BaselineViT`. Defaults to
+            224.
+        patch_size (int | tuple[int, int]): See :class:`BaselineViT`. Defaults
+            to 16.
+        stride (int | tuple[int, int], optional): See :class:`BaselineViT`.
+            Defaults to None, ``patch_size``.
+        last_block (str): See :class:`BaselineViT`. Defaults to 'new'.
+        **vit: Other arguments of :class:`BaselineViT`; ``drop_rate`` also
+            applies to the graph convolutions.
 
     Raises:
         Error: See :class:`BaselineViT`; if the patch grid is not square,
@@ -91,8 +101,24 @@ class SIMTrans(BaselineViT):
     min_layers = 3
     may_be_new = ('structure.',)
 
-    def __init__(self, *args, **vit):
-        super().__init__(*args, **vit)
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = 16,
+        *,
+        stride: int | tuple[int, int] | None = None,
+        last_block: Literal['new', 'pretrained'] = 'new',
+        **vit,
+    ):
+        super().__init__(
+            arch,
+            img_size,
+            patch_size,
+            stride=stride,
+            last_block=last_block,
+            **vit,
+        )
         drop_rate = self.drop_after_pos.p
         self.structure = StructureGCN(self.embed_dims, drop_rate)
 
@@ -132,16 +158,24 @@ class SIMTransHead(Head):
         num_classes (int): Number of classes.
         in_channels (int): Channels C of a CLS token, ``embed_dims`` in the
             backbone.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's default
+        topk (int | Sequence[int]): Numbers k of the top-k accuracies that are
+            computed. Defaults to (1,).
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` of mmpretrain's
+            ``ClsHead``. Without ``init_cfg``, PyTorch's default
             initialization applies.
 
     Raises:
         Error: If a size is not a positive integer.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, **head):
-        super().__init__(num_classes, in_channels, **head)
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        topk: int | Sequence[int] = (1,),
+        **head,
+    ):
+        super().__init__(num_classes, in_channels, topk, **head)
         joined, hidden = 3 * in_channels, 1024
         self.layers = nn.Sequential(
             nn.BatchNorm1d(joined),

@@ -36,8 +36,10 @@ class CLAHead(Head):
             ``out_indices``.
         multiplier (int): Output channels of the depth-wise convolution per
             input channel (DWG in the paper). Defaults to 2.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's default
+        topk (int | Sequence[int]): Numbers k of the top-k accuracies that are
+            computed. Defaults to (1,).
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` for mmpretrain's
+            ``ClsHead``. Without ``init_cfg``, PyTorch's default
             initialization is used.
 
     Raises:
@@ -53,9 +55,10 @@ class CLAHead(Head):
         in_channels: int,
         num_layers: int,
         multiplier: int = 2,
+        topk: int | Sequence[int] = (1,),
         **head,
     ):
-        super().__init__(num_classes, in_channels, **head)
+        super().__init__(num_classes, in_channels, topk, **head)
         check_integer(num_layers=num_layers, multiplier=multiplier)
         self.num_layers = num_layers
         made = multiplier * in_channels
@@ -110,8 +113,10 @@ class LayerFusionHead(Head):
         num_parts (int): Concatenated vectors of C channels per output, each
             normalized separately: 3 for ``out_type='cls_average_std'`` of the
             backbone. Defaults to 1.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
-            mmpretrain's ``ClsHead``.
+        topk (int | Sequence[int]): Numbers k of the top-k accuracies that are
+            computed. Defaults to (1,).
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` for mmpretrain's
+            ``ClsHead``.
 
     Raises:
         Error: If a size is not a positive integer, or the length of
@@ -126,6 +131,7 @@ class LayerFusionHead(Head):
         in_channels: int | Sequence[int],
         num_layers: int,
         num_parts: int = 1,
+        topk: int | Sequence[int] = (1,),
         **head,
     ):
         check_integer(num_layers=num_layers, num_parts=num_parts)
@@ -138,7 +144,7 @@ class LayerFusionHead(Head):
             )
         for width in channels:
             check_integer(in_channels=width)
-        super().__init__(num_classes, sum(channels), **head)
+        super().__init__(num_classes, sum(channels), topk, **head)
         self.in_channels = in_channels
         self.num_layers = num_layers
         self.num_parts = num_parts

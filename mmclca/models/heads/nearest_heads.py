@@ -76,9 +76,36 @@ class NearestFusionHead(NearestHead, LayerFusionHead):
     """:class:`LayerFusionHead` with references, see :class:`NearestHead`.
 
     Args:
+        num_classes (int): See :class:`LayerFusionHead`.
+        in_channels (int | Sequence[int]): See :class:`LayerFusionHead`.
+        num_layers (int): See :class:`LayerFusionHead`.
+        num_parts (int): See :class:`LayerFusionHead`. Defaults to 1.
+        topk (int | Sequence[int]): See :class:`LayerFusionHead`. Defaults to
+            (1,).
         num_references (int): Training images.
-        **head: Arguments of :class:`LayerFusionHead`.
+        **head: See :class:`LayerFusionHead`.
     """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int | Sequence[int],
+        num_layers: int,
+        num_parts: int = 1,
+        topk: int | Sequence[int] = (1,),
+        *,
+        num_references: int,
+        **head,
+    ):
+        super().__init__(
+            num_references=num_references,
+            num_classes=num_classes,
+            in_channels=in_channels,
+            num_layers=num_layers,
+            num_parts=num_parts,
+            topk=topk,
+            **head,
+        )
 
 
 @MODELS.register_module()
@@ -86,9 +113,26 @@ class NearestLinearHead(NearestHead, LinearClsHead):
     """``LinearClsHead`` with references, see :class:`NearestHead`.
 
     Args:
+        num_classes (int): Number of classes.
+        in_channels (int): Channels of a feature.
         num_references (int): Training images.
-        **head: Arguments of ``LinearClsHead``.
+        **head: Other arguments of ``LinearClsHead``.
     """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        *,
+        num_references: int,
+        **head,
+    ):
+        super().__init__(
+            num_references=num_references,
+            num_classes=num_classes,
+            in_channels=in_channels,
+            **head,
+        )
 
 
 # type with references by type without

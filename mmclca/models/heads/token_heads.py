@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Heads over several tokens of the last layer."""
 
+from collections.abc import Sequence
 from math import log
 from typing import Literal
 
@@ -52,9 +53,11 @@ class DistilledHead(Head):
             for the released weights; 'softmax', the logarithm of the mean
             softmax (late fusion in the paper); 'cls' or 'dist', the scores of
             one token. Defaults to 'logits'.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
-            mmpretrain's ``ClsHead``. ``init_cfg`` defaults to
+        init_cfg (dict, optional): Initialization config. Defaults to
             ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
+        topk (int | Sequence[int]): Numbers k of the top-k accuracies that are
+            computed. Defaults to (1,).
+        **head: ``loss`` and ``cal_acc`` for mmpretrain's ``ClsHead``.
 
     Raises:
         Error: If a size is not a positive integer, or ``output`` is
@@ -70,9 +73,12 @@ class DistilledHead(Head):
         in_channels: int,
         output: Literal['logits', 'softmax', 'cls', 'dist'] = 'logits',
         init_cfg: dict | None = TRUNC_NORMAL,
+        topk: int | Sequence[int] = (1,),
         **head,
     ):
-        super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
+        super().__init__(
+            num_classes, in_channels, topk, init_cfg=init_cfg, **head
+        )
         check_choice(OUTPUTS, output=output)
         self.output = output
         self.layers = nn.ModuleDict()
@@ -137,8 +143,10 @@ class PerClassHead(Head):
         num_classes (int): Number of classes K, equal to ``multiclass`` of the
             pooling.
         in_channels (int): Channels C of a vector.
-        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` for
-            mmpretrain's ``ClsHead``. Without ``init_cfg``, weights start from
+        topk (int | Sequence[int]): Numbers k of the top-k accuracies that are
+            computed. Defaults to (1,).
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` for mmpretrain's
+            ``ClsHead``. Without ``init_cfg``, weights start from
             a truncated normal of standard deviation 0.02, biases from zero.
 
     Raises:
@@ -146,8 +154,14 @@ class PerClassHead(Head):
             there is not one vector per class.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, **head):
-        super().__init__(num_classes, in_channels, **head)
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        topk: int | Sequence[int] = (1,),
+        **head,
+    ):
+        super().__init__(num_classes, in_channels, topk, **head)
         self.weight = nn.Parameter(trunc_normal(num_classes, in_channels))
         self.bias = nn.Parameter(torch.zeros(num_classes))
         self._register_load_state_dict_pre_hook(self._load_hook)
