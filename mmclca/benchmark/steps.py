@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import redirect_stdout
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -14,6 +15,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import torch
+from mmpretrain.models.utils import to_2tuple
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 from torch.utils.collect_env import get_nvidia_driver_version, run
@@ -24,9 +26,10 @@ from mmclca.models.backbones.base import set_drop_path
 from mmclca.registry import MODELS
 from mmclca.utils.provenance import cpu_name, versions
 
-from .candidates import INT8, Candidate
+from .candidates import FUSED, INT8, ONNX, Candidate
 
 AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
+ANY_SIZE = 224  # image size for models that accept any size
 FASTER = 0.8  # use bfloat16 only below this share of the float32 time
 
 
@@ -102,40 +105,36 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
 
 
 def build(candidate: Candidate, device: str) -> nn.Module:
-    """Build a model with random weights; fuse it for ``fused``.
+    """Build a model with random weights, fused for the runtime ``FUSED``.
 
     Logs are sent to stderr.
     """
     with redirect_stdout(sys.stderr), torch.device(device):
-        model = MODELS.build(candidate.config)
+        model = MODELS.build(deepcopy(candidate.model))
     set_drop_path(model)
-    return fuse(model) if candidate.fused else model
+    return fuse(model) if candidate.runtime == FUSED else model
 
 
-def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
+def make_step(candidate: Candidate, setting: Setting) -> Callable[[], object]:
     """Build a model and return its pass over random images."""
     model = build(candidate, setting.device)
-    return _step(model, setting, candidate.size.img_size, candidate.backend)
-
-
-def step_of_config(
-    config: dict, setting: Setting, backend: str = ''
-) -> Callable[[], object]:
-    """Build a classifier config and return its pass over random images.
-
-    See :class:`Candidate` for ``backend``.
-    """
-    with torch.device(setting.device):
-        model = MODELS.build(config)
-    return _step(model, setting, model.backbone.img_size, backend)
-
-
-def _step(model, setting, img_size, backend) -> Callable[[], object]:
-    images = setting.images(img_size)
-    if backend:
-        return onnx_step(model, images, setting, backend == INT8)
+    images = setting.images(get_image_size(model, candidate.model))
+    if candidate.runtime in (ONNX, INT8):
+        int8 = candidate.runtime == INT8
+        return onnx_step(model, images, setting, int8)
     make = training_step if setting.train else inference_step
     return make(model, images, setting)
+
+
+def get_image_size(model: nn.Module, config: dict) -> tuple[int, int]:
+    """Return height and width of the images that a classifier expects.
+
+    ``ANY_SIZE`` is used for convolutional networks, which accept any size.
+    """
+    settings = config.get('backbone', config)  # without one in timm's models
+    if 'backbone' in config and hasattr(model.backbone, 'img_size'):
+        return to_2tuple(model.backbone.img_size)
+    return to_2tuple(settings.get('img_size', ANY_SIZE))
 
 
 def inference_step(
@@ -242,13 +241,13 @@ def interleaved_seconds(
     for _ in range(warm_up + rounds):
         for name in tuple(seconds):
             try:
-                seconds[name].append(seconds_of(steps[name], setting))
+                seconds[name].append(measure_seconds(steps[name], setting))
             except torch.OutOfMemoryError:
                 del seconds[name]
     return {name: values[warm_up:] for name, values in seconds.items()}
 
 
-def seconds_of(step: Callable[[], object], setting: Setting) -> float:
+def measure_seconds(step: Callable[[], object], setting: Setting) -> float:
     """Time one pass in seconds: GPU time on a GPU, else wall-clock time."""
     if setting.on_gpu:
         return _seconds_on_gpu(step, torch.device(setting.device))
@@ -277,8 +276,9 @@ def quicker_amp(config: dict, batch: int, device: str) -> str | None:
     seconds = {}
     for amp in (None, 'bf16'):
         setting = Setting(device, batch=batch, amp=amp, train=True)
-        steps = {amp: step_of_config(config, setting)}
-        seconds[amp] = min(interleaved_seconds(steps, setting, 2, 1)[amp])
+        steps = {amp: make_step(Candidate('model', config), setting)}
+        times = interleaved_seconds(steps, setting, rounds=2, warm_up=1)
+        seconds[amp] = min(times[amp])
     return 'bf16' if seconds['bf16'] < FASTER * seconds[None] else None
 
 

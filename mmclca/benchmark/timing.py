@@ -11,8 +11,8 @@ import torch
 from mmclca.utils.extras import require
 from mmclca.utils.messages import track
 
-from .candidates import ONNX
-from .steps import Setting, interleaved_seconds, step_of_config
+from .candidates import ONNX, PYTORCH, Candidate
+from .steps import Setting, interleaved_seconds, make_step
 
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
@@ -22,16 +22,17 @@ ROUNDS = 20
 BUSY = 1.25
 
 
-def find_runtime(given: str | None, device: str) -> str:
+def find_runtime(runtime: str | None, device: str) -> str:
     """Select the runtime, a key in ``RUNTIMES``.
 
     The default is ONNX Runtime if installed, and PyTorch on a GPU.
     """
-    if given == 'onnx':
+    if runtime == 'onnx':
         require(*NEEDED, extra='deploy')
+    if runtime is not None:
+        return runtime
     on_cpu = torch.device(device).type == 'cpu'
-    known = on_cpu and all(map(find_spec, NEEDED))
-    return given or ('onnx' if known else 'pytorch')
+    return 'onnx' if on_cpu and all(map(find_spec, NEEDED)) else 'pytorch'
 
 
 def time_models(
@@ -49,13 +50,18 @@ def time_models(
     onnx = runtime == 'onnx'
     setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
     steps = {
-        name: step_of_config(models[name], setting, ONNX if onnx else '')
+        name: make_step(
+            Candidate(
+                str(name), models[name], runtime=ONNX if onnx else PYTORCH
+            ),
+            setting,
+        )
         for name in track([*models], 'Measuring latency')
     }
-    found = interleaved_seconds(steps, setting, rounds)
-    spread = max(median(one) / min(one) for one in found.values())
+    seconds = interleaved_seconds(steps, setting, rounds)
+    spread = max(median(passes) / min(passes) for passes in seconds.values())
     load = os.getloadavg()[0] / os.cpu_count()  # one-minute average
-    times = {name: 1e3 * min(one) for name, one in found.items()}
+    times = {name: 1e3 * min(passes) for name, passes in seconds.items()}
     return times, busy_note(spread, load)
 
 
@@ -68,7 +74,7 @@ def busy_note(spread: float, load: float) -> str:
     """
     if max(spread, load) <= BUSY:
         return ''
-    why = f'load {load:.1f} per core'
+    reason = f'load {load:.1f} per core'
     if spread > BUSY:
-        why = f'the median run took {spread:.1f} times the fastest'
-    return f'; machine busy ({why}), latency may be overestimated'
+        reason = f'the median run took {spread:.1f} times the fastest'
+    return f'; machine busy ({reason}), latency may be overestimated'

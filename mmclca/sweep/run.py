@@ -16,7 +16,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
-from mmclca.benchmark.memory import peak_so_far
+from mmclca.benchmark.peak_memory import get_peak_memory
 from mmclca.checkpoints.opening import safe_loading
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner
@@ -143,7 +143,7 @@ def measure(cfg: Config, work_dir: Path) -> dict:
         gmacs=cost.flops / 1e9,
         params=cost.params,
         throughput=get_throughput(runner),
-        peak_memory_mb=peak_so_far(),
+        peak_memory_mb=get_peak_memory(),
         gradients=get_gradients(runner),
         **origin,
         started=started.isoformat(timespec='seconds'),

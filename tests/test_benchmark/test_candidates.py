@@ -1,133 +1,67 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import pytest
-import torch
-from small_models import CACHE, classifier, vit
-from torch.utils.flop_counter import FlopCounterMode
+"""Candidates of a measurement."""
 
-from mmclca.benchmark.candidates import (
-    REDUCERS,
-    Size,
-    mmpretrain_vit,
-    of_config,
-    timm_vit,
-    varied,
-    varied_candidates,
-)
-from mmclca.benchmark.steps import build
-from mmclca.evaluation.cost import MORE_FLOPS
+import pytest
+from small_models import classifier, vit
+
+from mmclca.benchmark import Candidate, Setting, list_candidates
+from mmclca.benchmark.candidates import FUSED, PYTORCH
+from mmclca.benchmark.steps import build, make_step
+from mmclca.errors import Error
 from mmclca.models import Variant
 
-TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
-EVIT = dict(type='mmclca.EViT', keep_rate=(0.5, 0.25))
+EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 
 
-def config(cla=False, **backbone):
-    return classifier(vit(4, reducer=EVIT, reduce_at=(1, 2), **backbone), cla)
+def config(**backbone):
+    return classifier(vit(4, reducer=EVIT, reduce_at=(1, 2), **backbone))
 
 
-def test_cost_of_timm_vit_equals_torch_flop_counter():
-    timm = timm_vit(TINY)
-    counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
-    model = build(timm, 'cpu').eval()
-    assert all(block.attn.fused_attn for block in model.model.blocks)
-    with torch.no_grad(), counter:
-        model(torch.zeros(1, 3, 64, 64))
-    assert timm.cost().flops == counter.get_total_flops() // 2
-
-
-def test_plain_vits_have_equal_parameters_and_clca_adds_cache_and_head():
-    vit = mmpretrain_vit(Size.of_arch('deit-small', 224))
-    params = [
-        sum(param.numel() for param in build(one, 'meta').parameters())
-        for one in (varied(vit, Variant()), vit, timm_vit(vit.size))
+def test_candidates_combine_configs_variants_and_runtimes():
+    configs = dict(one=config(), two=config(branches=2))
+    variants = [Variant(), Variant('ToMe', 0.7, cache=True, cla=True)]
+    candidates = list_candidates(configs, variants, (PYTORCH, FUSED))
+    assert [(x.title, x.reduction, x.runtime) for x in candidates] == [
+        ('one', 'EViT 0.5', PYTORCH),
+        ('one', 'none', PYTORCH),
+        ('one', 'ToMe 0.7 + CLCA', PYTORCH),
+        ('two', 'EViT 0.5', PYTORCH),
+        ('two', 'EViT 0.5', FUSED),
+        ('two', 'none', PYTORCH),
+        ('two', 'none', FUSED),
+        ('two', 'ToMe 0.7 + CLCA', PYTORCH),
+        ('two', 'ToMe 0.7 + CLCA', FUSED),
     ]
-    assert len(set(params)) == 1
-    clca = varied(vit, Variant('EViT', 0.5, cache=True, cla=True))
-    assert clca.cost().flops / 1e9 == pytest.approx(2.44, abs=5e-3)
-    assert (clca.label, clca.reduce_at) == ('EViT 0.5 + CLCA', (3, 6, 9))
-    assert type(build(clca, 'meta').head).__name__ == 'CLAHead'
+    names = build(candidates[4], 'meta').state_dict().keys()
+    assert not any('branches' in name for name in names)
 
 
-def test_varied_candidates_combine_methods_rates_and_clca():
-    found = varied_candidates(
-        mmpretrain_vit(TINY),
-        ['mmpretrain', 'none', 'ToMe', 'ATS'],
-        [0.5, 0.1],
-        [False, True],
-    )
-    assert [one.label for one in found] == [
-        'mmpretrain',
-        'none',
-        *(
-            f'{name} {rate}{clca}'
-            for name in ('ToMe', 'ATS')
-            for rate in (0.5, 0.1)
-            for clca in ('', ' + CLCA')
-        ),
-    ]
-    assert len(set(found)) == len(found)
-    assert 'EViT' in REDUCERS and 'TokenReducer' not in REDUCERS
+def test_candidate_keeps_its_config_and_applies_its_variant():
+    before = config()
+    candidate = Candidate('one', before, Variant('ToMe', 0.7))
+    assert candidate.model['backbone']['reducer']['keep_rate'] == 0.7
+    assert before == config()
+    assert make_step(candidate, Setting(batch=3))().shape == (3, 5)
 
 
-@pytest.mark.parametrize(
-    'options, clca',
-    [
-        ({}, 'no'),
-        (dict(cache=CACHE), 'CLC'),
-        (dict(cla=True), 'CLA'),
-        (dict(cla=True, cache=CACHE), 'yes'),
-    ],
-)
-def test_candidate_reads_size_and_variant_from_config(options, clca):
-    one = of_config('mine', config(**options))
-    assert (one.name, one.method, one.clca) == ('mine', 'EViT', clca)
-    assert (one.variant.rates, one.reduce_at) == ('0.5/0.25', (1, 2))
-    assert one.size == Size('16 x 4', (32, 32), 16, 4, 2, 32, 8, 5)
-    shape = build(timm_vit(one.size), 'cpu')(torch.zeros(1, 3, 32, 32)).shape
-    assert shape == (1, 5)
-
-
-def test_baseline_has_one_layer_per_parallel_branch():
-    one = of_config('mine', classifier(vit(1, branches=2)))
-    assert one.size.num_layers == 2
-    assert timm_vit(one.size).cost().flops == one.cost().flops
-
-
-def test_candidate_supports_images_that_are_not_square():
-    size = of_config('mine', config(img_size=(16, 32))).size
-    assert size.pixels == '16 x 32'
-    x = torch.zeros(1, 3, 16, 32)
-    assert build(timm_vit(size), 'cpu')(x).shape == (1, 5)
-
-
-def test_other_architectures_need_a_baseline():
-    resnet = dict(
-        backbone=dict(type='mmpretrain.ResNet', depth=18),
-        head=dict(type='ClsHead'),
-    )
-    one = of_config('mine', resnet)
-    assert (one.size.name, one.size.pixels) == ('ResNet', '224')
-    assert one.method == 'mmpretrain'
-    with pytest.raises(ValueError, match='--baseline'):
-        varied_candidates(one, ['mmpretrain'], [], [])
-    headless = dict(config(), head=None)
-    with pytest.raises(ValueError, match='model.head'):
-        of_config('mine', headless)
-
-
-def test_candidate_supports_timm_models_by_name():
-    model = dict(
+def test_candidate_of_timm_has_no_reduction():
+    timm = dict(
         type='mmpretrain.TimmClassifier',
         model_name='resmlp_12_224',
         img_size=32,
         num_classes=5,
     )
-    timm = of_config('theirs', model)
-    assert (timm.method, timm.size.name) == ('timm', 'resmlp_12_224')
-    backbone = dict(type='mmclca.ResMLP', arch='s12', img_size=32)
-    ours = dict(classifier(backbone), type='mmpretrain.ImageClassifier')
-    ours['head'].update(in_channels=384)
-    one = of_config('mine', ours)
-    assert one.method == 'none'
-    assert one.cost().flops == pytest.approx(timm.cost().flops, rel=1e-3)
-    assert varied_candidates(timm, [], [], []) == []
+    candidate = Candidate('timm', timm)
+    assert (candidate.reduction, candidate.is_fusible()) == ('none', False)
+    assert make_step(candidate, Setting(batch=1))().shape == (1, 5)
+    with pytest.raises(Error, match='backbone'):
+        build(Candidate('timm', timm, Variant('ToMe', 0.5)), 'meta')
+
+
+def test_convolutional_networks_get_images_of_the_default_size():
+    resnet = classifier(dict(type='mmpretrain.ResNet', depth=18))
+    resnet.update(type='mmpretrain.ImageClassifier')
+    resnet['neck'] = dict(type='mmpretrain.GlobalAveragePooling')
+    resnet['head'].update(in_channels=512)
+    candidate = Candidate('resnet', resnet)
+    assert make_step(candidate, Setting(batch=1))().shape == (1, 5)

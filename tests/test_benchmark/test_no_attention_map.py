@@ -6,11 +6,11 @@ other slow paths.
 """
 
 import pytest
+from speed.candidates import REDUCERS, Size, mmpretrain_vit, vary
 from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
-from mmclca.benchmark import Setting, Size, interleaved_seconds
-from mmclca.benchmark.candidates import REDUCERS, mmpretrain_vit, varied
-from mmclca.benchmark.steps import step_of
+from mmclca.benchmark import Setting, interleaved_seconds
+from mmclca.benchmark.steps import make_step
 from mmclca.models import Variant
 from mmclca.registry import MODELS
 
@@ -39,13 +39,13 @@ def ratios(slow):
     attention of all later layers.
     """
     vit = mmpretrain_vit(SIZE)
-    candidates = {'plain': varied(vit, Variant())}
+    candidates = {'plain': vary(vit, Variant())}
     for name in (*REDUCERS, *SLOW):
-        candidate = varied(vit, Variant(name, 0.98))
+        candidate = vary(vit, Variant(name, 0.98))
         candidate.config['backbone']['reduce_at'] = (0,)
         candidates[name] = candidate
     setting = Setting(batch=1)
-    steps = {name: step_of(one, setting) for name, one in candidates.items()}
+    steps = {name: make_step(one, setting) for name, one in candidates.items()}
     seconds = interleaved_seconds(steps, setting, rounds=5, warm_up=1)
     fastest = {name: min(values) for name, values in seconds.items()}
     return {name: own / fastest['plain'] for name, own in fastest.items()}

@@ -3,28 +3,22 @@ from dataclasses import replace
 
 import pytest
 import torch
+from speed.candidates import Size, mmpretrain_vit, timm_vit, vary, with_onnx
 from torch import nn
 
 from mmclca.benchmark import Setting, interleaved_seconds, steps
-from mmclca.benchmark.candidates import (
-    Size,
-    mmpretrain_vit,
-    timm_vit,
-    varied,
-    with_onnx,
-)
 from mmclca.benchmark.steps import (
     build,
     inference_step,
+    make_step,
     median_milliseconds,
-    step_of,
     training_step,
 )
 from mmclca.models import Variant
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64, num_classes=5)
 VIT = mmpretrain_vit(TINY)
-EVIT = varied(VIT, Variant('EViT', 0.5, cache=True, cla=True))
+EVIT = vary(VIT, Variant('EViT', 0.5, cache=True, cla=True))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +35,7 @@ def test_inference_step_uses_the_amp_dtype_and_evaluation_mode(amp, dtype):
 
 
 def test_step_classifies_random_images_by_default():
-    logits = step_of(VIT, Setting())()
+    logits = make_step(VIT, Setting())()
     assert logits.shape == (8, 5) and logits.is_inference()
 
 
@@ -68,14 +62,14 @@ def test_onnx_steps_return_pytorch_logits(monkeypatch):
     pytest.importorskip('onnxruntime')
     vit = mmpretrain_vit(Size('tiny', (32, 32), 16, 1, 1, 32))
     models = with_onnx([timm_vit(vit.size), vit])[1:]
-    names = [one.title for one in models]
+    names = [one.full_title for one in models]
     assert names == ['tiny', 'tiny, ONNX', 'tiny, ONNX int8']
     images = torch.randn(2, 3, 32, 32)
     monkeypatch.setattr(Setting, 'images', lambda *_: images)
     results = []
     for one in models:
         torch.manual_seed(0)  # same weights
-        results.append(step_of(one, Setting(batch=2))())
+        results.append(make_step(one, Setting(batch=2))())
     assert torch.allclose(*results[:2], atol=1e-5)
     both = torch.stack([results[0].flatten(), results[2].flatten()])
     assert 0.8 < torch.corrcoef(both)[0, 1] < 0.99999
@@ -99,7 +93,7 @@ def test_compiled_step_equals_eager_step(one, train, monkeypatch):
     setting = Setting(batch=2, train=train)
     for like in (setting, replace(setting, compile_mode='max-autotune')):
         torch.manual_seed(1)
-        results.append(step_of(one, like)())
+        results.append(make_step(one, like)())
     assert seen == [('max-autotune', True)]
     assert torch.allclose(*results, atol=1e-6)
 

@@ -23,7 +23,7 @@ def seconds(monkeypatch):
             return dict(zip(steps, found, strict=True))
 
         monkeypatch.setattr(timing, 'interleaved_seconds', fake)
-        monkeypatch.setattr(timing, 'step_of_config', lambda *_: None)
+        monkeypatch.setattr(timing, 'make_step', lambda *_: None)
         monkeypatch.setattr(timing, 'NEEDED', ())
 
     return measured

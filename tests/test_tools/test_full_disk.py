@@ -41,7 +41,7 @@ vis-tsne tiny.py SMALL --work-dir plane > plane/tsne_pre_logits.png
 browse-dataset tiny.py -o seen -n 1 > seen/00000_0.png
 split-folder data --out lists --force > lists/train.txt
 synthetic-leaves leaves --classes 2 --size 32 > leaves/train.txt
-throughput --baseline tiny.py --methods none --rounds 1 --out s > s.md
+throughput tiny.py --methods none --rounds 1 --out s.csv > s.csv
 """
 LINES = dict(x.split(' > ') for x in LINES.strip().splitlines())
 SHORT = dict(

@@ -8,8 +8,8 @@ import pytest
 from mmengine.registry import init_default_scope
 from tiny_run import ROOT
 
-from mmclca.benchmark.pages import line
 from mmclca.evaluation.cost import Cost
+from mmclca.utils.markdown import format_row
 
 REFERENCE, ZOO, METAFILE = (
     runpy.run_path(str(ROOT / f'tools/dev/write_{name}.py'))
@@ -41,7 +41,7 @@ def test_every_base_config_has_a_row():
 )
 def test_model_row_is_counted(row, name, text):
     init_default_scope('mmpretrain')
-    assert line(ZOO[row](name)) in text
+    assert format_row(ZOO[row](name)) in text
 
 
 @pytest.mark.parametrize('words', ['', 'at most '])

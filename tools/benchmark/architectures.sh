@@ -4,7 +4,7 @@
 # Measures CaiT, ResMLP and PatchConvNet on a CPU with one thread and writes
 # work_dirs/benchmarks/architectures_*: against timm's where timm has them, CaiT
 # with ToMe, its memory against a plain ViT's, and PatchConvNet against
-# ResNet-50. About ten minutes. Options of throughput.py may follow. PYTHON
+# ResNet-50. About ten minutes. Options of compare_speed.py may follow. PYTHON
 # names the interpreter.
 # shellcheck source=../dev/measure.sh
 . "$(dirname "$0")/../dev/measure.sh"

@@ -5,7 +5,7 @@
 # work_dirs/benchmarks/family_*: parallel branches against layers in sequence, stems
 # against the linear one, and token reduction of models with branches and of
 # distilled ones, all of the width of ViT-S/16 at 224 px. About ten minutes.
-# Options of throughput.py may follow. PYTHON names the interpreter.
+# Options of compare_speed.py may follow. PYTHON names the interpreter.
 # shellcheck source=../dev/measure.sh
 . "$(dirname "$0")/../dev/measure.sh"
 

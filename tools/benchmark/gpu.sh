@@ -12,7 +12,7 @@
 #                                     (estimate: 5 minutes)
 #
 # Writes gpu_*.md, .csv, .json and .png to the folder OUT (default:
-# docs/benchmarks). Options of throughput.py can follow, for example
+# docs/benchmarks). Options of compare_speed.py can follow, for example
 # --methods EViT TopK. PYTHON is the interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -29,7 +29,7 @@ measure() { # NAME OPTION...
     shift
     echo "Measuring $name" >&2
     # shellcheck disable=SC2086  # several keep rates
-    "${PYTHON:-python}" tools/benchmark/throughput.py --device cuda \
+    "${PYTHON:-python}" tools/research/compare_speed.py --device cuda \
         --amp bf16 --clca yes --keep-rates ${rates:-0.5 0.1} \
         --rounds "${rounds:-20}" --warm-up 4 --memory \
         --out "${OUT:-docs/benchmarks}/gpu_$name" "$@"

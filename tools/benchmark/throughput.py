@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Measure speed, GMACs and memory with token reduction."""
+"""Measure speed and GMACs with token reduction."""
 
 from mmclca.cli import run_command
 

@@ -12,6 +12,6 @@ measure() { # NAME BASELINE OPTION...
     name=$1 baseline=$2
     shift 2
     echo "Measuring $name" >&2
-    OMP_NUM_THREADS=1 "${PYTHON:-python}" tools/benchmark/throughput.py \
+    OMP_NUM_THREADS=1 "${PYTHON:-python}" tools/research/compare_speed.py \
         --baseline "$baseline" --out "${OUT:-work_dirs/benchmarks}/$name" "$@"
 }

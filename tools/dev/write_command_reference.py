@@ -108,15 +108,15 @@ def get_program(subcommand):
 
 def tables():
     """Yield all table lines."""
-    from mmclca.benchmark.pages import line, table_head
+    from mmclca.utils.markdown import format_head, format_row
 
     for group, listings in list_groups().items():
         yield from ['', f'## {group.capitalize()}', '']
-        yield from table_head(TITLES)
+        yield from format_head(TITLES)
         for subcommand, listing in listings.items():
-            yield line(row(get_program(subcommand), listing.page))
+            yield format_row(row(get_program(subcommand), listing.page))
         for file, page in OTHERS.get(group, {}).items():
-            yield line(row(file, page))
+            yield format_row(row(file, page))
 
 
 def write():

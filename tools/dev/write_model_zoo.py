@@ -111,15 +111,15 @@ def others():
 
 def tables():
     """Return the tables by the word in their mark."""
-    from mmclca.benchmark.pages import line, table_head
+    from mmclca.utils.markdown import format_head, format_row
 
     clca = ('backbone', 'parameters, M', 'CLCA', 'full ViT', 'weights')
     other = ('base config', 'parameters, M', 'GMACs', 'top-1', 'weights')
-    backbones = map(line, map(backbone_row, BACKBONES))
-    models = map(line, map(other_row, others()))
+    backbones = map(format_row, map(backbone_row, BACKBONES))
+    models = map(format_row, map(other_row, others()))
     return dict(
-        clca='\n'.join([*table_head(clca), *backbones]),
-        other='\n'.join([*table_head(other), *models]),
+        clca='\n'.join([*format_head(clca), *backbones]),
+        other='\n'.join([*format_head(other), *models]),
     )
 
 

@@ -23,7 +23,6 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
 from mmclca import cli
-from mmclca.benchmark.candidates import INT8, ONNX
 from mmclca.benchmark.steps import Setting, inference_step, machine, onnx_step
 from mmclca.checkpoints.load import load
 from mmclca.evaluation.cost import count_config
@@ -32,7 +31,8 @@ from mmclca.fitting.weights import find_weights
 from mmclca.registry import MODELS
 from mmclca.utils.files import replace_text
 
-SIDE, CLASSES, COMPILED = 224, 20, 'compiled'
+SIDE, CLASSES = 224, 20
+ONNX, INT8, COMPILED = 'ONNX', 'ONNX int8', 'compiled'
 SETTING = Setting(batch=1, compile_mode='default')
 # heads: that of ``fit`` over several layers, and a linear one after the last
 HEADS = dict(layers={}, linear=dict(out_type=None, layers=None))

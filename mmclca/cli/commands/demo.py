@@ -104,8 +104,7 @@ def main(args):
     run('visualization/draw_reduction', [CONFIG, best, *leaves, *out])
     run(
         'benchmark/throughput',
-        f'--baseline {CONFIG} --methods none --clca no --batch 32 '
-        '--rounds 15'.split(),
+        f'{CONFIG} --methods none --batch 32 --rounds 15'.split(),
     )
     top1 = json.loads(metrics.read_text())['accuracy/top1']
     print(

@@ -1,84 +1,61 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Measure multiply-accumulates, speed, efficiency (speed-up divided by the MAC
-ratio) and peak memory of inference or training steps. Configs, architectures,
-methods, keep rates and image sizes are timed alternately with the plain ViT of
-timm or another baseline. Several image sizes show the growth with the pixels.
+"""Measure multiply-accumulates and speed of classifiers, in turn.
 
-``python tools/benchmark/throughput.py --configs CONFIG``
+``python tools/benchmark/throughput.py CONFIG --methods EViT --keep-rates 0.5``
 """
 
-import argparse
-import shlex
-import sys
-from contextlib import redirect_stdout
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
 from mmclca.errors import Error
 from mmclca.utils.compile_modes import MODES
-from mmclca.utils.extras import require
-from mmclca.utils.messages import describe_unknown, print_safe
+from mmclca.utils.markdown import format_head, format_row
+from mmclca.utils.messages import print_safe, warn
 
 from ..arguments import check_file, device, keep_rate, positive, whole
 from ..listing import Listing
 
-LISTING = Listing('analyze', 'measure speed and memory', 'benchmarks/README')
+LISTING = Listing('analyze', 'measure speed and GMACs', 'benchmarks/README')
 
+NONE = 'none'  # method name for the full ViT
 CLCA = dict(no=[False], yes=[True], both=[False, True])
-TITLE = 'Speed of token reduction against its FLOPs'
+RUNTIMES = ('pytorch', 'fused', 'onnx', 'onnx-int8')
+AT_ONCE = 6  # models in memory, besides the baseline
+COLUMNS = (
+    'model',
+    'reduction',
+    'runtime',
+    'batch',
+    'GMACs',
+    'images/s',
+    'speed-up',
+    'quartiles',
+)
 
 
 def add_arguments(parser):
-    add_models(parser)
-    add_setting(parser)
-    add_rounds(parser)
-
-
-def add_models(parser):
+    parser.add('configs', 'configs; the first is the baseline', nargs='+')
     parser.add(
-        '--baseline FILE',
-        'config of the baseline, also for --methods (default: plain ViT of '
-        'timm)',
+        '--methods NAME', 'reducers, or none, to measure, too', [], nargs='+'
     )
     parser.add(
-        '--configs FILE',
-        'configs of classifiers; without --baseline: VisionTransformer or '
-        'TokenReductionViT only',
-        [],
+        '--keep-rates RATE',
+        'keep rates of --methods',
+        [0.5],
         nargs='+',
+        type=keep_rate,
     )
     parser.add(
-        '--arch NAME',
-        'VisionTransformer architectures (default: deit-small, i.e. '
-        'ViT-S/16, or none with --configs)',
+        '--clca', '--methods with cache and CLA head', 'no', choices=[*CLCA]
+    )
+    parser.add(
+        '--runtimes NAME',
+        'pytorch; fused: PyTorch with fused branches and affine maps; onnx, '
+        'onnx-int8: ONNX Runtime',
+        ['pytorch'],
         nargs='+',
+        choices=RUNTIMES,
     )
-    parser.add(
-        '--img-size PIXELS',
-        'image sizes for --arch',
-        [224],
-        nargs='+',
-        type=positive,
-    )
-    parser.add(
-        '--methods NAME',
-        'reducers, mmpretrain (its ViT) or none (no reducer) (default: all; '
-        'with --configs mmpretrain and none, with --baseline nothing)',
-        nargs='*',
-    )
-    rates = [1.0, 0.7, 0.5, 0.25, 0.1]
-    options = dict(nargs='+', type=keep_rate, metavar='RATE')
-    parser.add('--keep-rates', 'keep rates of --methods', rates, **options)
-    meaning = '--methods with cache and CLA head'
-    parser.add('--clca', meaning, 'both', choices=['no', 'yes', 'both'])
-    parser.flag(
-        '--fuse',
-        'second measurement with fused parallel branches and affine maps',
-    )
-
-
-def add_setting(parser):
     device_names = 'cpu, cuda or cuda:1 (default: cpu)'
     parser.add('--device', device_names, type=device)
     parser.add('--threads', 'CPU threads', 1, type=positive)
@@ -95,186 +72,148 @@ def add_setting(parser):
         const='default',
         choices=MODES,
     )
-    parser.add(
-        '--backend',
-        'runtime; onnx adds float32 and 8-bit ONNX Runtime to PyTorch',
-        'pytorch',
-        choices=['pytorch', 'onnx'],
-    )
     parser.flag(
         '--train',
         'training steps instead of inference: forward, backward, AdamW',
     )
-
-
-def add_rounds(parser):
     parser.add('--rounds', 'timed runs per model', 7, type=positive)
-    before = 'untimed runs per model'
-    parser.add('--warm-up', before, 2, type=whole)
-    parser.add_argument(
-        '--memory',
-        action=argparse.BooleanOptionalAction,
-        help='peak memory; not with every --compile mode (default: with '
-        '--train if possible)',
-    )
-    parser.add(
-        '--out PREFIX',
-        'prefix of the .md, .csv, .json and .png files to write',
-    )
+    parser.add('--warm-up', 'untimed runs per model', 2, type=whole)
+    parser.add('--out', 'CSV file to write', type=Path)
 
 
-def set_defaults(args):
-    """Set the defaults depending on other options."""
-    from mmclca.benchmark import candidates
-
-    if args.arch is None:
-        has_config = args.configs or args.baseline
-        args.arch = [] if has_config else ['deit-small']
-    if args.methods is None:
-        reducers = [] if args.configs else candidates.REDUCERS
-        names = [*candidates.PLAINS, *reducers]
-        args.methods = [] if args.baseline else names
-    args.batch = list(dict.fromkeys(args.batch))
-    args.device = args.device or 'cpu'
-
-
-def refused_names(args):
-    """Yield errors in names and sizes."""
-    from mmpretrain.models.backbones import VisionTransformer
-
-    from mmclca.benchmark import Size, candidates
-
-    archs = VisionTransformer.arch_zoo
-    methods = [*candidates.PLAINS, *candidates.REDUCERS]
-    for option, names in dict(arch=sorted(archs), methods=methods).items():
-        for name in {*vars(args)[option]} - {*names}:
-            yield f'--{option}: {describe_unknown(name, names)}'
-    patch = Size.patch_size
-    for size in args.img_size:
-        if size % patch:
-            yield f'--img-size {size}: expected a multiple of {patch}'
-
-
-def refused_together(args):
-    """Yield conflicts between options."""
-    if args.fuse and args.train:
-        yield '--fuse excludes --train: only inference models can be fused'
-    if args.baseline and args.arch:
-        yield '--arch excludes --baseline: its baseline is the ViT of timm'
-    names = ('amp', 'compile', 'memory', 'train')
-    options = [f'--{name}' for name in names if vars(args)[name]]
-    options += [f'--device {args.device}'] * (args.device != 'cpu')
-    if args.backend == 'onnx' and options:
-        yield (
-            '--backend onnx measures float32 inference on the CPU: omit '
-            f'{" and ".join(options)}'
-        )
+def check_conflicts(args):
+    """Refuse options that exclude each other."""
     if args.train and min(args.batch) < 2:
-        yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
+        raise Error(
+            '--train --batch 1: BatchNorm in the CLA head needs at least 2'
+        )
+    others = sorted({*args.runtimes} - {'pytorch'})
+    if args.train and others:
+        raise Error(f'--train excludes --runtimes {others[0]}')
+    options = dict(amp=args.amp, compile=args.compile)
+    options['device'] = args.device != 'cpu'
+    for name, value in options.items():
+        if value and any('onnx' in runtime for runtime in args.runtimes):
+            raise Error(
+                '--runtimes onnx measures float32 inference on the CPU: omit '
+                f'--{name}'
+            )
 
 
-def build_setting(args):
-    """Build the setting; refuse ``--memory`` if it cannot be measured."""
-    from mmclca.benchmark import Setting, memory
-
-    setting = Setting(
-        args.device,
-        args.threads,
-        min(args.batch),
-        args.amp,
-        args.compile,
-        args.train,
-    )
-    obstacle = memory.obstacle(setting)
-    if args.memory and obstacle:
-        raise Error(f'--memory: {obstacle}; omit it')
-    if args.memory is None:
-        args.memory = args.train and not obstacle
-    return setting
-
-
-def read_config(name, train):
-    """Return the classifier in a config file as a candidate."""
-    from mmclca.benchmark.candidates import of_config
+def read_classifier(path, train):
+    """Return the classifier in a config file."""
     from mmclca.building import config_errors
     from mmclca.configs import open_config, require_settings
 
-    with config_errors(name), redirect_stdout(sys.stderr):
-        config = open_config(name)
-        require_settings(config, 'model.backbone')
+    with config_errors(path):
+        config = open_config(path)
+        require_settings(config, 'model.backbone', 'model.head')
         if train and config.model.get('teacher'):
             raise Error('model.teacher is not supported by --train')
-        model = config.model.to_dict()
-        return of_config(Path(name).stem, model)
+        return config.model.to_dict()
 
 
-def plan(args):
-    """Return the models to time per baseline, in order."""
-    from mmclca.benchmark.candidates import plan
+def read_candidates(args):
+    """Return the candidates, and check that they can be built."""
+    from mmclca.benchmark import list_candidates
+    from mmclca.models import Variant
+    from mmclca.utils.extras import require
 
-    if args.backend == 'onnx':
+    if {'onnx', 'onnx-int8'} & {*args.runtimes}:
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    return plan(
-        [read_config(name, args.train) for name in args.configs],
-        args.baseline and read_config(args.baseline, args.train),
-        args.arch,
-        args.img_size,
-        methods=list(dict.fromkeys(args.methods)),
-        keep_rates=list(dict.fromkeys(args.keep_rates)),
-        clca=CLCA[args.clca],
-        fuse=args.fuse,
-        onnx=args.backend == 'onnx',
-    )
+    variants = [
+        Variant(method, rate, cache=clca, cla=clca)
+        for method in dict.fromkeys(args.methods)
+        for rate in dict.fromkeys(args.keep_rates)
+        for clca in CLCA[args.clca]
+        if method != NONE
+    ]
+    variants += [Variant()] * (NONE in args.methods)
+    titles = [Path(path).stem for path in args.configs]
+    if len({*titles}) < len(titles):
+        raise Error('two configs have the same name; rename one of the files')
+    classifiers = [read_classifier(path, args.train) for path in args.configs]
+    configs = dict(zip(titles, classifiers, strict=True))
+    runtimes = list(dict.fromkeys(args.runtimes))
+    return list_candidates(configs, variants, runtimes)
 
 
-def check(args):
-    """Refuse settings that fail only after measurements have begun."""
-    set_defaults(args)
-    for problem in (*refused_names(args), *refused_together(args)):
-        raise Error(problem)
-    for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
-        check_file(Path(f'{args.out}.{suffix}'))
-    return build_setting(args), plan(args)
+def count_costs(candidates):
+    """Return the GMACs of each candidate; refuse wrong configs at once."""
+    from mmclca.building import config_errors
+    from mmclca.evaluation.cost import count_config
+
+    gmacs = {}
+    for candidate in candidates:
+        with config_errors(candidate.title):
+            gmacs[candidate] = count_config(candidate.model).flops / 1e9
+    return gmacs
 
 
-def measure(args, setting, planned, missing):
-    """Measure all models; print each row immediately."""
-    from mmclca.benchmark import compare, pages
+def measure(group, gmacs, setting, args):
+    """Yield one row per candidate of a group, timed in turn."""
+    import numpy as np
 
-    print(*pages.results_head(), sep='\n')
-    passes = args.rounds, args.warm_up, args.memory, missing
-    for batch in args.batch:
-        of_batch = replace(setting, batch=batch)
-        for result in compare(planned, of_batch, *passes):
-            print(pages.table_line(result), flush=True)
-            yield result
+    from mmclca.benchmark import interleaved_seconds
+    from mmclca.benchmark.steps import make_step
+
+    steps = {x: make_step(x, setting) for x in group}
+    seconds = interleaved_seconds(steps, setting, args.rounds, args.warm_up)
+    if group[0] not in seconds:
+        raise Error('the baseline does not fit into memory; reduce --batch')
+    for candidate in group:
+        if candidate not in seconds:
+            warn(f'{candidate.title}, {candidate.reduction}: out of memory')
+            continue
+        times = seconds[candidate]
+        ratios = np.divide(seconds[group[0]], times)
+        low, middle, high = np.percentile(ratios, [25, 50, 75])
+        yield [
+            candidate.title,
+            candidate.reduction,
+            candidate.runtime,
+            setting.batch,
+            f'{gmacs[candidate]:.2f}',
+            f'{setting.batch / np.median(times):.4g}',
+            f'{middle:.2f}',
+            f'{low:.2f}-{high:.2f}',
+        ]
 
 
 def main(args):
     import torch
 
-    from mmclca.benchmark import pages
-    from mmclca.benchmark.steps import machine
+    from mmclca.benchmark import Setting
+    from mmclca.utils.files import write_rows
 
-    setting, planned = check(args)
+    args.device = args.device or 'cpu'
+    check_conflicts(args)
+    if args.out:
+        check_file(args.out)
+    candidates = read_candidates(args)
+    gmacs = count_costs(candidates)
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    machine_facts = machine(setting, shlex.join(command))
-    if args.backend == 'onnx':
-        machine_facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
-    description = setting.describe(args.batch)
-    print(description, '', *pages.machine_lines(machine_facts), '', sep='\n')
-    title = TITLE
-    if args.baseline:
-        title = f'Speed compared with {Path(args.baseline).stem}'
-    results, missing = [], []
-    given = title, setting, args.batch, machine_facts, results, missing
-    for result in measure(args, setting, planned, missing):
-        results.append(result)
-        if args.out:  # results stay if the command is interrupted
-            pages.write_comparison(args.out, *given)
-    print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
-    if args.out and results:  # adds trailing models without enough memory
-        pages.write_comparison(args.out, *given)
-        print_safe(f'Saved      {args.out}.md, .csv, .json, .png')
+    setting = Setting(
+        device=args.device,
+        threads=args.threads,
+        amp=args.amp,
+        compile_mode=args.compile,
+        train=args.train,
+    )
+    print(setting.describe(args.batch), '', *format_head(COLUMNS), sep='\n')
+    rows = [COLUMNS]
+    for batch in dict.fromkeys(args.batch):
+        batch_setting = replace(setting, batch=batch)
+        for start in range(0, max(len(candidates) - 1, 1), AT_ONCE):
+            others = candidates[1:][start : start + AT_ONCE]
+            torch.compiler.reset()  # its number of models is limited
+            group = [candidates[0], *others]
+            results = measure(group, gmacs, batch_setting, args)
+            for n, row in enumerate(results):
+                if n or not start:  # the baseline only once
+                    print(format_row(row), flush=True)
+                    rows.append(row)
+    if args.out:
+        write_rows(args.out, rows)
+        print_safe(f'Saved      {args.out}')

@@ -14,10 +14,12 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 
+from mmclca.benchmark import Setting
 from mmclca.utils.files import replace_file, replace_text, write_rows
+from mmclca.utils.markdown import format_head, format_row
 
+from .candidates import TIMM
 from .comparison import Result
-from .steps import Setting
 
 # column title, record key, format
 COLUMNS = (
@@ -43,19 +45,9 @@ MARKERS = 'osD^vP*X<>'
 DASHED = dict(color='0.5', linestyle='--', zorder=0)
 
 
-def line(cells: Sequence) -> str:
-    """Format cells as a row of a Markdown table."""
-    return f'| {" | ".join(map(str, cells))} |'
-
-
-def table_head(titles: Sequence[str]) -> list[str]:
-    """Format titles as the first two lines of a Markdown table."""
-    return [line(titles), line(['---'] * len(titles))]
-
-
 def results_head() -> list[str]:
     """First two lines of the results table."""
-    return table_head([title for title, *_ in COLUMNS])
+    return format_head([title for title, *_ in COLUMNS])
 
 
 def table_line(result: Result) -> str:
@@ -63,7 +55,7 @@ def table_line(result: Result) -> str:
     record = result.record()
     low, high = record['speed_up_quartile_1'], record['speed_up_quartile_3']
     record['quartiles'] = f'{low:.2f}-{high:.2f}' if result.baseline else ''
-    return line(
+    return format_row(
         format(record[key], form) if record[key] else ''
         for _, key, form in COLUMNS
     )
@@ -90,7 +82,7 @@ def exponents(results: list[Result]) -> list[dict]:
             beside = one.memory - 4 * one.cost.params
             numbers['memory'] = max(beside, 4096)
         pixels = prod(one.candidate.size.img_size)
-        own = models[one.candidate.title, one.candidate.label, one.batch]
+        own = models[one.candidate.full_title, one.candidate.label, one.batch]
         own.append(np.log([pixels, *numbers.values()]))
     found = []
     for key, own in models.items():
@@ -108,8 +100,14 @@ def exponent_lines(fitted: list[dict]) -> list[str]:
         return []
     rows = [[*one.values()] for one in fitted]
     cells = [[*row[:3], *(f'{p:.2f}' for p in row[3:])] for row in rows]
-    head = table_head([*fitted[0]])
-    return ['', '## Exponents of the pixels', '', *head, *map(line, cells)]
+    head = format_head([*fitted[0]])
+    return [
+        '',
+        '## Exponents of the pixels',
+        '',
+        *head,
+        *map(format_row, cells),
+    ]
 
 
 def write_comparison(
@@ -127,15 +125,13 @@ def write_comparison(
     that exceed the GPU memory.
     """
     words, fitted = setting.describe(batches), exponents(results)
-    gone = ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
-    lines = [
-        *(f'# {title}', '', f'{words[0].upper()}{words[1:]}.', ''),
-        *(*machine_lines(facts), '', *results_head()),
-        *map(table_line, results),
-        *gone,
-        *('', f'![speed-up]({Path(prefix).name}.png)'),
-        *(*exponent_lines(fitted), ''),
-    ]
+    lines = [f'# {title}', '', f'{words[0].upper()}{words[1:]}.', '']
+    lines += [*machine_lines(facts), '', *results_head()]
+    lines += map(table_line, results)
+    if missing:
+        lines += ['', f'Out of memory: {"; ".join(missing)}.']
+    lines += ['', f'![speed-up]({Path(prefix).name}.png)']
+    lines += [*exponent_lines(fitted), '']
     records = [result.record() for result in results]
     content = dict(machine=facts, setting=asdict(setting), results=records)
     content['batches'] = batches
@@ -166,7 +162,11 @@ def draw_speed_up(results: list[Result], out: str) -> None:
     figure = matplotlib.figure.Figure(size, layout='constrained')
     axes = figure.subplots(1, len(groups), squeeze=False)[0]
     for axis, (baseline, own) in zip(axes, groups.items(), strict=True):
-        _draw(axis, own, baseline.name or "timm's plain ViT")
+        _draw(
+            axis,
+            own,
+            "timm's plain ViT" if baseline.source == TIMM else baseline.title,
+        )
         axis.set_title(f'{baseline.size.name}, {baseline.size.pixels} px')
     replace_file(Path(out), partial(figure.savefig, dpi=130))
 
@@ -200,6 +200,6 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
 def _legend(result: Result, with_rate: bool) -> str:
     """Legend entry for a model, with or without its keep rate."""
     one = result.candidate
-    clca = one.variant.clca and f'+ {one.variant.clca}'
-    words = one.title, one.method, with_rate and one.variant.rates, clca
+    clca = one.applied.clca and f'+ {one.applied.clca}'
+    words = one.full_title, one.method, with_rate and one.applied.rates, clca
     return ' '.join(filter(None, words))

@@ -6,17 +6,18 @@ from dataclasses import replace
 import pytest
 import torch
 from mmcv import imread
-
-from mmclca.benchmark import Result, Setting, Size, comparison
-from mmclca.benchmark.candidates import mmpretrain_vit, timm_vit, varied
-from mmclca.benchmark.comparison import compare
-from mmclca.benchmark.pages import (
+from speed import comparison
+from speed.candidates import Size, mmpretrain_vit, timm_vit, vary
+from speed.comparison import Result, compare
+from speed.pages import (
     draw_speed_up,
     exponent_lines,
     exponents,
     table_line,
     write_comparison,
 )
+
+from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import machine
 from mmclca.evaluation.cost import Cost
 from mmclca.models import Variant
@@ -24,7 +25,7 @@ from mmclca.models import Variant
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
 VIT = mmpretrain_vit(TINY)
 EVIT = [
-    varied(VIT, Variant('EViT', 0.5, cache=clca, cla=clca))
+    vary(VIT, Variant('EViT', 0.5, cache=clca, cla=clca))
     for clca in (False, True)
 ]
 MIB = 2**20
@@ -90,16 +91,16 @@ def compared(models):
 
 
 def run_out(*labels):
-    """Make a ``step_of`` with passes out of memory for some models."""
+    """Make a ``make_step`` with passes out of memory for some models."""
 
-    def step_of(candidate, setting):
+    def make_step(candidate, setting):
         def step():
             if candidate.label in labels:
                 raise torch.OutOfMemoryError
 
         return step
 
-    return step_of
+    return make_step
 
 
 def labels_of(models):
@@ -126,11 +127,11 @@ def test_each_group_is_timed_with_its_baseline(monkeypatch):
 def test_models_out_of_memory_are_skipped(monkeypatch):
     """A group without its baseline is skipped as well."""
     monkeypatch.setattr(comparison, 'AT_ONCE', 1)
-    monkeypatch.setattr(comparison, 'step_of', run_out('EViT 0.5'))
+    monkeypatch.setattr(comparison, 'make_step', run_out('EViT 0.5'))
     found, missing = compared(EVIT)
     names = labels_of(one.candidate for one in found)
     assert (names, missing) == (['timm', 'EViT 0.5 + CLCA'], ['EViT 0.5'])
-    monkeypatch.setattr(comparison, 'step_of', run_out('timm'))
+    monkeypatch.setattr(comparison, 'make_step', run_out('timm'))
     found, missing = compared(EVIT)
     assert found == []
     assert set(missing) == {'timm', 'EViT 0.5', 'EViT 0.5 + CLCA'}

@@ -3,15 +3,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from speed import memory
+from speed.candidates import Size, timm_vit
+from speed.memory import obstacle, peak_memory
 
-from mmclca.benchmark import memory
-from mmclca.benchmark.candidates import Size, timm_vit
-from mmclca.benchmark.memory import (
-    obstacle,
-    peak_memory,
-    peak_so_far,
-    resident,
-)
+from mmclca.benchmark.peak_memory import get_peak_memory, read_resident
 from mmclca.benchmark.steps import Setting
 
 WIDE = timm_vit(Size('wide', (32, 32), 1024, 2, 2, 4096))
@@ -65,7 +61,7 @@ def test_memory_is_not_measured_with_cuda_graphs_or_cpu_compilation():
     reason='needs Linux without a GPU',
 )
 def test_peak_so_far_is_at_least_the_resident_size():
-    assert resident('VmRSS') / 2**20 <= peak_so_far() < 2**20
+    assert read_resident('VmRSS') / 2**20 <= get_peak_memory() < 2**20
 
 
 def test_killed_measurement_is_reported(monkeypatch):
@@ -87,7 +83,7 @@ def test_gpu_measurement_clears_compiled_code_before_and_after(monkeypatch):
     ):
         monkeypatch.setattr(torch.cuda, name, lambda device, v=value: v)
     monkeypatch.setattr(
-        memory, 'step_of', lambda *_: lambda: done.append('pass')
+        memory, 'make_step', lambda *_: lambda: done.append('pass')
     )
     assert peak_memory(WIDE, Setting(device='cuda')) == 7
     warm_up = ['pass', 'pass']

@@ -11,23 +11,21 @@ memory to the system immediately.
 import gc
 import os
 import pickle
-import re
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
+from mmclca.benchmark import Candidate, Setting
+from mmclca.benchmark.peak_memory import PROCESS, read_resident
+from mmclca.benchmark.steps import make_step
 from mmclca.utils.compile_modes import WITH_CUDA_GRAPHS
 
-from .candidates import Candidate, Size, timm_vit
-from .steps import Setting, step_of
+from .candidates import Size, timm_vit
 
 PASSES = 2  # the first pass allocates the optimizer's moments
-PROCESS = Path('/proc/self')
 # mallopt(3): the C library returns larger blocks as soon as they are freed,
 # not when the heap shrinks
 MALLOC = {'MALLOC_MMAP_THRESHOLD_': '65536'}
@@ -53,7 +51,7 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
     )
     if child.returncode < 0:  # a signal; the process prints nothing
         raise RuntimeError(
-            f'the process that measures the memory of {candidate.label} was '
+            f'the process that measures the memory of {candidate.title} was '
             f'killed (signal {-child.returncode}), maybe as memory ran out; '
             'use --no-memory or a smaller --batch'
         )
@@ -100,11 +98,11 @@ def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
     torch.set_num_threads(setting.threads)
     _warm_up(setting)
     gc.collect()
-    before = resident('VmRSS')
+    before = read_resident('VmRSS')
     # 5 resets the peak (proc(5)); getrusage would report the parent's peak
     PROCESS.joinpath('clear_refs').write_text('5')
     _run_passes(candidate, setting)
-    return resident('VmHWM') - before
+    return read_resident('VmHWM') - before
 
 
 def _warm_up(setting: Setting) -> None:
@@ -116,23 +114,7 @@ def _run_passes(
     candidate: Candidate, setting: Setting
 ) -> Callable[[], object]:
     """Build a model, run ``PASSES`` passes, and return the pass."""
-    step = step_of(candidate, setting)
+    step = make_step(candidate, setting)
     for _ in range(PASSES):
         step()
     return step
-
-
-def resident(name: str) -> int:
-    """Bytes in the line ``name`` of ``/proc/self/status``."""
-    text = PROCESS.joinpath('status').read_text()
-    return int(re.search(rf'{name}:\s+(\d+) kB', text)[1]) * 1024
-
-
-def peak_so_far() -> float:
-    """Peak memory of this process in MiB, on the GPU if available."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    if PROCESS.joinpath('status').exists():
-        return resident('VmHWM') / 2**20
-    # macOS, in bytes; on Linux it may be the parent's peak
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

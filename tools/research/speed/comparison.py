@@ -7,17 +7,18 @@ from statistics import median
 import numpy as np
 import torch
 
+from mmclca.benchmark import Setting, interleaved_seconds
+from mmclca.benchmark.steps import make_step
 from mmclca.evaluation.cost import Cost
 from mmclca.utils.messages import track, warn
 
-from .candidates import Candidate
+from .candidates import SizedCandidate
 from .memory import peak_memory
-from .steps import Setting, interleaved_seconds, step_of
 
 # models in memory at the same time; torch.compile stops after eight models
 # of one class, including the baseline
 AT_ONCE = 6
-Plan = dict[Candidate, list[Candidate]]
+Plan = dict[SizedCandidate, list[SizedCandidate]]
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Result:
     """Measurements of one model and its baseline.
 
     Args:
-        candidate (Candidate): The model.
+        candidate (SizedCandidate): The model.
         cost (Cost): Multiply-accumulates and tokens.
         seconds (list[float]): Seconds per round.
         batch (int): Batch size.
@@ -34,7 +35,7 @@ class Result:
             rounds. Defaults to None if this model is the baseline.
     """
 
-    candidate: Candidate
+    candidate: SizedCandidate
     cost: Cost
     seconds: list[float]
     batch: int
@@ -66,9 +67,9 @@ class Result:
         plain = self.baseline or self
         low, middle, high = map(float, self.speed_up)
         return dict(
-            model=candidate.title,
+            model=candidate.full_title,
             method=candidate.method,
-            keep_rate=candidate.variant.rates,
+            keep_rate=candidate.applied.rates,
             clca=candidate.clca,
             pixels=size.pixels,
             tokens=self.tokens,
@@ -99,8 +100,8 @@ def compare(
     """Measure models interleaved with their baselines.
 
     Args:
-        plan (dict[Candidate, list[Candidate]]): Models for each baseline. The
-            baseline's result comes first.
+        plan (dict[SizedCandidate, list[SizedCandidate]]): Models for each
+            baseline, whose result comes first.
         setting (Setting): Measurement conditions.
         rounds (int): Timed passes per model.
         warm_up (int): Untimed passes per model.
@@ -113,27 +114,32 @@ def compare(
     """
     measured, peak = set(), cache(peak_memory)
     for group in track([*_groups(plan)], 'Timing groups of models'):
-        steps = {one: step_of(one, setting) for one in group}
+        steps = {model: make_step(model, setting) for model in group}
         seconds = interleaved_seconds(steps, setting, rounds, warm_up)
         del steps  # free these models before the next are built
         torch.compiler.reset()  # the number of models per class is limited
         plain = None
-        for one in group:
-            if not {group[0], one} <= seconds.keys():
-                place = f'{one.title}, {one.size.pixels} px'
-                missing.append(f'{one.label} ({place})')
+        for model in group:
+            if not {group[0], model} <= seconds.keys():
+                title = f'{model.full_title}, {model.size.pixels} px'
+                missing.append(f'{model.label} ({title})')
                 warn(f'out of memory: {missing[-1]}')
                 continue
-            memory = peak(one, setting) if with_memory else None
-            own = seconds[one], setting.batch, memory, plain
-            result = Result(one, one.cost(), *own)
+            result = Result(
+                candidate=model,
+                cost=model.cost(),
+                seconds=seconds[model],
+                batch=setting.batch,
+                memory=peak(model, setting) if with_memory else None,
+                baseline=plain,
+            )
             plain = plain or result
-            if one not in measured:  # report the baseline once
-                measured.add(one)
+            if model not in measured:  # report the baseline once
+                measured.add(model)
                 yield result
 
 
-def _groups(plan: Plan) -> Iterator[list[Candidate]]:
+def _groups(plan: Plan) -> Iterator[list[SizedCandidate]]:
     """Groups of models measured together, baseline first."""
     for plain, candidates in plan.items():
         for start in range(0, max(1, len(candidates)), AT_ONCE):

@@ -1,0 +1,26 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Memory of this process."""
+
+import re
+import resource
+from pathlib import Path
+
+import torch
+
+PROCESS = Path('/proc/self')
+
+
+def read_resident(name: str) -> int:
+    """Bytes in the line ``name`` of ``/proc/self/status``."""
+    status = PROCESS.joinpath('status').read_text()
+    return int(re.search(rf'{name}:\s+(\d+) kB', status)[1]) * 1024
+
+
+def get_peak_memory() -> float:
+    """Peak memory of this process in MiB, on the GPU if available."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    if PROCESS.joinpath('status').exists():
+        return read_resident('VmHWM') / 2**20
+    # macOS, in bytes; on Linux it may be the parent's peak
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
