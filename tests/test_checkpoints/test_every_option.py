@@ -14,6 +14,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 
 from mmclca.checkpoints.gate.settings import TRAINING_OPTIONS, check_settings
 from mmclca.checkpoints.gate.stored_config import UNUSED, read_stored_parts
+from mmclca.models.reduction.reducers.base import BackboneShape
 from mmclca.registry import MODELS, TRANSFORMS
 
 # texts that name a file, another model or a class, and are refused
@@ -34,8 +35,6 @@ EXAMPLES = {int: 6, float: 0.25, Number: 0.5, bool: True, dict: dict(eps=0.25)}
 WITHOUT_VALUES = {
     ('ShuffledView', 'transforms'),
     ('CacheImages', 'transforms'),
-    ('DiffRate', 'keep_rate'),
-    ('DiffRate', 'num_tokens'),
     ('MCTF', 'variant'),
     ('MIRLDecoders', 'encoder'),
 }
@@ -54,7 +53,10 @@ CLASSES = [*list_classes()]
 
 
 def list_options(registered):
-    """Return all named options by name, those of its bases included."""
+    """Return all named options by name, those of its bases included.
+
+    The sizes that a backbone passes to its reducer are no option.
+    """
     options = {}
     for base in registered.__mro__:
         for name, option in signature(base.__init__).parameters.items():
@@ -63,7 +65,11 @@ def list_options(registered):
                 Parameter.KEYWORD_ONLY,
             ):
                 options.setdefault(name, option)
-    return options
+    return {
+        name: option
+        for name, option in options.items()
+        if option.annotation is not BackboneShape
+    }
 
 
 def list_values(annotation):
