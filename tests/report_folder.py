@@ -58,7 +58,7 @@ def facts():
         cost=dict(
             gmacs=0.482,
             gmacs_full=1.254,
-            params=4.2e6,
+            params=4_200_000,
             ms=9.8,
             ms_full=17.9,
             machine='a computer, 2 threads',

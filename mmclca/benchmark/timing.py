@@ -66,9 +66,9 @@ def time_models(
 
 
 def busy_note(spread: float, load: float) -> str:
-    """Note to append to a line if the machine is busy, else an empty text.
+    """Describe a busy machine: 'machine busy (load 2.0 per core), ...'.
 
-    It begins with a semicolon: '; machine busy (load 2.0 per core), ...'.
+    The text is empty if it is not busy.
     ``spread`` is the median time divided by the minimum time, and ``load``
     the load average per core.
     """
@@ -77,4 +77,4 @@ def busy_note(spread: float, load: float) -> str:
     reason = f'load {load:.1f} per core'
     if spread > BUSY:
         reason = f'the median run took {spread:.1f} times the fastest'
-    return f'; machine busy ({reason}), latency may be overestimated'
+    return f'machine busy ({reason}), latency may be overestimated'

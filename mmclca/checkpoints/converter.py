@@ -84,6 +84,9 @@ def convert_record(record: Mapping) -> dict:
             else problem
             for problem in content['problems']
         ]
+    cost = content.get('cost')
+    if isinstance(cost, dict) and isinstance(cost.get('busy'), str):
+        cost['busy'] = cost['busy'].removeprefix('; ')
     return content
 
 

@@ -9,5 +9,5 @@ __all__ = ['FittedModel', 'fit']
 def __getattr__(name: str):
     # lazy, because the command line needs only the options
     if name in __all__:
-        return getattr(import_module('mmclca.fitting.fitted_model'), name)
+        return getattr(import_module('mmclca.fitting.pipeline'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

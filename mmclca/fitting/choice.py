@@ -6,17 +6,20 @@ from dataclasses import replace
 from mmclca.datasets.photos import PhotoCheck
 
 from .budget import NO_BUDGET, BudgetError, parse_budget
-from .model import Plan, compute_cost, describe, make_plan
+from .cost import compute_cost
+from .fit_folder import FitFolder
 from .options import FitOptions
+from .plan import Plan, make_plan
 from .probing import fit_classifier, join_near_duplicates
-from .record import FitFolder, FitRecord
+from .record import FitRecord
+from .records import ComparedWeights, describe_variant, require
 
 
 def choose_plan(
     files: FitFolder,
     record: FitRecord,
     checked: PhotoCheck,
-    device: str | None,
+    options: FitOptions,
 ) -> tuple[Plan, FitRecord]:
     """Plan with the most accurate backbone, and note the others.
 
@@ -24,44 +27,43 @@ def choose_plan(
     accuracy is cross-validated on the training photos, after near-duplicates
     were joined. A resumed fit keeps the recorded backbone.
     """
-    recorded = FitOptions(
-        **{key: x for key, x in record.call.items() if key != 'photos'}
-    )
-    calls = [
-        dict(record.call, weights=weights, arch=arch)
-        for weights, arch in recorded.pair_weights()
+    trials = [
+        replace(options, weights=weights, arch=arch)
+        for weights, arch in options.pair_weights()
     ]
     if record.considered:
-        source = record.weights['source']
-        calls = [call for call in calls if call['weights'] == source]
-    given = [(files, replace(record, call=x), checked, device) for x in calls]
-    if len(given) == 1:
-        return make_plan(*given[0]), record
-    plans, costly = [], {}
-    for one in given:
+        source = require(record.weights, 'weights').source
+        trials = [trial for trial in trials if trial.weights == source]
+    if len(trials) == 1:
+        return make_plan(files, record, checked, trials[0]), record
+    plans: list[Plan] = []
+    costly: dict[str, BudgetError] = {}
+    for trial in trials:
         try:
-            plans.append(make_plan(*one))
+            plans.append(make_plan(files, record, checked, trial))
         except BudgetError as error:
-            costly[one[1].call['weights']] = error
+            costly[str(trial.weights)] = error
     if not plans:
         raise next(iter(costly.values()))
-    record = join_near_duplicates(plans[0], record)  # for all plans
-    rows = [_measured(plan) for plan in plans]
+    # for all plans
+    first, record = join_near_duplicates(plans[0], record)
+    plans = [first, *(x.with_groups(first.checked) for x in plans[1:])]
+    rows = [measure_backbone(plan) for plan in plans]
     # the cheapest of equally accurate ones
-    order = [(x['accuracy'] or 0, -(x['ms'] or x['gmacs'])) for x in rows]
+    order = [(row.accuracy or 0, -(row.ms or row.gmacs or 0)) for row in rows]
     plan = plans[order.index(max(order))]
-    rows += [dict.fromkeys(rows[0]) | dict(source=name) for name in costly]
+    rows += [ComparedWeights(source) for source in costly]
     return plan, replace(record, considered=rows)
 
 
-def _measured(plan: Plan) -> dict:
+def measure_backbone(plan: Plan) -> ComparedWeights:
     """Measure accuracy, GMACs, and milliseconds if the budget has them."""
-    found = fit_classifier(plan, plan.probe, plan.training, plan.views)
-    _, unit = parse_budget(plan.call['budget'] or NO_BUDGET)
-    return dict(
+    cv = fit_classifier(plan, plan.probe, plan.training, plan.views)
+    budget = parse_budget(plan.options.budget or NO_BUDGET)
+    return ComparedWeights(
         source=plan.pretrained.source,
-        model=describe(plan.variant),
-        gmacs=compute_cost(plan)['gmacs'],
-        ms=plan.cost if unit == 'ms' else None,
-        accuracy=float(found.accuracy.mean()) if found.independent else None,
+        model=describe_variant(plan.variant),
+        gmacs=compute_cost(plan).gmacs,
+        ms=plan.cost if budget.unit == 'ms' else None,
+        accuracy=float(cv.accuracy.mean()) if cv.independent else None,
     )

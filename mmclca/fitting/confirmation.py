@@ -10,6 +10,7 @@ from mmclca.datasets.photos.spellings import visual_key
 from mmclca.errors import Error
 
 from .record import FitRecord
+from .records import describe_share
 
 MIN_RATIO = 0.8  # similarity of two names that may be one, misspelled
 
@@ -48,11 +49,17 @@ def is_similar(name: str, other: str) -> bool:
 
     Accents are ignored.
     """
-    letters = (normalize('NFKD', visual_key(x)) for x in (name, other))
-    pair = [''.join(x for x in text if not combining(x)) for text in letters]
-    numbers = [re.findall(r'\d+', x) for x in pair]
-    ratio = SequenceMatcher(None, *pair).ratio()
-    return numbers[0] == numbers[1] and ratio >= MIN_RATIO
+    name, other = (
+        ''.join(
+            character
+            for character in normalize('NFKD', visual_key(x))
+            if not combining(character)
+        )
+        for x in (name, other)
+    )
+    if re.findall(r'\d+', name) != re.findall(r'\d+', other):
+        return False
+    return SequenceMatcher(None, name, other).ratio() >= MIN_RATIO
 
 
 def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
@@ -61,12 +68,12 @@ def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
     The accuracy of the linear probe may not fall below the previous 95%
     interval.
     """
-    before, after = previous.probe, record.probe
-    if None in (before['accuracy'], after['accuracy']):
+    before, after = previous.estimate, record.estimate
+    if before.low is None or after.accuracy is None:
         return
-    if after['accuracy'] < before['low']:
+    if after.accuracy < before.low:
         raise ConfirmationError(
-            f'the accuracy would fall from {before["accuracy"]:.1%} to '
-            f'{after["accuracy"]:.1%}, below its 95% interval (from '
-            f'{before["low"]:.1%}); check the photos and the class name'
+            f'the accuracy would fall from {describe_share(before.accuracy)} '
+            f'to {after.accuracy:.1%}, below its 95% interval (from '
+            f'{before.low:.1%}); check the photos and the class name'
         )

@@ -21,7 +21,7 @@ from mmclca.deployment import (
 from mmclca.export_formats import ExportFormat
 from mmclca.utils.files import remove_partial_files
 
-from .record import FitFolder
+from .fit_folder import FitFolder
 from .screen import describe_claim
 
 
@@ -81,6 +81,5 @@ def describe_model(checkpoint: str) -> ModelTitle:
     if not is_fitted(path):
         return ModelTitle(path.name if path.is_dir() else path.stem, '')
     files = FitFolder(path)
-    with files.blame_facts():
-        record = files.read()
-        return ModelTitle(files.name_model(record), describe_claim(record))
+    record = files.read_complete()
+    return ModelTitle(files.name_model(record), describe_claim(record))

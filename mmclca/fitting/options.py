@@ -274,6 +274,12 @@ class FitOptions:
             raise Error('fine_tune and probe_only exclude each other')
         self.pair_weights()
 
+    @classmethod
+    def from_keywords(cls, keywords: 'FitKeywords') -> 'FitOptions':
+        """Check and convert the keywords of ``fit``."""
+        values: dict[str, Any] = {**keywords}
+        return cls(**values)
+
     def pair_weights(self) -> list[tuple[str | None, str | None]]:
         """Pair the weights with their network in timm, in their order."""
         weights, arch = (

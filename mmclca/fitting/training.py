@@ -9,13 +9,16 @@ interrupted training is resumed.
 import math
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 from uuid import uuid4
 
 import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.registry import init_default_scope
+from torch import Tensor
 
 from mmclca.apis.probe import Probe, fit_linear
 from mmclca.apis.probe.classifiers import ProbeSetting
@@ -33,10 +36,12 @@ from mmclca.model_index import package_root
 from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 from . import probing
+from .estimate import measure_accuracy
 from .log import FitRunner, Log, Step
-from .model import Plan
-from .probing import CLASSIFIER, fit_classifier, measure, write_model
+from .plan import Plan
+from .probing import CLASSIFIER, fit_classifier, write_model
 from .record import FitRecord
+from .records import FinetuneVal, Training, require
 from .screen import row
 
 LABEL = 'Fine-tune'
@@ -52,18 +57,35 @@ UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg', 'data_root', 'leaf40')
 WORKERS = 2  # maximum number of loader processes
 
 
-def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
+class HoldOutResult(NamedTuple):
+    """Result of a fine-tuning without the hold-out set.
+
+    Args:
+        finetune_val (FinetuneVal): Accuracy on the hold-out set.
+        temperature (float): Divisor of the scores.
+        similarities (Tensor): (1, N), of each held-out photo to the nearest
+            photo trained on; NaN for photos trained on.
+    """
+
+    finetune_val: FinetuneVal
+    temperature: float
+    similarities: Tensor
+
+
+def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
     """Fine-tune, and keep the result unless it is less accurate.
 
-    Return ``training`` of the record and, if the fine-tuned model is kept,
-    ``final``, ``test`` and ``threshold``.
+    Returns:
+        FitRecord: The record with ``training`` and, if the fine-tuned model
+        is kept, with its ``final``, ``test`` and ``threshold``.
     """
     log.begin(Step.FINE_TUNE)
-    began, files = time.perf_counter(), plan.files
-    path, known = files.final_training, plan.training
-    config = training_config(plan, known, files.probe, path)
-    split = hold_out(known)
-    epochs, share = config.train_cfg.max_epochs, len(split[1]) / len(known)
+    start, files, photos = time.perf_counter(), plan.files, plan.training
+    work_dir = files.final_training
+    config = training_config(plan, photos, files.probe, work_dir)
+    split = hold_out(photos)
+    epochs = config.train_cfg.max_epochs
+    share = len(split.test) / len(photos)
     log.print(row(LABEL, f'{epochs} epochs, {share:.0%} of photos held out'))
     if log.is_console:
         log.print(row('', 'Ctrl-C keeps the current model'))
@@ -72,53 +94,68 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> dict:
     with log.status('Measuring the training speed'):
         amp = quicker_amp(config.model, batch, plan.device)
     setting = ProbeSetting(
-        record.probe['alpha'], record.probe['late_cls_weight']
+        record.estimate.alpha, record.estimate.late_cls_weight
     )
-    some = _train_without_held_out(plan, split, amp, log, setting)
-    found, temperature, near = some
-    better, is_kept = {}, found['accuracy'] >= found['probe_accuracy']
-    log.print(row(LABEL, _compared(found, is_kept)))
+    result = fine_tune_on_part(plan, split, amp, log, setting)
+    finetune_val = result.finetune_val
+    is_kept = finetune_val.accuracy >= finetune_val.probe_accuracy
+    log.print(row(LABEL, _compare_accuracies(finetune_val, is_kept)))
     if is_kept:
-        path = train(config, amp, log, 'Fine-tuning on all photos')
-        more = temperature, files.features
-        probe = refit_classifier(plan, path, known, setting, *more)
-        features, _ = probe.features(known.paths)
-        better = dict(
-            final='trained',
-            test=probing.measure_held_out(plan, probe),
-            threshold=write_model(plan, probe, features, near),
+        checkpoint = train(config, amp, log, 'Fine-tuning on all photos')
+        probe = refit_classifier(
+            plan,
+            checkpoint,
+            photos,
+            setting,
+            result.temperature,
+            files.features,
         )
-    training = dict(
+        features, _ = probe.features(photos.paths)
+        record = replace(
+            record,
+            final='trained',
+            test=probing.measure_test(plan, probe),
+            threshold=write_model(plan, probe, features, result.similarities),
+        )
+    # with fewer photos, the accuracy is too imprecise to be reported
+    is_reported = sum(photos_per_class(photos)) >= MIN_PHOTOS
+    training = Training(
         epochs=epochs,
-        seconds=time.perf_counter() - began,
-        # with fewer photos, the accuracy is too imprecise to be reported
-        finetune_val=found
-        if sum(photos_per_class(known)) >= MIN_PHOTOS
-        else None,
+        seconds=time.perf_counter() - start,
+        finetune_val=finetune_val if is_reported else None,
     )
-    return dict(training=training, **better)
+    return replace(record, training=training)
 
 
-def _compared(found: dict, is_kept: bool) -> str:
+def _compare_accuracies(finetune_val: FinetuneVal, is_kept: bool) -> str:
     """Describe the held-out accuracy before and after fine-tuning."""
     return (
         f'{"kept" if is_kept else "discarded"}, held-out accuracy '
-        f'{found["probe_accuracy"]:.1%} -> {found["accuracy"]:.1%} on '
-        f'{found["n"]} photos'
+        f'{finetune_val.probe_accuracy:.1%} -> {finetune_val.accuracy:.1%} '
+        f'on {finetune_val.n} photos'
     )
 
 
-def why_impossible(plan: Plan) -> str:
+def explain_impossible(plan: Plan) -> str:
     """Return why a model is never fine-tuned, or an empty text."""
     if plan.variant.out_type is None and not plan.pretrained.is_of_timm:
-        kind = plan.pretrained.kind
-        return f'its benefit with {kind} has not been measured'
+        backbone = plan.pretrained.backbone_name
+        return f'its benefit with {backbone} has not been measured'
     if max(photos_per_class(plan.training)) < 2:
         return 'no class has two photos'
     return ''
 
 
-def why_skipped(photos: LabeledImages) -> str:
+def explain_skipping(plan: Plan, is_requested: bool | None) -> str:
+    """Return why fine-tuning is skipped, or an empty text.
+
+    Unless it is requested, the number of photos decides.
+    """
+    reason = explain_impossible(plan)
+    return reason or ('' if is_requested else explain_too_few(plan.training))
+
+
+def explain_too_few(photos: LabeledImages) -> str:
     """Return why fine-tuning is skipped unless requested, or an empty text.
 
     The number of photos decides; a group counts once.
@@ -138,7 +175,14 @@ def why_skipped(photos: LabeledImages) -> str:
     return ''
 
 
-def hold_out(photos: LabeledImages) -> tuple[list[int], list[int]]:
+class Split(NamedTuple):
+    """Positions of the photos for training and for the hold-out set."""
+
+    train: list[int]
+    test: list[int]
+
+
+def hold_out(photos: LabeledImages) -> Split:
     """Split photos into training and hold-out positions.
 
     The hold-out set is about a fifth, stratified by class, with groups kept
@@ -148,7 +192,7 @@ def hold_out(photos: LabeledImages) -> tuple[list[int], list[int]]:
     folds = units.folds(HOLD_OUT_FOLDS, seed=0)
     # a fold is empty if its groups have the only photos of a class
     train, test = next(split for split in folds if len(split[1]))
-    return train.tolist(), test.tolist()
+    return Split(train.tolist(), test.tolist())
 
 
 def photos_per_class(photos: LabeledImages) -> list[int]:
@@ -156,55 +200,75 @@ def photos_per_class(photos: LabeledImages) -> list[int]:
     return GroupedSplits(photos.labels, photos.groups).per_class.tolist()
 
 
-def _train_without_held_out(
-    plan: Plan, split: tuple, amp: str | None, log: Log, setting: ProbeSetting
-) -> tuple:
-    """Fine-tune on the training part of a split; measure on the other.
+def fine_tune_on_part(
+    plan: Plan, split: Split, amp: str | None, log: Log, setting: ProbeSetting
+) -> HoldOutResult:
+    """Fine-tune without the hold-out set, and measure the accuracy on it.
 
-    Return the measurement with ``probe_accuracy``, the temperature of the
-    fine-tuned model, and similarities (1, N): of each held-out photo to the
-    nearest photo trained on, NaN for photos trained on.
+    ``amp`` is the format of mixed precision, see :func:`train`.
     """
-    known = plan.training
-    rest, held_out = map(known.select, split)
+    photos = plan.training
+    training, test = photos.select(split.train), photos.select(split.test)
     work_dir, probe = plan.files.hold_out, plan.probe
     start = work_dir / 'start.pth'
-    fit_classifier(plan, probe, rest, plan.views[split[0]])
+    fit_classifier(plan, probe, training, plan.views[split.train])
     probe.save(start)
-    config = training_config(plan, rest, start, work_dir)
-    before, _ = measure(probe, held_out)
-    later = num_steps(config, len(plan.training))
-    path = train(config, amp, log, 'Fine-tuning for the test', later)
-    probe = refit_classifier(plan, path, rest, setting)
-    trained, logits = measure(probe, held_out)
-    labels = torch.tensor(held_out.labels)
-    temperature = fit_temperature(logits, labels, len(labels))
-    found = dict(trained, probe_accuracy=before['accuracy'])
-    near = nearest_of_others(probe.features(known.paths)[0], [split])
-    return found, temperature, near
+    config = training_config(plan, training, start, work_dir)
+    before, _ = measure_accuracy(probe, test)
+    later = num_steps(config, len(photos))
+    checkpoint = train(config, amp, log, 'Fine-tuning for the test', later)
+    probe = refit_classifier(plan, checkpoint, training, setting)
+    after, logits = measure_accuracy(probe, test)
+    labels = torch.tensor(test.labels)
+    features, _ = probe.features(photos.paths)
+    return HoldOutResult(
+        FinetuneVal(
+            after.n,
+            after.accuracy,
+            after.low,
+            after.high,
+            probe_accuracy=before.accuracy,
+        ),
+        temperature=fit_temperature(logits, labels, len(labels)),
+        similarities=nearest_of_others(features, [split]),
+    )
 
 
 def refit_classifier(
     plan: Plan,
-    path: Path,
-    some: LabeledImages,
+    checkpoint: Path,
+    photos: LabeledImages,
     setting: ProbeSetting,
     temperature: float = 1.0,
     features: Path | None = None,
 ) -> Probe:
     """Refit the classifier to the features of a fine-tuned backbone.
 
-    ``path`` is the fine-tuned checkpoint, ``some`` are the photos to fit to,
-    ``setting`` is that of the probe, and ``features`` a folder for computed
-    features. The result was more accurate than the linear probe on the three
-    of nine datasets with a cross-validated accuracy below 85%.
+    The result was more accurate than the linear probe on the three of nine
+    datasets with a cross-validated accuracy below 85%.
+
+    Args:
+        plan (Plan): Plan of the fit.
+        checkpoint (Path): Fine-tuned checkpoint.
+        photos (LabeledImages): Photos to fit to.
+        setting (ProbeSetting): Setting of the linear probe.
+        temperature (float): Divisor of the scores. Defaults to 1.0.
+        features (Path, optional): Folder for computed features. Defaults to
+            None.
     """
-    probe = plan.probe_of(path, features=features)
-    given = probe.views(some.paths)[0], some.labels, len(some.classes)
-    more = dict(setting._asdict(), class_weights=plan.call['class_weights'])
-    more['feature_subsets'] = get_feature_subsets(probe.model.head)
-    fitted = fit_linear(*given, CLASSIFIER, **more)
-    put_classifier(probe.model, fitted, temperature, some.classes)
+    probe = plan.build_probe(checkpoint, features=features)
+    views, _ = probe.views(photos.paths)
+    fitted = fit_linear(
+        views,
+        photos.labels,
+        len(photos.classes),
+        CLASSIFIER,
+        alpha=setting.alpha,
+        class_weights=plan.options.class_weights,
+        feature_subsets=get_feature_subsets(probe.model.head),
+        late_cls_weight=setting.late_cls_weight,
+    )
+    put_classifier(probe.model, fitted, temperature, photos.classes)
     return probe
 
 
@@ -231,9 +295,9 @@ def training_config(
     config.model = _model(plan, photos, config.model.head.loss)
     # stored in the checkpoint, for inference
     config.test_dataloader = plan.config.test_dataloader
-    write_lists(format_lists(photos, work_dir, relative=False), True)
-    size = plan.variant.img_size
-    _set_loader(config.train_dataloader, work_dir.absolute(), size)
+    write_lists(format_lists(photos, work_dir, relative=False), force=True)
+    img_size = require(plan.variant.img_size, 'img_size')
+    _set_loader(config.train_dataloader, work_dir.absolute(), img_size)
     return config
 
 
@@ -245,7 +309,7 @@ def _model(plan: Plan, photos: LabeledImages, loss: dict) -> dict:
         depth = len(model['backbone']['out_indices'])
         model['backbone']['frozen_stages'] = depth // 3
     model['head']['loss'] = loss
-    if plan.call['class_weights'] is not None:
+    if plan.options.class_weights is not None:
         counts = torch.tensor(photos.labels).bincount()
         weights = len(photos) / (len(counts) * counts)
         loss['class_weight'] = weights.tolist()
@@ -289,5 +353,5 @@ def train(
     runner = build_runner(config, FitRunner)
     runner.register_hook(ProgressHook(log.print, title, later))
     runner.train()
-    path, _ = newest_checkpoint(Path(config.work_dir))
-    return Path(path)
+    checkpoint, _ = newest_checkpoint(Path(config.work_dir))
+    return Path(require(checkpoint, 'checkpoint'))

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import timm
 import torch
@@ -12,17 +13,18 @@ import torch
 from mmclca.checkpoints.architecture import VIT, assumed_heads, backbone_of
 from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import source_of, weights_of
+from mmclca.checkpoints.releases import StateDict, source_of, weights_of
 from mmclca.models.backbones import TimmStages
 from mmclca.models.backbones.timm_stages import has_size
 from mmclca.utils.messages import check_choice, did_you_mean
 
+Normalization = tuple[tuple[float, ...], tuple[float, ...]]
 TIMM = 'timm://'
 STEM = 16  # patch size of convolutional stems, in pixels
 # more accurate than DeiT-Tiny at equal cost, see docs/results/frontier.md
 DEFAULT = 'vit_tiny_patch16_224.augreg_in21k_ft_in1k'
 # mean and standard deviation of each channel, 0 to 255
-PIXELS = dict(
+PIXELS: dict[str, Normalization] = dict(
     imagenet=((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
     half=((127.5,) * 3, (127.5,) * 3),
 )
@@ -42,25 +44,26 @@ class Pretrained:
         name (str): Name in timm, or file name without its ending.
         source (str): Path or ``timm://NAME``.
         backbone (dict): Backbone config, see :func:`backbone_of`.
-        pixels (tuple): Mean and standard deviation per channel, 0 to 255.
+        pixels (Normalization): Mean and standard deviation per channel, 0 to
+            255.
         notes (tuple[str, ...]): Assumptions and choices, one line each.
     """
 
     name: str
     source: str
     backbone: dict
-    pixels: tuple
+    pixels: Normalization
     notes: tuple[str, ...]
 
     @property
-    def kind(self) -> str:
+    def backbone_name(self) -> str:
         """Class name of the backbone."""
         return self.backbone['type'].removeprefix('mmclca.')
 
     @property
     def is_of_timm(self) -> bool:
         """Whether timm builds the backbone."""
-        return self.kind == 'TimmStages'
+        return self.backbone_name == 'TimmStages'
 
     @property
     def depth(self) -> int | None:
@@ -73,9 +76,10 @@ class Pretrained:
         if self.is_of_timm:
             return f'{self.name} ({arch} in timm)'
         patch = self.backbone.get('patch_size', STEM)
-        kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
         sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
-        return f'{self.name} ({kind}{sizes}, patches of {patch} px)'
+        if self.backbone['type'] != VIT:
+            sizes = f'{self.backbone_name}, {sizes}'
+        return f'{self.name} ({sizes}, patches of {patch} px)'
 
 
 def find_weights(
@@ -86,10 +90,10 @@ def find_weights(
     """Find weights and infer their backbone.
 
     ``weights`` is a file or ``timm://NAME``; None for ``DEFAULT``, from
-    timm's cache or the network. For ``pixels``, see :func:`pixels_of`;
-    ``arch`` is the name in timm of a network that only timm has. Raise a
-    ``CheckpointError`` if the weights cannot be loaded or have an unknown
-    architecture.
+    timm's cache or the network. ``pixels`` selects the normalization, see
+    :func:`find_normalization`; ``arch`` is the name in timm of a network that
+    only timm has. Raise a ``CheckpointError`` if the weights cannot be loaded
+    or have an unknown architecture.
     """
     source = weights or f'{TIMM}{DEFAULT}'
     name = source.removeprefix(TIMM)
@@ -100,26 +104,28 @@ def find_weights(
         file = f'{name}.safetensors'
         raise CheckpointError(f'{error}: --weights {file}') from error
     name = Path(source).stem if name == source else name
-    own = weights_of(checkpoint)
-    choice = source_of(own).choice
+    tensors = weights_of(checkpoint)
+    choice = source_of(tensors).choice
     try:
         backbone = backbone_of(checkpoint)
     except CheckpointError as error:
-        arch = arch or _arch_in(name)
+        arch = arch or _find_arch(name)
         if arch is None:
             hint = did_you_mean(name, timm.list_models(), limit=3)
             raise CheckpointError(
                 f'{error}; for another network of timm add --arch NAME{hint}'
             ) from error
-        backbone, heads = backbone_of_timm(own, arch), ''
+        backbone, heads = recognize_timm_backbone(tensors, arch), ''
     else:
-        heads = '' if _timm_name(name) else assumed_heads(checkpoint, backbone)
+        is_known = find_timm_name(name) is not None
+        heads = '' if is_known else assumed_heads(checkpoint, backbone)
         if arch:  # must match, too
-            backbone_of_timm(own, arch)
-    known = name if arch is None or _timm_name(name) else arch
-    known, note = pixels_of(known, pixels)
+            recognize_timm_backbone(tensors, arch)
+    if arch is None or find_timm_name(name):
+        arch = name
+    normalization, note = find_normalization(arch, pixels)
     notes = tuple(filter(None, (note, heads, choice)))
-    return Pretrained(name, source, backbone, known, notes)
+    return Pretrained(name, source, backbone, normalization, notes)
 
 
 def _check_source(source: str) -> None:
@@ -129,7 +135,8 @@ def _check_source(source: str) -> None:
     address of timm at a hub.
     """
     address = _HUB.match(source)
-    name = source[address.end() :]
+    prefix, host = (address[0], address[1]) if address else ('', None)
+    name = source.removeprefix(prefix)
     if Path(source).expanduser().exists() or source.startswith(TIMM):
         return
     if timm.is_model_pretrained(name):
@@ -139,7 +146,7 @@ def _check_source(source: str) -> None:
         )
     if '://' in source and not source.lower().startswith('hf'):
         return
-    if address[1]:
+    if host:
         raise FileNotFoundError(
             f'{source}: weights are not read from a hub; download '
             'model.safetensors there, and give the path of the file'
@@ -153,38 +160,42 @@ def _check_source(source: str) -> None:
     )
 
 
-def backbone_of_timm(weights: dict, arch: str) -> dict:
+def recognize_timm_backbone(tensors: StateDict, arch: str) -> dict[str, Any]:
     """Return settings of the network in timm that matches weights exactly.
 
     Networks with merged branches are recognized. Raise a ``CheckpointError``
     if weights differ.
     """
-    tried = []
+    mismatches = []
     for fused in (False, True):
         with torch.device('meta'):
             network = TimmStages(arch, fused=fused)
-        tried.append(network.mismatches(network.renamed(weights)))
-        if not tried[-1]:
-            own = dict(type='mmclca.TimmStages', arch=arch, fused=fused)
-            size = dict(img_size=network.img_size[0]) if has_size(arch) else {}
-            return own | size
-    raise network.refusal(source_of(weights).name, min(tried, key=len))
+        mismatches.append(network.mismatches(network.renamed(tensors)))
+        if not mismatches[-1]:
+            backbone = dict(type='mmclca.TimmStages', arch=arch, fused=fused)
+            if has_size(arch):
+                backbone['img_size'] = network.img_size[0]
+            return backbone
+    name = source_of(tensors).name
+    raise network.refusal(name, min(mismatches, key=len))
 
 
-def _arch_in(name: str) -> str | None:
+def _find_arch(name: str) -> str | None:
     """Return the name of a network in timm at the start of a file name."""
-    words, known = re.split(r'([._-])', name), {*timm.list_models()}
-    starts = (''.join(words[:n]) for n in range(len(words), 0, -2))
-    return next((x for x in starts if x in known), None)
+    parts, networks = re.split(r'([._-])', name), {*timm.list_models()}
+    starts = (''.join(parts[:n]) for n in range(len(parts), 0, -2))
+    return next((start for start in starts if start in networks), None)
 
 
-def _timm_name(name: str) -> str | None:
+def find_timm_name(name: str) -> str | None:
     """Return the name without its hash, or None if timm does not know it."""
-    known = HASH.sub('', name)
-    return known if timm.is_model_pretrained(known) else None
+    name = HASH.sub('', name)
+    return name if timm.is_model_pretrained(name) else None
 
 
-def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
+def find_normalization(
+    name: str, pixels: str | None = None
+) -> tuple[Normalization, str]:
     """Look up mean and standard deviation for pixel normalization.
 
     They come from timm, by the name of the weights, or from ``PIXELS``, if
@@ -194,12 +205,15 @@ def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
     if pixels is not None:
         check_choice(PIXELS, pixels=pixels)
         return PIXELS[pixels], ''
-    known = _timm_name(name)
-    if known is None:
+    timm_name = find_timm_name(name)
+    cfg = timm_name and timm.get_pretrained_cfg(timm_name)
+    if not cfg:
         return PIXELS['imagenet'], (
             f'{name} is not in timm, assuming ImageNet normalization '
             '(--pixels half for 0.5)'
         )
-    cfg = timm.get_pretrained_cfg(known)
-    scaled = (tuple(round(255 * x, 3) for x in y) for y in (cfg.mean, cfg.std))
-    return tuple(scaled), ''
+    mean, std = (
+        tuple(round(255 * value, 3) for value in values)
+        for values in (cfg.mean, cfg.std)
+    )
+    return (mean, std), ''

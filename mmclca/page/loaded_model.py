@@ -24,8 +24,8 @@ from mmclca.checkpoints.model_folder import (
 from mmclca.datasets.decoding import UndecodedError
 from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
+from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.pictures import upright
-from mmclca.fitting.record import FitFolder
 from mmclca.models import as_reducible
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
@@ -150,10 +150,9 @@ def open_model(
     result, files = '', FitFolder(path)
     digests: dict[str, str] = {}
     if is_fitted(path) and files.file.is_file():
-        with files.blame_facts():
-            record = files.read()
-            name = name or files.name_model(record)
-            result = describe_result(record).replace('**', '')
+        record = files.read_complete()
+        name = name or files.name_model(record)
+        result = describe_result(record).replace('**', '')
         photos, head = files.read_used_photos(), inferencer.model.head
         if gallery is None and isinstance(head, NearestHead):
             with damaged_file_errors(files.table, ValueError):

@@ -11,7 +11,8 @@ from mmclca.checkpoints.model_folder import FILES
 from mmclca.datasets.photos import check_photos, read_photos
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
-from mmclca.fitting.record import FitFolder, FitRecord
+from mmclca.fitting.fit_folder import FitFolder
+from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report import write_report
 from mmclca.utils.folders import is_below
 
@@ -61,7 +62,7 @@ class KeptModel:
 
     def read_record(self) -> FitRecord:
         """Read fit.json."""
-        return self.files.read()
+        return self.files.read_complete()
 
     def complete_report(self) -> None:
         """Write the report of a stopped training, if it has a model."""

@@ -9,7 +9,8 @@ import torch
 from tiny_photos import write_weights
 
 from mmclca.benchmark import quantized, timing
-from mmclca.fitting.model import candidates_of, classifier_config
+from mmclca.fitting.candidates import list_candidates
+from mmclca.fitting.model_config import build_config
 from mmclca.fitting.weights import find_weights
 from mmclca.utils.files import write_rows
 
@@ -61,8 +62,8 @@ def test_onnx_runtime_is_refused_if_not_installed(no_onnx):
 @pytest.mark.slow
 def test_latency_is_measured_in_onnx_runtime(tmp_path):
     found = find_weights(str(write_weights(tmp_path)), None)
-    variant = candidates_of(found)[-1]
-    model = classifier_config(found, variant, 3).model
+    variant = list_candidates(found)[-1]
+    model = build_config(found, variant, 3).model
     threads = torch.get_num_threads()
     times, _ = timing.time_models(dict(a=model), 'onnx', 'cpu', rounds=3)
     assert times['a'] > 0

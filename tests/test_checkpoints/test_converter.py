@@ -11,7 +11,8 @@ from mmclca.checkpoints.converter import convert_config, convert_record
 from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.model_folder import FILES, ModelFolder, prepare_writing
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.fitting.record import FitFolder, FitRecord
+from mmclca.fitting.fit_folder import FitFolder
+from mmclca.fitting.record import FitRecord
 from mmclca.registry import DATA_SAMPLERS, HOOKS, MODELS, TRANSFORMS
 
 # one entry per row of the tables: settings or records as they were written,

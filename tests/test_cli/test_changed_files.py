@@ -41,7 +41,7 @@ from mmclca.datasets.photos.copies import summarize_images
 from mmclca.datasets.ultra_fgvc import importing, info, layouts
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.open_set import read_threshold, write_threshold
-from mmclca.fitting.record import FitFolder
+from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.report import write_report
 
 DATA = ROOT / 'tests/data/files'

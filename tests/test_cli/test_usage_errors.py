@@ -377,7 +377,7 @@ STARTS = (
     'mmclca.datasets.synthetic_leaves.data_set._take_over',
     'mmclca.datasets.ultra_fgvc.importing.download',
     *('mmclca.deployment.export_onnx', 'mmclca.deployment.export_pt2'),
-    *('mmclca.fitting.fitted_model.choose_plan', 'mmclca.page.server.serve'),
+    *('mmclca.fitting.pipeline.choose_plan', 'mmclca.page.server.serve'),
     'mmclca.sweep.jobs.make_executor',
 )
 

@@ -3,6 +3,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import timm
@@ -11,10 +12,21 @@ from tiny_photos import write_photos, write_weights
 
 from mmclca.fitting import choice
 from mmclca.fitting.budget import BudgetError
+from mmclca.fitting.options import FitOptions
 from mmclca.fitting.record import FitRecord
+from mmclca.fitting.records import ComparedWeights, Weights
 
-NAMES = 'accuracy', 'gmacs', 'ms'
-ROWS = dict(weak=(0.5, 0.1, None), good=(0.9, 0.3, 9), same=(0.9, 0.4, 8))
+COSTLY = 'dear'
+FIGURES = dict(
+    weak=dict(accuracy=0.5, gmacs=0.1),
+    good=dict(accuracy=0.9, gmacs=0.3, ms=9.0),
+    same=dict(accuracy=0.9, gmacs=0.4, ms=8.0),
+)
+
+
+class FakePlan(SimpleNamespace):
+    def with_groups(self, checked):
+        return FakePlan(source=self.source, checked=checked)
 
 
 @pytest.mark.parametrize(
@@ -23,32 +35,33 @@ ROWS = dict(weak=(0.5, 0.1, None), good=(0.9, 0.3, 9), same=(0.9, 0.4, 8))
 )
 def test_choose_plan_prefers_accuracy_then_cost(weights, chosen, monkeypatch):
     """Near-duplicates are joined before all measurements."""
-    joined = []
 
     def join(plan, record):
-        joined.append(plan)
-        return record
+        return plan.with_groups('joined'), record
 
-    def make_plan(_, record, *__):
-        if record.call['weights'] == 'dear':
+    def make_plan(files, record, checked, options):
+        if options.weights == COSTLY:
             raise BudgetError
-        return record.call['weights']
+        return FakePlan(source=options.weights, checked=checked)
 
-    def measured(source):
-        assert len(joined) == 1
-        return dict(zip(NAMES, ROWS[source], strict=True), source=source)
+    def measure(plan):
+        assert plan.checked == 'joined'
+        return ComparedWeights(plan.source, **FIGURES[plan.source])
 
     monkeypatch.setattr(choice, 'make_plan', make_plan)
-    monkeypatch.setattr(choice, '_measured', measured)
+    monkeypatch.setattr(choice, 'measure_backbone', measure)
     monkeypatch.setattr(choice, 'join_near_duplicates', join)
-    record = FitRecord(call=dict(weights=weights))
-    plan, record = choice.choose_plan(None, record, None, None)
-    assert plan == chosen
-    found = {x['source']: x['accuracy'] for x in record.considered}
-    assert found == {x: ROWS.get(x, [None])[0] for x in weights}
-    monkeypatch.delattr(choice, '_measured')  # a resumed fit keeps the choice
-    record = replace(record, weights=dict(source='weak'))
-    assert choice.choose_plan(None, record, None, None)[0] == 'weak'
+    options = FitOptions(weights=weights)
+    plan, record = choice.choose_plan(None, FitRecord(), None, options)
+    assert plan.source == chosen
+    accuracies = {x.source: x.accuracy for x in record.considered}
+    assert accuracies == {
+        x: FIGURES.get(x, dict(accuracy=None))['accuracy'] for x in weights
+    }
+    monkeypatch.delattr(choice, 'measure_backbone')  # resumed: keep the choice
+    record = replace(record, weights=Weights('weak', 'weak'))
+    plan, _ = choice.choose_plan(None, record, None, options)
+    assert plan.source == 'weak'
 
 
 @pytest.mark.slow

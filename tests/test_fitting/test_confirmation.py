@@ -9,6 +9,7 @@ import pytest
 from mmclca.fitting import FittedModel, confirmation
 from mmclca.fitting.confirmation import ConfirmationError, check_accuracy
 from mmclca.fitting.record import FitRecord
+from mmclca.fitting.records import Estimate
 
 
 @pytest.mark.parametrize(
@@ -23,12 +24,23 @@ def test_is_similar_recognizes_misspelled_names(name, other, expected):
     assert confirmation.is_similar(name, other) is expected
 
 
+def record_with(accuracy, low=None):
+    """Record with the accuracy of a linear probe."""
+    parts = dict(alpha=1.0, late_cls_weight=0.0, temperature=1.0)
+    parts |= dict(folds=3, repeats=5, high=None, macro_recall=None)
+    probe = Estimate(
+        'ridge', accuracy=accuracy, low=low, per_class={}, seconds=1.0, **parts
+    )
+    return FitRecord(probe=probe)
+
+
 def test_check_accuracy_asks_only_below_the_interval():
-    previous = FitRecord(probe=dict(accuracy=0.8, low=0.6))
+    previous = record_with(0.8, 0.6)
     for accuracy in (0.61, 0.9, None):
-        check_accuracy(previous, FitRecord(probe=dict(accuracy=accuracy)))
+        check_accuracy(previous, record_with(accuracy))
+    check_accuracy(record_with(None), record_with(0.1))
     with pytest.raises(ConfirmationError, match='80.0% to 59.0%'):
-        check_accuracy(previous, FitRecord(probe=dict(accuracy=0.59)))
+        check_accuracy(previous, record_with(0.59))
 
 
 class Terminal(io.StringIO):
@@ -60,7 +72,7 @@ def test_add_class_asks_before_a_change_that_may_be_a_mistake(
     def refuse(*_):
         raise ConfirmationError('the accuracy would fall')
 
-    monkeypatch.setattr('mmclca.fitting.fitted_model.check_accuracy', refuse)
+    monkeypatch.setattr('mmclca.fitting.adding.check_accuracy', refuse)
     assert run('add-class', copy.folder, new) == 2
     assert not (copy.folder / '.draft').exists()
     assert (copy.folder / 'fit.json').read_text() == before

@@ -3,6 +3,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import timm
@@ -20,11 +21,12 @@ from mmclca.fitting import training
 pytestmark = pytest.mark.slow
 
 
-def measured(probe, photos, measure=training.measure):
+def measured(probe, photos, measure=training.measure_accuracy):
     """Measure, with accuracy 1 for the fine-tuned model and 0.5 before."""
-    found, logits = measure(probe, photos)
+    measurement, logits = measure(probe, photos)
     is_trained = probe._caches[1.0]._folder is None
-    return dict(found, accuracy=1.0 if is_trained else 0.5), logits
+    accuracy = 1.0 if is_trained else 0.5
+    return replace(measurement, accuracy=accuracy), logits
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def fit(tmp_path, monkeypatch):
     monkeypatch.setattr(training, 'WORKERS', 0)
     monkeypatch.setattr(training, 'MIN_PHOTOS', 16)
     monkeypatch.setattr(training, 'MIN_PER_CLASS', 4)
-    monkeypatch.setattr(training, 'measure', measured)
+    monkeypatch.setattr(training, 'measure_accuracy', measured)
     torch.manual_seed(0)
     options = dict(weights=write_weights(tmp_path), runtime='pytorch')
     photos = write_photos(tmp_path)
@@ -112,10 +114,11 @@ def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
     fit, monkeypatch
 ):
     def worse(*given):
-        found, logits = measured(*given)
-        return dict(found, accuracy=0.7 - 0.4 * found['accuracy']), logits
+        measurement, logits = measured(*given)
+        accuracy = 0.7 - 0.4 * measurement.accuracy
+        return replace(measurement, accuracy=accuracy), logits
 
-    monkeypatch.setattr(training, 'measure', worse)
+    monkeypatch.setattr(training, 'measure_accuracy', worse)
     model = fit(pixels='half')  # as ViT-Tiny, the default
     assert model.facts['model']['method'] == 'DiffRate'
     finetune_val = model.facts['training']['finetune_val']

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from tiny_run import CLASSES
 
 from mmclca.apis import Probe, find_images
-from mmclca.fitting import FittedModel, fitted_model
+from mmclca.fitting import FittedModel, steps
 
 
 def files_of(folder):
@@ -53,7 +53,7 @@ def test_model_is_complete_if_latency_is_interrupted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(fitted_model, 'measure_latency', press)
+        patch.setattr(steps, 'measure_latency', press)
         with pytest.raises(KeyboardInterrupt):
             fit(place, tmp_path)
     assert 'Saved' in capsys.readouterr().out
@@ -168,7 +168,7 @@ def test_interrupted_fit_resumes_after_the_last_finished_step(
         with pytest.raises(KeyboardInterrupt):
             fit(place, copy.folder, overwrite=True)
     with monkeypatch.context() as patch:  # the cost is in the record
-        patch.setattr('mmclca.fitting.model.count_config', pressed)
+        patch.setattr('mmclca.fitting.cost.count_config', pressed)
         assert fit(place, copy.folder).accuracy is not None
     assert (copy.folder / 'report.html').exists()
 

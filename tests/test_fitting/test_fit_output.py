@@ -9,67 +9,99 @@ import torch
 
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.fitting import probing
-from mmclca.fitting.probing import photo_rows
-from mmclca.fitting.record import FitRecord
-from mmclca.fitting.screen import result_lines, series_lines
+from mmclca.fitting.options import FitOptions
+from mmclca.fitting.photo_table import list_photo_rows
+from mmclca.fitting.record import FitCall, FitRecord
+from mmclca.fitting.records import (
+    ClassRecall,
+    Estimate,
+    FinetuneVal,
+    Measurement,
+    Photos,
+    Threshold,
+    Training,
+)
+from mmclca.fitting.screen import near_duplicate_lines, result_lines
 from mmclca.utils.files import write_rows
 
-KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
-NOTHING = dict(accuracy=None, low=None, high=None)
-FINETUNE_VAL, TEST = dict(KNOWN, n=50), dict(KNOWN, n=70)
-THRESHOLD = dict(
-    score='nearest', threshold=0.9, false_alarms=0.06, low=0.01, high=0.2
-)
+MEASURED = dict(accuracy=0.9, low=0.8, high=0.95)
+UNMEASURED = dict(accuracy=None, low=None, high=None)
+FINETUNE_VAL = FinetuneVal(50, **MEASURED, probe_accuracy=0.8)
+TEST = Measurement(70, **MEASURED)
+THRESHOLD = Threshold('nearest', 0.9, 0.95, 20, 0.06, 0.01, 0.2)
 ONE = dict(ash=(1, None), elm=(1, None))
 FEW = dict(ash=(3, 1.0), elm=(2, 0.5), oak=(1, None))
 UNEVEN = dict(ash=(300, 1.0), elm=(3, 0.2))
 
 
-def record_of(per_class, found=KNOWN, groups=None, **parts):
+def make_record(
+    per_class,
+    measured=MEASURED,
+    groups=None,
+    near_duplicate_counts=(),
+    **parts,
+):
     """Record with a number of photos and a recall per class."""
-    rows = {x: dict(n=n, recall=r) for x, (n, r) in per_class.items()}
-    more = dict(macro_recall=0.6, folds=3, repeats=5, seconds=4.2)
+    probe = Estimate(
+        classifier='ridge',
+        alpha=1.0,
+        late_cls_weight=0.0,
+        temperature=1.0,
+        folds=3,
+        repeats=5,
+        macro_recall=0.6,
+        per_class={x: ClassRecall(n, r) for x, (n, r) in per_class.items()},
+        seconds=4.2,
+        **measured,
+    )
+    photos = Photos(
+        counts={name: n for name, (n, _) in per_class.items()},
+        near_duplicate_counts=dict(near_duplicate_counts),
+    )
     return FitRecord(
-        counts={name: row['n'] for name, row in rows.items()},
-        call=dict(class_weights=None, groups=groups),
-        probe=dict(found, **more, per_class=rows),
+        call=FitCall('photos', FitOptions(groups=groups)),
+        photos=photos,
+        probe=probe,
         **dict(final='probe', threshold=THRESHOLD) | parts,
     )
 
 
 def trained(finetune_val):
-    return record_of(
-        FEW, final='trained', training=dict(finetune_val=finetune_val)
-    )
+    training = Training(20, 60.0, finetune_val)
+    return make_record(FEW, final='trained', training=training)
 
 
 @pytest.mark.parametrize(
     'record, term',
     [
-        (record_of(UNEVEN), '--class-weights'),
+        (make_record(UNEVEN), '--class-weights'),
         (trained(FINETUNE_VAL), '50 held-out'),
         (trained(FINETUNE_VAL), 'before fine-tuning'),
         (trained(None), 'not measured'),
         (
-            record_of(FEW, near_duplicate_counts=dict(ash=2, elm=3)),
+            make_record(FEW, near_duplicate_counts=dict(ash=2, elm=3)),
             'Near-dupl.',
         ),
-        (record_of(FEW, groups='plant'), 'new groups'),
-        (record_of(FEW, test=TEST), 'like those in val and test'),
-        (record_of(ONE, NOTHING), 'second photo'),
-        (record_of(FEW, NOTHING), 'near-duplicates'),
-        (record_of(FEW, NOTHING, groups='plant'), 'one group'),
-        (record_of(FEW, threshold=dict(score=None)), 'off'),
+        (make_record(FEW, groups='plant'), 'new groups'),
+        (make_record(FEW, test=TEST), 'like those in val and test'),
+        (make_record(ONE, UNMEASURED), 'second photo'),
+        (make_record(FEW, UNMEASURED), 'near-duplicates'),
+        (make_record(FEW, UNMEASURED, groups='plant'), 'one group'),
+        (make_record(FEW, threshold=Threshold()), 'off'),
     ],
 )
 def test_lines_have_a_note_only_if_it_applies(record, term):
-    for one, is_printed in ((record, True), (record_of(FEW), False)):
-        lines = [*series_lines(one), *result_lines(one, is_console=True)]
+    for one, is_printed in ((record, True), (make_record(FEW), False)):
+        lines = [
+            *near_duplicate_lines(one),
+            *result_lines(one, is_console=True),
+        ]
         assert (term in '\n'.join(lines)) is is_printed
 
 
 @pytest.mark.parametrize(
-    'record', [record_of(UNEVEN), record_of(FEW, NOTHING), trained(None)]
+    'record',
+    [make_record(UNEVEN), make_record(FEW, UNMEASURED), trained(None)],
 )
 def test_result_names_no_options_if_it_is_shown_on_a_page(record):
     assert '--' not in '\n'.join(result_lines(record))
@@ -77,8 +109,8 @@ def test_result_names_no_options_if_it_is_shown_on_a_page(record):
 
 
 def test_best_measurement_prefers_test_photos_to_holdout_to_folds():
-    probe = record_of(FEW)
-    discarded = replace(probe, training=dict(finetune_val=FINETUNE_VAL))
+    probe = make_record(FEW)
+    discarded = replace(probe, training=Training(20, 60.0, FINETUNE_VAL))
     assert discarded.best is probe.probe
     kept = replace(discarded, final='trained')
     assert kept.best is FINETUNE_VAL
@@ -105,22 +137,28 @@ CHECKED = PhotoCheck(
 )
 
 
+class FakePlan(SimpleNamespace):
+    def with_groups(self, checked):
+        return FakePlan(**{**vars(self), 'checked': checked})
+
+
 def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
     pairs = [('/a/0.jpg', '/a/1.jpg'), ('/a/1.jpg', '/b/0.jpg')]
     monkeypatch.setattr(probing, 'find_near_duplicates', lambda *_: pairs)
     record = FitRecord()
     for _ in range(2):  # the second one resumes
-        plan = SimpleNamespace(
+        plan = FakePlan(
             training=PHOTOS.select([0, 1, 2]),
             views=torch.zeros(3, 1, 2),
-            checked=replace(CHECKED),
+            checked=CHECKED,
         )
-        record = probing.join_near_duplicates(plan, record)
+        plan, record = probing.join_near_duplicates(plan, record)
         assert plan.checked.photos.groups == ['p1', 'p1', 'p1', 'p3']
-        assert record.near_duplicate_counts == dict(ash=2)
+        assert CHECKED.photos.groups == ['p1', 'p1', 'p2', 'p3']
+        assert record.photos.near_duplicate_counts == dict(ash=2)
         (problem,) = (
             problem
-            for problem in record.problems
+            for problem in record.photos.problems
             if problem.kind == 'conflicting_near_duplicates'
         )
         assert problem.label == 'Warning'
@@ -147,5 +185,5 @@ def test_table_has_a_row_per_photo(tmp_path):
     probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [torch.nan] * 2])
     pairs = [('/a/0.jpg', '/a/1.jpg'), ('/a/1.jpg', '/b/0.jpg')]
     checked = replace(CHECKED, near_duplicates=pairs)
-    write_rows(tmp_path / 'rows.csv', photo_rows(checked, probabilities))
+    write_rows(tmp_path / 'rows.csv', list_photo_rows(checked, probabilities))
     assert (tmp_path / 'rows.csv').read_text() == TABLE

@@ -37,7 +37,7 @@ def quick(no_onnx, monkeypatch):
         costs[name] = costs.get(name) or count_config(config)
         return costs[name]
 
-    monkeypatch.setattr('mmclca.fitting.model.count_config', count)
+    monkeypatch.setattr('mmclca.fitting.cost.count_config', count)
 
 
 def fit(place, out, **options):

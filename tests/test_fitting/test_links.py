@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mmclca.fitting.record import FitFolder
+from mmclca.fitting.fit_folder import FitFolder
 
 LINKS = '.whole', '.draft', 'training', 'features', 'web', '.lock', 'log.txt'
 

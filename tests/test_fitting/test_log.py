@@ -9,7 +9,7 @@ import pytest
 from mmengine.logging import MMLogger, print_log
 
 from mmclca.engine.hooks import ProgressHook, progress_hook
-from mmclca.fitting import fitted_model
+from mmclca.fitting import log as fit_log
 from mmclca.fitting.log import Log, redirected_output
 
 
@@ -40,7 +40,7 @@ def test_redirected_output_goes_to_the_log_of_a_fit(tmp_path, capsys):
     with redirected_output(), pytest.raises(ValueError):
         print('from a library')
         print('an error', file=sys.stderr)
-        with fitted_model.find_log() as log:
+        with fit_log.find_log() as log:
             log.open(tmp_path / 'log.txt')
             log.print('of fit')
             raise ValueError

@@ -10,23 +10,25 @@ from tiny_photos import write_weights
 from tiny_run import ROOT
 
 from mmclca.checkpoints.error import CheckpointError, DownloadError
-from mmclca.fitting import model, weights
-from mmclca.fitting.budget import NO_BUDGET
-from mmclca.fitting.model import (
+from mmclca.fitting import candidates, weights
+from mmclca.fitting.budget import NO_BUDGET, Budget
+from mmclca.fitting.candidates import (
     DEIT,
     DIFF_RATE,
     VIT_TINY,
-    choose,
-    choose_model,
-    describe,
+    CandidateCost,
+    choose_candidate,
+    find_within_budget,
 )
+from mmclca.fitting.options import FitOptions
+from mmclca.fitting.records import describe_variant
 from mmclca.fitting.weights import (
     DEFAULT,
     PIXELS,
     VIT,
     Pretrained,
+    find_normalization,
     find_weights,
-    pixels_of,
 )
 from mmclca.models import Variant
 
@@ -37,13 +39,14 @@ TINY = dict(type=VIT, arch=ARCH, patch_size=16)
 RESULTS = ROOT / 'docs/results/frontier.csv'
 
 
-def test_choose_takes_the_first_model_within_the_budget():
-    full, reduced = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
-    costs = [(full, 1.2, ''), (reduced, 0.6, '')]
-    assert choose(costs, 1.2, 'GMACs') == (full, 1.2)
-    assert choose(costs, 1, 'GMACs') == (reduced, 0.6)
+def test_first_model_within_the_budget_is_selected():
+    full = CandidateCost(Variant(None, 1.0, 224), 1.2)
+    reduced = CandidateCost(Variant('EViT', 0.5, 224), 0.6)
+    costs = [full, reduced]
+    assert find_within_budget(costs, Budget(1.2, 'GMACs')) == full
+    assert find_within_budget(costs, Budget(1, 'GMACs')) == reduced
     with pytest.raises(ValueError, match='EViT'):
-        choose(costs, 0.5, 'GMACs')
+        find_within_budget(costs, Budget(0.5, 'GMACs'))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def count(config):
 
 
 def times(models, runtime, device):
-    return {x: 12 * gmacs(models[x]) for x in models}, '; machine busy'
+    return {x: 12 * gmacs(models[x]) for x in models}, 'machine busy'
 
 
 @pytest.mark.parametrize(
@@ -85,26 +88,27 @@ def times(models, runtime, device):
         ('imagenet', '0.1ms', ''),
     ],
 )
-def test_choose_model_depends_on_pixels_and_budget(
+def test_candidate_depends_on_pixels_and_budget(
     pixels, budget, chosen, monkeypatch
 ):
-    monkeypatch.setattr(model, 'count_config', count)
+    monkeypatch.setattr(candidates, 'count_config', count)
     timed = []
     monkeypatch.setattr(
-        model,
+        candidates,
         'time_models',
         lambda own, *where: timed.extend(own) or times(own, *where),
     )
     pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], ())
-    given = pretrained, 40, budget, 'pytorch', 'cpu'
+    options = FitOptions(budget=budget, runtime='pytorch')
+    given = pretrained, 40, options, 'cpu'
     if not chosen:
         with pytest.raises(ValueError, match='128 px.* in PyTorch; .* busy'):
-            choose_model(*given)
+            choose_candidate(*given)
         return
-    found, _ = choose_model(*given)
+    found, _ = choose_candidate(*given)
     # neither candidates far above the latency budget nor those after it
     assert len(timed) == (4 if budget == '3.9ms' else 0)
-    assert describe(found) == chosen
+    assert describe_variant(found) == chosen
     assert found.layers == (*range(12),)
 
 
@@ -116,10 +120,10 @@ def test_choose_model_depends_on_pixels_and_budget(
     ],
 )
 def test_pixels_are_found_by_the_name_of_the_weights(name, pixels):
-    assert pixels_of(name) == (PIXELS[pixels], '')
-    assumed, note = pixels_of('best_epoch_7')
+    assert find_normalization(name) == (PIXELS[pixels], '')
+    assumed, note = find_normalization('best_epoch_7')
     assert assumed == PIXELS['imagenet'] and 'best_epoch_7' in note
-    assert pixels_of('best_epoch_7', pixels) == (PIXELS[pixels], '')
+    assert find_normalization('best_epoch_7', pixels) == (PIXELS[pixels], '')
 
 
 def test_find_weights_describes_a_file(tmp_path):

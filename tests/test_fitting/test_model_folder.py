@@ -5,11 +5,15 @@ from dataclasses import replace
 import pytest
 from report_folder import facts, write_folder
 
-from mmclca.fitting.record import FitFolder, FitRecord
+from mmclca.fitting.fit_folder import FitFolder
+from mmclca.fitting.options import FitOptions
+from mmclca.fitting.record import FitCall, FitRecord
+from mmclca.fitting.records import Photos
 from mmclca.fitting.report import write_report
 
-CALL = dict(folds=5, budget=None, runtime=None)
-RECORD = FitRecord(call=CALL, photos='a', counts=dict(ash=3))
+RECORD = FitRecord(
+    FitCall('photos', FitOptions()), Photos('a', counts=dict(ash=3))
+)
 
 
 @pytest.fixture
@@ -19,47 +23,50 @@ def folder(tmp_path):
     return folder
 
 
-def test_known_returns_the_record_of_an_equal_call(folder):
-    assert folder.known(replace(RECORD, counts={})) == RECORD
+def test_find_record_returns_the_record_of_an_equal_call(folder):
+    assert folder.find_record(replace(RECORD, photos=Photos('a'))) == RECORD
 
 
 @pytest.mark.parametrize(
     'other, difference',
     [
-        (dict(call=dict(CALL, budget='9ms')), "None .*'9ms'"),
-        (dict(photos='b', counts=dict(ash=4)), '3 .*4'),
+        (
+            dict(call=FitCall('photos', FitOptions(budget='9ms'))),
+            "None .*'9ms'",
+        ),
+        (dict(photos=Photos('b', counts=dict(ash=4))), '3 .*4'),
     ],
 )
-def test_known_refuses_another_call(folder, other, difference):
+def test_find_record_refuses_another_call(folder, other, difference):
     with pytest.raises(ValueError, match=difference):
-        folder.known(replace(RECORD, **other))
+        folder.find_record(replace(RECORD, **other))
 
 
-def test_known_refuses_a_folder_with_other_files(tmp_path):
+def test_find_record_refuses_a_folder_with_other_files(tmp_path):
     folder = FitFolder(tmp_path)
-    assert folder.known(RECORD) is None
+    assert folder.find_record(RECORD) is None
     (tmp_path / 'features').mkdir()
-    assert folder.known(RECORD) is None
+    assert folder.find_record(RECORD) is None
     for file in (tmp_path / 'training/oak/a.jpg', folder.log):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     with pytest.raises(ValueError, match='not empty'):
-        folder.known(RECORD)
+        folder.find_record(RECORD)
     with pytest.raises(ValueError, match='is a file'):
-        FitFolder(folder.log).known(RECORD)
+        FitFolder(folder.log).find_record(RECORD)
     folder.clear()
     assert folder.log.exists()
     assert (tmp_path / 'training/oak/a.jpg').exists()
 
 
-def test_known_discards_a_draft_without_an_equal_call(folder):
+def test_find_record_discards_a_draft_without_an_equal_call(folder):
     draft = folder.draft
-    for record in (None, replace(RECORD, photos='b')):
+    for record in (None, replace(RECORD, photos=Photos('b'))):
         draft.path.mkdir()
         draft.model.touch()
         if record:
             draft.write(record)
-        assert folder.known(RECORD) == RECORD
+        assert folder.find_record(RECORD) == RECORD
         assert not draft.path.exists()
 
 
@@ -106,9 +113,20 @@ DAMAGES = [
     dict(counts=dict(ash='3')),
     dict(counts={}),
     dict(probe=dict(accuracy='all')),
+    dict(probe=None),
     dict(learning_curve=[1, 2]),
+    dict(learning_curve=[dict(photos=0, accuracy=1, low=0, high=1)]),
     dict(model=[]),
+    dict(model=dict(facts()['model'], keep_rate=True)),
     dict(threshold='high'),
+    dict(call=dict(folds='five')),
+    dict(call=[]),
+    dict(cost=dict(gmacs=0, gmacs_full=1, params=1)),
+    dict(cost=dict(gmacs=float('nan'), gmacs_full=1, params=1)),
+    dict(problems=[dict(kind='unreadable', cases=['a'])]),
+    dict(near_duplicates=[['a', 'b', 'c']]),
+    dict(final='best'),
+    dict(date=3),
 ]
 
 

@@ -13,7 +13,7 @@ from tiny_run import CLASSES
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.output import prediction_cells
 from mmclca.fitting import FittedModel
-from mmclca.fitting.record import FitFolder
+from mmclca.fitting.fit_folder import FitFolder
 from mmclca.page import open_model
 from mmclca.page.variants import classify
 

@@ -7,14 +7,16 @@ from types import SimpleNamespace
 import pytest
 
 from mmclca.datasets.photos import LabeledImages
-from mmclca.fitting.model import ATC, classifier_config
+from mmclca.fitting.candidates import ATC
+from mmclca.fitting.model_config import build_config
+from mmclca.fitting.options import FitOptions
 from mmclca.fitting.training import (
+    explain_too_few,
     hold_out,
     num_steps,
     photos_per_class,
     read_recipe,
     training_config,
-    why_skipped,
 )
 from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 from mmclca.models import Variant
@@ -42,10 +44,10 @@ def photos(*counts, groups=None):
 def config_of(work_dir, class_weights=None):
     """Training config for 40 classes with three or two photos."""
     plan = SimpleNamespace(
-        call=dict(class_weights=class_weights),
+        options=FitOptions(class_weights=class_weights),
         pretrained=DEIT,
         variant=MODEL,
-        config=classifier_config(DEIT, MODEL, 40),
+        config=build_config(DEIT, MODEL, 40),
     )
     found = photos(3, *[2] * 39)
     return training_config(plan, found, 'probe.pth', work_dir)
@@ -136,10 +138,10 @@ def test_photos_per_class_counts_a_group_once():
     ],
 )
 def test_fine_tuning_is_skipped_if_few_photos(counts, why):
-    found = why_skipped(photos(*counts))
+    found = explain_too_few(photos(*counts))
     assert why in found and bool(why) is bool(found)
 
 
 def test_fine_tuning_is_skipped_if_few_groups():
     groups = [f'plant {i // 2}' for i in range(240)]
-    assert '120 groups' in why_skipped(photos(120, 120, groups=groups))
+    assert '120 groups' in explain_too_few(photos(120, 120, groups=groups))

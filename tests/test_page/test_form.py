@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile, ZipInfo
 
 import pytest
+import report_folder
 from full_disk import contents, file_size_limit
 from tiny_photos import write_photos
 
@@ -17,7 +18,8 @@ pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
 import gradio as gr
 
-from mmclca.fitting.record import FitFolder, FitRecord
+from mmclca.fitting.fit_folder import FitFolder
+from mmclca.fitting.record import FitRecord
 from mmclca.page import child, form, handlers, job, process, uploads
 from mmclca.page.form_layout import build_form
 from mmclca.page.identify import IdentifyTab
@@ -386,8 +388,9 @@ def model_of(folder, **facts):
     """Model folder with a record as of a stopped training."""
     files = FitFolder(folder)
     folder.mkdir(parents=True)
-    probe = dict(accuracy=0.62, low=0.5, high=0.75)
-    files.write(FitRecord(probe=probe, **facts))
+    content = report_folder.facts()
+    content['probe'].update(accuracy=0.62, low=0.5, high=0.75)
+    files.write(FitRecord.from_json(content | facts))
     files.model.touch()
     return files
 

@@ -6,7 +6,7 @@ from frozen import DEPTH, FILES
 from mmengine.config import Config
 from tables import half_width, kept, machine_of, select
 
-from mmclca.fitting.model import NO_REDUCTION
+from mmclca.fitting.candidates import NO_REDUCTION
 from mmclca.models import Variant
 
 GRID = Config.fromfile('configs/sweeps/fresh_datasets.py').to_dict()

@@ -22,7 +22,9 @@ from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
 from mmclca.benchmark.timing import time_models
 from mmclca.evaluation.cost import count_config
-from mmclca.fitting.model import CROP_ZOOMS, DEIT, VIT_TINY, classifier_config
+from mmclca.fitting.candidates import DEIT, VIT_TINY
+from mmclca.fitting.model_config import build_config
+from mmclca.fitting.plan import CROP_ZOOMS
 from mmclca.fitting.weights import find_weights
 from mmclca.models import Variant
 from mmclca.models.heads import get_feature_subsets
@@ -98,7 +100,7 @@ def is_default(file, variant):
 
 def probe_of(file, variant):
     """Return a linear probe on a network, with cached features."""
-    config = classifier_config(pretrained(file), variant, 2)
+    config = build_config(pretrained(file), variant, 2)
     source = str(WEIGHTS / file)
     return Probe(config, source, 'cpu', FEATURES, zooms=CROP_ZOOMS)
 
@@ -211,7 +213,7 @@ def milliseconds(pairs, stored):
     default = next(x for x in networks() if is_default(*x) and 'vit_' in x[0])
     reference = tuple(facts_of(*default).values())
     models = {
-        tuple(facts_of(file, x).values()): classifier_config(
+        tuple(facts_of(file, x).values()): build_config(
             pretrained(file), x, 10
         ).model
         for file, x in [default, *pairs]

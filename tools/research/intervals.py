@@ -21,7 +21,7 @@ from mmclca.datasets.photos import (
     find_near_duplicates,
     join_groups,
 )
-from mmclca.fitting.probing import interval_of
+from mmclca.fitting.estimate import estimate_interval
 
 STUDY = 'intervals'
 NUM_PAIRS = 10  # random training and test sets per dataset
@@ -128,7 +128,7 @@ def reported(probe, read, own, drawn, tested, groups):
     groups = join_groups(some, find_near_duplicates(some, read[drawn]))
     found = probe.fit(read[drawn], known, classes, groups=groups)
     curve = learning_curve(found, read[drawn], groups=groups)
-    low, high = interval_of(found, curve)
+    low, high = estimate_interval(found, curve)
     scores, names = probe.scores(read[tested]), labels[tested]
     test = (scores.argmax(1) == names).float().mean().item()
     every = dict(calibrated=1, uncalibrated=found.temperature)

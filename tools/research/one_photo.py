@@ -26,7 +26,8 @@ from mmclca import cli
 from mmclca.benchmark.steps import Setting, inference_step, machine, onnx_step
 from mmclca.checkpoints.load import load
 from mmclca.evaluation.cost import count_config
-from mmclca.fitting.model import accuracies_of, classifier_config
+from mmclca.fitting.candidates import get_measured_accuracies
+from mmclca.fitting.model_config import build_config
 from mmclca.fitting.weights import find_weights
 from mmclca.registry import MODELS
 from mmclca.utils.files import replace_text
@@ -41,9 +42,11 @@ HEADS = dict(layers={}, linear=dict(out_type=None, layers=None))
 def configs_of(weights, heads):
     """Map head and method, None for the full ViT, to configs."""
     found = find_weights(weights)
-    variants = [x for x in accuracies_of(found) if x.img_size == SIDE]
+    variants = [
+        x for x in get_measured_accuracies(found) if x.img_size == SIDE
+    ]
     return {
-        (head, x.method): classifier_config(
+        (head, x.method): build_config(
             found, replace(x, **HEADS[head]), CLASSES
         )
         for head in heads

@@ -17,11 +17,15 @@ from tables import kept, select
 import mmclca
 from mmclca.apis import Probe
 from mmclca.datasets.photos import LabeledImages, check_photos
-from mmclca.fitting import model
+from mmclca.fitting import plan as plans
+from mmclca.fitting.estimate import measure_accuracy
+from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.log import Log
-from mmclca.fitting.model import make_plan, plain_model
-from mmclca.fitting.probing import fit_classifier, measure
-from mmclca.fitting.record import FitFolder, FitRecord
+from mmclca.fitting.model_config import build_plain_config
+from mmclca.fitting.options import FitOptions
+from mmclca.fitting.plan import make_plan
+from mmclca.fitting.probing import fit_classifier
+from mmclca.fitting.record import FitCall, FitRecord
 from mmclca.fitting.training import refit_classifier, train, training_config
 
 STUDY = 'few_photos_trained'
@@ -33,9 +37,6 @@ SHARES = (
     1.0,
 )  # weight of the fine-tuned model in the interpolation
 KEYS = ['backbone', 'set', 'crops']
-CALL = dict.fromkeys(
-    ('photos', 'budget', 'runtime', 'labels', 'groups', 'pixels')
-)
 
 
 def values():
@@ -61,7 +62,7 @@ def named_run(backbone, name, crops, recipe):
 def measured(backbone, name, crops):
     """Fine-tune on all training photos, from a probe with one or three crops;
     return accuracies in percent."""
-    zooms = patch.object(model, 'CROP_ZOOMS', model.CROP_ZOOMS[: crops - 1])
+    zooms = patch.object(plans, 'CROP_ZOOMS', plans.CROP_ZOOMS[: crops - 1])
     with zooms, planned(backbone, name) as (plan, known, test, log):
         probe, found, config = begin(plan, known)
         path = train(config, None, log, 'Training')
@@ -89,7 +90,7 @@ def fine_tuned(backbone, name):
     with planned(backbone, name) as (plan, known, test, log):
         folder, weights = plan.files.path, plan.pretrained.source
         config = training_config(plan, known, weights, Path(folder, 'work'))
-        plain = plain_model(plan.pretrained, 224, len(known.classes))
+        plain = build_plain_config(plan.pretrained, 224, len(known.classes))
         plain['head']['loss'] = config.model.head.loss
         config.model = plain
         path = train(config, 'bf16', log, 'Training')
@@ -142,13 +143,12 @@ def planned(backbone, name):
     own = photos()[name]
     tested = labels_of(own)[1].numpy()
     known, test = named(own[~tested]), named(own[tested])
-    call = dict(CALL, weights=str(WEIGHTS / FILES[backbone]))
-    call.update(folds=5, class_weights=None)
+    options = FitOptions(weights=WEIGHTS / FILES[backbone], device='cpu')
     with TemporaryDirectory() as folder, Log() as log:
         checked = check_photos(known)
-        record = FitRecord.of_call(call, checked)
+        record = FitRecord.from_call(FitCall(None, options), checked)
         files = FitFolder(folder)
-        yield make_plan(files, record, checked, 'cpu'), known, test, log
+        yield make_plan(files, record, checked, options), known, test, log
 
 
 def named(rows):
@@ -162,7 +162,9 @@ def named(rows):
 def compare(plan, probe, path, test):
     """Measure a probe, the fine-tuned model, and interpolated weights."""
     labels, trained = torch.tensor(test.labels), Probe(path, None, plan.device)
-    scores = [measure(one, test)[1].softmax(1) for one in (probe, trained)]
+    scores = [
+        measure_accuracy(one, test)[1].softmax(1) for one in (probe, trained)
+    ]
     found = dict(probe=accuracy(probe, test))
     found['scores'] = percent(sum(scores).argmax(1) == labels)
     ends = [deepcopy(one.model.state_dict()) for one in (probe, trained)]
@@ -185,7 +187,7 @@ def mixed(one, other, share):
 
 def accuracy(probe, test):
     """Return the accuracy of a model in percent."""
-    return round(100 * measure(probe, test)[0]['accuracy'], 2)
+    return round(100 * measure_accuracy(probe, test)[0].accuracy, 2)
 
 
 def percent(flags):

@@ -2,7 +2,7 @@
 """Cross-validation of linear classifiers, and learning curves."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from .classifiers import (
 MAX_SCORES = 2**25  # over all repeats: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
 MIN_ERROR = 0.001  # avoids the logarithm of zero
-POINT = ('photos', 'accuracy', 'low', 'high')  # of a curve
 MIN_EXPONENT = -1  # twice the images at most halve the error
 
 
@@ -109,6 +108,23 @@ class OutOfFold:
     def probabilities(self) -> Tensor:
         """Mean softmax over the repeats (N, K), NaN if not tested."""
         return self.logits.softmax(2).nanmean(0)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Point of a learning curve.
+
+    Args:
+        photos (int): Training images per class.
+        accuracy (float): Mean accuracy over repeats.
+        low (float): Lower bound of the 95% Wilson interval.
+        high (float): Upper bound.
+    """
+
+    photos: int
+    accuracy: float
+    low: float
+    high: float
 
 
 def out_of_fold(
@@ -235,7 +251,7 @@ def learning_curve(
     sizes: Sequence[int] = SIZES,
     class_weights: str | None = None,
     progress: Callable = iter,
-) -> list[dict]:
+) -> list[CurvePoint]:
     """Cross-validated accuracy by the number of training images per class.
 
     For each size, a random subset of the training images in each split is
@@ -258,9 +274,7 @@ def learning_curve(
             ``iter``.
 
     Returns:
-        list[dict]: For each size ``photos``, ``accuracy`` (mean over
-        repeats), and its 95% Wilson interval, ``low`` to ``high``. Empty if
-        no image was tested.
+        list[CurvePoint]: A point per size. Empty if no image was tested.
 
     Raises:
         Error: See :func:`out_of_fold`.
@@ -278,8 +292,11 @@ def learning_curve(
     }
     curve[most] = float(found.accuracy.mean())
     number = found.independent / 2  # as in OutOfFold.interval
-    points = [(size, x, *wilson(x, number)) for size, x in curve.items()]
-    return [dict(zip(POINT, point, strict=True)) for point in points]
+    points = []
+    for size, mean in curve.items():
+        low, high = wilson(mean, number)
+        points.append(CurvePoint(size, mean, low, high))
+    return points
 
 
 def _subset_accuracy(found: OutOfFold, data: ProbeData, share: float) -> float:
@@ -328,7 +345,7 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
     return float(log_temperature.detach().exp())
 
 
-def forecast(points: Sequence[dict], factor: float) -> dict | None:
+def forecast(points: Sequence[CurvePoint], factor: float) -> CurvePoint | None:
     """Extrapolate a learning curve from its last point.
 
     The error falls as a power of the image count, `Deep Learning Scaling is
@@ -337,20 +354,23 @@ def forecast(points: Sequence[dict], factor: float) -> dict | None:
     0. The lower bound stays, the upper bound rises by the gain.
 
     Args:
-        points (Sequence[dict]): Result of :func:`learning_curve`.
+        points (Sequence[CurvePoint]): Result of :func:`learning_curve`.
         factor (float): Number of images relative to the last point.
 
     Returns:
-        dict | None: Another point, None for fewer than two points.
+        CurvePoint | None: Another point, None for fewer than two points.
     """
     if len(points) < 2:
         return None
     last = points[-1]
-    x = np.log([point['photos'] for point in points])
-    errors = 1 - np.array([point['accuracy'] for point in points])
+    x = np.log([point.photos for point in points])
+    errors = 1 - np.array([point.accuracy for point in points])
     exponent, _ = np.polyfit(x, np.log(errors.clip(MIN_ERROR)), deg=1)
-    mean, left = last['accuracy'], factor ** exponent.clip(MIN_EXPONENT, 0)
+    mean, left = last.accuracy, factor ** exponent.clip(MIN_EXPONENT, 0)
     gain = float((1 - mean) * (1 - left))
-    number, high = factor * last['photos'], min(last['high'] + gain, 1.0)
-    found = dict(photos=round(number), accuracy=mean + gain, high=high)
-    return last | found
+    return replace(
+        last,
+        photos=round(factor * last.photos),
+        accuracy=mean + gain,
+        high=min(last.high + gain, 1.0),
+    )

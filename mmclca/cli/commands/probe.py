@@ -124,7 +124,7 @@ def training_images(args, cfg):
 
 def warn_of_known(model, images):
     """Warn if the backbone was fine-tuned on the images."""
-    from mmclca.fitting.record import FitFolder
+    from mmclca.fitting.fit_folder import FitFolder
 
     if not model_folder.is_fitted(model):
         return

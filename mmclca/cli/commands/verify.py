@@ -85,7 +85,7 @@ def check(path):
 def check_folder(folder):
     """Raise an error if fit.json or photographs.csv is damaged."""
     from mmclca.checkpoints.checksums import WRONG
-    from mmclca.fitting.record import FitFolder
+    from mmclca.fitting.fit_folder import FitFolder
 
     files = FitFolder(folder.parent if folder.name == WHOLE else folder)
     if files.table.name in files.list_missing():

@@ -72,7 +72,7 @@ def test_groups_may_span_classes():
     for train, test in found.splits:
         assert not {groups[i] for i in train} & {groups[i] for i in test}
     curve = learning_curve(found, features, groups=groups, sizes=[1])
-    assert curve[-1]['accuracy'] == float(found.accuracy.mean())
+    assert curve[-1].accuracy == float(found.accuracy.mean())
 
 
 def test_interval_contains_the_accuracy_on_new_images():
@@ -167,9 +167,9 @@ def test_learning_curve_ends_with_the_cross_validated_accuracy(
     more['class_weights'] = weights
     found = out_of_fold(features, labels, len(counts), folds=parts, **more)
     curve = learning_curve(found, features, **more)
-    assert [point['photos'] for point in curve] == sizes
-    last, interval = curve[-1], (curve[-1]['low'], curve[-1]['high'])
-    assert last['accuracy'] == float(found.accuracy.mean())
+    assert [point.photos for point in curve] == sizes
+    last, interval = curve[-1], (curve[-1].low, curve[-1].high)
+    assert last.accuracy == float(found.accuracy.mean())
     assert interval == found.interval()
 
 
@@ -177,7 +177,7 @@ def test_learning_curve_tests_the_same_images_at_each_size():
     features, labels = drawn([8] * 5 + [1], noise=1.5)
     found = out_of_fold(features, labels, 6, repeats=2, folds=4)
     curve = learning_curve(found, features, sizes=(2, 5, 9))
-    assert [point['photos'] for point in curve] == [2, 5, 6]
+    assert [point.photos for point in curve] == [2, 5, 6]
     right = []
     for i, (train, test) in enumerate(found.splits):
         units = GroupedSplits(labels[train])
@@ -186,7 +186,7 @@ def test_learning_curve_tests_the_same_images_at_each_size():
         given = features[some], labels[some], 6, 'ridge', strength
         scores = fit_linear(*given).scores(features[test])
         right += (scores.argmax(1) == labels[test]).tolist()
-    assert curve[0]['accuracy'] == pytest.approx(np.mean(right))
+    assert curve[0].accuracy == pytest.approx(np.mean(right))
 
 
 def law(*numbers):
@@ -196,7 +196,7 @@ def law(*numbers):
 
 
 def curve_of(*rows):
-    return [dict(zip(folds.POINT, row, strict=True)) for row in rows]
+    return [folds.CurvePoint(*row) for row in rows]
 
 
 @pytest.mark.parametrize('numbers', [(1, 2), (1, 2, 3, 5)])
@@ -204,20 +204,20 @@ def test_forecast_follows_a_power_law_from_the_last_point(numbers):
     curve = law(*numbers)
     found, last = forecast(curve, 2), curve[-1]
     (true,) = law(2 * numbers[-1])
-    assert found['photos'] == true['photos']
-    assert found['accuracy'] == pytest.approx(true['accuracy'])
-    assert found['low'] == last['low'] and last['high'] < found['high'] <= 1
+    assert found.photos == true.photos
+    assert found.accuracy == pytest.approx(true.accuracy)
+    assert found.low == last.low and last.high < found.high <= 1
 
 
 def test_forecast_limits_the_gain():
     assert forecast(law(1), 2) is None
     falling = curve_of((1, 0.9, 0.8, 0.95), (2, 0.8, 0.7, 0.9))
-    assert forecast(falling, 2)['accuracy'] == 0.8
+    assert forecast(falling, 2).accuracy == 0.8
     perfect = curve_of((1, 1.0, 0.9, 1.0), (2, 1.0, 0.9, 1.0))
-    assert forecast(perfect, 2)['accuracy'] == 1
+    assert forecast(perfect, 2).accuracy == 1
     # at most half of the error
     steep = curve_of((1, 0.6, 0.5, 0.7), (2, 0.96, 0.9, 0.98))
-    assert forecast(steep, 2)['accuracy'] == pytest.approx(0.98)
+    assert forecast(steep, 2).accuracy == pytest.approx(0.98)
 
 
 def test_all_views_are_fitted_and_the_first_is_tested():
@@ -252,7 +252,7 @@ def test_second_subset_is_averaged_with_evidence_for_it():
     assert found.accuracy.mean() > 0.8
     assert not fitted.weight[:, :80].any()
     curve = learning_curve(found, features)
-    assert curve[-1]['accuracy'] == float(found.accuracy.mean())
+    assert curve[-1].accuracy == float(found.accuracy.mean())
     swapped = out_of_fold(*given, feature_subsets=subsets[::-1])
     assert swapped.setting.late_cls_weight == 0
 

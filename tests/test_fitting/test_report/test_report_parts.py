@@ -8,26 +8,18 @@ import pytest
 from PIL import Image
 from tiny_model import write_tiny
 
-from mmclca.apis.probe import forecast
-from mmclca.fitting import report
+from mmclca.apis.probe import CurvePoint, forecast
+from mmclca.checkpoints.model_folder import PhotoRow
+from mmclca.fitting import report_text
 from mmclca.fitting.pictures import Pictures
-from mmclca.fitting.report import (
-    added_classes,
-    chart,
-    curve_unit,
-    draw_kept_patches,
-)
-
-NAMES = ('photos', 'accuracy', 'low', 'high')
-
-
-def points(*rows):
-    return [dict(zip(NAMES, row, strict=True)) for row in rows]
+from mmclca.fitting.report_chart import choose_curve_unit, draw_chart
+from mmclca.fitting.report_patches import draw_patch_section
+from mmclca.fitting.report_photos import TestedPhoto, list_added_classes
 
 
 def test_chart_has_ticks_labels_and_style_sheet_colors():
-    curve = points((1, 0.6, 0.5, 0.7), (20, 0.8, 0.7, 0.9))
-    drawn = chart(curve, forecast(curve, 2), 'photos per class')
+    curve = [CurvePoint(1, 0.6, 0.5, 0.7), CurvePoint(20, 0.8, 0.7, 0.9)]
+    drawn = draw_chart(curve, forecast(curve, 2), 'photos per class')
     texts = re.findall(r'<text[^>]*>([^<]*)<', drawn)
     assert {'1', '2', '5', '10', '20', '80%'} <= {*texts}
     assert {'photos per class', 'accuracy', 'estimate'} <= {*texts}
@@ -43,15 +35,15 @@ def test_chart_has_ticks_labels_and_style_sheet_colors():
     ],
 )
 def test_curve_unit_is_a_median_if_classes_differ(counts, grouped, unit):
-    assert curve_unit(counts, grouped) == unit
+    assert choose_curve_unit(counts, grouped) == unit
 
 
 SHARES = '0% under_1% 50% over_99% 100%'
 FIGURES = [
-    (report.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
-    (report.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
-    (report.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
-    (report.duration, (11.3, 171), '11_s 2_min_51_s'),
+    (report_text.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
+    (report_text.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (report_text.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
+    (report_text.duration, (11.3, 171), '11_s 2_min_51_s'),
 ]
 
 
@@ -67,11 +59,11 @@ def tested(tmp_path_factory):
     path = str(tmp_path_factory.mktemp('leaf') / 'leaf.png')
     Image.new('RGB', (48, 64), 'green').save(path)
     names = [('ash', 'ash'), ('elm', 'elm'), ('oak', 'elm')]
-    return [{'path': path, 'class': x, 'predicted': y} for x, y in names]
+    return [TestedPhoto(path, x, y, 0.5, 0.5) for x, y in names]
 
 
-def pictures(folder, rows):
-    digests = {row['path']: 'a' for row in rows}
+def pictures(folder, photos):
+    digests = {photo.path: 'a' for photo in photos}
     return Pictures(folder / 'pictures', digests, opened=digests)
 
 
@@ -83,28 +75,28 @@ def kept_by(folder, tested, name, **options):
     folder.mkdir()
     reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
     write_tiny(folder, **dict(reducer=reducer, cache=None) | options)
-    return draw_kept_patches(
+    return draw_patch_section(
         folder / 'tiny.pth', tested, pictures(folder, tested)
     )
 
 
 def test_kept_patches_are_drawn_for_reduced_models(tmp_path, tested):
     given = tested, pictures(tmp_path, tested)
-    assert draw_kept_patches(tmp_path / 'tiny.pth', *given) is None
+    assert draw_patch_section(tmp_path / 'tiny.pth', *given) is None
     assert kept_by(tmp_path, tested, '', **PLAIN) is None
     found = kept_by(tmp_path, tested, 'EViT', reduce_at=(0, 1))
-    assert [row[0][0] for row in found['rows']] == ['ash', 'elm']
-    for row in found['rows']:
+    assert [row[0][0] for row in found.rows] == ['ash', 'elm']
+    for row in found.rows:
         texts = [text.split(':')[0] for text, _ in row]
         assert texts[1:] == ['after layer 0', 'after layer 1']
         assert row[1][0].endswith('50% of patches kept')
         assert all((p['width'], p['height']) == (32, 32) for _, p in row)
-    assert [look.text[:5] for look in found['legend']] == ['kept,', 'fused']
-    assert not found['merges'] and not found['drops']
+    assert [look.text[:5] for look in found.legend] == ['kept,', 'fused']
+    assert not found.merges and not found.drops
     found = kept_by(tmp_path, tested, 'DiffRate', reduce_at=(1,))
-    assert found['merges'] and found['drops']
+    assert found.merges and found.drops
     found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
-    (look,) = found['legend']
+    (look,) = found.legend
     assert look.text.startswith('mixed')
     assert look.fill.startswith('linear-gradient(90deg, #000004')
 
@@ -124,13 +116,13 @@ def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
 
 def test_added_classes_have_photos_outside_the_sources():
     used = [
-        {'path': '/a/photos/oak/1.jpg', 'class': 'oak'},
-        {'path': '/a/photos2/elm/1.jpg', 'class': 'elm'},
+        PhotoRow('/a/photos/oak/1.jpg', 'oak'),
+        PhotoRow('/a/photos2/elm/1.jpg', 'elm'),
     ]
-    assert added_classes(used, '/a/photos') == ['elm']
-    assert not added_classes(used, None)
+    assert list_added_classes(used, '/a/photos') == ['elm']
+    assert not list_added_classes(used, None)
     sources = '/a/photos2/labels.CSV', '/a/photos'
-    assert not added_classes(used, *sources)
-    more = [*used, {'path': '/b/ash/1.jpg', 'class': 'ash'}]
-    assert added_classes(more, *sources) == ['ash']
-    assert not added_classes(used, '/c/labels.xlsx', '/c')
+    assert not list_added_classes(used, *sources)
+    more = [*used, PhotoRow('/b/ash/1.jpg', 'ash')]
+    assert list_added_classes(more, *sources) == ['ash']
+    assert not list_added_classes(used, '/c/labels.xlsx', '/c')

@@ -174,9 +174,9 @@ def selected_by_fit(table, network):
     import pandas as pd
     from tables import select
 
-    from mmclca.fitting import model
+    from mmclca.fitting.candidates import DEIT, VIT_TINY
 
-    candidates = dict(deit_tiny=model.DEIT, vit_tiny=model.VIT_TINY)[network]
+    candidates = dict(deit_tiny=DEIT, vit_tiny=VIT_TINY)[network]
     rows = []
     for options, img_size, _ in candidates:
         method = options['method'] or 'none'

@@ -1,0 +1,192 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Add a class, or photos of a class, to a fitted model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mmclca.apis import find_images
+from mmclca.apis.features import digest_of_file
+from mmclca.checkpoints.model_folder import PhotoRow
+from mmclca.datasets.photos import LabeledImages, check_photos
+from mmclca.errors import Error
+from mmclca.utils.messages import join_first
+
+from . import screen
+from .confirmation import ConfirmationError, check_accuracy, check_name
+from .fit_folder import FitFolder
+from .log import Log, find_log
+from .plan import make_plan
+from .record import FitRecord
+from .records import require
+from .steps import StepRequest, describe_model, run_steps
+
+ADVICE = 'give a folder of photos of one class'
+
+
+@dataclass(frozen=True)
+class NewPhotos:
+    """Photos to add to a model.
+
+    Args:
+        folder (Path): Folder of photos of one class.
+        name (str): Name of the class.
+        digests (dict[str, str | None]): SHA-256 of the photos by path, None
+            for unreadable ones.
+    """
+
+    folder: Path
+    name: str
+    digests: dict[str, str | None]
+
+
+def add_photos(
+    files: FitFolder,
+    folder: Path,
+    name: str | None,
+    force: bool,
+    device: str | None,
+) -> None:
+    """Add a folder of photos; see :meth:`FittedModel.add_class`."""
+    if name is None:
+        _check_one_class(folder)
+    with find_log() as log, files.locked():
+        previous = files.read_complete()
+        new = NewPhotos(folder, name or folder.name, _compute_digests(folder))
+        if not force:
+            check_name(new.name, previous.photos.classes)
+        _add(files, previous, new, log, force, device)
+
+
+def _add(
+    files: FitFolder,
+    previous: FitRecord,
+    new: NewPhotos,
+    log: Log,
+    force: bool,
+    device: str | None,
+) -> None:
+    learned = _read_learned(files)
+    known = {photo.path: photo.sha256 for photo in learned}
+    images = join_photos(learned, previous, new)
+    checked = check_photos(images, unopened=known)
+    record = previous.with_photos(checked)
+    _check_learned(previous, record, new.name)
+    if record.photos.counts != previous.photos.counts:
+        record = _discard_measurements(record)
+    else:
+        warning = f'no new photos: the model has all photos of {new.name}'
+        log.print(screen.row('Warning', warning))
+    files.discard_draft()
+    exports = files.list_exports()
+    options = replace(record.call.options, device=device)
+    plan = make_plan(files, record, checked, options)
+    request = StepRequest(
+        # an interrupted call may have learned these photos
+        opened=dict(new.digests.items() & known.items()),
+        check=None if force else partial(check_accuracy, previous),
+    )
+    try:
+        record = run_steps(plan, record, log, request)
+    except ConfirmationError:
+        files.discard_draft()
+        raise
+    log.print(*screen.class_lines(previous, record, new.name))
+    log.print(*screen.saved_lines(files.path, exports, log.is_console))
+    if not require(record.cost, 'cost').has_latency:  # interrupted fit
+        describe_model(plan, record, log, request.opened)
+
+
+def _compute_digests(folder: Path) -> dict[str, str | None]:
+    """Return the SHA-256 of the photos in a folder; raise without any."""
+    if folder.is_file():
+        raise Error(f'{folder} is a file; {ADVICE}')
+    if not folder.is_dir():
+        raise FileNotFoundError(f'folder {folder} does not exist; {ADVICE}')
+    digests = {path: digest_of_file(path) for path in find_images([folder])}
+    if not digests:
+        raise Error(f'{folder} has no photos; {ADVICE}')
+    return digests
+
+
+def _read_learned(files: FitFolder) -> list[PhotoRow]:
+    """Read the photos of the model; raise without their digests."""
+    learned = files.read_used_photos()
+    if not all(photo.sha256 for photo in learned):
+        raise Error(
+            f'{files.table}: no digest for some photos; restore the file, or '
+            'fit again'
+        )
+    return learned
+
+
+def _discard_measurements(record: FitRecord) -> FitRecord:
+    """Drop the measurements that other photos change."""
+    training = record.training
+    if training is not None:
+        training = replace(training, finetune_val=None)
+    return replace(record, training=training, probe=None, test=None)
+
+
+def join_photos(
+    learned: Sequence[PhotoRow], record: FitRecord, new: NewPhotos
+) -> LabeledImages:
+    """Join the photos of a model with new ones of one class."""
+    _check_class(learned, new)
+    known = {photo.path for photo in learned}
+    digests = {photo.sha256 for photo in learned}
+    added = [
+        path
+        for path, sha256 in new.digests.items()
+        if path not in known and sha256 not in digests
+    ]
+    paths = [photo.path for photo in learned] + added
+    names: list[str | None] = [photo.label for photo in learned]
+    names += [new.name] * len(added)
+    groups = None
+    if learned[0].group:  # each new one is another
+        groups = [photo.group for photo in learned] + added
+    images = LabeledImages.from_names(
+        paths, names, record.photos.source, record.photos.classes
+    )
+    return replace(images, groups=groups, splits=['train'] * len(names))
+
+
+def _check_class(learned: Sequence[PhotoRow], new: NewPhotos) -> None:
+    """Refuse photos learned as another class."""
+    labels: Mapping[str | None, str] = {x.sha256: x.label for x in learned}
+    others = [
+        labels[sha256]
+        for sha256 in new.digests.values()
+        if labels.get(sha256, new.name) != new.name
+    ]
+    if others:
+        raise Error(
+            f'{new.folder}: {len(others)} of {len(new.digests)} photos are '
+            f'already in the model as {join_first(sorted({*others}), 3)}; '
+            'remove them, or move them to the other class and fit again'
+        )
+
+
+def _check_one_class(folder: Path) -> None:
+    """Refuse a folder of class folders."""
+    paths = [Path(x).relative_to(folder) for x in find_images([folder])]
+    folders = sorted({path.parts[0] for path in paths if path.parent.parts})
+    if len(folders) > 1 and all(path.parent.parts for path in paths):
+        raise Error(
+            f'{folder} has {len(folders)} folders of photos, expected one '
+            f'class; give one folder, such as {folder / folders[0]}, or '
+            'a class name if all photos show one class'
+        )
+
+
+def _check_learned(previous: FitRecord, record: FitRecord, name: str) -> None:
+    """Refuse additions without new photos or with a lost class."""
+    classes = record.photos.classes
+    lost = [x for x in previous.photos.classes if x not in classes]
+    if lost or name not in classes:
+        result = f'would remove {", ".join(lost)}' if lost else 'no new photos'
+        problems = '; '.join(x.describe() for x in record.photos.problems)
+        reason = problems or 'photographs.csv has other classes'
+        raise Error(f'class {name} not added: {result} ({reason})')

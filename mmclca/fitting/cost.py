@@ -1,0 +1,53 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Cost per photo of the selected model and of the full ViT."""
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
+from mmclca.evaluation.cost import count_config
+from mmclca.utils.provenance import machine_name
+
+from .candidates import IMAGE_SIZES
+from .model_config import build_plain_config
+from .plan import Plan
+from .records import Cost
+
+
+def compute_cost(plan: Plan) -> Cost:
+    """Count GMACs and parameters, and the GMACs of the full ViT."""
+    counts = [count_config(config) for config in _list_models(plan)]
+    return Cost(
+        gmacs=counts[0].flops / 1e9,
+        gmacs_full=counts[-1].flops / 1e9,
+        params=counts[0].params,
+    )
+
+
+def measure_latency(plan: Plan, cost: Cost) -> Cost:
+    """Add the latency of the model and of the full ViT to their cost."""
+    runtime = find_runtime(plan.options.runtime, plan.device)
+    models: dict[Hashable, dict[str, Any]] = dict(
+        enumerate(_list_models(plan))
+    )
+    times, busy = time_models(models, runtime, plan.device)
+    return replace(
+        cost,
+        ms=times[0],
+        ms_full=times[len(times) - 1],
+        runtime=RUNTIMES[runtime],
+        busy=busy,
+        machine=machine_name('cpu' if runtime == 'onnx' else plan.device),
+    )
+
+
+def _list_models(plan: Plan) -> list[dict[str, Any]]:
+    """Return the model config and, for a ViT, the config of the full ViT."""
+    models = [plan.config.model]
+    if plan.variant.out_type:
+        num_classes = len(plan.training.classes)
+        models.append(
+            build_plain_config(plan.pretrained, max(IMAGE_SIZES), num_classes)
+        )
+    return models

@@ -1,0 +1,68 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Configs of the models that ``fit`` builds from pretrained weights."""
+
+from typing import Any
+
+from mmengine.config import Config
+
+from mmclca.datasets.pipelines import evaluation_pipeline
+from mmclca.models import Variant
+from mmclca.models.head_variants import build_on_meta
+
+from .records import require
+from .weights import VIT, Pretrained
+
+
+def build_config(
+    pretrained: Pretrained, variant: Variant, num_classes: int
+) -> Config:
+    """Build the config of a variant: its model and test pipeline."""
+    img_size = require(variant.img_size, 'img_size')
+    plain = build_plain_config(pretrained, img_size, num_classes)
+    pipeline = evaluation_pipeline(img_size)
+    return Config(
+        dict(
+            default_scope='mmpretrain',
+            model=variant.apply(plain),
+            test_dataloader=dict(
+                dataset=dict(type='CustomDataset', pipeline=pipeline)
+            ),
+        )
+    )
+
+
+def build_plain_config(
+    pretrained: Pretrained, img_size: int, num_classes: int
+) -> dict[str, Any]:
+    """Build the model config of the full network with a linear head."""
+    backbone = dict(pretrained.backbone, img_size=img_size)
+    model_type = 'ImageClassifier'
+    if backbone['type'] == VIT:
+        model_type = 'mmclca.TokenReductionClassifier'
+    mean, std = map(list, pretrained.pixels)
+    return dict(
+        type=model_type,
+        data_preprocessor=dict(mean=mean, std=std, to_rgb=True),
+        backbone=backbone,
+        head=_build_head(pretrained, backbone, num_classes),
+    )
+
+
+def _build_head(
+    pretrained: Pretrained, backbone: dict, num_classes: int
+) -> dict[str, Any]:
+    """Build the head: linear, or over all stages of a network of timm."""
+    if not pretrained.is_of_timm:
+        return dict(
+            type='LinearClsHead',
+            in_channels=backbone['arch']['embed_dims'],
+            num_classes=num_classes,
+        )
+    channels = build_on_meta(backbone).channels
+    return dict(
+        type='mmclca.LayerFusionHead',
+        in_channels=channels,
+        num_layers=len(channels),
+        num_parts=2,
+        num_classes=num_classes,
+    )

@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Fit a model to a folder of photos."""
+
+import os
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+from mmclca.benchmark.timing import find_runtime
+from mmclca.datasets.levels import read_level
+from mmclca.datasets.photos import check_photos, read_photos
+
+from . import screen
+from .choice import choose_plan
+from .fit_folder import FitFolder
+from .fitted_model import FittedModel
+from .log import Step, find_log
+from .options import FitKeywords, FitOptions, show_options
+from .probing import describe_coarse
+from .record import FitCall, FitRecord
+from .steps import StepRequest, describe_model, run_steps, skipped_lines
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@show_options
+def fit(
+    photos: str | PathLike,
+    out: str | PathLike = 'model',
+    **options: 'Unpack[FitKeywords]',
+) -> FittedModel:
+    """Fit an image classifier to photos and estimate its accuracy.
+
+    First fit a linear probe on the pretrained backbone, in seconds. Then
+    fine-tune the backbone if there are enough photos to decide whether this
+    helps. The same call resumes an interrupted one.
+
+    Args:
+        photos (str | Path): Folder with one folder per class, or with
+            such folders in ``train``, ``val`` and ``test``; photos in
+            ``val`` and ``test`` are used for testing only. See
+            :func:`mmclca.datasets.photos.read_photos`.
+        out (str | Path): Folder of the model. Defaults to 'model'.
+        **options: Fields of :class:`mmclca.fitting.options.FitOptions`, such
+            as ``weights``, ``groups`` and ``fine_tune``.
+
+    Returns:
+        FittedModel: The model, ready to predict.
+
+    Raises:
+        FileNotFoundError: If photos, table or weights are missing.
+        Error: If the photos or options are invalid, ``out`` holds
+            another model, or no model is within the budget.
+    """
+    settings = FitOptions.from_keywords(options)
+    if settings.runtime is not None:
+        find_runtime(settings.runtime, 'cpu')
+    coarse_classes = read_level(settings.coarse) if settings.coarse else None
+    folder = os.path.abspath(photos)
+    call = FitCall(folder, settings)
+    files = FitFolder(out)
+    with find_log() as log:
+        log.begin(Step.CHECK)
+        images = read_photos(folder, settings.labels, settings.groups)
+        checked = check_photos(images)
+        if not settings.overwrite:
+            files.check_available()
+        with files.locked():
+            record = FitRecord.from_call(call, checked)
+            if not settings.overwrite:
+                record = files.find_record(record) or record
+            exports = files.list_exports()
+            record = replace(record, name=settings.name or record.name)
+            plan, record = choose_plan(files, record, checked, settings)
+            fine_tune = settings.fine_tune or None
+            request = StepRequest(
+                overwrite=settings.overwrite,
+                fine_tune=False if settings.probe_only else fine_tune,
+            )
+            record = run_steps(plan, record, log, request)
+            if coarse_classes is not None:
+                log.print(describe_coarse(plan, coarse_classes))
+            log.print(*screen.saved_lines(files.path, exports, log.is_console))
+            record = describe_model(plan, record, log)
+            if not (settings.probe_only or record.training):
+                log.print(*skipped_lines(plan, log))
+        if settings.compare:
+            log.print(*screen.comparison_lines(plan, record))
+    return FittedModel(out, settings.device)

@@ -1,0 +1,125 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Steps of a fit, in their order; a resumed fit skips finished ones."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+
+from . import screen, training
+from .cost import compute_cost, measure_latency
+from .log import Log, Step
+from .plan import Plan
+from .probing import join_near_duplicates, run_probe
+from .record import FitRecord
+from .records import require
+from .report import write_report
+
+
+@dataclass(frozen=True)
+class StepRequest:
+    """What a caller wants from the steps.
+
+    Args:
+        overwrite (bool): Whether to replace the model in the folder. Defaults
+            to False.
+        fine_tune (bool, optional): Whether to fine-tune; None leaves it to
+            the number of photos. Defaults to False.
+        opened (Collection[str]): Paths of known photos that the report may
+            open. Defaults to ().
+        check (Callable, optional): Function of the record with the linear
+            probe, which raises an error to keep the previous model. Defaults
+            to None.
+    """
+
+    overwrite: bool = False
+    fine_tune: bool | None = False
+    opened: Collection[str] = ()
+    check: Callable[[FitRecord], None] | None = None
+
+
+def run_steps(
+    plan: Plan, record: FitRecord, log: Log, request: StepRequest
+) -> FitRecord:
+    """Run all steps missing from the record, except the latency.
+
+    The record is written after each step. Nothing is written before the model
+    is selected.
+    """
+    files = plan.files
+    if not plan.checked.unopened:
+        record = replace(record, weights=plan.weights, model=plan.model)
+    if request.overwrite:
+        files.clear()
+    files.begin(record)
+    log.open(files.log)
+    log.begin(Step.FIRST_MODEL)
+    start, seconds = time.perf_counter(), record.seconds
+    log.print(*screen.start_lines(plan, record))
+    if record.cost is None:
+        record = files.add(record, cost=compute_cost(plan))
+    problems = record.photos.problems
+    plan, record = join_near_duplicates(plan, record)
+    record = files.add(record)
+    log.print(
+        *screen.problem_lines(
+            problem
+            for problem in record.photos.problems
+            if problem not in problems
+        )
+    )
+    log.print(*screen.near_duplicate_lines(record))
+    if record.probe is None:
+        record = files.add(run_probe(plan, record))
+    if request.check:
+        request.check(record)
+    # training writes outside this draft
+    record = files.publish(record, final=record.final or 'probe')
+    if record.training:
+        log.print(screen.resumed_training_line(record))
+    elif request.fine_tune is not False and not training.explain_skipping(
+        plan, request.fine_tune
+    ):
+        log.print(screen.probe_line(record))
+        record = files.publish(training.fine_tune(plan, record, log))
+    seconds += time.perf_counter() - start
+    record = files.publish(record, seconds=seconds)
+    _write_report(plan, log, request.opened)
+    if record.training:  # checkpoints take three times the model's space
+        files.remove_training()
+    log.print(*screen.result_lines(record, log.is_console))
+    return record
+
+
+def skipped_lines(plan: Plan, log: Log) -> Iterator[str]:
+    """Describe why fine-tuning was skipped, and how to request it."""
+    reason = training.explain_skipping(plan, None)
+    yield screen.row(training.LABEL, f'skipped: {reason}')
+    if log.is_console and not training.explain_impossible(plan):
+        yield screen.row('', 'to fine-tune anyway, in minutes: --fine-tune')
+
+
+def describe_model(
+    plan: Plan, record: FitRecord, log: Log, opened: Collection[str] = ()
+) -> FitRecord:
+    """Describe the model, and measure its latency unless it is known.
+
+    This is the last step, since it takes long and changes no prediction:
+    after an interruption, model and report are complete.
+    """
+    log.print(*screen.model_lines(plan, record))
+    cost = require(record.cost, 'cost')
+    if not cost.has_latency:
+        log.begin(Step.LATENCY)
+        cost = measure_latency(plan, cost)
+        record = plan.files.publish(record, keep_report=True, cost=cost)
+        _write_report(plan, log, opened)
+    log.print(*screen.latency_lines(plan, cost))
+    return record
+
+
+def _write_report(plan: Plan, log: Log, opened: Collection[str]) -> None:
+    """Write the report; ``opened`` are known photos that it may open."""
+    checked = plan.checked
+    with log.status('Writing the report'):
+        unopened = checked.unopened.keys() - opened
+        write_report(plan.files.path, checked.digests.keys() - unopened)
