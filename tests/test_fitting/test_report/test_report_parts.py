@@ -91,13 +91,13 @@ def test_kept_patches_are_drawn_for_reduced_models(tmp_path, tested):
         assert texts[1:] == ['after layer 0', 'after layer 1']
         assert row[1][0].endswith('50% of patches kept')
         assert all((p['width'], p['height']) == (32, 32) for _, p in row)
-    assert [look.text[:5] for look in found.legend] == ['kept,', 'fused']
+    assert [look.label[:5] for look in found.legend] == ['kept,', 'fused']
     assert not found.merges and not found.drops
     found = kept_by(tmp_path, tested, 'DiffRate', reduce_at=(1,))
     assert found.merges and found.drops
     found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
     (look,) = found.legend
-    assert look.text.startswith('mixed')
+    assert look.label.startswith('mixed')
     assert look.fill.startswith('linear-gradient(90deg, #000004')
 
 
