@@ -210,7 +210,7 @@ def find_normalization(
     if not cfg:
         return PIXELS['imagenet'], (
             f'{name} is not in timm, assuming ImageNet normalization '
-            '(--pixels half for 0.5)'
+            '(pixels half for 0.5)'
         )
     mean, std = (
         tuple(round(255 * value, 3) for value in values)

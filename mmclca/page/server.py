@@ -216,6 +216,6 @@ def _launch(
     except OSError as error:
         raise OSError(
             f'cannot listen on {host}, port {port or "7860 to 7959"}: change '
-            '--port or --host'
+            '`port` or `host`'
         ) from error
     return address.replace('[::]', '[::1]')  # of all addresses

@@ -180,7 +180,7 @@ def others(exported):
     'words, said',
     [
         ('tiny.onnx empty', 'no images in empty'),
-        ('other.onnx data', 'preparation and classes'),
+        ('other.onnx data', 'preparation and classes and threshold'),
         ('huge.onnx data', 'not finite'),
         ('gone.onnx data', 'gone.onnx'),
         ('tiny.pth data', 'tiny.pth'),
@@ -260,8 +260,12 @@ def small_onnx(tmp_path_factory):
     Image.new('RGB', (30, 20)).save(folder / 'a.png')
 
     def write(**facts):
-        known = dict(classes='["a", "b", "c", "d"]', preparation=GOOD_TEXT)
-        facts = known | facts
+        defaults = dict(
+            classes='["a", "b", "c", "d"]',
+            preparation=GOOD_TEXT,
+            threshold='null',
+        )
+        facts = defaults | facts
         make.set_model_props(model, facts)
         onnx.save(model, folder / 'small.onnx')
         return folder / 'small.onnx', folder / 'a.png'
@@ -282,7 +286,7 @@ def test_infer_onnx_puts_unknown_first_if_a_photo_is_flagged(tmp_path):
     script, path = runpy.run_path(str(INFER)), tmp_path / 'a.csv'
     best, cells = ['Üzüm', 0.9], [1, 'Üzüm', 0.9]
     row = ['unknown', 0, *best, 'no', 0.7, *cells]
-    assert script['line_of']('a.png', row).index('unknown') < 10
+    assert script['describe']('a.png', row).index('unknown') < 10
     script['write'](path, [['a.png', *row, '']], 1)
     assert path.read_bytes().startswith(b'\xef\xbb\xbf')  # for Excel
     assert path.read_text('utf-8-sig').splitlines()[1].startswith('a.png,unk')

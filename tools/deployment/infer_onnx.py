@@ -22,11 +22,10 @@ import numpy as np
 import onnxruntime
 from PIL import Image, ImageOps
 
-SUFFIXES = (
-    *('.png', '.jpg', '.jpeg', '.jpe', '.jfif', '.bmp', '.pgm', '.ppm'),
-    *('.tif', '.tiff', '.webp'),
-    *('.gif', '.avif', '.heic', '.heif'),  # to be reported as not read
-)
+READABLE = ('.png', '.jpg', '.jpeg', '.jpe', '.jfif', '.bmp', '.pgm', '.ppm')
+READABLE += ('.tif', '.tiff', '.webp')
+# the last ones are reported as not read
+SUFFIXES = (*READABLE, '.gif', '.avif', '.heic', '.heif')
 FORMATS = ('JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM')
 MAX_PIXELS = Image.MAX_IMAGE_PIXELS = 200_000_000
 MAX_DECODED = 3 * MAX_PIXELS  # bytes
@@ -38,7 +37,7 @@ CONTROLS = re.compile(
 ANSWER = ('result', 'confidence')
 ANSWER += ('pred_class', 'pred_score', 'known', 'known_score')
 SCORES = ('max_softmax', 'energy', 'nearest')
-NEEDED = ('preparation', 'classes')
+NEEDED = ('preparation', 'classes', 'threshold')
 BACKENDS = ('cv2', 'pillow')
 SHOWN = 0.001  # minimum score to print a further class
 LARGEST = 10_000  # maximum side after resizing, in pixels
@@ -90,37 +89,41 @@ def parse_args():
     return args
 
 
-def refuse(text):
+def refuse(message):
     """Print an error in one line and exit with code 2."""
-    text = printable(f'{Path(__file__).name}: error: {text}')
-    print(text, file=sys.stderr)
+    line = printable(f'{Path(__file__).name}: error: {message}')
+    print(line, file=sys.stderr)
     sys.exit(2)
 
 
-def find_images(places):
+def find_images(paths):
     """Return files, and the images in folders; report skipped files."""
-    found = []
-    for place in map(Path, places):
-        if not place.is_dir():
-            found.append(place)
+    images = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            images.append(path)
             continue
-        below = [p for p in sorted(place.rglob('*')) if is_shown(p, place)]
-        images = [p for p in below if p.suffix.lower() in SUFFIXES]
-        others = Counter(p.suffix.lower() or 'no ending' for p in below)
-        others = others - Counter(p.suffix.lower() for p in images)
-        found += images
-        if others:
-            kinds = ', '.join(f'{n} {kind}' for kind, n in others.items())
-            line = f'Skipped {others.total()} other files in {place}: {kinds}'
+        skipped = Counter()
+        for file in sorted(path.rglob('*')):
+            suffix = file.suffix.lower()
+            if not is_visible_file(file, path):
+                continue
+            if suffix in SUFFIXES:
+                images.append(file)
+            else:
+                skipped[suffix or 'no ending'] += 1
+        if skipped:
+            counts = ', '.join(f'{n} {name}' for name, n in skipped.items())
+            line = f'Skipped {skipped.total()} other files in {path}: {counts}'
             print(printable(line), file=sys.stderr)
-    return found
+    return images
 
 
-def is_shown(path, folder):
+def is_visible_file(path, folder):
     """Return whether a path is a file without hidden parts in a folder."""
     parts = path.relative_to(folder).parts
-    hidden = any(part[0] == '.' or part == '__MACOSX' for part in parts)
-    return not hidden and path.is_file()
+    is_hidden = any(part[0] == '.' or part == '__MACOSX' for part in parts)
+    return not is_hidden and path.is_file()
 
 
 class Classifier:
@@ -138,10 +141,10 @@ class Classifier:
             self.session = onnxruntime.InferenceSession(
                 path, options, providers=['CPUExecutionProvider']
             )
-            facts = self.session.get_modelmeta().custom_metadata_map
+            metadata = self.session.get_modelmeta().custom_metadata_map
         except Exception as error:  # base class of onnxruntime's errors
             refuse(f'{path} is not a readable ONNX file: {error}')
-        missing = [name for name in NEEDED if name not in facts]
+        missing = [name for name in NEEDED if name not in metadata]
         if missing:
             refuse(
                 f'{path} lacks the metadata {" and ".join(missing)}: use a '
@@ -150,15 +153,15 @@ class Classifier:
         entry = self.session.get_inputs()[0]
         self.input, self.takes_photo = entry.name, 'uint8' in entry.type
         try:
-            self.classes = json.loads(facts['classes'])
-            self.preparation = json.loads(facts['preparation'])
-            self.threshold = json.loads(facts.get('threshold', 'null'))
+            self.classes = json.loads(metadata['classes'])
+            self.preparation = json.loads(metadata['preparation'])
+            self.threshold = json.loads(metadata['threshold'])
             check_preparation(**self.preparation)
             for shape in ((16, 160, 3), (160, 16, 3)):
                 self._check(np.zeros(shape, np.uint8))
         except Exception as error:  # damaged metadata may raise anything
-            kind = type(error).__name__
-            refuse(f'{path} has damaged metadata: {kind}: {error}')
+            name = type(error).__name__
+            refuse(f'{path} has damaged metadata: {name}: {error}')
 
     def _check(self, image):
         """Classify a test image, and check classes and threshold."""
@@ -170,7 +173,7 @@ class Classifier:
             raise ValueError(
                 f'{len(names)} classes for {logits.shape[-1]} outputs'
             )
-        self._known(0, 0, *(of_images[0] for of_images in nearest))
+        self._compare(0, 0, *(scores[0] for scores in nearest))
         limit = self.threshold and self.threshold['threshold']
         if limit is not None and not np.isfinite(limit):
             raise ValueError(f'threshold={limit}')
@@ -182,7 +185,7 @@ class Classifier:
         class, best first. For an unknown photo, ``result`` is 'unknown' and
         ``confidence`` 0, so that sorted tables begin with it.
         """
-        logits, *nearest = (of_images[0] for of_images in self._run(image))
+        logits, *nearest = (output[0] for output in self._run(image))
         if not np.isfinite(logits).all():
             refuse('scores are not finite: the weights are damaged')
         energy = logits.max() + np.log(np.exp(logits - logits.max()).sum())
@@ -190,10 +193,10 @@ class Classifier:
         cells = []
         for i in (-scores).argsort(kind='stable')[:top].tolist():
             cells += [i, self.classes[i], round(float(scores[i]), 6)]
-        known = self._known(scores.max(), energy, *nearest)
+        is_known, known_score = self._compare(scores.max(), energy, *nearest)
         best = cells[1:3]
-        result = ['unknown', 0] if known[0] == 'no' else best
-        return [*result, *best, *known, *cells]
+        result = ['unknown', 0] if is_known == 'no' else best
+        return [*result, *best, is_known, known_score, *cells]
 
     def _run(self, image):
         """Return the outputs for an image (H, W, 3), 8-bit, BGR."""
@@ -203,14 +206,14 @@ class Classifier:
             inputs = prepare(image, **self.preparation)[None]
         return self.session.run(None, {self.input: inputs})
 
-    def _known(self, *scores):
+    def _compare(self, *scores):
         """Return the cells ``known`` and ``known_score``, empty without a
         threshold; only models by fit have the third score, ``nearest``."""
         if self.threshold is None:
             return '', ''
         score = float(scores[SCORES.index(self.threshold['score'])])
-        known = 'yes' if score >= self.threshold['threshold'] else 'no'
-        return known, round(score, 6)
+        is_known = 'yes' if score >= self.threshold['threshold'] else 'no'
+        return is_known, round(score, 6)
 
 
 def check_preparation(steps, channel_order, mean, std, size):
@@ -330,16 +333,20 @@ def to_8_bits(image):
     return (image >> (bits - 8)).astype(np.uint8)
 
 
-def line_of(path, row):
+def describe(path, row):
     """Describe an image by its best classes; flag an unknown one first."""
-    _, _, _, _, known, known_score, *cells = row
-    best, *others = zip(cells[1::3], cells[2::3], strict=True)
-    shown = [best, *((name, x) for name, x in others if x >= SHOWN)]
-    words = [f'{name} {score:.1%}' for name, score in shown]
-    if known == 'no':
-        words[0] = f'nearest: {words[0]}'
-        words.insert(0, f'unknown? (score {known_score:.3f})')
-    return printable('  '.join([str(path), *words]))
+    _, _, _, _, is_known, known_score, *cells = row
+    classes = [
+        f'{name} {score:.1%}'
+        for rank, (name, score) in enumerate(
+            zip(cells[1::3], cells[2::3], strict=True)
+        )
+        if rank == 0 or score >= SHOWN
+    ]
+    if is_known == 'no':
+        classes[0] = f'nearest: {classes[0]}'
+        classes.insert(0, f'unknown? (score {known_score:.3f})')
+    return printable('  '.join([str(path), *classes]))
 
 
 def to_cell(value):
@@ -349,10 +356,10 @@ def to_cell(value):
     return value
 
 
-def printable(text):
-    """Escape the control characters of a text for the terminal."""
+def printable(line):
+    """Escape the control characters of a line for the terminal."""
     return CONTROLS.sub(
-        lambda found: found[0].encode('unicode_escape').decode(), text
+        lambda match: match[0].encode('unicode_escape').decode(), line
     )
 
 
@@ -407,7 +414,7 @@ def main():
             row = image is not None and classify(classifier, image, top)
             if row:
                 error = ''
-                print(line_of(path, row), flush=True)
+                print(describe(path, row), flush=True)
             else:
                 unreadable.append(str(path))
                 row, error = [''] * (len(ANSWER) + 3 * top), 'not read'
