@@ -14,7 +14,8 @@ from parity import draw
 
 from mmclca.checkpoints.load import load
 from mmclca.checkpoints.releases import rename_to_classifier
-from mmclca.models import CaiT, PatchConvNet, Reducible, TokenReductionViT
+from mmclca.models import Reducible, TokenReductionViT
+from mmclca.models.backbones import CaiT, PatchConvNet
 from mmclca.registry import MODELS
 
 DATA = json.loads(

@@ -1,38 +1,44 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 
-from .backbones import *  # noqa: F403
-from .baselines import *  # noqa: F403
-from .classifiers import *  # noqa: F403
+# imported to register their classes
+from . import baselines, losses, partial_init, selfsup, stems  # noqa: F401
+from .backbones import Reducible, TokenReductionViT, fuse, fusible, reduces
+from .classifiers import DistilledClassifier, TokenReductionClassifier
 from .head_variants import with_layer_fusion
-from .heads import *  # noqa: F403
+from .heads import last_linear, set_last_linear, with_nearest
 from .layers.attention_pool import AttentionPool
-from .losses import ThresholdedBCE
-from .partial_init import PartialInit
 from .recording import as_reducible, shallow_copy
-from .reduced import *  # noqa: F403
+from .reduced import reduce_tokens
 from .reduction.cross_layer_cache import CrossLayerCache
-from .reduction.reducers import *  # noqa: F403
-from .retrievers import *  # noqa: F403
-from .selfsup import *  # noqa: F403
-from .stems import ConvStem, HMLPStem
+from .reduction.reducers import TokenReducer
+from .retrievers import TokenReductionRetriever
 from .tuning import LoRAModel, without_lora
 from .variants import Variant, get_reduction, list_methods, with_reduction
 
 __all__ = [
     'AttentionPool',
-    'ConvStem',
     'CrossLayerCache',
-    'HMLPStem',
+    'DistilledClassifier',
     'LoRAModel',
-    'PartialInit',
-    'ThresholdedBCE',
+    'Reducible',
+    'TokenReducer',
+    'TokenReductionClassifier',
+    'TokenReductionRetriever',
+    'TokenReductionViT',
     'Variant',
     'as_reducible',
-    'list_methods',
+    'fuse',
+    'fusible',
     'get_reduction',
+    'last_linear',
+    'list_methods',
+    'reduce_tokens',
+    'reduces',
+    'set_last_linear',
     'shallow_copy',
     'with_layer_fusion',
+    'with_nearest',
     'with_reduction',
     'without_lora',
 ]

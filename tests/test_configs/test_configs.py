@@ -29,11 +29,11 @@ from tiny_run import ROOT, write_images
 
 from mmclca.configs import read_config
 from mmclca.models import (
-    CLAHead,
     TokenReductionClassifier,
     TokenReductionViT,
     list_methods,
 )
+from mmclca.models.heads import CLAHead
 from mmclca.registry import MODELS
 
 RECIPE = [path for path in CONFIGS if '-50e_' in path.name]

@@ -4,7 +4,7 @@
 import frontier
 import pandas as pd
 
-from mmclca.models import LayerFusionHead
+from mmclca.models.heads import LayerFusionHead
 
 CLASSIFIERS = ['fit', 'all']
 RIVAL = 'CLS, last layer, ridge'

@@ -25,7 +25,7 @@ PARTS = {
     ],
 }
 REDUCER = """
-from mmclca.models import TopK
+from mmclca.models.reduction.reducers import TopK
 from mmclca.registry import MODELS
 
 

@@ -10,7 +10,7 @@ import torch
 from mmpretrain import get_model
 from tiny_run import ROOT, environment, free_port, run_tool, write_run
 
-from mmclca.models import SegmentedMAEViT
+from mmclca.models.selfsup import SegmentedMAEViT
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +94,7 @@ model = dict(
 """
 MASKS = """
 import torch
-from mmclca.models import SegmentedMAEViT
+from mmclca.models.selfsup import SegmentedMAEViT
 
 def draw_shuffle(self, x):
     order = torch.arange(self.num_patches, device=x.device)

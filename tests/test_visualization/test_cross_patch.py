@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmclca.models import ResMLP
+from mmclca.models.backbones import ResMLP
 from mmclca.visualization.cross_patch import (
     draw_cross_patch,
     rows_as_maps,

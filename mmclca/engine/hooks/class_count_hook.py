@@ -8,7 +8,8 @@ from mmclca.checkpoints.load import refuse_broken
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
-from mmclca.models import DistilledClassifier, Grafit, LoRAModel
+from mmclca.models import DistilledClassifier, LoRAModel
+from mmclca.models.selfsup import Grafit
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import join_first
 from mmclca.utils.wrappers import inner_model

@@ -5,8 +5,8 @@ from mmengine.hooks import Hook
 
 from mmclca.engine.training_data import count_epochs
 from mmclca.errors import Error
-from mmclca.models import TopK
 from mmclca.models.reduction.keep_rates import list_keep_rates
+from mmclca.models.reduction.reducers import TopK
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import check_integer
 from mmclca.utils.wrappers import inner_model

@@ -9,7 +9,8 @@ from torch import nn
 
 from mmclca.engine.testing import FuseHook, UnfuseHook
 from mmclca.evaluation.cost import count
-from mmclca.models import ResMLP, fuse
+from mmclca.models import fuse
+from mmclca.models.backbones import ResMLP
 from mmclca.models.layers.resmlp_layer import TOKEN_MIXERS
 from mmclca.registry import MODELS
 

@@ -9,7 +9,8 @@ from timm.models import VisionTransformer
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.load import load
 from mmclca.checkpoints.releases import rename_to_classifier
-from mmclca.models import FFVT, SIMTrans, TokenReductionViT, TransFG
+from mmclca.models import TokenReductionViT
+from mmclca.models.baselines import FFVT, SIMTrans, TransFG
 
 SIZES = dict(img_size=32, patch_size=8)
 ARCH = dict(embed_dims=24, num_layers=3, num_heads=3, feedforward_channels=96)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from small_models import arch, images
 from torch import nn
 
-from mmclca.models import FFVT, SIMTrans, TransFG
+from mmclca.models.baselines import FFVT, SIMTrans, TransFG
 from mmclca.models.baselines.part_selection import (
     multiply_by_map,
     mutual_attention,

@@ -8,8 +8,8 @@ from mmpretrain.structures import DataSample
 from small_models import build, classifier, images, vit
 from torch import nn
 
-from mmclca.models import CLAHead, last_linear, set_last_linear
-from mmclca.models.heads import get_feature_subsets, nearest_of_others
+from mmclca.models import last_linear, set_last_linear
+from mmclca.models.heads import CLAHead, get_feature_subsets, nearest_of_others
 
 C, G, CLASSES = 16, 4, 5
 SIZES = dict(num_classes=CLASSES, in_channels=C)

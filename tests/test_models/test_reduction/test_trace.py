@@ -12,9 +12,9 @@ from torch import nn
 from torch.testing import assert_close
 from toy_reducers import shape
 
-from mmclca.models import DynamicViT, EViT
 from mmclca.models.recording import assigned, patch_weight_maps, stage_weights
 from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers import DynamicViT, EViT
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights
 

@@ -8,7 +8,7 @@ from parity import close, images
 from small_models import vit
 
 from mmclca.evaluation.cost import count_config
-from mmclca.models import ConvStem, HMLPStem
+from mmclca.models.stems import ConvStem, HMLPStem
 from mmclca.registry import MODELS
 
 BN = dict(type='BN')

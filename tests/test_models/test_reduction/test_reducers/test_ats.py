@@ -6,8 +6,9 @@ import torch
 from small_models import REDUCE_AT, build, vit
 from toy_reducers import shape
 
-from mmclca.models import ATS, CrossLayerCache
+from mmclca.models import CrossLayerCache
 from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers import ATS
 from mmclca.models.reduction.reducers.ats import sample, significance
 from mmclca.models.reduction.tokens import Tokens
 

@@ -2,8 +2,8 @@
 import torch
 from toy_reducers import shape
 
-from mmclca.models import DPCKNN
 from mmclca.models.reduction.clustering import dpc_knn
+from mmclca.models.reduction.reducers import DPCKNN
 from mmclca.models.reduction.tokens import Tokens
 
 B, C, P = 2, 8, 12

@@ -3,8 +3,8 @@ import torch
 from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 from toy_reducers import shape
 
-from mmclca.models import DynamicViT
 from mmclca.models.reduction.attention import masked_softmax
+from mmclca.models.reduction.reducers import DynamicViT
 from mmclca.models.reduction.reducers.dynamic_vit import Predictor, sample_kept
 from mmclca.models.reduction.tokens import Tokens, initial_tokens
 from mmclca.models.reduction.trace import Kept, Masked

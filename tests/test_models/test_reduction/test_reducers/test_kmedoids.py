@@ -3,9 +3,9 @@ import pytest
 import torch
 from toy_reducers import shape
 
-from mmclca.models import KMedoids
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.clustering import k_medoids
+from mmclca.models.reduction.reducers import KMedoids
 from mmclca.models.reduction.tokens import Tokens
 
 B, N, C = 2, 11, 6

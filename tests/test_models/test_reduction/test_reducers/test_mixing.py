@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import normalize
 from toy_reducers import shape
 
-from mmclca.models import PatchMerger, Sinkhorn, SiT
+from mmclca.models.reduction.reducers import PatchMerger, Sinkhorn, SiT
 from mmclca.models.reduction.reducers.sinkhorn import transport
 from mmclca.models.reduction.tokens import Tokens
 

@@ -9,9 +9,9 @@ from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, token_counts, vit
 from toy_reducers import shape
 
-from mmclca.models import MCTF, DiffRate
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.prune_merge import prune_and_merge
+from mmclca.models.reduction.reducers import MCTF, DiffRate
 from mmclca.models.reduction.reducers.tome import norm_of_largest
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS

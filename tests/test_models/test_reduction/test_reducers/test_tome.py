@@ -6,7 +6,7 @@ import torch
 from mmengine.logging import MMLogger
 from toy_reducers import shape
 
-from mmclca.models import ToMe
+from mmclca.models.reduction.reducers import ToMe
 from mmclca.models.reduction.reducers.tome import match
 
 

@@ -4,8 +4,8 @@ import torch
 from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 from toy_reducers import shape
 
-from mmclca.models import EViT, TopK
 from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers import EViT, TopK
 from mmclca.models.reduction.reducers.topk import protect, top_tokens
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, Unchanged
