@@ -49,28 +49,26 @@ class ClassFolders(CustomDataset):
     def load_data_list(self):
         """List path and label of all images."""
         if not self.ann_file:
-            rows = self._find_samples()
+            labels = self._match_folders() if self.with_label else None
+            self.folder_to_idx = labels
+            rows, _ = get_samples(self.img_prefix, labels, self.is_valid_file)
         elif self.with_label:
             rows = read_labels(self.ann_file, self.CLASSES)
         else:
             rows = filter(None, map(str.strip, read_lines(self.ann_file)))
-        rows = [*rows] if self.with_label else [*zip(rows, strict=True)]
+        rows = list(rows)
         if not rows:
             raise Error(
                 f'{self.ann_file or self.img_prefix} has no images; use class '
                 f'folders with {", ".join(sorted(self.extensions))} files, or '
                 'an ann_file of lines "path label"'
             )
-        keys, samples = ('img_path', 'gt_label'), []
-        for path, *label in rows:
-            row = (join_path(self.img_prefix, path), *label)
-            samples.append(dict(zip(keys, row, strict=False)))
-        return samples
-
-    def _find_samples(self):
-        labels = self._match_folders() if self.with_label else None
-        self.folder_to_idx = labels
-        return get_samples(self.img_prefix, labels, self.is_valid_file)[0]
+        if not self.with_label:
+            return [dict(img_path=join_path(self.img_prefix, x)) for x in rows]
+        return [
+            dict(img_path=join_path(self.img_prefix, path), gt_label=label)
+            for path, label in rows
+        ]
 
     def _match_folders(self) -> dict[str, int]:
         folders, _ = find_folders(self.img_prefix)

@@ -79,15 +79,18 @@ class TiffFile(TiffImagePlugin.TiffImageFile):
 
 
 @contextmanager
-def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
+def reserved(
+    image: Image.Image, draft: tuple[str, tuple[int, int]] | None = None
+) -> Iterator[None]:
     """Reserve memory to decode an image; wait while other threads use it.
 
     ``draft`` is the mode and size for ``image.draft``, which decodes JPEG
     files at a fraction of their size.
     """
     size = decoded_bytes(image)
-    if draft:
-        image.draft(*draft)
+    if draft is not None:
+        mode, reduced_size = draft
+        image.draft(mode, reduced_size)
         if 'progressive' not in image.info:
             size = decoded_bytes(image)
     wanted = min(_SHARES, ceil(_SHARES * size / MAX_DECODED))
@@ -104,16 +107,11 @@ def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
     try:
         yield
     finally:
-        if size > _LARGE:
-            _return_free_memory()
+        if size > _LARGE:  # glibc keeps freed blocks for each thread
+            with suppress(AttributeError, OSError, TypeError):  # other C
+                CDLL(None).malloc_trim(0)
         _THREAD.held = reserved_shares
         _FREE.release(wanted - reserved_shares)
-
-
-def _return_free_memory() -> None:
-    """Return freed blocks to the system, which glibc keeps for each thread."""
-    with suppress(AttributeError, OSError, TypeError):  # other C libraries
-        CDLL(None).malloc_trim(0)
 
 
 def decoded_bytes(image: Image.Image) -> int:

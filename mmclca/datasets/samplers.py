@@ -26,15 +26,23 @@ class MinLengthSampler(DefaultSampler):
         dataset (Sized): The dataset.
         min_samples (int): Minimum number of images per epoch, over all
             processes.
-        **kwargs: ``shuffle`` and ``seed`` of mmengine's ``DefaultSampler``.
+        shuffle (bool): Whether the order is random. Defaults to True.
+        seed (int, optional): Random seed. Defaults to None: shared by all
+            processes.
 
     Raises:
         Error: If ``min_samples`` is not positive.
     """
 
-    def __init__(self, dataset: Sized, min_samples: int, **kwargs):
+    def __init__(
+        self,
+        dataset: Sized,
+        min_samples: int,
+        shuffle: bool = True,
+        seed: int | None = None,
+    ):
         check_integer(min_samples=min_samples)
-        super().__init__(dataset, **kwargs)
+        super().__init__(dataset, shuffle, seed)
         wanted = max(len(dataset), min_samples)
         self.num_samples = math.ceil(wanted / self.world_size)
         self.total_size = self.num_samples * self.world_size
@@ -58,12 +66,22 @@ class RepeatAugSampler(_RepeatAugSampler):
     images is used completely.
 
     Args:
-        *args: Arguments of mmpretrain's sampler.
-        **kwargs: Keyword arguments of mmpretrain's sampler.
+        dataset (Sized): The dataset.
+        shuffle (bool): Whether the order is random. Defaults to True.
+        num_repeats (int): Times that each image is in an epoch. Defaults to
+            3.
+        seed (int, optional): Random seed. Defaults to None: shared by all
+            processes.
     """
 
-    def __init__(self, dataset: Sized, **kwargs):
-        super().__init__(dataset, **kwargs)
+    def __init__(
+        self,
+        dataset: Sized,
+        shuffle: bool = True,
+        num_repeats: int = 3,
+        seed: int | None = None,
+    ):
+        super().__init__(dataset, shuffle, num_repeats, seed)
         full_batches = len(self.dataset) // 256 * 256
         if full_batches:
             self.num_selected_samples = full_batches // self.world_size

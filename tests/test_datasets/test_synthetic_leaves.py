@@ -139,7 +139,7 @@ def run(monkeypatch):
         shape = '--classes', '3', '--per-class', '5', '--size', '40'
         command = [*map(str, ('synthetic_leaves.py', out, *shape, *options))]
         monkeypatch.setattr(sys, 'argv', command)
-        return exit_code(get_main('synthetic_leaves'))
+        return exit_code(get_main('synthetic-leaves'))
 
     return run
 

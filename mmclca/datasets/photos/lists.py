@@ -35,7 +35,10 @@ def read_labels(
     rows, wrong = [], []
     lines = enumerate(map(str.strip, read_lines(file)), 1)
     for number, line in (pair for pair in lines if pair[1]):
-        path, label = _path_and_label(line)
+        path, label = line, None
+        words = line.rsplit(maxsplit=1)
+        if len(words) == 2 and words[1].isdecimal():
+            path, label = words[0], int(words[1])
         is_valid = optional if label is None else label < len(classes or ALL)
         if not is_valid:
             wrong.append(f'\n  {number}: {line}')
@@ -47,12 +50,6 @@ def read_labels(
             f'{len(wrong)} lines differ:{"".join(wrong[:10])}'
         )
     return rows
-
-
-def _path_and_label(line: str) -> tuple[str, int | None]:
-    path, *label = line.rsplit(maxsplit=1)
-    has_label = label and label[0].isdecimal()
-    return (path, int(label[0])) if has_label else (line, None)
 
 
 def read_lists(folder: Path, lists: dict[str, str]) -> LabeledImages:

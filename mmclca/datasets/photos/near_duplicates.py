@@ -7,6 +7,7 @@ measured accuracy too high. With two labels, one label is wrong.
 
 from collections.abc import Sequence
 from io import BytesIO
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -49,12 +50,13 @@ def find_near_duplicates(
         list[tuple[str, str]]: Paths, in pairs.
     """
     corners, matches = {}, []
-    for pair in track(_similar_pairs(photos, features), 'Near-duplicates'):
-        for i in pair:
+    pairs = _similar_pairs(photos, features)
+    for first, second in track(pairs, 'Near-duplicates'):
+        for i in (first, second):
             if i not in corners:
-                corners[i] = _corners(photos.paths[i])
-        if _match(*map(corners.get, pair)):
-            matches.append(tuple(photos.paths[i] for i in pair))
+                corners[i] = _detect_corners(photos.paths[i])
+        if _match(corners[first], corners[second]):
+            matches.append((photos.paths[first], photos.paths[second]))
     return matches
 
 
@@ -103,34 +105,51 @@ def _nearest(cosines: Tensor, start: int) -> dict[tuple[int, int], float]:
     """Map pairs (row from ``start``, column) to their similarity."""
     values, columns = cosines.topk(min(NEAREST, cosines.shape[1]))
     rows = torch.arange(len(cosines))[:, None].expand_as(columns) + start
-    columns_of_pairs = (x.flatten().tolist() for x in (rows, columns, values))
+    entries = zip(
+        rows.flatten().tolist(),
+        columns.flatten().tolist(),
+        values.flatten().tolist(),
+        strict=True,
+    )
     return {
         (min(i, j), max(i, j)): value
-        for i, j, value in zip(*columns_of_pairs, strict=True)
+        for i, j, value in entries
         if value > -torch.inf
     }
 
 
-def _corners(path: str) -> tuple:
-    """Detect ORB corners of a photo, and compute their descriptors."""
+class Corners(NamedTuple):
+    """ORB corners of a photo, and their descriptors; None without any."""
+
+    points: Sequence[cv2.KeyPoint]
+    descriptors: np.ndarray | None
+
+
+def _detect_corners(path: str) -> Corners:
+    """Detect the corners of a photo."""
     with open_image(BytesIO(read_bytes(path))) as image:
         image.draft('L', (2 * SIDE, 2 * SIDE))
         upright = ImageOps.exif_transpose(image).convert('L')
     gray = np.asarray(ImageOps.contain(upright, (SIDE, SIDE)))
-    gray = cv2.copyMakeBorder(gray, *(BORDER,) * 4, cv2.BORDER_REPLICATE)
-    return cv2.ORB_create(fastThreshold=5).detectAndCompute(gray, None)
+    gray = cv2.copyMakeBorder(
+        gray, BORDER, BORDER, BORDER, BORDER, cv2.BORDER_REPLICATE
+    )
+    detector = cv2.ORB_create(fastThreshold=5)
+    points, descriptors = detector.detectAndCompute(gray, None)
+    return Corners(points, descriptors)
 
 
-def _match(one: tuple, other: tuple) -> bool:
-    (points, looks), (others, other_looks) = one, other
-    if min(len(points), len(others)) < CORNERS:
+def _match(first: Corners, second: Corners) -> bool:
+    """Return whether enough corners agree after a similarity transform."""
+    fewer = min(len(first.points), len(second.points))
+    if fewer < CORNERS:
         return False
     matcher = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True)
-    matches = matcher.match(looks, other_looks)
+    matches = matcher.match(first.descriptors, second.descriptors)
     if len(matches) < CORNERS:
         return False
-    here = np.float32([points[x.queryIdx].pt for x in matches])
-    there = np.float32([others[x.trainIdx].pt for x in matches])
+    here = np.float32([first.points[x.queryIdx].pt for x in matches])
+    there = np.float32([second.points[x.trainIdx].pt for x in matches])
     _, kept = cv2.estimateAffinePartial2D(here, there)
     number = 0 if kept is None else int(kept.sum())
-    return number >= max(CORNERS, SHARE * min(len(points), len(others)))
+    return number >= max(CORNERS, SHARE * fewer)

@@ -90,8 +90,17 @@ def make_cultivars(
     check_integer(num_classes=num_classes)
     check_number(0, 2, difference=difference)
     rng = np.random.default_rng([seed, num_classes])
-    deals = (_latin_hypercube(num_classes, rng) for _ in range(200))
-    best = max(deals, key=_smallest_distance)
+    levels = np.linspace(-1, 1, num_classes) if num_classes > 1 else [0.0]
+
+    def smallest_distance(rows: np.ndarray) -> float:
+        gaps = np.abs(rows[:, None] - rows[None]).sum(-1)
+        return gaps[~np.eye(len(rows), dtype=bool)].min(initial=np.inf)
+
+    deals = (
+        np.stack([rng.permutation(levels) for _ in TRAITS], axis=1)
+        for _ in range(200)
+    )
+    best = max(deals, key=smallest_distance)
     return [_vary(plant or Cultivar(), row * difference) for row in best]
 
 
@@ -135,21 +144,14 @@ def draw_leaf(
     return paint_leaf(leaf, rng, size)
 
 
-def _latin_hypercube(num_classes, rng):
-    levels = np.linspace(-1, 1, num_classes) if num_classes > 1 else [0.0]
-    return np.stack([rng.permutation(levels) for _ in TRAITS], axis=1)
-
-
-def _smallest_distance(rows):
-    gaps = np.abs(rows[:, None] - rows[None]).sum(-1)
-    return gaps[~np.eye(len(rows), dtype=bool)].min(initial=np.inf)
-
-
 def _vary(cultivar, steps):
     """Change each trait by ``steps`` times its spread."""
-    traits = zip(TRAITS, vars(cultivar).values(), steps, strict=True)
-    moved = [value + t.metadata['spread'] * step for t, value, step in traits]
-    return Cultivar(*moved)
+    moved = {
+        trait.name: getattr(cultivar, trait.name)
+        + trait.metadata['spread'] * step
+        for trait, step in zip(TRAITS, steps, strict=True)
+    }
+    return Cultivar(**moved)
 
 
 def generate_leaves(

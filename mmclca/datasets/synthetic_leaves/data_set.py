@@ -40,9 +40,11 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
         check_integer(least, **{name: options[name]})
     number, seed = options['per_class'], options['seed']
     images = _plan(out, options)
-    look = options['classes'], seed, options['difference']
-    made = make_species(options['species'], *look)
-    species, cultivars = zip(*made, strict=True)
+    plants = make_species(
+        options['species'], options['classes'], seed, options['difference']
+    )
+    species = [number for number, _ in plants]
+    cultivars = [cultivar for _, cultivar in plants]
     _take_over(out, options)
     if options['species'] > 1:
         names = [f'species_{number + 1:02d}' for number in species]
@@ -76,8 +78,9 @@ def _plan(out: Path, options: dict) -> LabeledImages:
     """Plan the paths of all images, with classes and splits."""
     number, names = options['per_class'], range(1, options['classes'] + 1)
     names = [f'cultivar_{name:02d}' for name in names]
-    fractions = options['val_fraction'], options['test_fraction']
-    sizes = split_sizes(number, *fractions)
+    sizes = split_sizes(
+        number, options['val_fraction'], options['test_fraction']
+    )
     paths = [
         str(out / 'images' / name / f'{name}_{index:04d}.jpg')
         for name in names

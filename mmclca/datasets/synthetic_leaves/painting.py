@@ -10,7 +10,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from .shape import PETIOLE, Leaf
+from .shape import PETIOLE
 
 SUPERSAMPLING = 2
 SHIFT = 4  # fractional bits of polygon corners in OpenCV
@@ -38,10 +38,17 @@ def paint_leaf(leaf, rng, size):
     blade, half = _fill_blade(leaf, canvas)
     veins = _draw_veins(leaf, unit, canvas)
     holes, spots = _damage(leaf, rng, unit, canvas)
-    mask = cv2.max(blade, _draw_petiole(leaf, unit, canvas))
-    mask = cv2.subtract(mask, holes)
-    layers = (mask, half, veins, holes, spots)
-    mask, half, veins, holes, spots = (_shrink(x, size) for x in layers)
+    petiole = np.zeros((canvas, canvas), np.uint8)
+    width = np.linspace(0.030, 0.020, 14) * unit
+    _fill(petiole, _ribbons(leaf.midrib[None, :14], width)[0])
+    mask = cv2.subtract(cv2.max(blade, petiole), holes)
+    mask, half, veins, holes, spots = (
+        cv2.resize(layer, (size, size), interpolation=cv2.INTER_AREA).astype(
+            np.float32
+        )
+        / 255
+        for layer in (mask, half, veins, holes, spots)
+    )
     leaf_image = _blade(mask, half, veins, holes, spots, rng)
     paper = _paper(mask, rng)
     image = paper + (leaf_image - paper) * mask
@@ -55,19 +62,16 @@ def _pose(leaf, rng, canvas):
     angle = np.deg2rad(rng.normal(0, 11))
     cos, sin = np.cos(angle), np.sin(angle)
     turn = np.array([[cos, sin], [sin, -cos]])  # y points down in images
-    unit = canvas * np.sqrt(AREA * rng.normal(1, 0.12) / _area(outline))
+    x, y = outline.T
+    doubled_area = np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))
+    area = abs(doubled_area) / 2
+    unit = canvas * np.sqrt(AREA * rng.normal(1, 0.12) / area)
     extent = np.concatenate([outline, leaf.midrib]) @ turn
     low, high = extent.min(0), extent.max(0)
     unit = min(unit, 0.92 * canvas / (high - low).max())
     room = canvas - unit * (high - low)
     corner = room * rng.uniform(0.35, 0.65, 2) - unit * low
-    posed = (c @ turn * unit + corner for c in vars(leaf).values())
-    return Leaf(*posed), unit
-
-
-def _area(polygon):
-    x, y = polygon.T
-    return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+    return leaf.move(lambda points: points @ turn * unit + corner), unit
 
 
 def _fill_blade(leaf, canvas):
@@ -77,13 +81,6 @@ def _fill_blade(leaf, canvas):
     midrib = leaf.midrib[PETIOLE:]
     _fill(half, np.concatenate([leaf.left, midrib[::-1]]))
     return blade, half
-
-
-def _draw_petiole(leaf, unit, canvas):
-    layer = np.zeros((canvas, canvas), np.uint8)
-    width = np.linspace(0.030, 0.020, 14) * unit
-    _fill(layer, _ribbons(leaf.midrib[None, :14], width)[0])
-    return layer
 
 
 def _draw_veins(leaf, unit, canvas):
@@ -109,18 +106,14 @@ def _damage(leaf, rng, unit, canvas):
     holes, spots = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
     for layer, often, big in ((holes, 0.7, 0.02), (spots, 2.5, 0.010)):
         for _ in range(rng.poisson(often)):
-            center = _somewhere(leaf, rng)
+            margin = leaf.left if rng.random() < 0.5 else leaf.right
+            along = rng.uniform(0.12, 0.85)
+            edge = margin[int(along * len(margin))]
+            rib = leaf.midrib[PETIOLE + int(along * 29)]
+            center = rib + (edge - rib) * rng.uniform(0.15, 1.0)
             radius = unit * big * rng.uniform(0.35, 1.2)
             _fill(layer, _blob(center, radius, rng))
     return holes, spots
-
-
-def _somewhere(leaf, rng):
-    margin = leaf.left if rng.random() < 0.5 else leaf.right
-    along = rng.uniform(0.12, 0.85)
-    edge = margin[int(along * len(margin))]
-    rib = leaf.midrib[PETIOLE + int(along * 29)]
-    return rib + (edge - rib) * rng.uniform(0.15, 1.0)
 
 
 def _blob(center, radius, rng):
@@ -233,8 +226,3 @@ def _fill(layer, polygon, value=255):
 
 def _fixed(points):
     return np.round(points * 2**SHIFT).astype(np.int32)
-
-
-def _shrink(layer, size):
-    small = cv2.resize(layer, (size, size), interpolation=cv2.INTER_AREA)
-    return small.astype(np.float32) / 255

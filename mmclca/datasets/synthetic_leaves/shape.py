@@ -5,6 +5,7 @@ In the leaf frame, the base of the blade is at (0, 0) and its apex at (0, 1);
 x points to the right. Curves are arrays of points, (points, 2).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,30 +26,62 @@ class Leaf:
     forks: np.ndarray
     tertiaries: np.ndarray
 
+    def move(self, move_points: Callable[[np.ndarray], np.ndarray]) -> 'Leaf':
+        """Return a leaf with all points moved."""
+        return Leaf(
+            left=move_points(self.left),
+            right=move_points(self.right),
+            midrib=move_points(self.midrib),
+            secondaries=move_points(self.secondaries),
+            forks=move_points(self.forks),
+            tertiaries=move_points(self.tertiaries),
+        )
+
+
+@dataclass
+class Half:
+    """Right half of a leaf: margin and veins."""
+
+    margin: np.ndarray
+    secondaries: np.ndarray
+    forks: np.ndarray
+    tertiaries: np.ndarray
+
 
 def grow_leaf(traits, rng):
     """Generate the curves of a specimen; ``rng`` adds irregularities."""
-    sides = [_grow_side(traits, rng) for _ in range(2)]
-    (left, *left_veins), (right, *right_veins) = sides
+    left, right = (_grow_half(traits, rng) for _ in range(2))
+    below = np.linspace(-rng.uniform(0.12, 0.22), 0, PETIOLE, endpoint=False)
+    y = np.r_[below, np.linspace(0, 1, 30)]
+    sway = rng.normal(0, 0.9) * np.minimum(y, 0) ** 2
     mirror = np.array([-1.0, 1.0])
-    veins = [
-        np.concatenate([ours * mirror, others])
-        for ours, others in zip(left_veins, right_veins, strict=True)
-    ]
-    leaf = Leaf(left * mirror, right, _midrib(rng), *veins)
+    leaf = Leaf(
+        left=left.margin * mirror,
+        right=right.margin,
+        midrib=np.stack([sway, y], axis=1),
+        secondaries=np.concatenate(
+            [left.secondaries * mirror, right.secondaries]
+        ),
+        forks=np.concatenate([left.forks * mirror, right.forks]),
+        tertiaries=np.concatenate(
+            [left.tertiaries * mirror, right.tertiaries]
+        ),
+    )
     return _bend(leaf, rng)
 
 
-def _grow_side(traits, rng):
-    """Return margin, secondary veins, forks, tertiary veins of a half."""
+def _grow_half(traits, rng) -> Half:
+    """Generate the right half of a leaf."""
     smooth = _outline(traits, rng)
-    starts = _vein_starts(traits, rng)
+    number = max(3, round(traits.veins))
+    starts = 0.03 + 0.76 * np.linspace(0, 1, number) ** 0.93
+    starts += rng.normal(0, 0.008, number).clip(-0.015, 0.015)
     ends = _vein_ends(smooth, starts, traits, rng)
     lobed = _lobe(smooth, ends, traits.lobes)
     margin = _cut_teeth(lobed, traits, rng)
     secondaries = _secondaries(lobed, starts, ends, traits)
     forks = _forks(lobed, secondaries, ends, traits, rng)
-    return margin, secondaries, forks, _tertiaries(secondaries, rng)
+    return Half(margin, secondaries, forks, _tertiaries(secondaries, rng))
 
 
 def _outline(traits, rng):
@@ -66,12 +99,6 @@ def _outline(traits, rng):
     return np.stack([x, y], axis=1)
 
 
-def _vein_starts(traits, rng):
-    number = max(3, round(traits.veins))
-    starts = 0.03 + 0.76 * np.linspace(0, 1, number) ** 0.93
-    return starts + rng.normal(0, 0.008, number).clip(-0.015, 0.015)
-
-
 def _vein_ends(outline, starts, traits, rng):
     """Return the outline indices where the secondary veins meet the margin."""
     x, y = outline.T
@@ -83,7 +110,11 @@ def _vein_ends(outline, starts, traits, rng):
 
 
 def _lobe(outline, ends, depth):
-    """Move the margin inward between the ends of the secondary veins."""
+    """Move the margin inward between the ends of the secondary veins.
+
+    The margin stays in place at the ends themselves, where lobes point
+    outwards.
+    """
     phase = np.interp(np.arange(len(outline)), ends, np.arange(len(ends)))
     sinus = (1 - np.cos(2 * np.pi * phase)) / 2
     cut = max(depth, 0) * sinus**0.8
@@ -97,10 +128,14 @@ def _cut_teeth(outline, traits, rng):
     spacing = np.cumsum(rng.uniform(0.75, 1.25, number + 1))
     spacing = (spacing - spacing[0]) / (spacing[-1] - spacing[0])
     along = np.interp(phase, np.arange(number + 1), spacing)
-    length = np.r_[0, np.cumsum(np.hypot(*np.diff(outline, axis=0).T))]
-    base = _at(outline, length / length[-1], along)
+    steps = np.diff(outline, axis=0)
+    length = np.r_[0, np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))]
+    reached = length / length[-1]
+    base = np.stack(
+        [np.interp(along, reached, curve) for curve in outline.T], axis=1
+    )
     step = np.gradient(base, axis=0)
-    step /= np.hypot(*step.T)[:, None] + 1e-9
+    step /= np.hypot(step[:, 0], step[:, 1])[:, None] + 1e-9
     outwards = step[:, ::-1] * [1, -1]
     height = np.repeat(rng.uniform(0.7, 1.3, number), len(TOOTH))
     rise = np.where(TOOTH <= 0.7, TOOTH / 0.7, (1 - TOOTH) / 0.3) ** 1.15
@@ -114,7 +149,8 @@ def _secondaries(outline, starts, ends, traits):
     """Curve the secondary veins from the midrib to the margin."""
     tip = outline[ends] * [0.97, 1.0]
     root = np.stack([np.zeros_like(starts), starts], axis=1)
-    length = np.hypot(*(tip - root).T)[:, None]
+    span = tip - root
+    length = np.hypot(span[:, 0], span[:, 1])[:, None]
     angle = np.deg2rad(traits.vein_angle * (1.3 - 0.35 * starts))
     heading = np.stack([np.sin(angle), np.cos(angle)], axis=1)
     return _arch(root, root + 0.5 * length * heading, tip)
@@ -145,15 +181,8 @@ def _tertiaries(secondaries, rng, rungs=7):
     root, tip = lower[rows, index], upper[rows, index]
     jitter = rng.normal(0, 0.012, root.shape)
     middle = 0.5 * (root + tip) + [0.0, 0.012] + jitter
-    return _arch(*(c.reshape(-1, 2) for c in (root, middle, tip)), points=6)
-
-
-def _midrib(rng):
-    length = rng.uniform(0.12, 0.22)
-    below = np.linspace(-length, 0, PETIOLE, endpoint=False)
-    y = np.r_[below, np.linspace(0, 1, 30)]
-    sway = rng.normal(0, 0.9) * np.minimum(y, 0) ** 2
-    return np.stack([sway, y], axis=1)
+    root, middle, tip = (x.reshape(-1, 2) for x in (root, middle, tip))
+    return _arch(root, middle, tip, points=6)
 
 
 def _bend(leaf, rng):
@@ -166,11 +195,7 @@ def _bend(leaf, rng):
         lean = 2 * curve * y + 3 * wave * y**2
         return np.stack([x + shift, points[..., 1] - x * lean], axis=-1)
 
-    return Leaf(*(bend(curves) for curves in vars(leaf).values()))
-
-
-def _at(curve, positions, wanted):
-    return np.stack([np.interp(wanted, positions, c) for c in curve.T], axis=1)
+    return leaf.move(bend)
 
 
 def _arch(root, control, tip, points=14):

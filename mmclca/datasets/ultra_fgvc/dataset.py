@@ -98,18 +98,18 @@ class UltraFGVC(BaseDataset):
             'to use a part of the dataset, set `check_counts=False`',
             complete=self.check_counts,
         )
-        listed = splits[self.split]
+        selected = splits[self.split]
         print_log(
-            f'{info.title}, {self.split}: {len(listed)} images', 'current'
+            f'{info.title}, {self.split}: {len(selected)} images', 'current'
         )
-        problems = check_images([image.path for image in listed])
+        problems = check_images([image.path for image in selected])
         lists.refuse_unreadable(problems, info, limit=5)
         order = self._metainfo.get('classes')
         classes = lists.list_classes(images, info, order)
         self._metainfo['classes'] = classes
         return [
             dict(img_path=image.path, gt_label=image.label)
-            for image in lists.label_images(listed, classes)
+            for image in lists.label_images(selected, classes)
         ]
 
     def extra_repr(self) -> list[str]:

@@ -134,8 +134,8 @@ def list_images(
     splits.pop('trainval' if 'val' in splits else 'train', None)
     return [
         replace(image, split=split)
-        for split, listed in splits.items()
-        for image in lists.label_images(listed, classes)
+        for split, split_images in splits.items()
+        for image in lists.label_images(split_images, classes)
     ]
 
 
@@ -251,6 +251,8 @@ def _write_set(
             rows[image.split.replace('trainval', 'train_val')].append(row)
         if 'train' in rows:
             rows['train_val'] = sorted(rows['train'] + rows['val'])
-        for name, listed in rows.items():
-            write_rows(folder / f'{name}.csv', [('class_id', 'dir'), *listed])
+        for name, split_images in rows.items():
+            write_rows(
+                folder / f'{name}.csv', [('class_id', 'dir'), *split_images]
+            )
         os.rename(folder, target)

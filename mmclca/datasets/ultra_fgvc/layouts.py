@@ -74,7 +74,7 @@ def read_csv(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
         files = {x: files[x] for x in files if x not in ('train', 'val')}
     else:
         files.pop('train_val', None)
-    listed = []
+    images = []
     for split, file in files.items():
         for line, row in enumerate(read_rows(file, 'class_id', 'dir'), 2):
             path, label = row['dir'] or '', row['class_id'] or ''
@@ -83,32 +83,32 @@ def read_csv(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
                     f'{file}, line {line}: expected a class_id from 0 and a '
                     f'path, found {label!r} and {path!r}'
                 )
-            listed.append(LeafImage(path, split.replace('_', ''), label))
-    return _name_classes(_locate(listed, folder), info, first_label=0)
+            images.append(LeafImage(path, split.replace('_', ''), label))
+    return _name_classes(_locate(images, folder), info, first_label=0)
 
 
 def read_released(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
     """Read ``anno/*.txt`` and ``images/`` of a dataset or stage."""
     if len(info.stages) == 1 and (folder / info.stages[0]).is_dir():
         folder = folder / info.stages[0]
-    listed = [
+    images = [
         LeafImage(path, split, str(label))
         for split, file in _find_lists(folder, 'anno/{}.txt').items()
         for path, label in read_labels(file)
     ]
-    return _name_classes(_locate(listed, folder), info, first_label=1)
+    return _name_classes(_locate(images, folder), info, first_label=1)
 
 
 def read_folders(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
     """Read ``train/ val/ test/`` with one folder per class."""
-    listed = [
+    images = [
         LeafImage(f'{class_folder}/{name}', split, class_folder.name)
         for split in _LISTED
         for class_folder in list_subfolders(folder / split)
         for name in sorted(os.listdir(class_folder))
         if name.lower().endswith(IMAGE_SUFFIXES)
     ]
-    return _name_classes(listed, info)
+    return _name_classes(images, info)
 
 
 def read_parquet(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:

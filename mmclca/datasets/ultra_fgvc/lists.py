@@ -70,7 +70,7 @@ def divide(images: Sequence[LeafImage], info: UltraFGVCInfo) -> Splits:
     # a val list alone, such as R6, is not used
     val = val if train else []
     splits = dict(train=train, val=val, trainval=trainval, test=test)
-    return {split: listed for split, listed in splits.items() if listed}
+    return {split: in_split for split, in_split in splits.items() if in_split}
 
 
 def check_split(
