@@ -14,6 +14,8 @@ from mmclca.utils.messages import did_you_mean
 
 # mmengine's message about an unknown type
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
+# errors whose messages are sentences; others are often just a name
+SENTENCES = AssertionError, RuntimeError, ValueError
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def _describe(error: Exception) -> str:
     message = str(error.args[0] if is_key else error)
     if match := UNKNOWN_TYPE.search(message):
         return _describe_unknown_type(match[1], match[2])
-    if isinstance(error, Error):
+    if message and isinstance(error, SENTENCES):
         return message
     return f'{type(error).__name__}: {message}'.removesuffix(': ')
 

@@ -121,7 +121,7 @@ def merge_options(cfg, options):
         _check_kind(cfg, key, options[key])
         if name in known:
             continue
-        problem = f'--cfg-options {key}: the config has no setting {name}'
+        problem = f'setting {key}: the config has no {name}'
         close = get_close_matches(name, known, n=1)
         if close:
             raise Error(f'{problem}; do you mean {close[0]}?')
@@ -142,7 +142,7 @@ def _check_kind(cfg, key, new):
     whole = dict | list | tuple | None | (str if new and inner else dict)
     if isinstance(old, dict) and not isinstance(new, whole):
         raise Error(
-            f'--cfg-options {key}={new}: {key} is a group of settings; set '
+            f'setting {key}={new}: {key} is a group of settings; set '
             f'one of them, such as {key}.{next(iter(old), "type")}=...'
         )
 

@@ -76,7 +76,7 @@ def read_gallery(path: str | PathLike, model: str, feature: str) -> Gallery:
     except (Error, SafetensorError) as error:
         raise Error(
             f'{path} is not a gallery ({error}); create one with retrieval.py '
-            '--save-index'
+            '`save_index`'
         ) from error
     if (gallery.model, gallery.feature) != (model, feature):
         raise Error(

@@ -135,7 +135,7 @@ def _warn_of_shared(known, test) -> None:
         warn(
             f'{len(both)} of {len(test.paths)} test images ({test.source}) '
             'are also used to choose the threshold, so known_lost may be too '
-            'low; use others for --known or --test'
+            'low; use others for `known` or `test`'
         )
 
 
@@ -145,5 +145,5 @@ def _warn_of_few(number: int, accept: float) -> None:
         least = math.ceil(1 / (1 - accept) - 1e-9)
         warn(
             f'with only {number} known images, the threshold is their lowest '
-            f'score; for --accept {accept:g}, use {least} or more'
+            f'score; for `accept={accept:g}`, use {least} or more'
         )

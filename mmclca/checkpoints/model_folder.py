@@ -145,7 +145,7 @@ def damaged_file_errors(
     except errors as error:
         raise Error(
             f'{file} is damaged ({type(error).__name__}: {error}); fit again '
-            'with --overwrite'
+            'with `overwrite=True`'
         ) from error
 
 
@@ -300,7 +300,7 @@ class ModelFolder:
         if not photos:
             raise Error(
                 f'{self.table} is damaged (no used photos); fit again with '
-                '--overwrite'
+                '`overwrite=True`'
             )
         return photos
 

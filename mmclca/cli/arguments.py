@@ -37,11 +37,15 @@ class Parser(argparse.ArgumentParser):
         """Return the option that sets a setting, or None without one.
 
         ``overwrite`` and ``overwrite=True`` give ``--overwrite``,
-        ``budget=best`` gives ``--budget best``.
+        ``memory=False`` gives ``--no-memory``, ``budget=best`` gives
+        ``--budget best``.
         """
         for action in self._actions:
-            if action.dest == name and action.option_strings:
-                option = max(action.option_strings, key=len)
+            options = action.option_strings
+            if action.dest == name and options:
+                no = [x for x in options if x.startswith('--no-')]
+                yes = [x for x in options if x not in no]
+                option = max(no if value == 'False' and no else yes, key=len)
                 bare = value is None or action.nargs == 0
                 return option if bare else f'{option} {value}'
         return None

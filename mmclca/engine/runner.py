@@ -121,7 +121,7 @@ def use_amp(cfg, dtype='fp16'):
         if get_device() == 'cpu':
             raise Error(
                 'mixed precision in fp16 needs a GPU; on a CPU, use bf16 '
-                '(--amp bf16)'
+                '(`amp=bf16`)'
             )
         wrapper.update(type='AmpOptimWrapper', dtype='float16')
         wrapper.setdefault('loss_scale', 'dynamic')

@@ -24,7 +24,7 @@ def draw_predictions(
     """Draw every ``interval``-th prediction in a window or a folder."""
     if 'visualization' not in (cfg.get('default_hooks') or {}):
         raise Error(
-            '--show and --show-dir need a visualization hook; add '
+            '`show` and `show_dir` need a visualization hook; add '
             "default_hooks=dict(visualization=dict(type='VisualizationHook')) "
             'to the config'
         )
@@ -61,7 +61,7 @@ def use_benchmark(cfg: Config, name: str) -> None:
     dataset = cfg.test_dataloader.dataset
     if dataset.get('type') != 'ImageNet':
         raise Error(
-            f'--benchmark {name} needs a config that tests on ImageNet-1k, '
+            f'`benchmark={name}` needs a config that tests on ImageNet-1k, '
             'such as one in configs/deit3; this config tests on '
             f'{dataset.get("type")}'
         )

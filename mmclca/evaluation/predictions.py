@@ -43,7 +43,7 @@ def read_predictions(path: str | PathLike, *wanted: str) -> list[dict]:
     ``gt_label`` etc. Raises an Error if the file is invalid or lacks the
     ``wanted`` fields.
     """
-    remedy = 'write it with tools/test.py CONFIG CHECKPOINT --out results.pkl'
+    remedy = 'write it with the command test and `out`'
     content = Path(path).read_bytes()
     try:
         results = _Unpickler(io.BytesIO(content)).load()

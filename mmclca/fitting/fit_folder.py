@@ -126,14 +126,14 @@ class FitFolder(ModelFolder):
         if differences:
             raise Error(
                 f'{self.path} was fitted with {"; ".join(differences)}; '
-                'choose another --out, or add --overwrite to replace the model'
+                'choose another `out`, or set `overwrite=True` to replace it'
             )
         return previous
 
     def check_available(self) -> None:
         """Raise an ``Error`` for a file, or a folder with other files."""
         if self.path.is_file():
-            raise Error(f'{self.path} is a file; choose a folder with --out')
+            raise Error(f'{self.path} is a file; choose another `out`')
         if self.file.is_file() or (self.path / WHOLE / MODEL).is_file():
             return
         ours = {self.features, self.path / '.lock'}
@@ -142,7 +142,7 @@ class FitFolder(ModelFolder):
         if self.path.exists() and {*self.path.iterdir()} - ours:
             raise Error(
                 f'{self.path} already exists and is not empty; choose another '
-                '--out, or add --overwrite'
+                '`out`, or set `overwrite=True`'
             )
 
     def list_exports(self) -> list[Path]:

@@ -102,7 +102,7 @@ def find_weights(
         checkpoint = open_checkpoint(source)
     except DownloadError as error:
         file = f'{name}.safetensors'
-        raise CheckpointError(f'{error}: --weights {file}') from error
+        raise CheckpointError(f'{error}: `weights={file}`') from error
     name = Path(source).stem if name == source else name
     tensors = weights_of(checkpoint)
     choice = source_of(tensors).choice
@@ -113,7 +113,7 @@ def find_weights(
         if arch is None:
             hint = did_you_mean(name, timm.list_models(), limit=3)
             raise CheckpointError(
-                f'{error}; for another network of timm add --arch NAME{hint}'
+                f'{error}; for another network of timm add `arch`{hint}'
             ) from error
         backbone, heads = recognize_timm_backbone(tensors, arch), ''
     else:

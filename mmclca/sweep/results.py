@@ -94,7 +94,7 @@ def read_result(path: Path, wanted: str = '') -> dict | None:
     if wanted and result['config_hash'] != wanted:
         raise Error(
             f'{path} was made with other settings than the grid: choose '
-            'another --work-dir, or set a variant in the grid'
+            'another `work_dir`, or set a variant in the grid'
         )
     return result
 

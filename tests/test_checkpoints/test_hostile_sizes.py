@@ -60,7 +60,7 @@ def test_stored_config_opens_no_dataset(text, change, tmp_path):
     found = TokenReductionInferencer(path, device='cpu')
     assert found.classes == list('0123')
     for split in ('train', 'val', 'test'):
-        with pytest.raises(ValueError, match='--config'):
+        with pytest.raises(ValueError, match='`config`'):
             build_dataset(found.model._config, split)
 
 

@@ -47,7 +47,7 @@ def test_commands_keep_their_arguments(monkeypatch):
         ArgumentParser, 'print_help', lambda self, *_: seen.append(self)
     )
     for command in COMMANDS:
-        TOOL['help_of'](command)
+        TOOL['get_help'](command)
     pairs = zip(COMMANDS, seen, strict=True)
     text = ''.join(line for pair in pairs for line in lines_of(*pair))
     assert text == golden('options.txt', text)

@@ -140,5 +140,5 @@ def test_find_weights_names_a_source_if_it_is_missing(monkeypatch):
         raise DownloadError(source)
 
     monkeypatch.setattr(weights, 'open_checkpoint', missing)
-    with pytest.raises(CheckpointError, match=f'timm://{DEFAULT}.*--weights'):
+    with pytest.raises(CheckpointError, match=f'timm://{DEFAULT}.*`weights='):
         find_weights()

@@ -55,7 +55,7 @@ def test_find_weights_accepts_a_file_without_counters_of_batch_norms(tmp_path):
 
 def test_unknown_network_is_refused_with_similar_names(tmp_path):
     path = write(tmp_path, 'test_resnet', 'resnet_18')
-    with pytest.raises(CheckpointError, match='--arch.*resnet18'):
+    with pytest.raises(CheckpointError, match='`arch`.*resnet18'):
         find_weights(str(path))
     with pytest.raises(CheckpointError, match='test_convnext'):
         find_weights(str(path), arch='test_convnext')

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from tiny_run import ROOT
-from write_licenses import license_of, rows, runtime, written
+from write_licenses import get_license, rows, runtime, written
 
 PACKAGES = runtime()
 GPL = r'\bA?GPL|General Public License \(GPL|Affero'
@@ -27,7 +27,7 @@ def test_gpl_is_found(text):
 @pytest.mark.parametrize('name', PACKAGES)
 def test_package_is_free_of_the_gpl(name):
     package = PACKAGES[name]
-    found = license_of(name, package)
+    found = get_license(name, package)
     assert found != 'unknown' and not has_gpl(found)
     files = '\n'.join(map(str, package.files or ()))
     assert not re.findall(GPL_LIBRARIES, files)

@@ -178,7 +178,7 @@ def test_page_has_no_endpoints_and_connects_to_no_other_host(
     assert {*asked_for} and {*asked_for} <= {*HERE}
     port = urlparse(address).port
     with (
-        pytest.raises(OSError, match=f'port {port}: .* --port'),
+        pytest.raises(OSError, match=f'port {port}: .* `port`'),
         serve(IdentifyTab(uploads, model), port),
     ):
         pass

@@ -54,7 +54,7 @@ def probe(monkeypatch):
         return found
 
     probe = SimpleNamespace(fit=fit, features=lambda paths: (read, {}))
-    monkeypatch.setattr(intervals.frontier, 'probe_of', lambda *_: probe)
+    monkeypatch.setattr(intervals.frontier, 'build_probe', lambda *_: probe)
     monkeypatch.setattr(intervals, 'find_near_duplicates', lambda *_: [])
     return probe
 

@@ -16,7 +16,7 @@ def test_efficiency_divides_speed_up_by_ratio_of_gmacs():
     times, gmacs = (
         dict(zip(keys, x, strict=True)) for x in ((20, 10), (1, 0.4))
     )
-    full, reduced = one_photo.rows_of('ONNX', times, gmacs)
+    full, reduced = one_photo.make_rows('ONNX', times, gmacs)
     assert full['efficiency'] == 1
     assert reduced['efficiency'] == pytest.approx(0.8)
 

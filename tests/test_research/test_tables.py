@@ -52,7 +52,7 @@ def test_rows_are_measured_once(folder):
         table = tables.kept('few', measure, wanted)
     assert asked == [0, 1] and len(table) == 4
     assert table.value[3] == pytest.approx(1 / 3, abs=1e-9)
-    assert tables.machine_of('few')['versions']['torch']
+    assert tables.read_machine('few')['versions']['torch']
     assert tables.read('machines').study.tolist() == ['few']
 
 

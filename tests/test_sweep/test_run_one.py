@@ -77,7 +77,7 @@ def test_run_resumes_if_interrupted(tmp_path, cfg, interrupt):
     other.train_cfg.max_epochs = 1
     check_result(tmp_path, other, run_tiny(tmp_path, other))
     assert interrupt == [0, 1, 0]
-    with pytest.raises(ValueError, match='--work-dir'):
+    with pytest.raises(ValueError, match='`work_dir`'):
         run_tiny(tmp_path, cfg)
     (tmp_path / f'{KEY.name}.json').unlink()
     result = run_tiny(tmp_path, cfg, keep_checkpoints=True)

@@ -28,7 +28,7 @@ def files_of(tool):
     import files
 
     names = [*tool.PICTURES, *files.STORED]
-    return {ROOT / files.path_of(name) for name in names}
+    return {ROOT / files.get_path(name) for name in names}
 
 
 def stored():

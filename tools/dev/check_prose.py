@@ -38,7 +38,7 @@ FEWEST_WORDS = 2000
 DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 
-def texts_of(file):
+def list_texts(file):
     """Yield the docstrings and comments of a module."""
     source = file.read_text(encoding='utf-8')
     for node in ast.walk(ast.parse(source)):
@@ -49,7 +49,7 @@ def texts_of(file):
             yield token.string
 
 
-def package_of(file):
+def get_package(file):
     """Return ``mmclca/PACKAGE``, ``tools`` or ``tests``."""
     parts = file.parent.parts
     return '/'.join(parts[:2] if parts[0] == 'mmclca' else parts[:1])
@@ -59,12 +59,14 @@ def count(files):
     """Count words and habits per package, and in ``all``."""
     counts = defaultdict(Counter)
     for file in files:
-        for text in texts_of(file):
-            found = Counter(words=len(re.findall(r"[A-Za-z']+", text)))
+        for sentence in list_texts(file):
+            habits = Counter(words=len(re.findall(r"[A-Za-z']+", sentence)))
             for name, (pattern, _) in HABITS.items():
-                found[name] = len(re.findall(pattern, text, re.IGNORECASE))
-            counts[package_of(file)].update(found)
-            counts['all'].update(found)
+                habits[name] = len(
+                    re.findall(pattern, sentence, re.IGNORECASE)
+                )
+            counts[get_package(file)].update(habits)
+            counts['all'].update(habits)
     return counts
 
 
@@ -76,14 +78,14 @@ def main():
     folders = ('mmclca', 'tools', 'tests')
     files = [x for top in folders for x in sorted(Path(top).rglob('*.py'))]
     above = 0
-    for package, found in sorted(count(files).items()):
-        words, cells = found['words'], []
+    for package, counts in sorted(count(files).items()):
+        number, cells = counts['words'], []
         for name, (_, limit) in HABITS.items():
-            rate = 1000 * found[name] / max(words, 1)
-            is_above = rate > limit and words > FEWEST_WORDS
+            rate = 1000 * counts[name] / max(number, 1)
+            is_above = rate > limit and number > FEWEST_WORDS
             above += is_above
             cells.append(f'{name} {rate:.1f}{"*" * is_above}')
-        print(f'{package:22} {words:6} words  {"  ".join(cells)}')
+        print(f'{package:22} {number:6} words  {"  ".join(cells)}')
     print(f'{above} rates above their limits (*)')
     raise SystemExit(bool(above))
 

@@ -95,9 +95,13 @@ def list_bindings(node: ast.AST) -> list[str]:
         return [node.id]
     if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
         return []
-    listed = node.args
-    parameters = [*listed.posonlyargs, *listed.args, *listed.kwonlyargs]
-    parameters += [x for x in (listed.vararg, listed.kwarg) if x]
+    arguments = node.args
+    parameters = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+    ]
+    parameters += [x for x in (arguments.vararg, arguments.kwarg) if x]
     return [x.arg for x in parameters if x.arg not in ('self', 'cls')]
 
 
@@ -122,12 +126,12 @@ def list_function_habits(
 def measure(folder: Path) -> tuple[dict[str, float], list[Place]]:
     """Return the number per habit in a folder, and all places."""
     places = [x for f in sorted(folder.rglob('*.py')) for x in find_places(f)]
-    keys = [place.key for place in places]
+    keys = [x.key for x in places]
     numbers = {}
     for key, habit in HABITS.items():
         base = keys.count(habit.base) if habit.base else 1
         numbers[key] = habit.scale * keys.count(key) / max(base, 1)
-    return numbers, [place for place in places if place.key in HABITS]
+    return numbers, [x for x in places if x.key in HABITS]
 
 
 def main():

@@ -23,13 +23,13 @@ SILENT = (
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def count_code_lines(text):
+def count_code_lines(source):
     """Count the code lines in a source text."""
     used, docstrings = set(), set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in SILENT:
             used.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, False):
             first = node.body[0]
             docstrings.update(range(first.lineno, first.end_lineno + 1))

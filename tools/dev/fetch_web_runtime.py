@@ -30,10 +30,14 @@ def fetch() -> bytes:
     """Return the npm package; raise if it is not the pinned one."""
     with TemporaryDirectory() as folder:
         options = '--silent', '--ignore-scripts', '--fetch-retries=1'
-        words = ['npm', 'pack', f'{NAME}@{VERSION}', *options]
+        command = ['npm', 'pack', f'{NAME}@{VERSION}', *options]
         try:
             subprocess.run(
-                words, cwd=folder, check=True, timeout=300, capture_output=True
+                command,
+                cwd=folder,
+                check=True,
+                timeout=300,
+                capture_output=True,
             )
         except FileNotFoundError:
             raise OSError('npm is missing, install Node.js') from None

@@ -50,28 +50,28 @@ SWAPS = {
 
 def changes(tree):
     """List the possible faults: a node, its field and another value."""
-    found = []
+    faults = []
     for node in ast.walk(tree):
-        kind = type(node)
-        if kind in (ast.BinOp, ast.BoolOp) and type(node.op) in SWAPS:
-            found.append((node, 'op', SWAPS[type(node.op)]()))
-        elif kind is ast.Compare and type(node.ops[0]) in SWAPS:
+        node_class = type(node)
+        if node_class in (ast.BinOp, ast.BoolOp) and type(node.op) in SWAPS:
+            faults.append((node, 'op', SWAPS[type(node.op)]()))
+        elif node_class is ast.Compare and type(node.ops[0]) in SWAPS:
             ops = [SWAPS[type(node.ops[0])](), *node.ops[1:]]
-            found.append((node, 'ops', ops))
-        elif kind is ast.Constant and type(node.value) is bool:
-            found.append((node, 'value', not node.value))
-        elif kind is ast.Constant and type(node.value) is int:
-            found.append((node, 'value', node.value + 1))
-    return found
+            faults.append((node, 'ops', ops))
+        elif node_class is ast.Constant and type(node.value) is bool:
+            faults.append((node, 'value', not node.value))
+        elif node_class is ast.Constant and type(node.value) is int:
+            faults.append((node, 'value', node.value + 1))
+    return faults
 
 
 def mutated(path, rng):
     """Change one place in a file; return its line and the change, or None."""
     tree = ast.parse(path.read_text())
-    found = changes(tree)
-    if not found:
+    faults = changes(tree)
+    if not faults:
         return None
-    node, field, value = rng.choice(found)
+    node, field, value = rng.choice(faults)
     before = ast.unparse(node)
     setattr(node, field, value)
     path.write_text(ast.unparse(tree))
@@ -80,13 +80,13 @@ def mutated(path, rng):
 
 def outcome(root, package, seconds=None):
     """Run a package's tests; return 'caught', 'too slow' or 'survived'."""
-    words = [sys.executable, '-m', 'pytest', '-q', '-x', '-p', 'no:randomly']
-    words += ['-p', 'no:cacheprovider', '-m', 'not (slow or gpu or alone)']
-    words += TESTS.get(package, [f'tests/test_{package}'])
+    command = [sys.executable, '-m', 'pytest', '-q', '-x', '-p', 'no:randomly']
+    command += ['-p', 'no:cacheprovider', '-m', 'not (slow or gpu or alone)']
+    command += TESTS.get(package, [f'tests/test_{package}'])
     env = dict(os.environ, PYTHONPATH=str(root), OMP_NUM_THREADS='1')
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with subprocess.Popen(
-        words, cwd=root, env=env, start_new_session=True, **quiet
+        command, cwd=root, env=env, start_new_session=True, **quiet
     ) as tests:
         try:
             return 'caught' if tests.wait(seconds) else 'survived'
@@ -112,12 +112,12 @@ def survey(root, package, rng):
     left = FAULTS[package]
     while left:
         path = rng.choice(files)
-        text = path.read_text()
+        source = path.read_text()
         change = mutated(path, rng)
         if change is None:
             continue
         yield change, outcome(root, package, 3 * seconds)
-        path.write_text(text)
+        path.write_text(source)
         left -= 1
 
 
@@ -132,8 +132,8 @@ def main():
     for package in args.packages or FAULTS:
         rng = random.Random(f'{args.seed} {package}')
         with TemporaryDirectory() as folder:
-            words = ['checkout-index', '--all', f'--prefix={folder}/']
-            subprocess.run(['git', '-C', args.root, *words], check=True)
+            command = ['checkout-index', '--all', f'--prefix={folder}/']
+            subprocess.run(['git', '-C', args.root, *command], check=True)
             for change, word in survey(Path(folder), package, rng):
                 total[package] += 1
                 caught[package] += word != 'survived'

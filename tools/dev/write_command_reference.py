@@ -53,13 +53,13 @@ PURPOSES = {
 }
 
 
-def help_of(command, *task):
+def get_help(command, *task):
     """Run a command with ``--help`` and return its output."""
-    words = [*command.split(), *task, '--help']
-    file = ROOT / words[0]
-    words[0] = file.name
+    command_line = [*command.split(), *task, '--help']
+    file = ROOT / command_line[0]
+    command_line[0] = file.name
     wide, out = patch.dict(os.environ, COLUMNS='10000'), StringIO()
-    argv = patch.object(sys, 'argv', words)
+    argv = patch.object(sys, 'argv', command_line)
     with wide, argv, redirect_stdout(out), suppress(SystemExit):
         if file.suffix:
             runpy.run_path(str(file), run_name='__main__')
@@ -68,24 +68,24 @@ def help_of(command, *task):
     return out.getvalue()
 
 
-def options_of(command):
+def list_options(command):
     """Yield a command and each of its subcommands with the option names."""
-    text = help_of(command)
-    yield command, options(text)
-    if found := SUBCOMMANDS.search(text):
-        for name in found[1].split(','):
-            yield f'{command} {name}', options(help_of(command, name))
+    help_page = get_help(command)
+    yield command, options(help_page)
+    if match := SUBCOMMANDS.search(help_page):
+        for name in match[1].split(','):
+            yield f'{command} {name}', options(get_help(command, name))
 
 
-def purpose(name, text):
+def purpose(name, help_page):
     """Return the first sentence in a help text."""
-    description = text.split('\n\n')[1]
+    description = help_page.split('\n\n')[1]
     return PURPOSES.get(name) or re.split('[.;:](?: |$)', description)[0]
 
 
-def options(text):
+def options(help_page):
     """Return the option names in a help text, in their order."""
-    heads = re.findall(r'^  (-.*?)(?:  |$)', text, re.M)
+    heads = re.findall(r'^  (-.*?)(?:  |$)', help_page, re.M)
     return re.findall(r'--[\w-]+', ' '.join(heads))
 
 
@@ -93,9 +93,11 @@ def row(command, page):
     """Return the table cells: link, purpose, own options."""
     name = Path(command).stem if command.endswith('.py') else command
     cell = f'[`{command}`]({page}.md)' if page else f'`{command}`'
-    names = dict.fromkeys(x for _, found in options_of(command) for x in found)
-    own = [f'`{x}`' for x in names if x not in SHARED]
-    return [cell, purpose(name, help_of(command)), ' '.join(own)]
+    names = dict.fromkeys(
+        x for _, match in list_options(command) for x in match
+    )
+    options_cell = [f'`{x}`' for x in names if x not in SHARED]
+    return [cell, purpose(name, get_help(command)), ' '.join(options_cell)]
 
 
 def get_program(subcommand):

@@ -57,17 +57,17 @@ LIBRARIES = {
 
 def runtime() -> dict[str, Distribution]:
     """Return the installed packages that mmclca and its extras need."""
-    todo, seen, found = [ROOT_EXTRAS], set(), {}
+    todo, seen, licenses = [ROOT_EXTRAS], set(), {}
     while todo:
         name, extras = todo.pop()
         package = _installed(name)
         if (name, extras) in seen or package is None:
             continue
         seen.add((name, extras))
-        found[name] = package
+        licenses[name] = package
         todo += _needs(package, extras)
-    own = ('mmclca', 'pip')  # any pip will do
-    return {k: found[k] for k in sorted(found) if k not in own}
+    skipped = ('mmclca', 'pip')  # any pip will do
+    return {k: licenses[k] for k in sorted(licenses) if k not in skipped}
 
 
 @cache
@@ -79,23 +79,28 @@ def _installed(name: str) -> Distribution | None:
 
 
 def _needs(package: Distribution, extras: tuple[str, ...]):
-    for one in map(Requirement, package.requires or ()):
+    for requirement in map(Requirement, package.requires or ()):
         places = [dict(x, extra=e) for x in SYSTEMS for e in ('', *extras)]
-        if one.marker is None or any(map(one.marker.evaluate, places)):
-            yield canonicalize_name(one.name), tuple(sorted(one.extras))
+        if requirement.marker is None or any(
+            map(requirement.marker.evaluate, places)
+        ):
+            yield (
+                canonicalize_name(requirement.name),
+                tuple(sorted(requirement.extras)),
+            )
 
 
-def license_of(name: str, package: Distribution) -> str:
+def get_license(name: str, package: Distribution) -> str:
     """Return the license of a package, as an expression if it has one."""
     about = package.metadata
     kinds = [x.split(' :: ') for x in about.get_all('Classifier', ())]
     named = [x[-1] for x in kinds if x[0] == 'License']
-    text = (about.get('License') or '').strip()
+    license_name = (about.get('License') or '').strip()
     return (
         KNOWN.get(name)
         or about.get('License-Expression')
         or ' OR '.join(NAMES.get(x, x) for x in named)
-        or (text if '\n' not in text else '')
+        or (license_name if '\n' not in license_name else '')
         or 'unknown'
     )
 
@@ -112,7 +117,7 @@ def rows() -> dict[str, list[str]]:
         name: [
             name,
             Version(package.version).public,
-            license_of(name, package),
+            get_license(name, package),
             libraries(package),
         ]
         for name, package in runtime().items()
@@ -132,8 +137,8 @@ def main() -> None:
     locked = (ROOT / 'requirements/locked.txt').read_text()
     names = set(re.findall(r'(?m)^([a-z][\w.-]*)==', locked))
     kept = {k: v for k, v in written().items() if k in names}
-    found = dict(sorted((kept | rows()).items()))
-    lines = [TITLES, ['---'] * len(TITLES), *found.values()]
+    licenses = dict(sorted((kept | rows()).items()))
+    lines = [TITLES, ['---'] * len(TITLES), *licenses.values()]
     table = '\n'.join(f'| {" | ".join(line)} |' for line in lines)
     write_between(PAGE, BEGIN, END, f'\n{table}\n\n')
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def cost_of(path):
+def count_cost(path):
     """Count the cost of a config."""
     from mmengine.config import Config
 
@@ -36,7 +36,7 @@ def cost_of_text(model, side):
     return count_config(ast.literal_eval(model), (side, side))
 
 
-def with_cost(text, cost):
+def with_cost(entry, cost):
     """Update the ``# Cost:`` line in a config text.
 
     Words such as ``at most``, for costs that depend on the image, stay.
@@ -45,12 +45,12 @@ def with_cost(text, cost):
         f'{cost.flops / 1e9:.2f} GMACs, {cost.params / 1e6:.2f} M parameters'
     )
     old = r'^(# Cost: [a-z ]*)[\d.]+ GMACs, [\d.]+ M parameters'
-    return re.sub(old, rf'\g<1>{numbers}', text, flags=re.MULTILINE)
+    return re.sub(old, rf'\g<1>{numbers}', entry, flags=re.MULTILINE)
 
 
-def describe(path, known, collection):
+def describe(path, previous, collection):
     """Update the metafile entry of a config."""
-    cost = cost_of(path)
+    cost = count_cost(path)
     data_and_size = path.stem.rpartition('_')[2]
     counted = {
         'Training Data': data_and_size.rpartition('-')[0],
@@ -58,21 +58,21 @@ def describe(path, known, collection):
         'Parameters': cost.params,
     }
     return {
-        **known,
+        **previous,
         'Name': path.stem,
         'In Collection': collection,
         'Config': path.relative_to(ROOT).as_posix(),
-        'Metadata': {**known.get('Metadata', {}), **counted},
+        'Metadata': {**previous.get('Metadata', {}), **counted},
     }
 
 
 def updated(folder):
     """Return the updated metafile content for a folder."""
     metafile = yaml.safe_load((folder / 'metafile.yml').read_text())
-    known = {model['Name']: model for model in metafile.get('Models', [])}
+    previous = {model['Name']: model for model in metafile.get('Models', [])}
     collection = metafile['Collections'][0]['Name']
     metafile['Models'] = [
-        describe(path, known.get(path.stem, {}), collection)
+        describe(path, previous.get(path.stem, {}), collection)
         for path in sorted(folder.glob('*.py'))
     ]
     return metafile
@@ -87,12 +87,12 @@ def main():
     init_default_scope('mmpretrain')
     for folder in folders:
         folder = folder.resolve()
-        text = yaml.safe_dump(
+        entry = yaml.safe_dump(
             updated(folder), sort_keys=False, allow_unicode=True
         )
-        replace_text(folder / 'metafile.yml', text)
+        replace_text(folder / 'metafile.yml', entry)
         for path in folder.glob('*.py'):
-            replace_text(path, with_cost(path.read_text(), cost_of(path)))
+            replace_text(path, with_cost(path.read_text(), count_cost(path)))
 
 
 if __name__ == '__main__':

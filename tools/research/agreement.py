@@ -14,7 +14,7 @@ import timm
 import torch
 from frozen import DATASETS, WEIGHTS, read_dataset
 from PIL import Image
-from tables import RESULTS, text_of
+from tables import RESULTS, format_csv
 from timm.data import create_transform, resolve_data_config
 
 import mmclca
@@ -118,7 +118,7 @@ def measure_speed(rounds):
             )
 
 
-def row_of(*cells):
+def format_row(*cells):
     """Return a row of a Markdown table."""
     return f'| {" | ".join(map(str, cells))} |\n'
 
@@ -131,16 +131,18 @@ def agreement_table(rows):
     at_rate = means.xs(0.7, level='keep_rate')
     order = at_rate.sort_values('agreement', ascending=False).index
     titles = [x for rate in RATES for x in (f'GMACs, {rate:g}', 'same class')]
-    text = row_of('method', *titles) + row_of(*['---'] * (1 + len(titles)))
+    table = format_row('method', *titles) + format_row(
+        *['---'] * (1 + len(titles))
+    )
     for method in order:
         cells = [method]
         for rate in RATES:
             values = means.loc[method, rate]
             each = rows[(rows.method == method) & (rows.keep_rate == rate)]
-            shown = '/'.join(f'{x:.0f}' for x in each.agreement)
-            cells += [f'{values.gmacs:.2f}', f'{shown}%']
-        text += row_of(*cells)
-    return text
+            percentages = '/'.join(f'{x:.0f}' for x in each.agreement)
+            cells += [f'{values.gmacs:.2f}', f'{percentages}%']
+        table += format_row(*cells)
+    return table
 
 
 def speed_table(rows):
@@ -148,12 +150,14 @@ def speed_table(rows):
     rows = rows[rows.method != 'none']
     pairs = [(rate, batch) for rate in RATES for batch in BATCHES]
     titles = [f'{rate:g}, batch {batch}' for rate, batch in pairs]
-    text = row_of('method', *titles) + row_of(*['---'] * (1 + len(titles)))
+    table = format_row('method', *titles) + format_row(
+        *['---'] * (1 + len(titles))
+    )
     values = rows.set_index(['method', 'keep_rate', 'batch']).speed_up
     for method in dict.fromkeys(rows.method):
         cells = [f'{values[method, rate, batch]:.2f}' for rate, batch in pairs]
-        text += row_of(method, *cells)
-    return text
+        table += format_row(method, *cells)
+    return table
 
 
 def write_page(page):
@@ -162,12 +166,12 @@ def write_page(page):
         agreement=agreement_table(pd.read_csv(TABLE)),
         speed=speed_table(pd.read_csv(SPEEDS)),
     )
-    text = page.read_text(encoding='utf-8')
+    content = page.read_text(encoding='utf-8')
     for name, table in tables.items():
         begin, end = f'<!-- begin {name} -->\n', f'<!-- end {name} -->'
-        before, _, after = text.partition(begin)
-        text = f'{before}{begin}\n{table}\n{end}{after.partition(end)[2]}'
-    replace_text(page, text)
+        before, _, after = content.partition(begin)
+        content = f'{before}{begin}\n{table}\n{end}{after.partition(end)[2]}'
+    replace_text(page, content)
 
 
 def main():
@@ -179,9 +183,11 @@ def main():
     parser.add('--page', 'page to write', Path('docs/timm.md'), type=Path)
     args = parser.parse_args()
     if args.measure:
-        replace_text(TABLE, text_of(pd.DataFrame(measure(args.photos))))
+        replace_text(TABLE, format_csv(pd.DataFrame(measure(args.photos))))
     if args.speed:
-        replace_text(SPEEDS, text_of(pd.DataFrame(measure_speed(args.rounds))))
+        replace_text(
+            SPEEDS, format_csv(pd.DataFrame(measure_speed(args.rounds)))
+        )
     write_page(args.page)
 
 

@@ -53,10 +53,10 @@ def compare(seed):
     torch.manual_seed(seed)
     model, size = build(random.Random(seed))
     images = torch.randn(BATCH, 3, size, size)
-    found = differences(model, images)
-    if max(found) < 1e-3:
-        return found, None
-    return found, max(differences(model.double(), images.double()))
+    errors = differences(model, images)
+    if max(errors) < 1e-3:
+        return errors, None
+    return errors, max(differences(model.double(), images.double()))
 
 
 def main():
@@ -65,12 +65,12 @@ def main():
     total = parser.parse_args().comparisons
     largest, ties = 0, []
     for seed in range(total // BATCH):
-        found, exact = compare(seed)
+        errors, exact = compare(seed)
         if exact is None:
-            largest = max(largest, *found)
+            largest = max(largest, *errors)
         else:
-            count = sum(value >= 1e-3 for value in found)
-            row = dict(seed=seed, images=count, float32=max(found))
+            count = sum(value >= 1e-3 for value in errors)
+            row = dict(seed=seed, images=count, float32=max(errors))
             ties.append(dict(row, float64=exact))
             print(json.dumps(ties[-1]), flush=True)
     images = sum(tie['images'] for tie in ties)

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pandas as pd
-from tables import text_of
+from tables import format_csv
 
 from mmclca import cli
 from mmclca.utils.files import replace_text
@@ -24,8 +24,8 @@ def merge(study, file):
     rows = [dict(batch, run=run) | row for row in content['results']]
     rows = pd.DataFrame(rows).drop(columns='seconds', errors='ignore')
     replace(study, run, rows)
-    facts = dict(run=run, study=study, **content['machine'])
-    replace('machines', run, pd.DataFrame([facts | content['setting']]))
+    columns = dict(run=run, study=study, **content['machine'])
+    replace('machines', run, pd.DataFrame([columns | content['setting']]))
 
 
 def replace(name, run, rows):
@@ -33,10 +33,10 @@ def replace(name, run, rows):
     file = FOLDER / f'{name}.csv'
     rows.insert(0, 'run', rows.pop('run'))
     if file.exists():
-        known = pd.read_csv(file)
-        kept = known[known.run != run].to_dict('records')
+        previous = pd.read_csv(file)
+        kept = previous[previous.run != run].to_dict('records')
         rows = pd.DataFrame(kept + rows.to_dict('records'))
-    replace_text(file, text_of(rows))
+    replace_text(file, format_csv(rows))
     print(file)
 
 

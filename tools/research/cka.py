@@ -96,6 +96,6 @@ def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """
     pairs = list(zip(first, second, strict=True))
     across = sum(hsic(a, b) for a, b in pairs)
-    one = sum(hsic(a, a).diagonal() for a, _ in pairs)
-    two = sum(hsic(b, b).diagonal() for _, b in pairs)
-    return across / (one[:, None] * two).sqrt()
+    within_first = sum(hsic(a, a).diagonal() for a, _ in pairs)
+    within_second = sum(hsic(b, b).diagonal() for _, b in pairs)
+    return across / (within_first[:, None] * within_second).sqrt()

@@ -11,7 +11,7 @@ from frozen import FEATURES, Frozen, photos
 from mmengine.config import Config
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestCentroid
-from tables import half_width, kept, machine_of, select
+from tables import half_width, kept, read_machine, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
@@ -44,63 +44,67 @@ DEFAULT['classifier'] = [*CLASSIFIERS][0]
 
 def values():
     """Return the values for the template."""
-    rows = kept(STUDY, measure, [(facts_of(one), (one,)) for one in NETWORKS])
+    rows = kept(
+        STUDY,
+        measure,
+        [(identify(network), (network,)) for network in NETWORKS],
+    )
     return dict(
-        facts=machine_of(STUDY),
-        mean=lambda **way: of_sets(rows, way)[0].mean(),
-        gmacs=lambda **way: of_sets(rows, way)[1],
-        difference=lambda one, other: difference(rows, one, other),
+        facts=read_machine(STUDY),
+        mean=lambda **way: summarize_datasets(rows, way)[0].mean(),
+        gmacs=lambda **way: summarize_datasets(rows, way)[1],
+        difference=lambda way, other: difference(rows, way, other),
     )
 
 
-def measure(one):
+def measure(network):
     """Return rows for a network: costs, and accuracy per dataset as the mean
     over random splits."""
     depths = sorted({layers[-1] + 1 for layers, _ in READINGS.values()})
     gmacs = {
-        depth: count_config(one.config(range(depth)).model).flops / 1e9
+        depth: count_config(network.config(range(depth)).model).flops / 1e9
         for depth in depths
     }
-    found = {
-        name: measured(one, name, own, GRID['counts'])
-        for name, own in photos().items()
+    accuracies = {
+        name: measured(network, name, dataset, GRID['counts'])
+        for name, dataset in photos().items()
     }
     commit = provenance()['commit']
-    return [dict(row, commit=commit) for row in to_rows(found, gmacs)]
+    return [dict(row, commit=commit) for row in to_rows(accuracies, gmacs)]
 
 
-def facts_of(one):
+def identify(network):
     """Return the columns that identify a network."""
-    return {key: vars(one)[key] for key in FACTS}
+    return {key: vars(network)[key] for key in FACTS}
 
 
-def measured(one, name, own, counts):
+def measured(network, name, dataset, counts):
     """Return accuracies in percent per training subset, by features,
     classifier and number of photos."""
-    features = one.views(name)
-    labels, tested = labels_of(own)
-    found, which = {}, (one.method, one.img_size, one.row)
-    for name in VIEWED if one.extra_views else READINGS:
-        read = read_of(features, name).double()
+    features = network.views(name)
+    labels, tested = get_labels(dataset)
+    accuracies, which = {}, (network.method, network.img_size, network.row)
+    for name in VIEWED if network.extra_views else READINGS:
+        read = get_features(features, name).double()
         read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
         several = which in COMPARED and name in GRID['compared']
         number = len(CLASSIFIERS) if several else 1
         kinds = [*CLASSIFIERS][:number]
-        for kind, count in product(kinds, counts):
-            found[f'{name}; {kind}; {count}'] = [
-                accuracy(read, labels, tested, drawn, kind)
+        for method, count in product(kinds, counts):
+            accuracies[f'{name}; {method}; {count}'] = [
+                accuracy(read, labels, tested, drawn, method)
                 for drawn in draws(labels, ~tested, count)
             ]
-    return found
+    return accuracies
 
 
-def labels_of(own):
+def get_labels(dataset):
     """Return the labels of a dataset, and a mask of its test photos."""
-    tested = torch.tensor((own.split == 'test').to_numpy())
-    return torch.tensor(own.label.to_numpy()), tested
+    tested = torch.tensor((dataset.split == 'test').to_numpy())
+    return torch.tensor(dataset.label.to_numpy()), tested
 
 
-def read_of(features, reading):
+def get_features(features, reading):
     """Return the features of all views, (V, N, D)."""
     layers, parts = READINGS[reading]
     parts = [FEATURES.index(x) for x in parts]
@@ -108,39 +112,39 @@ def read_of(features, reading):
     return features[:, :, layers][:, :, :, parts].flatten(2)
 
 
-def draws(labels, known, count):
+def draws(labels, candidates, count):
     """Yield random training subsets, see :func:`draw`."""
-    return (draw(labels, known, count, i) for i in range(NUM_DRAWS))
+    return (draw(labels, candidates, count, i) for i in range(NUM_DRAWS))
 
 
-def draw(labels, known, count, number):
+def draw(labels, candidates, count, number):
     """Return a random training subset: ``count`` images per class, or all if
     a class has fewer."""
-    known = torch.where(known)[0].numpy()
-    order = np.random.RandomState(number).permutation(known)
+    candidates = torch.where(candidates)[0].numpy()
+    order = np.random.RandomState(number).permutation(candidates)
     ranks = pd.Series(order).groupby(labels[order].numpy()).cumcount()
     return torch.from_numpy(np.sort(order[ranks < count]))
 
 
-def accuracy(read, labels, tested, drawn, kind):
+def accuracy(read, labels, tested, drawn, method):
     """Return the accuracy in percent of a classifier trained on all views and
     tested on one view."""
-    given = read[:, drawn].flatten(0, 1), labels[drawn].repeat(len(read))
-    found = predicted(*CLASSIFIERS[kind], *given, read[0, tested])
-    return round(100 * float((found == labels[tested]).float().mean()), 2)
+    training = read[:, drawn].flatten(0, 1), labels[drawn].repeat(len(read))
+    accuracies = predicted(*CLASSIFIERS[method], *training, read[0, tested])
+    return round(100 * float((accuracies == labels[tested]).float().mean()), 2)
 
 
-def predicted(kind, strength, features, labels, tested):
+def predicted(method, strength, features, labels, tested):
     """Return the classes that a classifier predicts for test features."""
-    if kind in ('ridge', 'logistic'):
+    if method in ('ridge', 'logistic'):
         number = 1 + int(labels.max())
-        fitted = fit_linear(features, labels, number, kind, strength)
+        fitted = fit_linear(features, labels, number, method, strength)
         return fitted.scores(tested).argmax(1)
     features, basis = rotate(features)  # LDA shrinks by the mean variance
     tested = tested if basis is None else tested @ basis
     fitted = NearestCentroid()
     # with one image per class, LDA is the nearest mean
-    if kind == 'lda' and len(labels) > len(labels.unique()):
+    if method == 'lda' and len(labels) > len(labels.unique()):
         fitted = LinearDiscriminantAnalysis('lsqr', shrinkage=strength)
     return torch.from_numpy(fitted.fit(features, labels).predict(tested))
 
@@ -165,21 +169,24 @@ def is_stored(reading, classifier, count):
     return count == DEFAULT['count'] or usual
 
 
-def of_sets(rows, way):
+def summarize_datasets(rows, way):
     """Return accuracy by dataset and GMACs for some settings, NaN if not
     measured."""
-    own = select(rows, DEFAULT | way)
-    return own[sets_of(own)].mean(), own.gmacs.mean()
+    dataset = select(rows, DEFAULT | way)
+    return dataset[get_dataset_columns(dataset)].mean(), dataset.gmacs.mean()
 
 
-def sets_of(rows):
+def get_dataset_columns(rows):
     """Return the accuracy columns, one per dataset."""
     return rows.columns.drop([*WAY, 'gmacs', 'commit'])
 
 
-def difference(rows, one, other):
+def difference(rows, network, other):
     """Return the paired difference between two ways in points, with its 95%
     t interval over datasets."""
-    paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
+    paired = (
+        summarize_datasets(rows, network)[0]
+        - summarize_datasets(rows, other)[0]
+    )
     mean, half = paired.mean(), half_width(paired)
     return f'{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]'

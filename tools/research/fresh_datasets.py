@@ -4,7 +4,7 @@
 import frontier
 from frozen import DEPTH, FILES
 from mmengine.config import Config
-from tables import half_width, kept, machine_of, select
+from tables import half_width, kept, read_machine, select
 
 from mmclca.fitting.candidates import NO_REDUCTION
 from mmclca.models import Variant
@@ -17,14 +17,14 @@ RIVALS = GRID['rivals']
 
 def values():
     """Return the values for the template."""
-    wanted = [(frontier.facts_of(*one), one) for one in networks()]
+    wanted = [(frontier.identify(*x), x) for x in networks()]
     table = kept(STUDY, measure, wanted)
     return dict(
-        facts=machine_of(STUDY),
+        facts=read_machine(STUDY),
         names=NAMES,
         rivals=RIVALS,
         zip=zip,
-        row=lambda **facts: with_mean(select(table, facts).iloc[0]),
+        row=lambda **columns: with_mean(select(table, columns).iloc[0]),
         gain=lambda network, rival: gain(table, network, rival),
     )
 
@@ -34,7 +34,7 @@ def networks():
     layers = (*range(DEPTH),)
     for file in FILES.values():
         yield file, Variant(**NO_REDUCTION, img_size=224, layers=layers)
-        name = frontier.facts_of(file, Variant(None, 1.0, 224))['network']
+        name = frontier.identify(file, Variant(None, 1.0, 224))['network']
         method = frontier.GRID['defaults'][name]
         reduced = dict(NO_REDUCTION, method=method, keep_rate=0.5)
         yield file, Variant(**reduced, img_size=224, layers=layers)
@@ -55,9 +55,9 @@ def gain(table, network, rival):
     """Return the mean gain of ``fit`` over a rival on the full ViT, and its
     95% t interval over datasets, in points."""
     method = frontier.GRID['defaults'][network]
-    facts = dict(network=network, classifier=frontier.FIT, method=method)
+    columns = dict(network=network, classifier=frontier.FIT, method=method)
     full = dict(network=network, classifier=rival, method='none')
-    pair = [select(table, x).iloc[0] for x in (facts, full)]
+    pair = [select(table, x).iloc[0] for x in (columns, full)]
     ours, other = (x[[*NAMES]].to_numpy(float) for x in pair)
     paired = ours - other
     mean, half = paired.mean(), half_width(paired)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from few_photos import draws, labels_of
+from few_photos import draws, get_labels
 from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photos
 from mmengine.config import Config
-from tables import kept, machine_of, read, select
+from tables import kept, read, read_machine, select
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
@@ -41,10 +41,10 @@ FIT = 'fit'
 def values():
     """Return the values for the template."""
     table = table_of_rows()
-    sets = sets_of(table)
+    sets = get_dataset_columns(table)
     return dict(
-        facts=machine_of(STUDY),
-        row=lambda **facts: select(table, facts).iloc[0],
+        facts=read_machine(STUDY),
+        row=lambda **columns: select(table, columns).iloc[0],
         best_at=lambda gmacs, *names: best_at(table, gmacs, names),
         rows_of_fit=lambda *names: rows_of_fit(table, names),
         regret=lambda classifiers: [
@@ -59,13 +59,13 @@ def values():
 
 def table_of_rows():
     """Return all rows with mean accuracy and time; measure missing ones."""
-    wanted = [(facts_of(*one), one) for one in networks()]
+    wanted = [(identify(*network), network) for network in networks()]
     rows = kept(STUDY, measure, wanted)
-    mean = rows[sets_of(rows)].mean(axis=1)
+    mean = rows[get_dataset_columns(rows)].mean(axis=1)
     times = read(TIMES)
-    new = [x for x in networks() if select(times, facts_of(*x)).empty]
+    new = [x for x in networks() if select(times, identify(*x)).empty]
     if new:
-        times = kept(TIMES, milliseconds, [(facts_of(*new[0]), (new, times))])
+        times = kept(TIMES, milliseconds, [(identify(*new[0]), (new, times))])
     return rows.assign(mean=mean).merge(times, on=FACTS)
 
 
@@ -73,8 +73,11 @@ def networks():
     """List pairs of weights and variant: candidates of fit, and CNNs."""
     tables = dict(zip(FILES.values(), (DEIT, VIT_TINY), strict=True))
     for file, table in tables.items():
-        for kind, side, _ in table:
-            yield file, Variant(**kind, img_size=side, layers=(*range(DEPTH),))
+        for method, side, _ in table:
+            yield (
+                file,
+                Variant(**method, img_size=side, layers=(*range(DEPTH),)),
+            )
     for file, sides in GRID['cnns'].items():
         yield from ((file, Variant(None, 1.0, side)) for side in sides)
 
@@ -84,7 +87,7 @@ def pretrained(file):
     return find_weights(str(WEIGHTS / file))
 
 
-def facts_of(file, variant):
+def identify(file, variant):
     """Return the columns that identify a network."""
     name = re.split(r'_patch|_reparam', Path(file).stem)[0]
     method = variant.method or 'none'
@@ -93,12 +96,15 @@ def facts_of(file, variant):
 
 def is_default(file, variant):
     """Return whether a network is a default of ``fit``."""
-    facts = facts_of(file, variant)
-    default = GRID['defaults'].get(facts['network'])
-    return facts['method'] == default and facts['img_size'] == 224
+    columns_of_row = identify(file, variant)
+    default = GRID['defaults'].get(columns_of_row['network'])
+    return (
+        columns_of_row['method'] == default
+        and columns_of_row['img_size'] == 224
+    )
 
 
-def probe_of(file, variant):
+def build_probe(file, variant):
     """Return a linear probe on a network, with cached features."""
     config = build_config(pretrained(file), variant, 2)
     source = str(WEIGHTS / file)
@@ -107,37 +113,43 @@ def probe_of(file, variant):
 
 def measure(file, variant, names=DATASETS):
     """Yield one row per classifier: cost, and accuracy per dataset."""
-    probe = probe_of(file, variant)
+    probe = build_probe(file, variant)
     gmacs = count_config(probe.model._config.model).flops / 1e9
-    read = columns_of(file, variant, probe.model.head)
+    read = select_columns(file, variant, probe.model.head)
     tables = photos(names)
-    found = [mean_accuracies(probe, own, read) for own in tables.values()]
+    accuracies = [
+        mean_accuracies(probe, dataset, read) for dataset in tables.values()
+    ]
     commit = provenance()['commit']
-    for classifier in found[0]:
+    for classifier in accuracies[0]:
         means = {
-            name: round(one[classifier], 2)
-            for name, one in zip(tables, found, strict=True)
+            name: round(network[classifier], 2)
+            for name, network in zip(tables, accuracies, strict=True)
         }
         yield dict(classifier=classifier, gmacs=gmacs, commit=commit, **means)
 
 
-def mean_accuracies(probe, own, columns):
+def mean_accuracies(probe, dataset, columns):
     """Return the mean accuracy per classifier in percent over random splits.
 
     ``columns`` selects features for each classifier except that of fit.
     """
-    labels, tested = labels_of(own)
-    known = probe.views(own.path[~tested.numpy()].tolist())[0]
-    new = probe.features(own.path[tested.numpy()].tolist())[0]
-    found = {}
-    for drawn in draws(labels[~tested], torch.ones(len(known)) > 0, 3):
-        given = known[drawn], labels[~tested][drawn]
-        for classifier, scores in scored(probe, *given, new, columns):
+    labels, tested = get_labels(dataset)
+    training_features = probe.views(dataset.path[~tested.numpy()].tolist())[0]
+    new = probe.features(dataset.path[tested.numpy()].tolist())[0]
+    accuracies = {}
+    for drawn in draws(
+        labels[~tested], torch.ones(len(training_features)) > 0, 3
+    ):
+        training = training_features[drawn], labels[~tested][drawn]
+        for classifier, scores in scored(probe, *training, new, columns):
             right = scores.argmax(1) == labels[tested]
-            found.setdefault(classifier, []).append(
+            accuracies.setdefault(classifier, []).append(
                 100 * right.float().mean().item()
             )
-    return {classifier: sum(x) / len(x) for classifier, x in found.items()}
+    return {
+        classifier: sum(x) / len(x) for classifier, x in accuracies.items()
+    }
 
 
 def scored(probe, views, labels, new, columns):
@@ -145,14 +157,14 @@ def scored(probe, views, labels, new, columns):
     number = 1 + int(labels.max())
     probe.fit(views, labels, [*map(str, range(number))], folds=3)
     yield FIT, probe.scores(new)
-    for classifier, (own, kind) in columns.items():
+    for classifier, (selected, method) in columns.items():
         # users have one view and a classifier, fit's other readings have all
-        known = views[:, 0] if kind else views
-        given = known[..., own], labels, number, *(kind or ())
-        yield classifier, fit_linear(*given).scores(new[:, own])
+        training = (views[:, 0] if method else views)[..., selected]
+        fitted = fit_linear(training, labels, number, *(method or ()))
+        yield classifier, fitted.scores(new[:, selected])
 
 
-def columns_of(file, variant, head):
+def select_columns(file, variant, head):
     """Return the columns of the features and the method by classifier.
 
     Users train classifiers on all tokens. Readings that fit could always
@@ -160,25 +172,25 @@ def columns_of(file, variant, head):
     """
     if is_default(file, variant):
         return {
-            classifier: (own, None)
-            for classifier, own in readings(head).items()
+            classifier: (columns, None)
+            for classifier, columns in readings(head).items()
         }
     if variant.method:
         return {}
     return {
-        f'{reading}, {kind}': (own, (kind, strength))
-        for reading, own in of_users(head).items()
-        for kind, strength in GRID['classifiers'].items()
+        f'{reading}, {method}': (columns, (method, strength))
+        for reading, columns in select_user_columns(head).items()
+        for method, strength in GRID['classifiers'].items()
     }
 
 
-def of_users(head):
+def select_user_columns(head):
     """Return the columns of the features that users read, by name."""
     if head.num_parts == 2:  # mean and deviation of the stages of a CNN
         *_, last = head.in_channels
         every = torch.arange(2 * sum(head.in_channels))
         return {'last stage': every[-2 * last : -last], 'all stages': every}
-    parts = layers_of(head)
+    parts = list_layer_columns(head)
     return {
         'CLS, last layer': parts[-1, 0],
         'CLS and average, last layer': parts[-1, :2].flatten(),
@@ -188,17 +200,17 @@ def of_users(head):
 
 def readings(head):
     """Return the columns that fit could always read, by name."""
-    parts, (most, late) = layers_of(head), get_feature_subsets(head)
+    parts, (early, late) = list_layer_columns(head), get_feature_subsets(head)
     return {
         'layers 0 to 8': parts[:9].flatten(),
         'CLS and std': parts[:, ::2].flatten(),
         'all': parts.flatten(),
-        'first reading': most,
+        'first reading': early,
         'second reading': late,
     }
 
 
-def layers_of(head):
+def list_layer_columns(head):
     """Return the columns of CLS, average and deviation by layer (12, 3, C)."""
     sizes = head.num_layers, 3, head.in_channels
     return torch.arange(prod(sizes)).view(sizes)
@@ -211,9 +223,9 @@ def milliseconds(pairs, stored):
     again, and the new times are scaled by its ratio.
     """
     default = next(x for x in networks() if is_default(*x) and 'vit_' in x[0])
-    reference = tuple(facts_of(*default).values())
+    reference = tuple(identify(*default).values())
     models = {
-        tuple(facts_of(file, x).values()): build_config(
+        tuple(identify(file, x).values()): build_config(
             pretrained(file), x, 10
         ).model
         for file, x in [default, *pairs]
@@ -229,22 +241,22 @@ def milliseconds(pairs, stored):
     ]
 
 
-def sets_of(rows):
+def get_dataset_columns(rows):
     """Return the accuracy columns, one per dataset."""
     return [*rows.columns.drop([*FACTS, *COLUMNS], errors='ignore')]
 
 
 def best_at(table, gmacs, names):
     """Return the most accurate row of ``fit`` within a budget, as in fit."""
-    own = table[table.network.isin(names) & (table.classifier == FIT)]
-    return own[own.gmacs <= 1.01 * gmacs].nlargest(1, 'mean').iloc[0]
+    dataset = table[table.network.isin(names) & (table.classifier == FIT)]
+    return dataset[dataset.gmacs <= 1.01 * gmacs].nlargest(1, 'mean').iloc[0]
 
 
 def rows_of_fit(table, names):
     """Return the rows of ``fit`` by network, the most expensive first."""
-    own = select(table, dict(classifier=FIT))
-    own = own.sort_values('gmacs', ascending=False, kind='stable')
-    rows = [own[own.network == name] for name in names]
+    dataset = select(table, dict(classifier=FIT))
+    dataset = dataset.sort_values('gmacs', ascending=False, kind='stable')
+    rows = [dataset[dataset.network == name] for name in names]
     return [row for _, row in pd.concat(rows).iterrows()]
 
 
@@ -259,10 +271,10 @@ def defaults_by_set(table, sets):
     alternative of users, as rows by dataset for each network."""
     rows = []
     for network, method in GRID['defaults'].items():
-        facts = dict(
+        columns_of_row = dict(
             network=network, method=method, img_size=224, classifier=FIT
         )
-        ours = select(table, facts).iloc[0]
+        ours = select(table, columns_of_row).iloc[0]
         best = alternatives(table, network)[sets].max()
         rows.append([dict(set=x, ours=ours[x], best=best[x]) for x in sets])
     return rows
@@ -289,12 +301,12 @@ def left_out(table, sets, classifiers):
             dict(
                 set=name,
                 chosen=classifier,
-                ours=own.loc[classifier, name],
+                ours=table_of_network.loc[classifier, name],
                 best=alternatives(table, network)[name].max(),
             )
             for name, classifier in chosen.items()
         ]
-        for own, network in zip(rows, defaults, strict=True)
+        for table_of_network, network in zip(rows, defaults, strict=True)
     ]
 
 

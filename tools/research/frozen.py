@@ -104,13 +104,13 @@ class Frozen:
     def features(self, name, splits=('train', 'test')):
         """Return ``FEATURES`` after each layer for a dataset, (N, 12, 5, C),
         zero for other splits."""
-        file, own = KEPT / name / f'{self.name}.npy', photos()[name]
+        file, dataset = KEPT / name / f'{self.name}.npy', photos()[name]
         if not file.exists():
-            chosen = own.split.isin(splits).to_numpy()
-            seen = self._features([*own.path[chosen]]).half().numpy()
-            found = np.zeros((len(own), *seen.shape[1:]), seen.dtype)
-            found[chosen] = seen
-            replace_file(file, lambda part: np.save(part, found))
+            chosen = dataset.split.isin(splits).to_numpy()
+            seen = self._features([*dataset.path[chosen]]).half().numpy()
+            features = np.zeros((len(dataset), *seen.shape[1:]), seen.dtype)
+            features[chosen] = seen
+            replace_file(file, lambda part: np.save(part, features))
         return torch.from_numpy(np.load(file)).float()
 
     def views(self, name):
@@ -119,9 +119,9 @@ class Frozen:
         if not self.extra_views:
             return self.features(name)[None]
         plain = replace(self, extra_views=[], row='')
-        more = [replace(plain, **view) for view in self.extra_views]
-        found = [x.features(name, ['train']) for x in more]
-        return torch.stack([plain.features(name), *found])
+        variants = [replace(plain, **view) for view in self.extra_views]
+        features = [x.features(name, ['train']) for x in variants]
+        return torch.stack([plain.features(name), *features])
 
     @torch.inference_mode()
     def _features(self, files):
@@ -177,9 +177,9 @@ class PatchCounter:
             if isinstance(record, Kept):
                 # patches fused into a new token count as dropped
                 index = record.index.unsqueeze(-1)
-                more = reduced.features.size(1) - record.index.size(1)
+                variants = reduced.features.size(1) - record.index.size(1)
                 kept = self.counts.gather(1, index)
-                self.counts = F.pad(kept, (0, 0, 0, more))
+                self.counts = F.pad(kept, (0, 0, 0, variants))
             else:
                 kept = self.counts * (record.share > 0).unsqueeze(-1)
                 number = record.num_tokens

@@ -10,9 +10,9 @@ from itertools import product
 import frontier
 import pandas as pd
 import torch
-from few_photos import GRID, draw, labels_of
+from few_photos import GRID, draw, get_labels
 from frozen import DATA, photos
-from tables import kept, machine_of
+from tables import kept, read_machine
 
 from mmclca.apis.probe import learning_curve
 from mmclca.datasets.grouped_splits import GroupedSplits
@@ -43,7 +43,7 @@ def values():
     rows = kept(STUDY, measure, wanted())
     same = rows[rows['shift'] == SAME]
     return dict(
-        facts=machine_of(STUDY),
+        facts=read_machine(STUDY),
         shifts=means(rows, ['shift', 'count']),
         sets=means(same, ['set']),
         numbers=means(same, ['network', 'count']),
@@ -53,90 +53,92 @@ def values():
 def means(rows, keys):
     """Return mean values by the columns ``keys``, in the order of shifts."""
     order = dict(shift=pd.Categorical(rows['shift'], [*SHIFTS]))
-    found = rows.assign(**order).groupby(keys, observed=True)[PARTS].mean()
-    return found.reset_index().to_dict('records')
+    result = rows.assign(**order).groupby(keys, observed=True)[PARTS].mean()
+    return result.reset_index().to_dict('records')
 
 
 def wanted():
     """Yield the columns that identify a row, and the arguments to measure."""
-    for count, one in product(GRID['counts'][1:], frontier.networks()):
-        if frontier.is_default(*one):
-            network = frontier.facts_of(*one)['network']
+    for count, source in product(GRID['counts'][1:], frontier.networks()):
+        if frontier.is_default(*source):
+            network = frontier.identify(*source)['network']
             for shift, names in SHIFTS.items():
                 for name in names or enough_photos(count):
-                    facts = dict(network=network, set=name)
-                    facts |= dict(shift=shift, count=count)
-                    yield facts, (one, name, shift, count)
+                    columns = dict(network=network, set=name)
+                    columns |= dict(shift=shift, count=count)
+                    yield columns, (source, name, shift, count)
 
 
 def enough_photos(count):
     """Return the datasets with more test than training photos."""
-    found = {
-        name: own.groupby('label').size().clip(upper=count).sum()
-        for name, own in photos().items()
+    result = {
+        name: dataset.groupby('label').size().clip(upper=count).sum()
+        for name, dataset in photos().items()
     }
-    return [x for x in found if len(photos()[x]) > 2 * found[x]]
+    return [x for x in result if len(photos()[x]) > 2 * result[x]]
 
 
 def measure(network, name, shift, count):
     """Return means over random training and test sets, in percent."""
-    own = photos()[name]
-    probe = frontier.probe_of(*network)
-    read, _ = probe.features([*own.path])
-    pairs = [pair(name, own, shift, count, i) for i in range(NUM_PAIRS)]
-    rows = [reported(probe, read, own, *one) for one in pairs]
+    dataset = photos()[name]
+    probe = frontier.build_probe(*network)
+    read, _ = probe.features([*dataset.path])
+    pairs = [pair(name, dataset, shift, count, i) for i in range(NUM_PAIRS)]
+    rows = [reported(probe, read, dataset, *split) for split in pairs]
     return [(100 * pd.DataFrame(rows)).mean().round(2).to_dict()]
 
 
-def pair(name, own, shift, count, number):
+def pair(name, dataset, shift, count, number):
     """Return the training photos, a mask of the test photos, and the groups
     that ``fit`` knows.
 
     Photos by half of the observers, of the later session, or else all other
     photos are tested.
     """
-    labels, later = labels_of(own)
-    known = ~later
-    units = own.path
+    labels, later = get_labels(dataset)
+    train_mask = ~later
+    units = dataset.path
     if shift in (OTHERS, UNTOLD):
-        units = observers(name, own)
+        units = observers(name, dataset)
         half, _ = next(GroupedSplits(labels, units).folds(2, seed=number))
-        known = torch.zeros_like(later).index_fill(0, torch.tensor(half), True)
+        train_mask = torch.zeros_like(later).index_fill(
+            0, torch.tensor(half), True
+        )
     elif shift == SAME:
-        known = torch.ones_like(later)
-    drawn = draw(labels, known, count, number)
+        train_mask = torch.ones_like(later)
+    drawn = draw(labels, train_mask, count, number)
     if shift == SAME:
-        known = torch.zeros_like(later).index_fill(0, drawn, True)
+        train_mask = torch.zeros_like(later).index_fill(0, drawn, True)
     groups = [*units.iloc[drawn]] if shift == OTHERS else None
-    return drawn, ~known, groups
+    return drawn, ~train_mask, groups
 
 
-def observers(name, own):
+def observers(name, dataset):
     """Return the observer of each photo."""
     folder = DATA / 'sets' / name
-    known = pd.read_csv(folder / 'groups.csv').set_index('file').group
-    return own.path.str.removeprefix(f'{folder}/').map(known)
+    train_mask = pd.read_csv(folder / 'groups.csv').set_index('file').group
+    return dataset.path.str.removeprefix(f'{folder}/').map(train_mask)
 
 
-def reported(probe, read, own, drawn, tested, groups):
+def reported(probe, read, dataset, drawn, tested, groups):
     """Return accuracy and interval as ``fit`` reports them, accuracy on the
     test photos, and the calibration errors there."""
-    labels, _ = labels_of(own)
+    labels, _ = get_labels(dataset)
     classes = [*map(str, range(1 + int(labels.max())))]
-    paths, known = [*own.path.iloc[drawn]], labels[drawn]
-    some = LabeledImages(paths, known.tolist(), classes, groups, [], '')
-    groups = join_groups(some, find_near_duplicates(some, read[drawn]))
-    found = probe.fit(read[drawn], known, classes, groups=groups)
-    curve = learning_curve(found, read[drawn], groups=groups)
-    low, high = estimate_interval(found, curve)
+    paths, train_mask = [*dataset.path.iloc[drawn]], labels[drawn]
+    subset = LabeledImages(paths, train_mask.tolist(), classes, groups, [], '')
+    groups = join_groups(subset, find_near_duplicates(subset, read[drawn]))
+    result = probe.fit(read[drawn], train_mask, classes, groups=groups)
+    curve = learning_curve(result, read[drawn], groups=groups)
+    low, high = estimate_interval(result, curve)
     scores, names = probe.scores(read[tested]), labels[tested]
     test = (scores.argmax(1) == names).float().mean().item()
-    every = dict(calibrated=1, uncalibrated=found.temperature)
+    every = dict(calibrated=1, uncalibrated=result.temperature)
     errors = {
         key: calibration_error((x * scores).softmax(1), names)
         for key, x in every.items()
     }
-    mean = float(found.accuracy.mean())
+    mean = float(result.accuracy.mean())
     inside = low <= test <= high
     return dict(
         accuracy=mean, test=test, inside=inside, width=high - low, **errors

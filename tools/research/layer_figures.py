@@ -51,8 +51,10 @@ def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
         axis.set(xlabel=x_label, ylabel=y_label)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if series == 'head' or len(names) > 1:
-            some = lines[:: 1 + len(lines) // 13]  # more would hide the curves
-            axis.legend(handles=some, fontsize=7, frameon=False, ncols=2)
+            handles = lines[
+                :: 1 + len(lines) // 13
+            ]  # more would hide the curves
+            axis.legend(handles=handles, fontsize=7, frameon=False, ncols=2)
     save(figure, out)
 
 
@@ -87,10 +89,10 @@ def draw_cka(
     save(figure, out)
 
 
-def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
+def draw_matrix(axis: Axes, matrix: Tensor, label: str, **options) -> None:
     """Draw a matrix with values from 0 to 1, and the numbers."""
     values = matrix.cpu().numpy()
-    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
+    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **options)
     for (row, column), value in np.ndenumerate(values):
         style = dict(ha='center', va='center', size=6)
         style['color'] = 'black' if value > 0.6 else 'white'
@@ -111,8 +113,12 @@ def check_classes(names: Sequence[list[str]]) -> None:
 
     Models without class names are not checked.
     """
-    known = [one for one in names if one != [*map(str, range(len(one)))]]
-    if any(of_one != known[0] for of_one in known):
+    named = [
+        names_of_model
+        for names_of_model in names
+        if names_of_model != [*map(str, range(len(names_of_model)))]
+    ]
+    if any(of_one != named[0] for of_one in named):
         raise Error('the models have different class names or orders')
 
 
@@ -127,13 +133,13 @@ def draw_agreement(
     names, parts = list(rows), 1 + bool(cosines)
     size = parts * (3 + 0.55 * len(names)), 2.2 + 0.55 * len(names)
     figure = Figure(size, layout='constrained')
-    first, *others = figure.subplots(1, parts, squeeze=False)[0]
+    first, *further_axes = figure.subplots(1, parts, squeeze=False)[0]
     label = 'share of images with different predictions'
     draw_matrix(first, disagreement(rows.values()), label)
     ticks = range(len(names))
     first.set_yticks(ticks, names, fontsize=8)
     first.set_xticks(ticks, names, fontsize=8, rotation=90)
-    for axis in others:
+    for axis in further_axes:
         for name, values in cosines.items():
             axis.plot(values.tolist(), marker='o', markersize=3, label=name)
         axis.set_xlabel('layers passed', fontsize=9)

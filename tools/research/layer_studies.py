@@ -60,8 +60,8 @@ def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
     represent patches. Entropy is in nats, over all tokens. Both are means over
     tokens and images.
     """
-    found = _image_mean(read(), partial(_summaries, model, _spread))
-    return dict(zip(('distance', 'entropy'), found.unbind(-1), strict=True))
+    values = _image_mean(read(), partial(_summaries, model, _spread))
+    return dict(zip(('distance', 'entropy'), values.unbind(-1), strict=True))
 
 
 def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
@@ -70,10 +70,10 @@ def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
     line = torch.arange(_grid_side(share)).to(share)
     places = torch.cartesian_prod(line, line)
     at = F.normalize(share, p=1, dim=-1) @ places  # (B, N, 2)
-    known = share.any(dim=-1, keepdim=True).to(share)  # (B, N, 1)
-    pairs = F.normalize(weights * known.mT[:, None], p=1, dim=-1)
+    has_share = share.any(dim=-1, keepdim=True).to(share)  # (B, N, 1)
+    pairs = F.normalize(weights * has_share.mT[:, None], p=1, dim=-1)
     far = (pairs * torch.cdist(at, at)[:, None]).sum(dim=-1)  # (B, H, N)
-    far = (far @ known).squeeze(-1) / known.sum(dim=1)
+    far = (far @ has_share).squeeze(-1) / has_share.sum(dim=1)
     entropy = torch.special.entr(weights).sum(dim=-1).mean(dim=-1)
     return torch.stack((far, entropy), dim=-1)
 
@@ -87,7 +87,7 @@ def maps(
     ``pairs`` are batches of the same images for both models. Returns the mean
     over images, (L, M). Raises an Error if the numbers of patches differ.
     """
-    found = []
+    values = []
     for batches in pairs:
         seen = [
             F.normalize(_summaries(model, _patch_map, batch.images), dim=-1)
@@ -98,8 +98,8 @@ def maps(
                 'the models have different numbers of patches: use the same '
                 'image size and patch size'
             )
-        found.append(torch.einsum('lbp,mbp->blm', *seen).cpu())
-    return torch.cat(found).mean(dim=0)
+        values.append(torch.einsum('lbp,mbp->blm', *seen).cpu())
+    return torch.cat(values).mean(dim=0)
 
 
 def _patch_map(weights: Tensor, tokens: Tokens) -> Tensor:
@@ -133,13 +133,15 @@ def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
         share = left.patch_weights.to(x)
         grid = x.mT @ F.normalize(share, p=1, dim=1)
         grid = grid.unflatten(-1, (_grid_side(share), -1))
-        found = torch.fft.fft2(grid).abs().clamp_min(1e-12).log().mean(dim=1)
-        found = found.diagonal(dim1=1, dim2=2)[:, : _grid_side(share) // 2 + 1]
-        return found - found[:, :1]
+        values = torch.fft.fft2(grid).abs().clamp_min(1e-12).log().mean(dim=1)
+        values = values.diagonal(dim1=1, dim2=2)[
+            :, : _grid_side(share) // 2 + 1
+        ]
+        return values - values[:, :1]
 
     look = layer_outputs(model, curve)
-    found = _image_mean(read(), lambda images: torch.stack(look(images)))
-    return dict(amplitude=found.T, highest=found[:, -1:])
+    values = _image_mean(read(), lambda images: torch.stack(look(images)))
+    return dict(amplitude=values.T, highest=values[:, -1:])
 
 
 def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
@@ -150,11 +152,13 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
     similarity between backbone features.
     """
     number = len(recording_copy(model).backbone.layers)
-    found = []
+    values = []
     for k in range(number + 1):
         ends = range(k), range(number - k, number)
-        found.append([_accuracy(_reinitialized(model, x), read) for x in ends])
-    first, last = torch.tensor(found).T[..., None]
+        values.append(
+            [_accuracy(_reinitialized(model, x), read) for x in ends]
+        )
+    first, last = torch.tensor(values).T[..., None]
     return dict(first=first, last=last)
 
 
@@ -184,8 +188,8 @@ def renumbered(labels: list[int]) -> tuple[Tensor, int]:
     """
     if not labels:
         raise Error('accuracy needs labels: choose a labeled --split')
-    classes, found = torch.tensor(labels).unique(return_inverse=True)
-    return found, len(classes)
+    classes, values = torch.tensor(labels).unique(return_inverse=True)
+    return values, len(classes)
 
 
 def pca(model: nn.Module, read: Read) -> dict[str, Tensor]:

@@ -24,12 +24,12 @@ def long_tail(images, least, seed=0):
     draw = random.Random(seed)
     names = sorted(images)
     draw.shuffle(names)
-    most = max(map(len, images.values()))
-    factor = (least / most) ** (1 / max(1, len(names) - 1))
-    sizes = {name: round(most * factor**i) for i, name in enumerate(names)}
+    largest = max(map(len, images.values()))
+    factor = (least / largest) ** (1 / max(1, len(names) - 1))
+    sizes = {name: round(largest * factor**i) for i, name in enumerate(names)}
     return {
-        name: sorted(draw.sample(found, min(sizes[name], len(found))))
-        for name, found in sorted(images.items())
+        name: sorted(draw.sample(paths, min(sizes[name], len(paths))))
+        for name, paths in sorted(images.items())
     }
 
 
@@ -39,15 +39,15 @@ def main():
     parser.add('--least', 'number of images of the smallest class', 5)
     parser.add('--seed', 'random seed', 0)
     args = parser.parse_args()
-    found = read_folder(args.folder, IMAGE_SUFFIXES)
-    images = {name: [] for name in found.classes}
-    for path, name in zip(found.paths, found.names, strict=True):
+    photos = read_folder(args.folder, IMAGE_SUFFIXES)
+    images = {name: [] for name in photos.classes}
+    for path, name in zip(photos.paths, photos.names, strict=True):
         images[name].append(os.path.relpath(path, args.folder))
     kept = long_tail(images, args.least, args.seed).values()
-    lines = [f'{x} {label}' for label, one in enumerate(kept) for x in one]
+    lines = [f'{x} {label}' for label, paths in enumerate(kept) for x in paths]
     path = args.folder / 'train_lt.txt'
     replace_text(path, '\n'.join(lines) + '\n')
-    print(f'Saved      {path} ({len(lines)} of {len(found)} images)')
+    print(f'Saved      {path} ({len(lines)} of {len(photos)} images)')
 
 
 if __name__ == '__main__':

@@ -39,22 +39,22 @@ SETTING = Setting(batch=1, compile_mode='default')
 HEADS = dict(layers={}, linear=dict(out_type=None, layers=None))
 
 
-def configs_of(weights, heads):
+def build_configs(weights, heads):
     """Map head and method, None for the full ViT, to configs."""
-    found = find_weights(weights)
+    pretrained = find_weights(weights)
     variants = [
-        x for x in get_measured_accuracies(found) if x.img_size == SIDE
+        x for x in get_measured_accuracies(pretrained) if x.img_size == SIDE
     ]
     return {
         (head, x.method): build_config(
-            found, replace(x, **HEADS[head]), CLASSES
+            pretrained, replace(x, **HEADS[head]), CLASSES
         )
         for head in heads
         for x in sorted(variants, key=lambda x: x.method or '')
     }
 
 
-def step_of(config, weights, runtime, image):
+def build_step(config, weights, runtime, image):
     """Build a model and return its pass over ``image``."""
     model = MODELS.build(config.model).eval()
     load(model, weights, strict=False)
@@ -84,12 +84,10 @@ def measure(steps, image, photos, rounds):
                 step()
                 spent = time.thread_time() - start
                 times[key][number].append(1e3 * spent)
-    return {
-        key: mean(min(one[2:]) for one in each) for key, each in times.items()
-    }
+    return {key: mean(min(x[2:]) for x in each) for key, each in times.items()}
 
 
-def rows_of(runtime, times, gmacs):
+def make_rows(runtime, times, gmacs):
     """Yield a row of the table for each model."""
     for (head, method), spent in times.items():
         full = head, None
@@ -110,10 +108,10 @@ def rows_of(runtime, times, gmacs):
 def write(path, results):
     """Write results in the form of throughput.py."""
     command = shlex.join(['python', *sys.argv])
-    facts = machine(SETTING, command)
-    facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
+    columns = machine(SETTING, command)
+    columns['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     setting = dict(batch=1, threads=1, cpu_time=True)
-    content = dict(setting=setting, machine=facts, results=results)
+    content = dict(setting=setting, machine=columns, results=results)
     replace_text(path, json.dumps(content, indent=1))
 
 
@@ -121,26 +119,26 @@ def main():
     parser = cli.Parser(description=__doc__)
     parser.add('--weights FILE', 'DeiT-Tiny or ViT-Tiny (default: of fit)')
     parser.add('--photos FILE', 'photos', nargs='+', required=True)
-    known = ONNX, INT8, COMPILED
-    parser.add('--runtimes', 'runtimes', known, nargs='+', choices=known)
+    runtimes = ONNX, INT8, COMPILED
+    parser.add('--runtimes', 'runtimes', runtimes, nargs='+', choices=runtimes)
     parser.add('--heads', 'heads', [*HEADS], nargs='+', choices=HEADS)
     parser.add('--rounds', 'timed runs per model and photo', 30, type=int)
     parser.add('--out FILE', 'JSON file to write', type=Path)
     args = parser.parse_args()
     init_default_scope('mmpretrain')
     torch.set_num_threads(1)
-    configs = configs_of(args.weights, args.heads)
+    configs = build_configs(args.weights, args.heads)
     source = find_weights(args.weights).source
     gmacs = {k: count_config(x.model).flops / 1e9 for k, x in configs.items()}
     photos = [read(next(iter(configs.values())), x) for x in args.photos]
     image, results = torch.empty_like(photos[0]), []
     for runtime in args.runtimes:
         steps = {
-            key: step_of(config, source, runtime, image)
+            key: build_step(config, source, runtime, image)
             for key, config in configs.items()
         }
         times = measure(steps, image, photos, args.rounds)
-        for row in rows_of(runtime, times, gmacs):
+        for row in make_rows(runtime, times, gmacs):
             results.append(row)
             print(
                 *(

@@ -24,10 +24,10 @@ from mmclca.utils.files import replace_text
 RESULTS = Path('docs/results')
 
 
-def of_few_photos():
+def load_few_photos():
     """Return the values for the few_photos template."""
-    more = unknown_classes.values() | trained.values()
-    return few_photos.values() | more
+    studies = unknown_classes.values() | trained.values()
+    return few_photos.values() | studies
 
 
 def runs(sweep):
@@ -55,23 +55,23 @@ def mean(sweep, column, form='{:.1f}', scale=1, **key):
 
 def spread(sweep, **key):
     """Format mean and standard deviation of the accuracy, '' without runs."""
-    found = select_runs(sweep, key).accuracy
-    if found.empty:
+    values = select_runs(sweep, key).accuracy
+    if values.empty:
         return ''
-    ends = f' ± {found.std():.1f}' if len(found) > 1 else ''
-    return f'{found.mean():.1f}{ends}'
+    ends = f' ± {values.std():.1f}' if len(values) > 1 else ''
+    return f'{values.mean():.1f}{ends}'
 
 
 def by_seed(sweep, column='accuracy', **key):
     """Format the values in a column, by seed."""
-    found = select_runs(sweep, key)[column]
-    return ', '.join(found.dropna().map('{:.1f}'.format))
+    values = select_runs(sweep, key)[column]
+    return ', '.join(values.dropna().map('{:.1f}'.format))
 
 
 def before(sweep, **key):
     """Format the better linear probe accuracy before training, by seed."""
-    found = select_runs(sweep, key).filter(like='start.').max(axis=1)
-    return ', '.join(found.dropna().map('{:.1f}'.format))
+    values = select_runs(sweep, key).filter(like='start.').max(axis=1)
+    return ', '.join(values.dropna().map('{:.1f}'.format))
 
 
 def render(template, values):
@@ -98,12 +98,12 @@ def main():
 
 def write(page, out):
     """Write a page to ``out/results``; return its path."""
-    own = dict(few_photos=of_few_photos, frontier=frontier.values)
-    own.update(intervals=intervals.values, reducers=reducers.values)
-    own.update(fresh_datasets=fresh_datasets.values)
+    templates = dict(few_photos=load_few_photos, frontier=frontier.values)
+    templates.update(intervals=intervals.values, reducers=reducers.values)
+    templates.update(fresh_datasets=fresh_datasets.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
-    values = own[page]() if page in own else of_sweeps
+    values = templates[page]() if page in templates else of_sweeps
     file = out / 'results' / f'{page}.md'
     replace_text(file, render(RESULTS / f'{page}.md.j2', values))
     return file

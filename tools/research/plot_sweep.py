@@ -39,12 +39,12 @@ def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
         figure = plt.figure(figsize=size, layout='constrained')
         axes = figure.subplots(rows, columns, squeeze=False).flat
         handles = {}
-        for axis, (names, own) in zip(axes, groups, strict=False):
-            draw(axis, own)
+        for axis, (names, curves_by_part) in zip(axes, groups, strict=False):
+            draw(axis, curves_by_part)
             title = ', '.join(map(str, filter(None, names)))
             axis.set(title=title, ylabel=ylabel)
-            shown, labels = axis.get_legend_handles_labels()
-            handles.update(zip(labels, shown, strict=True))
+            drawn, labels = axis.get_legend_handles_labels()
+            handles.update(zip(labels, drawn, strict=True))
         for axis in axes[len(groups) :]:
             axis.remove()
         where = dict(loc='outside lower center', ncols=columns + 1)
@@ -66,10 +66,14 @@ def gmacs_axis(axis):
 def costs(axis, points):
     """Draw accuracy lines over GMACs, with standard deviations over seeds."""
     names = ['method', 'size', 'clca']
-    for (method, size, kind), own in points.groupby(names):
-        numbers = own.gmacs, own.accuracy, own.accuracy_std
-        label = f'{method}, {size} px, {CLCA[kind]}'
-        axis.errorbar(*numbers, fmt=STYLES[kind], label=label)
+    for (method, size, clca), curves_by_part in points.groupby(names):
+        numbers = (
+            curves_by_part.gmacs,
+            curves_by_part.accuracy,
+            curves_by_part.accuracy_std,
+        )
+        label = f'{method}, {size} px, {CLCA[clca]}'
+        axis.errorbar(*numbers, fmt=STYLES[clca], label=label)
     gmacs_axis(axis)
 
 
@@ -81,7 +85,7 @@ def methods(axis, table):
     axis.tick_params(axis='x', labelrotation=45)
 
 
-def curves_of(results):
+def collect_curves(results):
     """Return the nonzero largest gradients, one row per run, part and epoch.
 
     The part ``per_epoch`` is the whole model.
@@ -120,16 +124,23 @@ def plot(results, out):
     panels(summarize(table), WHERE, costs, out / 'accuracy_gmacs')
     alike = ['dataset', 'variant', 'size', 'keep_rate']
     panels(table, alike, methods, out / 'methods')
-    whole = curves_of(results)
-    kinds = whole.groupby(SETTING).clca.transform('nunique')
-    whole = whole[(whole.part == 'per_epoch') & (kinds == kinds.max())]
-    panels(whole, SETTING, gradients, out / 'gradients', 'largest gradient')
+    curves = collect_curves(results)
+    kinds = curves.groupby(SETTING).clca.transform('nunique')
+    curves = curves[(curves.part == 'per_epoch') & (kinds == kinds.max())]
+    panels(curves, SETTING, gradients, out / 'gradients', 'largest gradient')
     # runs with parts set in GradientStatsHook
-    own = [one for one in results if 'backbone' not in one['gradients']]
-    own = curves_of(own)
-    own = own[own.part != 'per_epoch']
-    draw = partial(parts, LogNorm(own.gradient.min(), own.gradient.max()))
-    panels(own, [*SETTING, 'clca'], draw, out / 'gradients_by_part', '')
+    curves_by_part = [
+        result for result in results if 'backbone' not in result['gradients']
+    ]
+    curves_by_part = collect_curves(curves_by_part)
+    curves_by_part = curves_by_part[curves_by_part.part != 'per_epoch']
+    draw = partial(
+        parts,
+        LogNorm(curves_by_part.gradient.min(), curves_by_part.gradient.max()),
+    )
+    panels(
+        curves_by_part, [*SETTING, 'clca'], draw, out / 'gradients_by_part', ''
+    )
 
 
 def read(path):

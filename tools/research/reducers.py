@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from frozen import FILES, Frozen, photos
 from mmengine.config import Config
-from tables import kept, machine_of, select
+from tables import kept, read_machine, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import ProbeData
@@ -29,56 +29,60 @@ def values():
             Frozen(backbone, method, rate, options, row)
             for row, (method, options) in GRID['methods'].items()
         ]
-    rows = kept(STUDY, measure, [(facts_of(x), (x,)) for x in networks])
-    return dict(facts=machine_of(STUDY), means=partial(means, rows))
+    rows = kept(STUDY, measure, [(identify(x), (x,)) for x in networks])
+    return dict(facts=read_machine(STUDY), means=partial(means, rows))
 
 
-def facts_of(one):
+def identify(network):
     """Return the columns identifying a network."""
-    facts = dict(backbone=one.backbone, row=one.row or one.method)
-    return facts | dict(keep_rate=one.keep_rate)
+    columns = dict(
+        backbone=network.backbone, row=network.row or network.method
+    )
+    return columns | dict(keep_rate=network.keep_rate)
 
 
-def measure(one):
+def measure(network):
     """Compare a network with the full one; gives a row per dataset."""
     sets = [name for name in photos() if name != 'leaf40_white']
-    cost = count_config(one.config(out_type='cls_average').model)
-    facts = dict(gmacs=cost.flops / 1e9, commit=provenance()['commit'])
-    return [dict(set=name, **compare(one, name), **facts) for name in sets]
+    cost = count_config(network.config(out_type='cls_average').model)
+    columns = dict(gmacs=cost.flops / 1e9, commit=provenance()['commit'])
+    return [
+        dict(set=name, **compare(network, name), **columns) for name in sets
+    ]
 
 
-def compare(one, name):
+def compare(network, name):
     """Compare a network with the full ViT on a dataset."""
     few = tested_few(photos()[name])
-    own = photos()[name][few.numpy()]
-    cls, scores, averages = read(one, name, few)
-    full_cls, full_scores, _ = read(Frozen(one.backbone), name, few)
+    dataset = photos()[name][few.numpy()]
+    cls, scores, averages = read(network, name, few)
+    full_cls, full_scores, _ = read(Frozen(network.backbone), name, few)
     same = scores.argmax(1) == full_scores.argmax(1)
     return dict(
         cosine=F.cosine_similarity(cls, full_cls).mean().item(),
         agreement=100 * float(same.sum()) / len(same),
-        cls=probe(cls, own),
-        layers=probe(averages, own),
+        cls=probe(cls, dataset),
+        layers=probe(averages, dataset),
     )
 
 
-def tested_few(own):
+def tested_few(dataset):
     """Return which photos are read: all to learn from, and ten of a class
     at equal distances to test with."""
-    classes = own.groupby(['split', 'label'])
+    classes = dataset.groupby(['split', 'label'])
     rank, step = classes.cumcount(), classes.path.transform('size') // MOST
     step = step.clip(lower=1)
     few = (rank % step == 0) & (rank < MOST * step)
-    return torch.tensor((few | (own.split == 'train')).to_numpy())
+    return torch.tensor((few | (dataset.split == 'train')).to_numpy())
 
 
-def read(one, name, few):
+def read(network, name, few):
     """Return normalized CLS, ImageNet scores, and average features."""
-    found = one.features(name)[few]
-    norm, head = last_layers(one.weights)
-    cls = F.layer_norm(found[:, -1, 0], found.shape[-1:], *norm, 1e-6)
+    table = network.features(name)[few]
+    norm, head = last_layers(network.weights)
+    cls = F.layer_norm(table[:, -1, 0], table.shape[-1:], *norm, 1e-6)
     scores = F.linear(cls, *head)
-    averages = F.layer_norm(found[:, :READ, 1], found.shape[-1:])
+    averages = F.layer_norm(table[:, :READ, 1], table.shape[-1:])
     return cls, scores, averages.flatten(1)
 
 
@@ -91,16 +95,23 @@ def last_layers(weights):
     return [[state[f'{x}.{part}'] for part in parts] for x in ('norm', 'head')]
 
 
-def probe(x, own):
+def probe(x, dataset):
     """Return the ridge regression accuracy in percent; three-fold
     cross-validation chooses the regularization strength."""
-    labels = torch.tensor(own.label.to_numpy())
-    known = torch.tensor((own.split == 'train').to_numpy())
-    given = x[known], labels[known], 1 + int(labels.max()), 'ridge'
-    task = ProbeData.of(*given)
+    labels = torch.tensor(dataset.label.to_numpy())
+    train_mask = torch.tensor((dataset.split == 'train').to_numpy())
+    training = (
+        x[train_mask],
+        labels[train_mask],
+        1 + int(labels.max()),
+        'ridge',
+    )
+    task = ProbeData.of(*training)
     setting = task.settings[task.choose(3, seed=0)]
-    found = fit_linear(*given, setting.alpha).scores(x[~known]).argmax(1)
-    return round(100 * float((found == labels[~known]).float().mean()), 4)
+    table = (
+        fit_linear(*training, setting.alpha).scores(x[~train_mask]).argmax(1)
+    )
+    return round(100 * float((table == labels[~train_mask]).float().mean()), 4)
 
 
 def means(rows, backbone, keep_rate):
@@ -108,7 +119,7 @@ def means(rows, backbone, keep_rate):
     network first."""
     rows = select(rows, dict(backbone=backbone))
     rows = rows[rows.keep_rate.isin([keep_rate, 1.0])]
-    found = rows.groupby('row').mean(numeric_only=True)
-    found['lowest'] = rows.groupby('row').cosine.min()
-    found = found.sort_values('cosine', ascending=False)
-    return found.to_dict('index')
+    table = rows.groupby('row').mean(numeric_only=True)
+    table['lowest'] = rows.groupby('row').cosine.min()
+    table = table.sort_values('cosine', ascending=False)
+    return table.to_dict('index')

@@ -37,13 +37,13 @@ def nested(row):
     """Convert a row to a result; skip empty numbers and versions, except
     ``cpu_seconds``, which resumed runs lack."""
     result = {}
-    for name, text in row.items():
-        if text or name in (*TEXTS, 'cpu_seconds'):
+    for name, cell in row.items():
+        if cell or name in (*TEXTS, 'cpu_seconds'):
             section, _, key = name.partition('.')
-            place = result.setdefault(section, {}) if key else result
+            section_values = result.setdefault(section, {}) if key else result
             is_text = name in TEXTS or section == 'versions'
-            place[key or section] = (
-                text if is_text else json.loads(text or 'null')
+            section_values[key or section] = (
+                cell if is_text else json.loads(cell or 'null')
             )
     return result
 
@@ -53,10 +53,14 @@ def flat(result):
     row = {}
     for name, value in result.items():
         inner = value if isinstance(value, dict) else {'': value}
-        for key, one in inner.items():
+        for key, inner_value in inner.items():
             column = f'{name}.{key}' if key else name
-            is_text = isinstance(one, str)
-            row[column] = one if is_text else json.dumps(one, separators=SHORT)
+            is_text = isinstance(inner_value, str)
+            row[column] = (
+                inner_value
+                if is_text
+                else json.dumps(inner_value, separators=SHORT)
+            )
     return {k: '' if v == 'null' else v for k, v in row.items()}
 
 
@@ -65,8 +69,8 @@ def read_results(folder):
     if not folder.is_dir():
         raise FileNotFoundError(f'results folder {folder} not found')
     # files of killed writers begin with a dot
-    found = map(read_result, sorted(folder.glob('[!.]*.json')))
-    return [result for result in found if result is not None]
+    results = map(read_result, sorted(folder.glob('[!.]*.json')))
+    return [result for result in results if result is not None]
 
 
 def read_files(folder):
@@ -84,11 +88,11 @@ def write_sweep(results, file):
     """Write sweep results as a table."""
     rows = [flat(result) for result in results]
     names = dict.fromkeys(name for row in rows for name in row)
-    text = StringIO()
-    table = csv.DictWriter(text, names, restval='', lineterminator='\n')
+    cell = StringIO()
+    table = csv.DictWriter(cell, names, restval='', lineterminator='\n')
     table.writeheader()
     table.writerows(rows)
-    replace_text(file, text.getvalue())
+    replace_text(file, cell.getvalue())
 
 
 def unpack(results, folder):
@@ -122,9 +126,9 @@ def kept(study, measure, wanted):
     ``measure``, which returns these rows without the columns.
     """
     table = read(study)
-    for keys, given in wanted:
+    for keys, arguments in wanted:
         if table.empty or select(table, keys).empty:
-            rows = pd.DataFrame([keys | row for row in measure(*given)])
+            rows = pd.DataFrame([keys | row for row in measure(*arguments)])
             table = pd.concat([table, rows], ignore_index=True)
             write(study, table)
     return table
@@ -132,13 +136,17 @@ def kept(study, measure, wanted):
 
 def write(study, table):
     """Write a study's table, and record machine and versions."""
-    replace_text(RESULTS / f'{study}.csv', text_of(table))
+    replace_text(RESULTS / f'{study}.csv', format_csv(table))
     here = provenance()
     row = dict(study=study, machine=here['machine'], **here['versions'])
-    others = read('machines')
-    others = others[others.study != study] if len(others) else others
-    noted = pd.concat([others, pd.DataFrame([row])])
-    replace_text(RESULTS / 'machines.csv', text_of(noted))
+    other_machines = read('machines')
+    other_machines = (
+        other_machines[other_machines.study != study]
+        if len(other_machines)
+        else other_machines
+    )
+    noted = pd.concat([other_machines, pd.DataFrame([row])])
+    replace_text(RESULTS / 'machines.csv', format_csv(noted))
 
 
 def half_width(differences):
@@ -146,12 +154,12 @@ def half_width(differences):
     return t.ppf(0.975, len(differences) - 1) * sem(differences)
 
 
-def text_of(table):
+def format_csv(table):
     """Return a table as CSV; nine digits per number."""
     return table.to_csv(index=False, float_format='%.9g')
 
 
-def machine_of(study):
+def read_machine(study):
     """Return machine and versions for a study."""
     row = read('machines').set_index('study').loc[study].to_dict()
     return dict(machine=row.pop('machine'), versions=row)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pandas as pd
 import torch
-from few_photos import GRID, labels_of
+from few_photos import GRID, get_labels
 from frozen import DATA, FILES, WEIGHTS, photos, read_list
 from tables import kept, select
 
@@ -41,7 +41,10 @@ KEYS = ['backbone', 'set', 'crops']
 
 def values():
     """Return trainings and fits for the template."""
-    wanted = [(named_run(*one, 'fit'), one) for one in GRID['trained']]
+    wanted = [
+        (named_run(*first_model, 'fit'), first_model)
+        for first_model in GRID['trained']
+    ]
     rows = kept(STUDY, measured, wanted)
     wanted = [(named_run(*x, 3, WHOLE), x) for x in GRID['fine_tuned']]
     rows = kept(STUDY, fine_tuned, wanted)
@@ -50,8 +53,8 @@ def values():
     rows = rows.groupby(KEYS, as_index=False, sort=False).first()
     wanted = [(dict(count=count), (count,)) for count in GRID['synthetic']]
     synthetic = kept('few_photos_synthetic', fitted, wanted)
-    shown = synthetic.to_dict('records')
-    return dict(trained=partial(by_folds, rows), synthetic=shown)
+    records = synthetic.to_dict('records')
+    return dict(trained=partial(by_folds, rows), synthetic=records)
 
 
 def named_run(backbone, name, crops, recipe):
@@ -63,34 +66,34 @@ def measured(backbone, name, crops):
     """Fine-tune on all training photos, from a probe with one or three crops;
     return accuracies in percent."""
     zooms = patch.object(plans, 'CROP_ZOOMS', plans.CROP_ZOOMS[: crops - 1])
-    with zooms, planned(backbone, name) as (plan, known, test, log):
-        probe, found, config = begin(plan, known)
+    with zooms, planned(backbone, name) as (plan, training, test, log):
+        probe, fitted, config = begin(plan, training)
         path = train(config, None, log, 'Training')
         row = compare(plan, probe, path, test)
-        anew = refit_classifier(plan, path, known, found.setting)
+        anew = refit_classifier(plan, path, training, fitted.setting)
         row['refitted'] = accuracy(anew, test)
-    told = round(100 * float(found.accuracy.mean()), 2)
-    return [dict(photos=len(known), folds=told, **row)]
+    told = round(100 * float(fitted.accuracy.mean()), 2)
+    return [dict(photos=len(training), folds=told, **row)]
 
 
-def begin(plan, known):
+def begin(plan, training):
     """Fit the initial probe; return the probe, its cross-validation results
     and the training config."""
     folder, probe = plan.files.path, plan.probe
-    found = fit_classifier(plan, probe, known, plan.views)
+    fitted = fit_classifier(plan, probe, training, plan.views)
     start = Path(folder, 'start.pth')
     probe.save(start)
-    config = training_config(plan, known, start, Path(folder, 'work'))
-    return probe, found, config
+    config = training_config(plan, training, start, Path(folder, 'work'))
+    return probe, fitted, config
 
 
 def fine_tuned(backbone, name):
     """Fine-tune the full ViT with a new last layer and the same recipe; return
     the test accuracy."""
-    with planned(backbone, name) as (plan, known, test, log):
+    with planned(backbone, name) as (plan, training, test, log):
         folder, weights = plan.files.path, plan.pretrained.source
-        config = training_config(plan, known, weights, Path(folder, 'work'))
-        plain = build_plain_config(plan.pretrained, 224, len(known.classes))
+        config = training_config(plan, training, weights, Path(folder, 'work'))
+        plain = build_plain_config(plan.pretrained, 224, len(training.classes))
         plain['head']['loss'] = config.model.head.loss
         config.model = plain
         path = train(config, 'bf16', log, 'Training')
@@ -102,23 +105,30 @@ def fitted(count):
     """Run ``fit`` with a number of photos per synthetic cultivar; return test
     accuracies in percent, without and with fine-tuning."""
     with TemporaryDirectory() as folder:
-        place, found = Path(folder, 'photos'), {}
-        link(DATA / 'synthetic_cultivars', place, train=count, test=None)
+        folder_of_split, fitted = Path(folder, 'photos'), {}
+        link(
+            DATA / 'synthetic_cultivars',
+            folder_of_split,
+            train=count,
+            test=None,
+        )
         options = dict(weights=WEIGHTS / FILES['deit-tiny-p16'])
         options.update(out=Path(folder, 'model'), budget='0.3GMACs')
         for name, flag in (('probe', 'probe_only'), ('fit', 'fine_tune')):
-            facts = mmclca.fit(place, **options, **{flag: True}).facts
-            found[name] = round(100 * facts['test']['accuracy'], 2)
-    folds = round(100 * facts['probe']['accuracy'], 2)
-    return [dict(found, folds=folds, final=facts['final'])]
+            record = mmclca.fit(
+                folder_of_split, **options, **{flag: True}
+            ).facts
+            fitted[name] = round(100 * record['test']['accuracy'], 2)
+    folds = round(100 * record['probe']['accuracy'], 2)
+    return [dict(fitted, folds=folds, final=record['final'])]
 
 
-def link(root, place, **splits):
+def link(root, folder_of_split, **splits):
     """Link the first images per class and split into folders."""
-    for split, most in splits.items():
+    for split, maximum in splits.items():
         rows = pd.Series(read_list(root / f'{split}.txt'))
-        for path in rows.groupby(rows).head(most).index:
-            file = place / split / path.removeprefix('images/')
+        for path in rows.groupby(rows).head(maximum).index:
+            file = folder_of_split / split / path.removeprefix('images/')
             file.parent.mkdir(parents=True, exist_ok=True)
             file.symlink_to((root / path).resolve())
 
@@ -126,12 +136,12 @@ def link(root, place, **splits):
 def changed(backbone, name, change):
     """Fine-tune from a probe with three crops and one changed setting; return
     the ridge regression accuracy on the new features in percent."""
-    with planned(backbone, name) as (plan, known, test, log):
-        _, found, config = begin(plan, known)
+    with planned(backbone, name) as (plan, training, test, log):
+        _, fitted, config = begin(plan, training)
         config.merge_from_dict(GRID['changes'][change])
         path = train(config, 'bf16', log, 'Training')
         right = accuracy(
-            refit_classifier(plan, path, known, found.setting), test
+            refit_classifier(plan, path, training, fitted.setting), test
         )
     return [{change: right}]
 
@@ -140,48 +150,48 @@ def changed(backbone, name, change):
 def planned(backbone, name):
     """Plan a fit to a dataset; yield the plan, training photos, test photos
     and a log."""
-    own = photos()[name]
-    tested = labels_of(own)[1].numpy()
-    known, test = named(own[~tested]), named(own[tested])
+    dataset = photos()[name]
+    tested = get_labels(dataset)[1].numpy()
+    training, test = named(dataset[~tested]), named(dataset[tested])
     options = FitOptions(weights=WEIGHTS / FILES[backbone], device='cpu')
     with TemporaryDirectory() as folder, Log() as log:
-        checked = check_photos(known)
+        checked = check_photos(training)
         record = FitRecord.from_call(FitCall(None, options), checked)
         files = FitFolder(folder)
-        yield make_plan(files, record, checked, options), known, test, log
+        yield make_plan(files, record, checked, options), training, test, log
 
 
 def named(rows):
     """Return the photos listed in a table."""
     classes = [f'{label:02}' for label in rows.label]
-    found = LabeledImages.from_names([*rows.path], classes, 'set')
-    found.splits[:] = ['train'] * len(classes)
-    return found
+    fitted = LabeledImages.from_names([*rows.path], classes, 'set')
+    fitted.splits[:] = ['train'] * len(classes)
+    return fitted
 
 
 def compare(plan, probe, path, test):
     """Measure a probe, the fine-tuned model, and interpolated weights."""
     labels, trained = torch.tensor(test.labels), Probe(path, None, plan.device)
     scores = [
-        measure_accuracy(one, test)[1].softmax(1) for one in (probe, trained)
+        measure_accuracy(x, test)[1].softmax(1) for x in (probe, trained)
     ]
-    found = dict(probe=accuracy(probe, test))
-    found['scores'] = percent(sum(scores).argmax(1) == labels)
-    ends = [deepcopy(one.model.state_dict()) for one in (probe, trained)]
+    fitted = dict(probe=accuracy(probe, test))
+    fitted['scores'] = percent(sum(scores).argmax(1) == labels)
+    ends = [deepcopy(x.model.state_dict()) for x in (probe, trained)]
     for share in SHARES:
         # a new probe, as probes cache features
         between = Probe(path, None, plan.device)
         between.model.load_state_dict(mixed(*ends, share), strict=False)
-        found[f'{share}'] = accuracy(between, test)
-    return found
+        fitted[f'{share}'] = accuracy(between, test)
+    return fitted
 
 
-def mixed(one, other, share):
+def mixed(first_model, other, share):
     """Interpolate the weights shared by two networks."""
     return {
-        key: torch.lerp(one[key], other[key], share)
-        for key in one.keys() & other.keys()
-        if one[key].is_floating_point()
+        key: torch.lerp(first_model[key], other[key], share)
+        for key in first_model.keys() & other.keys()
+        if first_model[key].is_floating_point()
     }
 
 

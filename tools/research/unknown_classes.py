@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 import torch
 import torch.nn.functional as F
-from few_photos import GRID, NUM_DRAWS, draws, labels_of, read_of
+from few_photos import GRID, NUM_DRAWS, draws, get_features, get_labels
 from frozen import Frozen, photos
 from tables import kept, select
 
@@ -28,11 +28,11 @@ def values():
 def measure():
     """Measure unknown-class detection per training subset."""
     return [
-        dict(default=title, set=name, count=count, **found)
+        dict(default=title, set=name, count=count, **detection)
         for title in GRID['defaults']
         for count in COUNTS
         for name in photos()
-        for found in measured(title, name, count)
+        for detection in measured(title, name, count)
     ]
 
 
@@ -41,30 +41,43 @@ def read(title, name):
     """Return features for a dataset with a default of ``fit``, (N, V, D)."""
     settings = dict(GRID['defaults'][title])
     reading = settings.pop('reading')
-    return read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
+    return get_features(Frozen(**settings).views(name), reading).transpose(
+        0, 1
+    )
 
 
 def measured(title, name, count):
     """Yield detection results for held-out classes (a third), and for other
     datasets."""
-    found = read(title, name)
-    labels, tested = labels_of(photos()[name])
+    features = read(title, name)
+    labels, tested = get_labels(photos()[name])
     number = 1 + int(labels.max())
     other = torch.cat(
         [
-            read(title, x)[labels_of(own)[1], 0][::5]
-            for x, own in photos().items()
+            read(title, x)[get_labels(dataset)[1], 0][::5]
+            for x, dataset in photos().items()
             if x != name and {x, name} != ALIKE
         ]
     )
     for draw in range(NUM_DRAWS):
         order = np.random.RandomState(draw).permutation(number)
-        known = torch.from_numpy(np.sort(order[number // 3 :]))
-        own = torch.isin(labels, known)
-        drawn = [*draws(labels, ~tested & own, count)][draw]
-        given = found[drawn], torch.searchsorted(known, labels[drawn])
-        places = {'same set': found[tested & ~own, 0], 'other sets': other}
-        yield compare(*given, len(known), found[tested & own, 0], places)
+        known_labels = torch.from_numpy(np.sort(order[number // 3 :]))
+        is_known = torch.isin(labels, known_labels)
+        drawn = [*draws(labels, ~tested & is_known, count)][draw]
+        training = (
+            features[drawn],
+            torch.searchsorted(known_labels, labels[drawn]),
+        )
+        places = {
+            'same set': features[tested & ~is_known, 0],
+            'other sets': other,
+        }
+        yield compare(
+            *training,
+            len(known_labels),
+            features[tested & is_known, 0],
+            places,
+        )
 
 
 def compare(views, labels, number, tested, places):
@@ -81,17 +94,17 @@ def compare(views, labels, number, tested, places):
 
     row = dict(expected=cut['false_alarms'], high=cut['high'])
     row['alarms'] = (nearest(tested) < cut['threshold']).double().mean()
-    for place, x in places.items():
+    for position, x in places.items():
         for score in (nearest, softmax):
-            title = f'{score.__name__}, {place}'
+            title = f'{score.__name__}, {position}'
             row[title] = auroc(score(tested), score(x))
         below = nearest(x) < cut['threshold']
-        row[f'rejected, {place}'] = below.double().mean()
+        row[f'rejected, {position}'] = below.double().mean()
     return {key: round(float(value), 4) for key, value in row.items()}
 
 
 def means(rows, default, count):
     """Return the means over datasets, which count equally."""
     rows = select(rows, dict(default=default, count=count))
-    found = rows.groupby('set').mean(numeric_only=True)
-    return found.mean().to_dict()
+    features = rows.groupby('set').mean(numeric_only=True)
+    return features.mean().to_dict()

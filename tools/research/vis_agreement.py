@@ -38,9 +38,9 @@ def draw(args):
         seen.append(names)
         classes.append(model._dataset_meta['classes'])
         name = f'{n}. {Path(files[-1]).stem}'
-        found = decisions(name, model, image_batches(read))
-        rows.update(found)
-        if len(found) > 1:
+        labels = decisions(name, model, image_batches(read))
+        rows.update(labels)
+        if len(labels) > 1:
             cosines[name] = token_cosines(model, image_batches(read))
     check_same_images(args, seen)
     check_classes(classes)

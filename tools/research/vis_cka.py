@@ -72,18 +72,18 @@ def draw(args):
         names = ('first model', 'second model') if args.other else ()
         backbones = [as_reducible(x.backbone) for x, *_ in opened]
         reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
-        how = names or ('', ''), reduce_at, MATRICES[args.kind]
-        layer_figures.draw_cka(tables[args.kind], args.out, *how)
+        options = names or ('', ''), reduce_at, MATRICES[args.kind]
+        layer_figures.draw_cka(tables[args.kind], args.out, *options)
     layer_figures.write_numbers(tables, args.out.with_suffix('.csv'))
     return args.out
 
 
 def compute_similarity(args, opened):
     """Compare each layer in the first model with each in the last model."""
-    (one, read, _), (other, read_again, _) = opened[0], opened[-1]
+    (first, read, _), (other, read_again, _) = opened[0], opened[-1]
     if args.kind == 'maps':
         pairs = zip(read(), read_again(), strict=True)
-        return layer_studies.maps(one, other, pairs)
+        return layer_studies.maps(first, other, pairs)
     grams = [gram_matrices(x, read(), args.feature) for x, read, _ in opened]
     return cka(grams[0], grams[-1])
 
@@ -97,20 +97,20 @@ def compute_curves(args, model, read):
     features, labels = layer_studies.layer_features(
         model, read(), args.feature
     )
-    how = layer_studies.renumbered(labels)
-    found = [out_of_fold(x.float(), *how) for x in features]
-    right = [one.accuracy.mean() for one in found]
+    options = layer_studies.renumbered(labels)
+    estimates = [out_of_fold(x.float(), *options) for x in features]
+    right = [first.accuracy.mean() for first in estimates]
     return dict(accuracy=torch.stack(right)[:, None])
 
 
 def choose_images(args, length):
     """Choose image indices for full batches with mixed classes."""
-    most = min(length, args.num_images)
-    number = most // args.batch_size
+    available = min(length, args.num_images)
+    number = available // args.batch_size
     if not number:
         raise Error(
-            f'--batch-size {args.batch_size} exceeds the {most} images: use '
-            f'--batch-size {most} or less'
+            f'--batch-size {args.batch_size} exceeds the {available} images: '
+            f'use --batch-size {available} or less'
         )
     wanted = number * args.batch_size
     spread = [n * length // wanted for n in range(wanted)]
@@ -124,8 +124,8 @@ def open_split(args, model, choose=range):
     infos = map(dataset.get_data_info, indices)
     # the folder is the class in most datasets
     names = [Path(info['img_path']).parts[-2:] for info in infos]
-    how = model, dataset, indices, args.batch_size
-    return model, partial(batches, *how), names
+    options = model, dataset, indices, args.batch_size
+    return model, partial(batches, *options), names
 
 
 def check_same_images(args, seen):

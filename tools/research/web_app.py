@@ -49,10 +49,10 @@ def parse_args():
 
 def in_python(file, photos, table):
     """Classify photos in ONNX Runtime; return seconds and megabytes."""
-    words = [sys.executable, ROOT / 'tools/deployment/infer_onnx.py', file]
-    words += [*photos, '--threads', '1', '--out', table]
+    command = [sys.executable, ROOT / 'tools/deployment/infer_onnx.py', file]
+    command += [*photos, '--threads', '1', '--out', table]
     began = time.perf_counter()
-    process = Popen([*map(str, words)], stdout=DEVNULL)
+    process = Popen([*map(str, command)], stdout=DEVNULL)
     used = os.wait4(process.pid, 0)[2]
     return time.perf_counter() - began, used.ru_maxrss / 1024
 
@@ -67,8 +67,8 @@ def in_chromium(folder, photos, table):
         page.click('#clear')
         began = time.perf_counter()
         page.set_input_files('#files', photos)
-        text = f'Identified {len(photos)} of {len(photos)}'
-        expect(page.locator('#status')).to_have_text(text, timeout=600_000)
+        message = f'Identified {len(photos)} of {len(photos)}'
+        expect(page.locator('#status')).to_have_text(message, timeout=600_000)
         seconds, memory = time.perf_counter() - began, renderer_memory()
         with page.expect_download() as download:
             page.click('#export')
@@ -78,8 +78,8 @@ def in_chromium(folder, photos, table):
 
 def renderer_memory():
     """Return the memory of the largest page of Chromium in megabytes."""
-    found = psutil.Process().children(recursive=True)
-    pages = [x for x in found if '--type=renderer' in x.cmdline()]
+    children = psutil.Process().children(recursive=True)
+    pages = [x for x in children if '--type=renderer' in x.cmdline()]
     return max(page.memory_info().rss for page in pages) / 2**20
 
 
@@ -88,29 +88,36 @@ def compare(table, expected):
     rows = read_rows(table)
     pairs = [*zip(rows, expected, strict=True)]
     same = [a['pred_class'] == b['pred_class'] for a, b in pairs]
-    known = [(a['known'] == 'yes') == b['known'] for a, b in pairs]
+    agrees = [(a['known'] == 'yes') == b['known'] for a, b in pairs]
     scores = [abs(float(a['pred_score']) - b['pred_score']) for a, b in pairs]
-    shares = [f'{sum(x) / len(x):.1%}' for x in (same, known)]
+    shares = [f'{sum(x) / len(x):.1%}' for x in (same, agrees)]
     return shares[0], f'{max(scores):.1g}', shares[1]
 
 
-def rows_of(args, photos, place):
+def make_rows(args, photos, folder):
     """Yield a row per model and runtime."""
     expected = FittedModel(args.model, 'cpu').predict(photos)
-    table, most = place / 'found.csv', len(photos)
+    table, number = folder / 'found.csv', len(photos)
     for name, option in (('32 bits', ['--float']), ('8 bits', [])):
-        words = ['export', args.model, '--web', *option, '--out', place / name]
-        words = [sys.executable, '-m', 'mmclca', *map(str, words)]
-        run(words, check=True, stdout=DEVNULL)
-        file = place / name / 'model.onnx'
+        command = [
+            'export',
+            args.model,
+            '--web',
+            *option,
+            '--out',
+            folder / name,
+        ]
+        command = [sys.executable, '-m', 'mmclca', *map(str, command)]
+        run(command, check=True, stdout=DEVNULL)
+        file = folder / name / 'model.onnx'
         start, _ = in_python(file, photos[:1], table)
         seconds, memory = in_python(file, photos, table)
-        seconds = (seconds - start) * most / (most - 1)
+        seconds = (seconds - start) * number / (number - 1)
         cells = compare(table, expected)
-        yield name, 'Python', *cells, 1e3 * seconds / most, memory
-        seconds, memory = in_chromium(place / name, photos, table)
+        yield name, 'Python', *cells, 1e3 * seconds / number, memory
+        seconds, memory = in_chromium(folder / name, photos, table)
         cells = compare(table, expected)
-        yield name, 'Chromium', *cells, 1e3 * seconds / most, memory
+        yield name, 'Chromium', *cells, 1e3 * seconds / number, memory
 
 
 def main():
@@ -121,9 +128,9 @@ def main():
     print(f'onnxruntime {version("onnxruntime")}')
     print('|', ' | '.join(COLUMNS), '|')
     with TemporaryDirectory() as folder:
-        for *cells, time_, memory in rows_of(args, photos, Path(folder)):
-            found = *cells, f'{time_:.0f}', f'{memory:.0f}'
-            print('|', ' | '.join(found), '|', flush=True)
+        for *cells, time_, memory in make_rows(args, photos, Path(folder)):
+            children = *cells, f'{time_:.0f}', f'{memory:.0f}'
+            print('|', ' | '.join(children), '|', flush=True)
 
 
 if __name__ == '__main__':

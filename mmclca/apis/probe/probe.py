@@ -161,7 +161,7 @@ class Probe:
         if lost := [paths[i] for i in new if paths[i] in self._unopened]:
             raise Error(
                 f'features of {len(lost)} images are missing, such as '
-                f'{lost[0]}; run fit again with --overwrite'
+                f'{lost[0]}; run fit again with `overwrite=True`'
             )
         unread = self._keep_features(paths, digests, new, zoom) if new else {}
         require_readable(paths, unread)

@@ -24,7 +24,7 @@ from .settings import check_settings, without_training
 
 # model settings for training only; the teacher is in another file
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
-PASS_CONFIG = 'pass the config file (predict.py: --config CONFIG)'
+PASS_CONFIG = 'pass the config file (`config`)'
 
 
 def read_stored_config(checkpoint: dict) -> Config:

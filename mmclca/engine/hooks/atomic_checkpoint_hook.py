@@ -104,8 +104,8 @@ class AtomicCheckpointHook(CheckpointHook):
             yield
         except OSError as error:
             raise CheckpointError(
-                f'{error.strerror}; free disk space, then resume from the '
-                'newest checkpoint with --resume'
+                f'{error.strerror}; free disk space, then `resume` from '
+                'the newest checkpoint'
             ) from error
         self._remove_superseded()
 

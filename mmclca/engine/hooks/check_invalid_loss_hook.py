@@ -42,5 +42,5 @@ class CheckInvalidLossHook(Hook):
         if self.invalid:
             raise Error(
                 f'the scores of {int(self.invalid)} images are NaN or '
-                'infinite (counted as wrong); check the weights, or omit --amp'
+                'infinite (counted as wrong); check the weights, or omit `amp`'
             )

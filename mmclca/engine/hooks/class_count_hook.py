@@ -79,7 +79,7 @@ class ClassCountHook(Hook):
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
             raise Error(
-                'only weights found; use load_from=FILE without --resume'
+                'only weights found; use load_from=FILE without `resume`'
             )
 
     def _check_model(self, runner) -> None:
@@ -97,8 +97,8 @@ class ClassCountHook(Hook):
             setting = f'model.{inside}num_classes'
             datasets = ', '.join(f'{count} classes in {x}' for x in self.names)
             raise Error(
-                f'{setting} is {number}, but there are {datasets}; add '
-                f'`--cfg-options {setting}={count}`'
+                f'{setting} is {number}, but there are {datasets}; set '
+                f'{setting}={count}'
             )
         for name, loop in self.loops.items():
             _check_loop(name, loop, model)
@@ -120,8 +120,8 @@ def _check_names(named: dict[str, tuple]) -> None:
         raise Error(
             f'the classes of {first} and {other} differ: '
             f'{", ".join(said) or "their order"}; rename or remove class '
-            'folders, or list all classes in a file, one per line: '
-            f'--cfg-options {" ".join(options)}'
+            'folders, or list all classes in a file, one per line, and set '
+            f'{" ".join(options)}'
         )
 
 

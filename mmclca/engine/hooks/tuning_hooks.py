@@ -103,7 +103,7 @@ class SaveTrainableHook(Hook):
             raise Error(
                 'SaveTrainableHook: no parameter is frozen, so there are no '
                 'base weights to store; add mmclca.TuningScopeHook(scope=...) '
-                'to custom_hooks, or omit --save-trainable'
+                'to custom_hooks, or omit `save_trainable`'
             )
         weights = weights_to_cpu(model.state_dict())
         base = {

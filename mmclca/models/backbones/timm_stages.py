@@ -112,7 +112,7 @@ class TimmStages(ForeignWeights, BaseBackbone):
         return CheckpointError(
             f'{name} does not match {self.arch} in timm: {len(wrong)} '
             f'parameters differ ({join_first(wrong, 6)}); name the network '
-            'that these weights belong to (--arch of fit)'
+            'that these weights belong to (`arch`)'
         )
 
     def get_layer_depth(

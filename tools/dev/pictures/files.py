@@ -15,7 +15,7 @@ def save(picture, name):
     in bytes."""
     from PIL import Image
 
-    file = path_of(name)
+    file = get_path(name)
     file.parent.mkdir(exist_ok=True)
     of_plot = not isinstance(picture, Path)
     method = Image.Quantize['MAXCOVERAGE' if of_plot else 'MEDIANCUT']
@@ -27,7 +27,7 @@ def save(picture, name):
     return file.stat().st_size
 
 
-def path_of(name):
+def get_path(name):
     """Return the path to a picture; benchmarks/NAME is in docs/benchmarks."""
     folder = Path('docs') if name.startswith('benchmarks/') else FOLDER
     return folder / f'{name}.png'

@@ -19,12 +19,12 @@ METHODS += ('MCTF', 'PiToMe', 'PPT', 'ToMe', 'TopK')
 REDUCER, CACHE = 'model.backbone.reducer.', 'model.backbone.cache=None'
 
 
-def run(command, *words):
+def run(command, *arguments):
     """Run a command in this process."""
     from mmclca.cli import run_command
 
-    print('$', command, *words, flush=True)
-    with patch.object(sys, 'argv', [command, *map(str, words)]):
+    print('$', command, *arguments, flush=True)
+    with patch.object(sys, 'argv', [command, *map(str, arguments)]):
         run_command(command)
 
 
@@ -47,10 +47,10 @@ def test_leaf(name):
     return shutil.copy(DATA / first, copy)
 
 
-def draw(command, *words, out='--out'):
+def draw(command, *arguments, out='--out'):
     """Draw a picture with the demo model."""
     file = WORK / f'{command}.png'
-    run(command, *words, out, file)
+    run(command, *arguments, out, file)
     return file
 
 

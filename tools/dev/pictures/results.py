@@ -78,11 +78,11 @@ def hero_points():
     The 95% interval is that of the mean difference to ridge regression over
     the datasets; the datasets themselves differ far more.
     """
-    from frontier import sets_of, table_of_rows
+    from frontier import get_dataset_columns, table_of_rows
     from tables import half_width, select
 
     table = table_of_rows()
-    sets, points = sets_of(table), []
+    sets, points = get_dataset_columns(table), []
     reference = select(table, RIDGE).iloc[0]
     for label, setting, color, side in HERO:
         row = select(table, setting).iloc[0]
@@ -205,13 +205,13 @@ def leaf40():
     table = summarize(to_table(read_sweep('leaf40')))
     table = table[table.variant == ''].sort_values('gmacs')
     figure, axis = plot(6, 4.4)
-    for (method, kind), own in table.groupby(['method', 'clca']):
-        if kind in KINDS and method in MARKERS:
-            _, color, face = KINDS[kind]
+    for (method, variant), rows in table.groupby(['method', 'clca']):
+        if variant in KINDS and method in MARKERS:
+            _, color, face = KINDS[variant]
             axis.errorbar(
-                own.gmacs,
-                own.accuracy,
-                own.accuracy_std,
+                rows.gmacs,
+                rows.accuracy,
+                rows.accuracy_std,
                 fmt=MARKERS[method] + ('-' if method == 'EViT' else ''),
                 color=color,
                 mfc=face,
@@ -219,10 +219,10 @@ def leaf40():
                 alpha=1 if method == 'EViT' else 0.5,
             )
     evit = table[(table.method == 'EViT') & (table.clca == 'cla')]
-    for one in evit.itertuples():
-        above = one.gmacs, one.accuracy + one.accuracy_std
+    for run in evit.itertuples():
+        above = run.gmacs, run.accuracy + run.accuracy_std
         style = dict(textcoords='offset points', ha='center', color=INK)
-        axis.annotate(f'{one.keep_rate:g}', above, (0, 5), **style)
+        axis.annotate(f'{run.keep_rate:g}', above, (0, 5), **style)
     gmacs_axis(axis)
     axis.set(xlabel='GMACs', ylabel='accuracy (%)')
     axis.set_title('leaf40_white, DeiT-Tiny; line and keep rates: EViT')
@@ -242,24 +242,24 @@ def gradients():
     """Plot the largest gradients per layer and epoch, one panel per CLCA
     variant."""
     from matplotlib.colors import LogNorm
-    from plot_sweep import CLCA, curves_of
+    from plot_sweep import CLCA, collect_curves
 
-    own = [
-        one
-        for one in read_sweep('leaf40_why')
-        if one['cell']['variant'] == 'by-layer'
-        and one['cell']['backbone'] == 'deit-tiny-p16'
+    runs = [
+        run
+        for run in read_sweep('leaf40_why')
+        if run['cell']['variant'] == 'by-layer'
+        and run['cell']['backbone'] == 'deit-tiny-p16'
     ]
-    table = curves_of(own)
+    table = collect_curves(runs)
     table = table[table.part != 'per_epoch']
     layer = table.part.str.extract(r'(\d+)$')[0]
     table['row'] = ('layer ' + layer).fillna('head')
     rows = [*(f'layer {n}' for n in range(12)), 'head']
     figure, axes = plot(10, 3.8, len(CLCA), sharey=True)
     norm = LogNorm(table.gradient.min(), table.gradient.max())
-    for axis, (kind, title) in zip(axes, CLCA.items(), strict=True):
-        own = table[table.clca == kind]
-        means = own.pivot_table('gradient', 'row', 'epoch').loc[rows]
+    for axis, (variant, title) in zip(axes, CLCA.items(), strict=True):
+        curves = table[table.clca == variant]
+        means = curves.pivot_table('gradient', 'row', 'epoch').loc[rows]
         mesh = axis.pcolormesh(means.columns, rows, means, norm=norm)
         axis.set(title=title, xlabel='epoch', ylim=(len(rows) - 0.5, -0.5))
         axis.grid(visible=False)

@@ -52,12 +52,12 @@ def fitted():
     """Run fit on synthetic leaves as a user does; return the output lines
     above the latency."""
     draw_photos()
-    words = [sys.executable, '-m', 'mmclca', *COMMAND, '--overwrite']
-    found = subprocess.run(
-        words, cwd=FOLDER, check=True, capture_output=True, text=True
+    command = [sys.executable, '-m', 'mmclca', *COMMAND, '--overwrite']
+    process = subprocess.run(
+        command, cwd=FOLDER, check=True, capture_output=True, text=True
     )
     # the latency below depends on the load of this computer
-    lines = found.stdout.splitlines()
+    lines = process.stdout.splitlines()
     return list(takewhile(lambda line: 'Latency' not in line, lines))
 
 
@@ -73,10 +73,10 @@ def terminal():
 
     command = f'$ python -m mmclca {" ".join(COMMAND)}'
     lines = map(html.escape, [command, *fitted()])
-    text = ''.join(map(LINE.format, lines))
+    body_html = ''.join(map(LINE.format, lines))
     with browser() as chromium:
         page = chromium.new_page(device_scale_factor=1.5)
-        page.set_content(TERMINAL.format(buttons=BUTTONS, lines=text))
+        page.set_content(TERMINAL.format(buttons=BUTTONS, lines=body_html))
         body = page.locator('body')
         return screenshot(body, WORK / 'terminal.png')
 
@@ -89,8 +89,8 @@ def report(part='body', height=HEIGHT):
     with browser() as chromium:
         page = chromium.new_page()
         page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
-        text = (FOLDER / 'model/report.html').read_text(encoding='utf-8')
-        page.set_content(text.replace(f'{FOLDER.resolve()}/', ''))
+        html = (FOLDER / 'model/report.html').read_text(encoding='utf-8')
+        page.set_content(html.replace(f'{FOLDER.resolve()}/', ''))
         box = page.locator(part).bounding_box()
         clip = dict(box, height=height)
         file = WORK / 'report.png'
@@ -177,8 +177,8 @@ def web_app(width, height):
     run('export', app.parent, '--web')
     leaves = [WORK / 'other_class.png', WORK / 'new_leaf.jpg']
     cv2.imwrite(str(leaves[0]), next(generate_leaves(24, seed=4))[1])
-    known = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
-    shutil.copy(known, leaves[1])
+    photo = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
+    shutil.copy(photo, leaves[1])
     with tool.served(app) as address, tool.browser() as chromium:
         view = chromium.new_page(viewport=dict(width=width, height=height))
         view.goto(address)

@@ -36,13 +36,17 @@ def efficiency(study, run, title):
     figure, axis = plot(6.4, 4.2)
     axis.axvline(1, color=INK, ls='--', lw=1)
     for number, rate in enumerate(rates):
-        own = table[table.keep_rate == rate]
+        of_rate = table[table.keep_rate == rate]
         # side by side: points of several keep rates would cover each other
-        rows = own.method.map(order.get_loc) + 0.12 * (number - len(rates) / 2)
+        rows = of_rate.method.map(order.get_loc) + 0.12 * (
+            number - len(rates) / 2
+        )
         style = dict(color=COLORS[number], marker=MARKERS[number], ls='')
-        with_clca = own.clca != 'no'
-        axis.plot(own.efficiency, rows, mfc='white', ms=5, **style)
-        axis.plot(own.efficiency[with_clca], rows[with_clca], ms=5, **style)
+        with_clca = of_rate.clca != 'no'
+        axis.plot(of_rate.efficiency, rows, mfc='white', ms=5, **style)
+        axis.plot(
+            of_rate.efficiency[with_clca], rows[with_clca], ms=5, **style
+        )
     axis.set_yticks(range(len(order)), order)
     axis.set(title=title, xlabel='speed-up / GMACs ratio')
     handles = [*rate_handles(rates), *clca_handles(table)]
@@ -86,12 +90,14 @@ def growth():
     figure, axes = plot(10, 3.9, 3)
     for axis, (column, title) in zip(axes, GROWTH, strict=True):
         for (name, label), color in zip(NAMES.items(), COLORS, strict=False):
-            own = table[table.label == name]
-            axis.plot(own.pixels, own[column], 'o-', color=color, label=label)
+            rows = table[table.label == name]
+            axis.plot(
+                rows.pixels, rows[column], 'o-', color=color, label=label
+            )
         axis.set(title=title, xlabel='image size (px)')
         axis.set(xscale='log', yscale='log')
         axis.xaxis.set_minor_locator(NullLocator())
-        axis.set_xticks(own.pixels, own.pixels)
+        axis.set_xticks(rows.pixels, rows.pixels)
         axis.yaxis.set_major_formatter('{x:g}')
     handles = axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc='outside lower center', ncols=3, frameon=False)

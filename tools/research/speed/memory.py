@@ -53,7 +53,7 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
         raise RuntimeError(
             f'the process that measures the memory of {candidate.title} was '
             f'killed (signal {-child.returncode}), maybe as memory ran out; '
-            'use --no-memory or a smaller --batch'
+            'use `memory=False` or a smaller `batch`'
         )
     child.check_returncode()
     return int(child.stdout.split()[-1])
