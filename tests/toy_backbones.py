@@ -18,6 +18,7 @@ class ToyReducible(Reducible, BaseBackbone):
     """Two prefix tokens, attention without FFN."""
 
     num_prefix = 2
+    default_out_indices = (2,)
 
     def __init__(
         self, channels=24, img_size=32, out_indices=(2,), **reduction

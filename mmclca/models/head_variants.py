@@ -3,32 +3,20 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from inspect import signature
 
 import torch
 from mmengine.config import ConfigDict
 from mmpretrain.models.backbones import DeiT3, VisionTransformer
 from mmpretrain.models.classifiers import ImageClassifier
-from mmpretrain.models.heads import ClsHead
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_ascending, check_choice
 
 from .backbones import ForeignWeights, Reducible
-from .heads import CLAHead, LayerFusionHead, has_class_loss
-
-
-def get_class(settings: dict | None) -> type:
-    """Return the class named by a config, or ``object`` for None."""
-    kind = settings['type'] if settings else object
-    found = kind if isinstance(kind, type) else MODELS.get(kind)
-    if found is None:
-        raise Error(
-            f'type={kind!r} is not registered; import its module, such as '
-            "with custom_imports=dict(imports=['my_module'])"
-        )
-    return found
+from .config_class import get_class
+from .heads import CLAHead, DistilledHead, LayerFusionHead, replace_by_linear
+from .heads.layer_heads import POOLED_PARTS
 
 
 def build_on_meta(backbone: dict) -> Reducible:
@@ -37,42 +25,39 @@ def build_on_meta(backbone: dict) -> Reducible:
         return MODELS.build(deepcopy(backbone))
 
 
-def gives_layers(kind: type) -> bool:
-    """Return whether a backbone class has selectable output layers."""
-    named = 'out_indices' in signature(kind).parameters
-    return named or issubclass(kind, VisionTransformer)
-
-
 def is_reducible(model: dict) -> bool:
     """Return whether the backbone of a config supports token reduction."""
-    kind = get_class(model['backbone'])
-    return kind is VisionTransformer or issubclass(kind, Reducible)
+    backbone_class = get_class(model['backbone'])
+    is_plain_vit = backbone_class is VisionTransformer
+    return is_plain_vit or issubclass(backbone_class, Reducible)
 
 
 def make_reducible(model: dict) -> None:
     """Replace mmpretrain's types by mmclca's with the same parameters."""
-    kind = get_class(model['backbone'])
-    if kind is VisionTransformer:
+    backbone_class = get_class(model['backbone'])
+    if backbone_class is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
     elif not is_reducible(model):
         raise Error(
-            f'the backbone {kind.__name__} does not support token '
-            f'reduction{_reason(kind)}; use mmclca.TokenReductionViT'
+            f'the backbone {backbone_class.__name__} does not support token '
+            f'reduction{_explain(backbone_class)}; use '
+            'mmclca.TokenReductionViT'
         )
     if get_class(model) is ImageClassifier:
         model['type'] = 'mmclca.TokenReductionClassifier'
 
 
-def _reason(kind: type) -> str:
-    if issubclass(kind, DeiT3):
+def _explain(backbone_class: type) -> str:
+    """Return why a backbone does not support token reduction, if known."""
+    if issubclass(backbone_class, DeiT3):
         return (
             ' (its layers lack one norm; DeiT III is TokenReductionViT with '
             'layer_scale_init_value=1e-4, with_cls_pos=False)'
         )
-    if issubclass(kind, VisionTransformer):
+    if issubclass(backbone_class, VisionTransformer):
         return ' (its forward pass differs from VisionTransformer)'
-    if issubclass(kind, ForeignWeights):
-        return f' ({kind.why_not_reducible})'
+    if issubclass(backbone_class, ForeignWeights):
+        return f' ({backbone_class.why_not_reducible})'
     return ''
 
 
@@ -84,56 +69,30 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
     """
     backbone = model['backbone']
     built = build_on_meta(backbone)
-    if not gives_layers(get_class(backbone)):
+    if built.default_out_indices is None:
         built.check_cla()
-    read = sorted({*reduce_at, len(built.layers) - 1})
-    backbone['out_indices'] = tuple(read)
+    layers = sorted({*reduce_at, len(built.layers) - 1})
+    backbone['out_indices'] = tuple(layers)
     if built.final_norm:
         backbone['final_norm'] = False
     build_on_meta(backbone).check_cla()
-    model['head'] = _cla_head(model.get('head'), built.embed_dims, len(read))
-
-
-def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
-    """Return a CLA head config with the settings common to both heads."""
-    kind = get_class(head)
-    sizes = dict(in_channels=in_channels, num_layers=num_layers)
-    if issubclass(kind, CLAHead):
-        return dict(head, **sizes)
-    if not has_class_loss(kind) or 'num_classes' not in head:
-        raise Error(
-            f'a CLA head cannot replace head={head}; use, for example, '
-            "dict(type='LinearClsHead', num_classes=80)"
-        )
-    return _kept(head, CLAHead) | dict(type='mmclca.CLAHead', **sizes)
-
-
-def _kept(head: dict, kind: type) -> dict:
-    """Select settings that another head class accepts, without init_cfg."""
-    known = {*signature(kind).parameters, *signature(ClsHead).parameters}
-    return {k: v for k, v in head.items() if k in known - {'init_cfg'}}
+    model['head'] = CLAHead.replace(
+        model.get('head'), built, num_layers=len(layers)
+    )
 
 
 def remove_cla_head(model: dict) -> None:
     """Replace a CLA head by a linear head over the last layer."""
-    backbone, head = model['backbone'], model['head']
-    arguments = signature(get_class(backbone)).parameters
-    backbone['out_indices'] = arguments['out_indices'].default
+    backbone = model['backbone']
+    backbone_class = get_class(backbone)
+    backbone['out_indices'] = backbone_class.default_out_indices
     if 'final_norm' in backbone:
         backbone['final_norm'] = True
-    linear = {
-        k: v for k, v in head.items() if k not in ('num_layers', 'multiplier')
-    }
-    if build_on_meta(backbone).is_distilled:
-        linear['type'] = 'mmclca.DistilledHead'
-    else:
-        linear.update(type='VisionTransformerClsHead', init_cfg=None)
-    model['head'] = linear
-
-
-# number of pooled vectors by out_type
-POOLED_PARTS = dict(cls_token=1, average=1, std=1)
-POOLED_PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
+    built = build_on_meta(backbone)
+    replace = (
+        DistilledHead.replace if built.is_distilled else replace_by_linear
+    )
+    model['head'] = replace(model['head'], built)
 
 
 def with_layer_fusion(
@@ -169,12 +128,17 @@ def with_layer_fusion(
     make_reducible(new)
     backbone = new['backbone']
     built = build_on_meta(backbone)
-    if not gives_layers(get_class(backbone)):
+    if built.default_out_indices is None:
         raise Error(
             f'{type(built).__name__} returns only its last layer, but several '
             'are needed; use TokenReductionViT'
         )
-    layers = _checked(layers, len(built.layers))
+    depth = len(built.layers)
+    if layers is None:
+        layers = tuple(range(max(3 * depth // 4, 1)))
+    elif not layers:
+        raise Error('layers=() is empty; list some, ascending')
+    layers = check_ascending('layers', layers, depth)
     _cut(backbone, built, layers[-1] + 1)
     backbone['out_indices'] = layers
     if isinstance(built, VisionTransformer):  # the head normalizes
@@ -185,22 +149,13 @@ def with_layer_fusion(
             f"out_type={out_type!r}; set out_type='cls_token'"
         )
     new['neck'] = None
-    new['head'] = dict(
-        _kept(model.get('head') or {}, LayerFusionHead),
-        type='mmclca.LayerFusionHead',
-        in_channels=built.embed_dims,
+    new['head'] = LayerFusionHead.replace(
+        model.get('head'),
+        built,
         num_layers=len(layers),
         num_parts=POOLED_PARTS[out_type],
     )
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
-
-
-def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
-    if layers is None:
-        return tuple(range(max(3 * depth // 4, 1)))
-    if not layers:
-        raise Error('layers=() is empty; list some, ascending')
-    return check_ascending('layers', layers, depth)
 
 
 def _cut(backbone: dict, built: Reducible, depth: int) -> None:

@@ -11,9 +11,9 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import describe_unknown
 
+from .config_class import get_class
 from .head_variants import (
     build_on_meta,
-    get_class,
     is_reducible,
     make_reducible,
     put_cla_head,
@@ -61,10 +61,14 @@ class Variant:
         Args:
             model (dict): Classifier config.
         """
-        has = get_reduction(model)
-        rate = has['keep_rate']
-        rate = tuple(rate) if isinstance(rate, list) else rate
-        return cls(has['method'], rate, cache=has['cache'], cla=has['cla'])
+        reduction = get_reduction(model)
+        rate = reduction['keep_rate']
+        return cls(
+            reduction['method'],
+            tuple(rate) if isinstance(rate, list) else rate,
+            cache=reduction['cache'],
+            cla=reduction['cla'],
+        )
 
     def apply(self, model: dict) -> dict:
         """Return a model config with this variant.
@@ -109,16 +113,16 @@ class Variant:
     def name(self) -> str:
         """Method, keep rates and parts of CLCA, such as 'EViT 0.5 + CLCA'."""
         clca = f'+ {self.clca}' if self.clca else ''
-        words = (self.method or 'none', self.rates, clca)
-        return ' '.join(filter(None, words))
+        parts = (self.method or 'none', self.rates, clca)
+        return ' '.join(filter(None, parts))
 
 
 def list_methods() -> list[str]:
     """Return the names of the registered reducers, sorted."""
     return sorted(
         name
-        for name, kind in MODELS.module_dict.items()
-        if issubclass(kind, TokenReducer) and kind is not TokenReducer
+        for name, part in MODELS.module_dict.items()
+        if issubclass(part, TokenReducer) and part is not TokenReducer
     )
 
 
@@ -135,7 +139,12 @@ def get_reduction(model: dict) -> dict:
     Raises:
         Error: If the model lacks a backbone.
     """
-    backbone = _backbone_of(model)
+    backbone = model.get('backbone')
+    if not backbone:
+        raise Error(
+            f'{model.get("type", "this model")} has no backbone for token '
+            'reduction; use the config of an ImageClassifier'
+        )
     reducer = backbone.get('reducer') or {}
     return dict(
         method=get_class(reducer).__name__ if reducer else None,
@@ -188,47 +197,36 @@ def with_reduction(
             unknown, a keep rate is not allowed, or a CLA head cannot replace
             the model's head.
     """
-    had = get_reduction(model)
+    current = get_reduction(model)
     new = deepcopy(model)
     asked = method or keep_rate or cache or cla
     if not (asked or is_reducible(new)):
         return new
     make_reducible(new)
     backbone = new['backbone']
-    layers = had['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
+    layers = (
+        current['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
+    )
     if not layers and (method or cache or cla):
-        layers = _quarters(backbone)
+        depth = len(build_on_meta(backbone).layers)
+        layers = tuple(sorted({*space_evenly(3, depth)}))
     # assign, as update() of a ConfigDict would merge the dicts
     backbone['reducer'] = reducer_config(
         backbone, method, keep_rate, len(layers)
     )
     backbone['reduce_at'] = layers if method or cache else ()
-    own = backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
-    backbone['cache'] = own if cache else None
-    same_layers = reduce_at is None or layers == had['reduce_at']
-    if cla and not (had['cla'] and same_layers):
+    settings = backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
+    backbone['cache'] = settings if cache else None
+    same_layers = reduce_at is None or layers == current['reduce_at']
+    if cla and not (current['cla'] and same_layers):
         put_cla_head(new, layers)
-    if had['cla'] and not cla:
+    if current['cla'] and not cla:
         remove_cla_head(new)
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
 
 
-def _backbone_of(model: dict) -> dict:
-    if not model.get('backbone'):
-        raise Error(
-            f'{model.get("type", "this model")} has no backbone for token '
-            'reduction; use the config of an ImageClassifier'
-        )
-    return model['backbone']
-
-
 def _as_tuple(layers: Sequence[int] | int) -> tuple[int, ...]:
     return tuple(layers) if isinstance(layers, Sequence) else (layers,)
-
-
-def _quarters(backbone: dict) -> tuple[int, ...]:
-    depth = len(build_on_meta(backbone).layers)
-    return tuple(sorted({*space_evenly(3, depth)}))
 
 
 def reducer_config(
@@ -245,16 +243,16 @@ def reducer_config(
                 f'{", ".join(list_methods())}'
             )
         return None
-    own = backbone.get('reducer') or {}
-    kind = get_reducer_class(method)
-    if own and get_class(own) is kind:
-        settings = dict(own)
+    previous = backbone.get('reducer') or {}
+    reducer_class = get_reducer_class(method)
+    if previous and get_class(previous) is reducer_class:
+        settings = dict(previous)
     else:
-        settings = {k: own[k] for k in ('keep_rate',) if k in own}
+        settings = {k: v for k, v in previous.items() if k == 'keep_rate'}
         settings['type'] = method if '.' in method else f'mmclca.{method}'
     if keep_rate is not None:
         list_keep_rates(keep_rate, num_stages)  # raises
-        for name in kind.count_settings:
+        for name in reducer_class.count_settings:
             settings.pop(name, None)
         settings['keep_rate'] = keep_rate
     return settings
@@ -262,7 +260,7 @@ def reducer_config(
 
 def get_reducer_class(method: str) -> type[TokenReducer]:
     """Return the class of a method; raise Error if it is unknown."""
-    kind = MODELS.get(method)
-    if kind is None or not issubclass(kind, TokenReducer):
+    reducer_class = MODELS.get(method)
+    if reducer_class is None or not issubclass(reducer_class, TokenReducer):
         raise Error(f'method: {describe_unknown(method, list_methods())}')
-    return kind
+    return reducer_class

@@ -54,6 +54,8 @@ class Reducible(ForeignWeights):
     rel_pos_bias = False  # True requires a method ``position_bias``
     recorder = None  # see :func:`.recording.recording_copy`
     is_distilled = False  # whether a distillation token follows CLS
+    # setting ``out_indices`` for the last layer; None: no such setting
+    default_out_indices: int | Sequence[int] | None = None
     may_be_new = ('cache.', 'reducer.')
     # reason shown to users when the backbone lacks a CLS token
     why_no_cls = 'with_cls_token=False is not allowed'

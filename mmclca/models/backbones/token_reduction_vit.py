@@ -235,6 +235,7 @@ class TokenReductionViT(
             reducer or ``branches``.
     """
 
+    default_out_indices = -1
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
     embedding = (
         *Reducible.embedding,

@@ -4,6 +4,7 @@ from .base import (
     check_head,
     has_class_loss,
     last_linear,
+    replace_by_linear,
     set_last_linear,
 )
 from .layer_heads import CLAHead, LayerFusionHead, get_feature_subsets
@@ -38,6 +39,7 @@ __all__ = [
     'nearest_of_others',
     'get_feature_subsets',
     'rebuild_head',
+    'replace_by_linear',
     'set_last_linear',
     'with_nearest',
 ]

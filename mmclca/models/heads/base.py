@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from mmclca.errors import Error
 from mmclca.utils.messages import check_integer
 
+# settings of any head that another one keeps
+COMMON_SETTINGS = ('num_classes', 'loss', 'topk', 'cal_acc')
 # last layer of mmpretrain's linear heads
 LINEAR_HEADS = {LinearClsHead: 'fc', VisionTransformerClsHead: 'layers.head'}
 
@@ -52,6 +54,29 @@ class Head(ClsHead):
         check_integer(num_classes=num_classes, in_channels=in_channels)
         self.num_classes = num_classes
         self.in_channels = in_channels
+
+    @classmethod
+    def replace(
+        cls, head: dict | None, backbone: nn.Module, **sizes: int
+    ) -> dict:
+        """Return the config of this head in place of another one.
+
+        Args:
+            head (dict, optional): Config of the other head, whose classes,
+                loss and accuracies are kept.
+            backbone (nn.Module): A :class:`Reducible` backbone.
+            **sizes: Further settings of this head, such as ``num_layers``.
+
+        Raises:
+            Error: If this head cannot replace the other one.
+        """
+        kept = {k: v for k, v in (head or {}).items() if k in COMMON_SETTINGS}
+        return dict(
+            kept,
+            type=f'mmclca.{cls.__name__}',
+            in_channels=backbone.embed_dims,
+            **sizes,
+        )
 
     def check(self, backbone: nn.Module, with_neck: bool) -> None:
         """Raise if the outputs of a :class:`Reducible` backbone do not fit.
@@ -113,11 +138,26 @@ def check_head(
         )
 
 
-def has_class_loss(kind: type) -> bool:
+def has_class_loss(head_class: type) -> bool:
     """Return whether a type of head computes its loss from class scores."""
-    if issubclass(kind, Head) and kind.has_class_loss:
+    if issubclass(head_class, Head) and head_class.has_class_loss:
         return True
-    return issubclass(kind, ClsHead) and kind.loss is ClsHead.loss
+    is_plain = issubclass(head_class, ClsHead)
+    return is_plain and head_class.loss is ClsHead.loss
+
+
+def replace_by_linear(head: dict, backbone: nn.Module) -> dict:
+    """Return the config of mmpretrain's linear head in place of another one.
+
+    Args:
+        head (dict): Config of the other head.
+        backbone (nn.Module): A :class:`Reducible` backbone.
+    """
+    return dict(
+        Head.replace(head, backbone),
+        type='VisionTransformerClsHead',
+        init_cfg=None,
+    )
 
 
 def last_linear(head: nn.Module) -> nn.Module:

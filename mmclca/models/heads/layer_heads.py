@@ -12,7 +12,8 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer
 
-from .base import Head
+from ..config_class import get_class
+from .base import Head, has_class_loss
 
 
 @MODELS.register_module()
@@ -48,6 +49,21 @@ class CLAHead(Head):
 
     last_layer = 'layers.4'
     accepts_dist_token = True
+
+    @classmethod
+    def replace(
+        cls, head: dict | None, backbone: nn.Module, **sizes: int
+    ) -> dict:
+        """See :class:`Head`; another CLA head keeps all its settings."""
+        head_class = get_class(head)
+        if issubclass(head_class, CLAHead):
+            return dict(head, in_channels=backbone.embed_dims, **sizes)
+        if not has_class_loss(head_class) or 'num_classes' not in head:
+            raise Error(
+                f'a CLA head cannot replace head={head}; use, for example, '
+                "dict(type='LinearClsHead', num_classes=80)"
+            )
+        return super().replace(head, backbone, **sizes)
 
     def __init__(
         self,
@@ -92,6 +108,12 @@ class CLAHead(Head):
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Map G CLS tokens (B, C) to class scores (B, num_classes)."""
         return self.layers[-1](self.pre_logits(feats).unsqueeze(-1)).flatten(1)
+
+
+# number of pooled vectors by out_type of a backbone
+POOLED_PARTS = dict(
+    cls_token=1, average=1, std=1, cls_average=2, cls_std=2, cls_average_std=3
+)
 
 
 @MODELS.register_module()

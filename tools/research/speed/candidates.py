@@ -19,7 +19,8 @@ from mmclca.errors import Error
 from mmclca.evaluation.cost import Cost, count_config
 from mmclca.models import Variant, as_reducible, get_reduction, list_methods
 from mmclca.models.backbones import ForeignWeights
-from mmclca.models.head_variants import build_on_meta, get_class
+from mmclca.models.config_class import get_class
+from mmclca.models.head_variants import build_on_meta
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
