@@ -68,9 +68,9 @@ def _add(
     device: str | None,
 ) -> None:
     learned = _read_learned(files)
-    known = {photo.path: photo.sha256 for photo in learned}
+    digests = {photo.path: photo.sha256 for photo in learned}
     images = join_photos(learned, previous, new)
-    checked = check_photos(images, unopened=known)
+    checked = check_photos(images, unopened=digests)
     record = previous.with_photos(checked)
     _check_learned(previous, record, new.name)
     if record.photos.counts != previous.photos.counts:
@@ -84,7 +84,7 @@ def _add(
     plan = make_plan(files, record, checked, options)
     request = StepRequest(
         # an interrupted call may have learned these photos
-        opened=dict(new.digests.items() & known.items()),
+        opened=dict(new.digests.items() & digests.items()),
         check=None if force else partial(check_accuracy, previous),
     )
     try:
@@ -92,8 +92,8 @@ def _add(
     except ConfirmationError:
         files.discard_draft()
         raise
-    log.print(*screen.class_lines(previous, record, new.name))
-    log.print(*screen.saved_lines(files.path, exports, log.is_console))
+    log.print_lines(screen.class_lines(previous, record, new.name))
+    log.print_lines(screen.saved_lines(files.path, exports, log.is_console))
     if not require(record.cost, 'cost').has_latency:  # interrupted fit
         describe_model(plan, record, log, request.opened)
 
@@ -134,12 +134,12 @@ def join_photos(
 ) -> LabeledImages:
     """Join the photos of a model with new ones of one class."""
     _check_class(learned, new)
-    known = {photo.path for photo in learned}
+    paths_in_model = {photo.path for photo in learned}
     digests = {photo.sha256 for photo in learned}
     added = [
         path
         for path, sha256 in new.digests.items()
-        if path not in known and sha256 not in digests
+        if path not in paths_in_model and sha256 not in digests
     ]
     paths = [photo.path for photo in learned] + added
     names: list[str | None] = [photo.label for photo in learned]
@@ -156,16 +156,17 @@ def join_photos(
 def _check_class(learned: Sequence[PhotoRow], new: NewPhotos) -> None:
     """Refuse photos learned as another class."""
     labels: Mapping[str | None, str] = {x.sha256: x.label for x in learned}
-    others = [
+    other_labels = [
         labels[sha256]
         for sha256 in new.digests.values()
         if labels.get(sha256, new.name) != new.name
     ]
-    if others:
+    if other_labels:
+        classes = join_first(sorted({*other_labels}), 3)
         raise Error(
-            f'{new.folder}: {len(others)} of {len(new.digests)} photos are '
-            f'already in the model as {join_first(sorted({*others}), 3)}; '
-            'remove them, or move them to the other class and fit again'
+            f'{new.folder}: {len(other_labels)} of {len(new.digests)} photos '
+            f'are already in the model as {classes}; remove them, or move '
+            'them to the other class and fit again'
         )
 
 

@@ -22,18 +22,18 @@ class BudgetError(Error):
     """No candidate is within the budget."""
 
 
-def parse_budget(text: str) -> Budget:
+def parse_budget(budget: str) -> Budget:
     """Parse a budget such as ``0.5GMACs`` or ``20ms``.
 
     'best' gives infinite GMACs; anything else raises an ``Error``.
     """
-    text = text.strip().lower()
-    if text == NO_BUDGET:
+    budget = budget.strip().lower()
+    if budget == NO_BUDGET:
         return Budget(inf, 'GMACs')
-    match = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
+    match = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', budget)
     if not match or match[2] not in COST_UNITS or not float(match[1]):
         raise Error(
-            f'budget {text!r} is invalid: expected a number above 0 with '
+            f'budget {budget!r} is invalid: expected a number above 0 with '
             f'its unit, such as 0.5GMACs or 20ms, or {NO_BUDGET}'
         )
     return Budget(float(match[1]), COST_UNITS[match[2]])

@@ -50,7 +50,9 @@ def export_model(
     """
     model = inferencer.model.eval()
     preprocessing = read_preprocessing(model._config, model)
-    threshold = inferencer.threshold and asdict(inferencer.threshold)
+    threshold = None
+    if inferencer.threshold is not None:
+        threshold = asdict(inferencer.threshold)
 
     def compare(
         full: Path, quantized: Path, photos: Path | None

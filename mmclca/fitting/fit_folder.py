@@ -101,8 +101,8 @@ class FitFolder(ModelFolder):
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
         content = checksums.add_checksum(record.to_json())
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        replace_text(self.file, f'{text}\n')
+        json_text = json.dumps(content, indent=1, ensure_ascii=False)
+        replace_text(self.file, f'{json_text}\n')
 
     def find_record(self, record: FitRecord) -> FitRecord | None:
         """Read the record of an equal earlier call, if possible of the draft.

@@ -86,13 +86,15 @@ def _parse_union(inner: tuple, content: Any, key: str) -> Any:
     """Convert to the first type of a union that fits."""
     if content is None and NoneType in inner:
         return None
-    others = [annotation for annotation in inner if annotation is not NoneType]
-    for annotation in others[:-1]:
+    alternatives = [
+        annotation for annotation in inner if annotation is not NoneType
+    ]
+    for annotation in alternatives[:-1]:
         try:
             return parse_json(annotation, content, key)
         except Error:
             continue
-    return parse_json(others[-1], content, key)
+    return parse_json(alternatives[-1], content, key)
 
 
 def _check(fits: bool, annotation: Any, content: Any, key: str) -> None:

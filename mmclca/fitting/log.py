@@ -3,7 +3,7 @@
 
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from enum import Enum
 from io import StringIO, TextIOBase
@@ -62,9 +62,9 @@ class Log(TextIOBase):
     def open(self, path: Path) -> None:
         """Append the buffered text and all further text to a file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = self.file.getvalue()
+        buffered = self.file.getvalue()
         self.file = path.open('a', encoding='utf-8', errors='replace')
-        self.file.write(text)
+        self.file.write(buffered)
 
     def write(self, text: str) -> int:
         """Write to the file, or to the buffer."""
@@ -89,12 +89,18 @@ class Log(TextIOBase):
 
     def print(self, *lines: str) -> None:
         """Print lines on the screen and to the file."""
-        print_safe(*lines, file=self)
+        # TextIOBase is not declared as a TextIO
+        print_safe(*lines, file=self)  # type: ignore[arg-type]
         if self.parent is None:
             print_safe(*lines, file=self.screen)
             return
         for line in lines:
             self.parent.send(LineEvent(printable(str(line))))
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Print each line as soon as it is known."""
+        for line in lines:
+            self.print(line)
 
     def begin(self, step: Step) -> None:
         """Tell the parent, if any, that a step begins."""
@@ -130,7 +136,7 @@ def isolation(file: TextIO) -> Iterator[None]:
     This removes the logger and all newer global instances, and restores the
     settings changed by a ``Runner``.
     """
-    before = {kind: dict(kind._instance_dict) for kind in MANAGED}
+    before = {managed: dict(managed._instance_dict) for managed in MANAGED}
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     start = multiprocessing.get_start_method(allow_none=True)
     threads = cv2.getNumThreads()
@@ -139,9 +145,9 @@ def isolation(file: TextIO) -> Iterator[None]:
     try:
         yield
     finally:
-        for kind, instances in before.items():  # the last one is current
-            kind._instance_dict.clear()
-            kind._instance_dict.update(instances)
+        for managed, instances in before.items():  # the last one is current
+            managed._instance_dict.clear()
+            managed._instance_dict.update(instances)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         multiprocessing.set_start_method(start, force=True)
         cv2.setNumThreads(threads)

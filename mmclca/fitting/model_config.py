@@ -58,7 +58,9 @@ def _build_head(
             in_channels=backbone['arch']['embed_dims'],
             num_classes=num_classes,
         )
-    channels = build_on_meta(backbone).channels
+    network = build_on_meta(backbone)
+    # of TimmStages
+    channels = network.channels  # type: ignore[attr-defined]
     return dict(
         type='mmclca.LayerFusionHead',
         in_channels=channels,

@@ -73,12 +73,12 @@ class Pictures:
             return torch.tensor(image).permute(2, 0, 1).flip(0)
         return None
 
-    def _copy(self, path: str, kind: str, make: Callable) -> bytes:
+    def _copy(self, path: str, suffix: str, make: Callable) -> bytes:
         """Make a copy if the photo may be opened, else look it up.
 
         Without a copy, return empty bytes.
         """
-        name = f'{self.digests[path]}.{kind}'
+        name = f'{self.digests[path]}.{suffix}'
         if path in self.opened or is_below(path, self.file.parent):
             with suppress(OSError, UndecodedError):
                 self._copies[name] = torch.frombuffer(

@@ -82,10 +82,12 @@ def fit(
             record = run_steps(plan, record, log, request)
             if coarse_classes is not None:
                 log.print(describe_coarse(plan, coarse_classes))
-            log.print(*screen.saved_lines(files.path, exports, log.is_console))
+            log.print_lines(
+                screen.saved_lines(files.path, exports, log.is_console)
+            )
             record = describe_model(plan, record, log)
             if not (settings.probe_only or record.training):
-                log.print(*skipped_lines(plan, log))
+                log.print_lines(skipped_lines(plan, log))
         if settings.compare:
-            log.print(*screen.comparison_lines(plan, record))
+            log.print_lines(screen.comparison_lines(plan, record))
     return FittedModel(out, settings.device)

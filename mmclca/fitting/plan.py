@@ -169,6 +169,11 @@ def make_plan(
     )
 
 
+def list_labels(photos: LabeledImages) -> list[int]:
+    """Return the labels of photos, all of which have one."""
+    return [label for label in photos.labels if label is not None]
+
+
 def check_device(device: str | None) -> str:
     """Return a device, a GPU by default; raise an Error if it is missing."""
     if device is None:

@@ -28,7 +28,7 @@ from .candidates import list_candidates
 from .estimate import estimate_accuracy, measure_accuracy
 from .model_config import build_config
 from .photo_table import write_predictions
-from .plan import Plan
+from .plan import Plan, list_labels
 from .record import FitRecord
 from .records import Measurement, Threshold
 
@@ -105,13 +105,13 @@ def join_near_duplicates(
     if pairs:
         photos = replace(photos, groups=join_groups(photos, pairs))
     checked = replace(checked, photos=photos, near_duplicates=pairs)
-    facts = replace(
+    new_photos = replace(
         record.photos,
         near_duplicates=pairs,
         near_duplicate_counts=checked.near_duplicate_counts,
         problems=checked.list_problems(),
     )
-    return plan.with_groups(checked), replace(record, photos=facts)
+    return plan.with_groups(checked), replace(record, photos=new_photos)
 
 
 def fit_classifier(
@@ -120,7 +120,7 @@ def fit_classifier(
     """Fit the last layer to features (N, V, D), and cross-validate."""
     return probe.fit(
         views,
-        photos.labels,
+        list_labels(photos),
         photos.classes,
         CLASSIFIER,
         class_weights=plan.options.class_weights,

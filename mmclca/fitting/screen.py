@@ -27,15 +27,15 @@ from .records import (
 )
 
 
-def row(label: str, text: str) -> str:
-    """Join a label and a text in aligned columns."""
-    return f'{label:10} {text}'
+def row(label: str, value: str) -> str:
+    """Join a label and a value in aligned columns."""
+    return f'{label:10} {value}'
 
 
-def list_rows(label: str, texts: Iterable[str]) -> Iterator[str]:
-    """Align several texts below one label."""
-    for text in texts:
-        yield row(label, text)
+def list_rows(label: str, values: Iterable[str]) -> Iterator[str]:
+    """Align several values below one label."""
+    for value in values:
+        yield row(label, value)
         label = ''
 
 

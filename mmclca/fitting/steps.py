@@ -54,20 +54,20 @@ def run_steps(
     log.open(files.log)
     log.begin(Step.FIRST_MODEL)
     start, seconds = time.perf_counter(), record.seconds
-    log.print(*screen.start_lines(plan, record))
+    log.print_lines(screen.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
     problems = record.photos.problems
     plan, record = join_near_duplicates(plan, record)
     record = files.add(record)
-    log.print(
-        *screen.problem_lines(
+    log.print_lines(
+        screen.problem_lines(
             problem
             for problem in record.photos.problems
             if problem not in problems
         )
     )
-    log.print(*screen.near_duplicate_lines(record))
+    log.print_lines(screen.near_duplicate_lines(record))
     if record.probe is None:
         record = files.add(run_probe(plan, record))
     if request.check:
@@ -86,7 +86,7 @@ def run_steps(
     _write_report(plan, log, request.opened)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    log.print(*screen.result_lines(record, log.is_console))
+    log.print_lines(screen.result_lines(record, log.is_console))
     return record
 
 
@@ -106,14 +106,14 @@ def describe_model(
     This is the last step, since it takes long and changes no prediction:
     after an interruption, model and report are complete.
     """
-    log.print(*screen.model_lines(plan, record))
+    log.print_lines(screen.model_lines(plan, record))
     cost = require(record.cost, 'cost')
     if not cost.has_latency:
         log.begin(Step.LATENCY)
         cost = measure_latency(plan, cost)
         record = plan.files.publish(record, keep_report=True, cost=cost)
         _write_report(plan, log, opened)
-    log.print(*screen.latency_lines(plan, cost))
+    log.print_lines(screen.latency_lines(plan, cost))
     return record
 
 

@@ -38,7 +38,7 @@ from mmclca.models.heads import get_feature_subsets, nearest_of_others
 from . import probing
 from .estimate import measure_accuracy
 from .log import FitRunner, Log, Step
-from .plan import Plan
+from .plan import Plan, list_labels
 from .probing import CLASSIFIER, fit_classifier, write_model
 from .record import FitRecord
 from .records import FinetuneVal, Training, require
@@ -188,7 +188,7 @@ def hold_out(photos: LabeledImages) -> Split:
     The hold-out set is about a fifth, stratified by class, with groups kept
     together. Classes with one photo or group are used for training only.
     """
-    units = GroupedSplits(photos.labels, photos.groups)
+    units = GroupedSplits(list_labels(photos), photos.groups)
     folds = units.folds(HOLD_OUT_FOLDS, seed=0)
     # a fold is empty if its groups have the only photos of a class
     train, test = next(split for split in folds if len(split[1]))
@@ -197,7 +197,8 @@ def hold_out(photos: LabeledImages) -> Split:
 
 def photos_per_class(photos: LabeledImages) -> list[int]:
     """Count photos per class; groups, held out as a whole, count once."""
-    return GroupedSplits(photos.labels, photos.groups).per_class.tolist()
+    units = GroupedSplits(list_labels(photos), photos.groups)
+    return units.per_class.tolist()
 
 
 def fine_tune_on_part(
@@ -260,7 +261,7 @@ def refit_classifier(
     views, _ = probe.views(photos.paths)
     fitted = fit_linear(
         views,
-        photos.labels,
+        list_labels(photos),
         len(photos.classes),
         CLASSIFIER,
         alpha=setting.alpha,
