@@ -6,6 +6,8 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile, ZipInfo
 
@@ -20,7 +22,7 @@ import gradio as gr
 
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.record import FitRecord
-from mmclca.page import child, form, handlers, job, process, uploads
+from mmclca.page import child, downloads, form, handlers, job, process, uploads
 from mmclca.page.form_layout import build_form
 from mmclca.page.identify import IdentifyTab
 from mmclca.page.progress import FitProgress
@@ -345,6 +347,57 @@ def test_form_shows_only_the_progress_during_a_training(
     assert not update[parts.start].visible and not update[parts.photos].open
     progress = parts.show_progress(page.show('photos'))
     assert parts.state in progress and parts.folder not in progress
+
+
+def test_tabs_that_pack_one_model_share_its_files(
+    shown, tmp_path, monkeypatch
+):
+    page, texts = shown
+    calls, begun, wait = [], Event(), Event()
+
+    def export(task, settings):
+        calls.append(settings['format_name'])
+        begun.set()
+        assert wait.wait(30)
+        Path(settings['out']).mkdir()
+        Path(settings['out'], 'sw.js').touch()
+        return 'Agreement: all'
+
+    monkeypatch.setattr(downloads, 'run_task', export)
+    files = model_of(tmp_path / 'models/ash/model')
+    files.report.write_text('first')
+    packages = []
+    tabs = [
+        Thread(target=lambda: packages.append([*page.pack('ash')]))
+        for _ in range(2)
+    ]
+    tabs[0].start()
+    assert begun.wait(30)
+    tabs[1].start()
+    wait.set()
+    for tab in tabs:
+        tab.join(30)
+    (first, last), second = packages
+    assert [first, last] == second and calls == ['web'] and not texts
+    assert [file.name for file in last.files] == [
+        'ash report.html',
+        'ash model.zip',
+        'ash phone app.zip',
+    ]
+    assert all(file.is_file() for file in last.files)
+    assert 'Agreement: all' in last.note and 'Preparing' in first.note
+    files.report.write_text('second')  # of a resumed training
+    *_, newer = page.pack('ash')
+    assert newer.files[0].read_text() == 'second' and len(calls) == 2
+    assert not last.files[0].exists()
+
+
+def test_form_refuses_to_pack_a_model_that_is_not_trained(
+    photos, shown, tmp_path
+):
+    page, texts = shown
+    add_folder(page, photos, 'p')
+    assert [*page.pack('p')] == [] and 'no model yet' in texts[0]
 
 
 def test_progress_never_goes_back_over_all_steps():
