@@ -97,20 +97,16 @@ def read_training_data(
     batches, passes = now['batches'], epoch
     if now['unit'] == 'epochs':
         info = dict_in(dict_in(checkpoint, 'message_hub'), 'runtime_info')
-        batches = _batches_per_epoch(info) or batches
+        epochs, steps = info.get('max_epochs'), info.get('max_iters')
+        are_integers = isinstance(epochs, int) and isinstance(steps, int)
+        if are_integers and epochs > 0:
+            batches = steps // epochs or batches
     elif not now['endless']:
         passes = iteration // batches
     start = passes * batches
     if not (now['endless'] or 0 <= iteration - start <= batches):
         batches, start = 'unknown', iteration
     return dict(now, batches=batches, passes=passes, start=start)
-
-
-def _batches_per_epoch(info: dict) -> int | None:
-    """Return the number of batches from mmengine's information about a run."""
-    epochs, steps = info.get('max_epochs'), info.get('max_iters')
-    are_integers = isinstance(epochs, int) and isinstance(steps, int)
-    return steps // epochs if are_integers and epochs > 0 else None
 
 
 def _is_valid(stored: dict, iteration: int) -> bool:

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from mmengine.dataset import BaseDataset
 from mmpretrain.models import ImageToImageRetriever
 from mmpretrain.structures import DataSample
 from torch import Tensor
@@ -159,15 +158,11 @@ class TokenReductionRetriever(ImageToImageRetriever):
             raise Error(
                 'the gallery is empty; set prototype= to a dataset with images'
             )
-        self._index_gallery(dataset)
-        return super()._get_prototype_vecs_from_dataloader(data_loader)
-
-    def _index_gallery(self, dataset: BaseDataset) -> None:
-        """Store labels and file hashes of the gallery."""
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         if 'gt_label' in infos[0]:
             self.labels = torch.tensor([int(i['gt_label']) for i in infos])
         self.files = files_of(info['img_path'] for info in infos)
+        return super()._get_prototype_vecs_from_dataloader(data_loader)
 
     def prepare_prototype(self) -> None:
         """Compute the gallery features."""
@@ -221,15 +216,11 @@ class TokenReductionRetriever(ImageToImageRetriever):
         samples = self._get_predictions(result, data_samples)
         for sample in samples if self.labels is not None else ():
             if 'gt_label' in sample:
-                _set_relevance(sample, self.labels)
+                labels = self.labels.to(sample.gt_label.device)
+                relevant = labels == sample.gt_label
+                relevant &= sample.pred_score > -torch.inf
+                sample.set_gt_score(relevant.float())
         return samples
-
-
-def _set_relevance(sample: DataSample, labels: Tensor) -> None:
-    """Set ``gt_score``: 1 for gallery images with the query's label."""
-    relevant = labels.to(sample.gt_label.device) == sample.gt_label
-    relevant &= sample.pred_score > -torch.inf
-    sample.set_gt_score(relevant.float())
 
 
 def _add_encoder_prefix(state_dict, prefix, *_) -> None:

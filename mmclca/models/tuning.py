@@ -140,13 +140,13 @@ class LoRAModel(_LoRAModel):
                 f'targets={targets!r} matches no linear layer of the backbone '
                 f"in {type(self.module).__name__}; use [dict(type='.*qkv')]"
             )
-        self._set_lora_trainable()
-        self._register_state_dict_hooks()
-
-    def _set_lora_trainable(self) -> None:
-        """Freeze the backbone except LoRA's parameters, reducer and cache."""
         # at construction, because optimizers may skip frozen parameters
         tune_only(self, 'lora')
+        self._register_state_dict_hook(_without_prefix)
+        self._register_load_state_dict_pre_hook(_with_prefix)
+        for layer in self.modules():
+            if isinstance(layer, LoRALinear):
+                layer._register_load_state_dict_pre_hook(_to_original)
 
     @torch.no_grad()
     def merged(self) -> BaseModel:
@@ -165,13 +165,6 @@ class LoRAModel(_LoRAModel):
             return nn.Module.__getattr__(self, name)
         except AttributeError:
             return getattr(nn.Module.__getattr__(self, 'module'), name)
-
-    def _register_state_dict_hooks(self) -> None:
-        self._register_state_dict_hook(_without_prefix)
-        self._register_load_state_dict_pre_hook(_with_prefix)
-        for layer in self.modules():
-            if isinstance(layer, LoRALinear):
-                layer._register_load_state_dict_pre_hook(_to_original)
 
 
 def without_lora(model: LoRAModel) -> BaseModel:

@@ -117,7 +117,10 @@ class TokenVisualizationHook(Hook):
         sample = packed['data_samples']
         view = make_view(model, '', packed['inputs'])
         scores = model(view.batch, mode='tensor')
-        view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
+        labels = int(sample.gt_label), int(scores.argmax())
+        names = dataset.metainfo.get('classes') or range(max(labels) + 1)
+        label, prediction = (names[index] for index in labels)
+        view.title = f'{label}\npredicted: {prediction}'
         figure = plot_kept_patches(find_kept_patches(model, [view]))
         # a dataset may lack files
         name = f'kept_patches_{index}_{Path(sample.get("img_path", "")).stem}'
@@ -130,10 +133,3 @@ def spread(length: int, number: int) -> list[int]:
     """Up to ``number`` evenly spread indices into a list."""
     number = min(length, number)
     return np.linspace(0, length - 1, number).round().astype(int).tolist()
-
-
-def _title(sample, predicted: int, metainfo: dict) -> str:
-    labels = int(sample.gt_label), predicted
-    names = metainfo.get('classes') or range(max(labels) + 1)
-    label, prediction = (names[index] for index in labels)
-    return f'{label}\npredicted: {prediction}'

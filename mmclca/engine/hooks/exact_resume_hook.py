@@ -102,7 +102,11 @@ class ExactResumeHook(Hook):
         batches, loop = self.batches, runner.train_loop
         batches.iter = runner.iter
         if isinstance(loop, IterBasedTrainLoop):
-            _skip_passes(loop, batches)
+            # mmengine would read and discard all images of completed passes
+            iterator = loop.dataloader_iterator
+            iterator.skip_iter = lambda iters: None
+            iterator._epoch = batches.passes
+            batches.sampler.set_epoch(batches.passes)
         elif runner.epoch > batches.passes:
             batches.passes, batches.start = runner.epoch, runner.iter
         batches.skipped = runner.iter - batches.start
@@ -113,14 +117,6 @@ class ExactResumeHook(Hook):
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Seed the model."""
         seed_random_state(runner.seed, runner.iter)
-
-
-def _skip_passes(loop: IterBasedTrainLoop, batches: SeededBatches) -> None:
-    """Skip completed passes; mmengine would read and discard all images."""
-    iterator = loop.dataloader_iterator
-    iterator.skip_iter = lambda iters: None
-    iterator._epoch = batches.passes
-    batches.sampler.set_epoch(batches.passes)
 
 
 def _validation_is_due(runner, between: bool) -> bool:

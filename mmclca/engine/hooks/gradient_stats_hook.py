@@ -82,7 +82,7 @@ class GradientStatsHook(EpochMaximaHook):
         super().__init__(['grad_max', *(f'grad_max_{part}' for part in parts)])
         named = isinstance(parts, dict)
         self.parts = parts if named else {part: [part] for part in parts}
-        self.params_of = {}
+        self.parameters = {}
 
     def before_train(self, runner) -> None:
         """Register a hook before the optimizer step."""
@@ -91,11 +91,17 @@ class GradientStatsHook(EpochMaximaHook):
             for name, param in inner_model(runner.model).named_parameters()
             if param.requires_grad
         }
-        self.params_of = {
-            part: [p for n, p in trained.items() if _has_prefix(n, starts)]
+        self.parameters = {
+            part: [
+                parameter
+                for name, parameter in trained.items()
+                if any(f'{name}.'.startswith(f'{start}.') for start in starts)
+            ]
             for part, starts in self.parts.items()
         }
-        empty = [part for part, params in self.params_of.items() if not params]
+        empty = [
+            part for part, params in self.parameters.items() if not params
+        ]
         if empty:
             raise Error(
                 f'GradientStatsHook(parts={(*self.parts,)}): no trained '
@@ -123,17 +129,12 @@ class GradientStatsHook(EpochMaximaHook):
             grad_max_std=largest.std(unbiased=False),
             grad_norm_all=_norms(params).norm(),
         )
-        for part, params in self.params_of.items():
+        for part, params in self.parameters.items():
             if any(param.grad is not None for param in params):
                 stats[f'grad_max_{part}'] = _norms(params, torch.inf).max()
                 stats[f'grad_norm_{part}'] = _norms(params).norm()
         values = torch.stack(list(stats.values())).tolist()
         return dict(zip(stats, (v / scale for v in values), strict=True))
-
-
-def _has_prefix(name: str, starts: list[str]) -> bool:
-    """Whether a name begins with one of the dotted prefixes."""
-    return any(f'{name}.'.startswith(f'{start}.') for start in starts)
 
 
 def _norms(params: list[Tensor], ord: float = 2) -> Tensor:

@@ -40,15 +40,6 @@ SIZES = dict(
 )
 
 
-def _size(embed_dims: int, num_layers: int) -> dict:
-    return dict(
-        embed_dims=embed_dims,
-        num_layers=num_layers,
-        num_heads=embed_dims // 48,
-        feedforward_channels=4 * embed_dims,
-    )
-
-
 @MODELS.register_module()
 class CaiT(Reducible, BaseBackbone):
     """Class-attention in image transformers.
@@ -111,7 +102,12 @@ class CaiT(Reducible, BaseBackbone):
     stride = ViTEmbedding.stride
     ranks_by_cls = False  # mixed heads can have negative weights
     arch_zoo = {
-        f'{name}{depth}': _size(embed_dims, depth)
+        f'{name}{depth}': dict(
+            embed_dims=embed_dims,
+            num_layers=depth,
+            num_heads=embed_dims // 48,
+            feedforward_channels=4 * embed_dims,
+        )
         for name, (embed_dims, *depths) in SIZES.items()
         for depth in depths
     }

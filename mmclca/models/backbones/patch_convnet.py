@@ -71,10 +71,7 @@ class ColumnLayer(BaseModule):
             )
         self.gelu = nn.GELU()
         self.drop_path = DropPath(drop_path_rate)
-        self._reset_squeeze_convs()
-
-    def _reset_squeeze_convs(self) -> None:
-        """Restore PyTorch's initialization, which mmcv replaces."""
+        # restore PyTorch's initialization, which mmcv replaces
         for squeeze in (self.se.conv1, self.se.conv2):
             squeeze.conv.reset_parameters()
         self.se.is_init = True
@@ -174,8 +171,18 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         self.embed_dims, self.img_size = dims, to_2tuple(img_size)
         self.frozen_stages = frozen_stages
         self.patch_resolution = tuple(ceil(n / SIDE) for n in self.img_size)
-        self.patch_embed = self._build_stem(stem, in_channels)
-        self.pos_embed = self._build_positions() if with_pos else None
+        if stem is None:
+            self.patch_embed = PatchEmbed(
+                in_channels, dims, kernel_size=SIDE, stride=SIDE
+            )
+        else:
+            self.patch_embed = build_stem(self, stem, SIDE, in_channels)
+        self.pos_embed = None
+        if with_pos:
+            self.pos_embed = nn.Parameter(
+                trunc_normal(1, prod(self.patch_resolution), dims),
+                requires_grad=frozen_stages <= 0,
+            )
         scale = layer_scale_init_value
         if scale is None:
             scale = 1e-4 if dims <= 384 and num_layers <= 60 else 1e-6
@@ -233,20 +240,6 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
     def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`; copies one query to each class."""
         return self.pool.adapt_state_dict(state_dict, f'{prefix}pool.')
-
-    def _build_stem(self, stem: dict | None, in_channels: int) -> nn.Module:
-        if stem is not None:
-            return build_stem(self, stem, SIDE, in_channels)
-        return PatchEmbed(
-            in_channels, self.embed_dims, kernel_size=SIDE, stride=SIDE
-        )
-
-    def _build_positions(self) -> nn.Parameter:
-        positions = trunc_normal(
-            1, prod(self.patch_resolution), self.embed_dims
-        )
-        frozen = self.frozen_stages > 0
-        return nn.Parameter(positions, requires_grad=not frozen)
 
     def _freeze_stages(self) -> None:
         for part in (self.patch_embed, *self.layers[: self.frozen_stages]):

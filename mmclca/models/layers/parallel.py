@@ -137,7 +137,10 @@ class ParallelLayer(BaseModule):
     def __init__(self, layer: TransformerEncoderLayer, branches: int):
         super().__init__()
         _check(layer)
-        copies = [_reinitialized_copy(layer) for _ in range(branches - 1)]
+        copies = [deepcopy(layer) for _ in range(branches - 1)]
+        for module in ModuleList(copies).modules():
+            if isinstance(module, nn.Linear):
+                module.reset_parameters()
         self.branches = ModuleList([layer, *copies])
         self.train(layer.training)  # copies may come from a frozen layer
 
@@ -208,7 +211,8 @@ class BranchAttention(ParallelAttention):
     def each(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
         """See :class:`ParallelAttention`."""
         for layer in self.branches:
-            yield layer.attn, _apply_affine(layer.ln1, x)
+            norm = layer.ln1  # only its affine map is left to apply
+            yield layer.attn, torch.addcmul(norm.bias, x, norm.weight)
 
     def joined(self) -> 'JoinedAttention':
         """See :class:`ParallelAttention`."""
@@ -245,11 +249,6 @@ def _normalize_only(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     return F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
 
 
-def _apply_affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """Apply only the affine map of a norm."""
-    return torch.addcmul(norm.bias, x, norm.weight)
-
-
 def _last_linear(x: Tensor, joined: JoinedWeights, drop_prob: float) -> Tensor:
     """Apply the last linear layers and sum over the branches.
 
@@ -263,14 +262,6 @@ def _last_linear(x: Tensor, joined: JoinedWeights, drop_prob: float) -> Tensor:
     x = x.unflatten(-1, (len(bias), -1)) * kept[:, None, :, None]
     x = F.linear(x.flatten(2), weight) + (kept @ bias)[:, None]
     return x / (1 - drop_prob or 1)  # avoid 0 / 0 if all are dropped
-
-
-def _reinitialized_copy(layer: nn.Module) -> nn.Module:
-    layer = deepcopy(layer)
-    for module in layer.modules():
-        if isinstance(module, nn.Linear):
-            module.reset_parameters()
-    return layer
 
 
 def _check(layer: TransformerEncoderLayer) -> None:

@@ -105,7 +105,12 @@ def _original(module: nn.Module, classes: Collection[type], name: str) -> type:
     for base in type(module).__mro__:
         if base in classes:
             break
-        overridden += _methods(base)
+        overridden += [
+            method
+            for method, value in vars(base).items()
+            if (isroutine(value) or isinstance(value, property))
+            and method != '__init__'
+        ]
     else:
         names = ', '.join(supported.__name__ for supported in classes)
         other = f"{name} is none of timm's {names}"
@@ -127,15 +132,6 @@ def _original(module: nn.Module, classes: Collection[type], name: str) -> type:
         f"it overrides {names} of timm's {base.__name__}{part}, which token "
         'reduction would not run',
     )
-
-
-def _methods(base: type) -> list[str]:
-    return [
-        name
-        for name, value in vars(base).items()
-        if (isroutine(value) or isinstance(value, property))
-        and name != '__init__'
-    ]
 
 
 def _reason(module: nn.Module) -> str:
@@ -190,7 +186,10 @@ def _check_instances(
     for name, module in model.named_modules():
         owner = type(module) if name else model_class
         for attribute in vars(module):
-            if _is_method(owner, attribute):
+            if not hasattr(owner, attribute):
+                continue
+            hidden = getattr(owner, attribute)
+            if callable(hidden) or isinstance(hidden, property):
                 path = f'{_path(name) if name else "model"}.{attribute}'
                 raise Error(
                     f'{path} is set on the instance, so it would replace '
@@ -200,10 +199,3 @@ def _check_instances(
                 )
     if any(x._compiled_call_impl is not None for x in model.modules()):
         warn('the reduced model is not compiled; call its compile() again')
-
-
-def _is_method(base: type, name: str) -> bool:
-    if not hasattr(base, name):
-        return False
-    value = getattr(base, name)
-    return callable(value) or isinstance(value, property)

@@ -90,10 +90,6 @@ def _attention(name: str, out: str, dropout: str) -> tuple[Callable, Callable]:
     return project, call
 
 
-def _first(base: nn.Module, x: Tensor) -> Tensor:
-    return x[:, 0]
-
-
 _vit_project, _vit_attend = _attention(
     'attention', out='o_proj', dropout='attention_dropout'
 )
@@ -122,7 +118,7 @@ DINOV2 = dict(
     ),
     layers='encoder.layer',
     attention='attention',
-    pool=_first,
+    pool=lambda base, x: x[:, 0],
 )
 CLIP = dict(
     functions=LayerFunctions(

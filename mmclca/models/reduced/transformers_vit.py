@@ -111,18 +111,16 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         )
         as_dict = kwargs.pop('return_dict', None)
         as_dict = self.config.return_dict if as_dict is None else as_dict
-        output = self._output(**kwargs)
+        if self.has_cla:
+            output = self.classify(**kwargs)
+        elif self.base is self:
+            output = self.run_base(self, **kwargs)
+        else:
+            kwargs |= dict(return_dict=True, run=self.run_base)
+            output = self.original.forward(self, **kwargs)
         if self.training and output.get('loss') is not None:
             output['loss'] = output['loss'] + self.auxiliary_loss()
         return output if as_dict else output.to_tuple()
-
-    def _output(self, **inputs):
-        if self.has_cla:
-            return self.classify(**inputs)
-        if self.base is self:
-            return self.run_base(self, **inputs)
-        inputs |= dict(return_dict=True, run=self.run_base)
-        return self.original.forward(self, **inputs)
 
     def run_base(
         self,

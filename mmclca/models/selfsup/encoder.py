@@ -142,8 +142,13 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         if ids_shuffle is None:
             ids_shuffle = self.draw_shuffle(x)
         inputs = [self.embed_visible(x, ids_shuffle[:, : self.num_visible])]
+        saves_memory = self.with_cp and torch.is_grad_enabled()
         for layer in self.layers:
-            inputs.append(self._run(layer, inputs[-1]))
+            if saves_memory:
+                x = checkpoint(layer, inputs[-1], use_reentrant=False)
+            else:
+                x = layer(inputs[-1])
+            inputs.append(x)
         return Encoded(self, inputs, self.ln1(inputs[-1]), ids_shuffle)
 
     def draw_shuffle(self, x: Tensor) -> Tensor:
@@ -164,11 +169,6 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         cls_token = self.cls_token + self.pos_embed[:, :1]
         return torch.cat((cls_token.expand(len(x), -1, -1), patches), dim=1)
 
-    def _run(self, layer: nn.Module, x: Tensor) -> Tensor:
-        if self.with_cp and torch.is_grad_enabled():
-            return checkpoint(layer, x, use_reentrant=False)
-        return layer(x)
-
     def segments(self, seen: Encoded) -> list[Tensor]:
         """Return the input of the first segment and each segment's output.
 
@@ -178,7 +178,14 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
 
     def _load_hook(self, state_dict, prefix, metadata, *_):
         if 'source' in metadata:
-            _refuse_classifier(metadata['source'])
+            source = metadata['source']
+            heads = [key for key in source.keys if HEAD_KEY.match(key)]
+            if heads:
+                raise Error(
+                    f'{source.name} contains a classifier ({heads[0]}); use '
+                    'a pre-training checkpoint, such as a release of MAE or '
+                    'MIRL'
+                )
         super()._load_hook(state_dict, prefix, metadata)
 
 
@@ -190,15 +197,6 @@ def _num_segments(num_layers: int, num_segments: int) -> int:
             'use 1, or an even number that divides them'
         )
     return num_segments
-
-
-def _refuse_classifier(source) -> None:
-    heads = [key for key in source.keys if HEAD_KEY.match(key)]
-    if heads:
-        raise Error(
-            f'{source.name} contains a classifier ({heads[0]}); use a '
-            'pre-training checkpoint, such as a release of MAE or MIRL'
-        )
 
 
 @MODELS.register_module()

@@ -225,18 +225,16 @@ class Grafit(ImageClassifier):
         losses['alone'] = grafit.is_alone(index, head.labels).sum().to(first)
         if self.instance_weight:
             other_embeddings = [embed(self, view)[0] for view in views[1:]]
-            loss = self._instance_loss(views, [first, *other_embeddings])
+            embeddings = [first, *other_embeddings]
+            online = [self.predictor(embedding) for embedding in embeddings]
+            with torch.no_grad():
+                self.target.update_parameters(self.online)
+                target = self.target.module
+                targets = [embed(target, view)[0] for view in views]
+            loss = grafit.instance_loss(online, targets)
             losses['instance_loss'] = self.instance_weight * loss
         head.update(first, index)
         return losses
-
-    def _instance_loss(self, views, embeddings) -> Tensor:
-        online = [self.predictor(embedding) for embedding in embeddings]
-        with torch.no_grad():
-            self.target.update_parameters(self.online)
-            target = self.target.module
-            targets = [embed(target, view)[0] for view in views]
-        return grafit.instance_loss(online, targets)
 
 
 def embed(networks: nn.Module, images: Tensor) -> tuple[Tensor, dict]:
