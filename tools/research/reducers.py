@@ -106,7 +106,7 @@ def probe(x, dataset):
         1 + int(labels.max()),
         'ridge',
     )
-    task = ProbeData.of(*training)
+    task = ProbeData.from_features(*training)
     setting = task.settings[task.choose(3, seed=0)]
     table = (
         fit_linear(*training, setting.alpha).scores(x[~train_mask]).argmax(1)

@@ -47,8 +47,11 @@ def ridge(features, one_hot, weights, alphas) -> list[LinearClassifier]:
     values, vectors = torch.linalg.eigh(centered.T @ centered)
     values = values.clamp(min=0)[:, None]
     right = vectors.T @ (centered.T @ (root * one_hot))
-    found = [(vectors @ (right / (values + s * scale))).T for s in alphas]
-    return [LinearClassifier(w, target - w @ mean) for w in found]
+    fitted = []
+    for alpha in alphas:
+        weight = (vectors @ (right / (values + alpha * scale))).T
+        fitted.append(LinearClassifier(weight, target - weight @ mean))
+    return fitted
 
 
 def logistic(features, one_hot, weights, alphas) -> list[LinearClassifier]:
@@ -82,12 +85,8 @@ CLASSIFIERS = dict(
     ridge=(0.3, 0.03, 0.1, 1.0, 3.0),
     logistic=(100.0, 1.0, 10.0, 1000.0, 10000.0),
 )
-LATE_CLS_WEIGHTS = (
-    0.25,
-    0.5,
-    0.75,
-    1.0,
-)  # candidates if there are two feature subsets
+# candidates if there are two feature subsets
+LATE_CLS_WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 
 
 class ProbeSetting(NamedTuple):
@@ -135,11 +134,11 @@ class ProbeData:
     classifier: str
     groups: np.ndarray | None = None
     class_weights: str | None = None
-    feature_subsets: Sequence[Tensor] | None = None
+    feature_subsets: Sequence[Tensor] = ()
     basis: Tensor | None = None
 
     @classmethod
-    def of(
+    def from_features(
         cls,
         features: Tensor,
         labels: Tensor | Sequence[int],
@@ -154,24 +153,30 @@ class ProbeData:
         check_classifier(classifier)
         check_choice(('balanced',), class_weights=class_weights or 'balanced')
         check_labels(labels, num_classes)
-        groups = None if groups is None else np.asarray(groups)
-        facts = labels, num_classes, classifier, groups
         views = features if features.dim() == 3 else features[:, None]
         if len(views) != len(labels):
             raise Error(
                 f'{len(views)} images have features, but {len(labels)} labels'
             )
-        data = cls(views.double(), *facts, class_weights, feature_subsets)
+        data = cls(
+            views.double(),
+            labels,
+            num_classes,
+            classifier,
+            None if groups is None else np.asarray(groups),
+            class_weights,
+            feature_subsets or (),
+        )
         return data.in_span()
 
     @property
     def settings(self) -> list[ProbeSetting]:
         """Return the candidates, the default first."""
-        found = [ProbeSetting(x) for x in CLASSIFIERS[self.classifier]]
+        settings = [ProbeSetting(x) for x in CLASSIFIERS[self.classifier]]
         if len(self.feature_subsets) == 1:
-            return found
-        return found + [
-            found[0]._replace(late_cls_weight=x) for x in LATE_CLS_WEIGHTS
+            return settings
+        return settings + [
+            settings[0]._replace(late_cls_weight=x) for x in LATE_CLS_WEIGHTS
         ]
 
     @cached_property
@@ -199,18 +204,21 @@ class ProbeData:
         every = torch.arange(flat.shape[1])
         if len(flat) >= len(every):
             return replace(self, feature_subsets=[every])
-        feature_subsets = self.feature_subsets or [every]
-        found = [span(flat, columns) for columns in feature_subsets]
-        rotated, bases = (torch.cat(x, 1) for x in zip(*found, strict=True))
-        widths = [own.shape[1] for own, _ in found]
+        rotated, bases = [], []
+        for columns in self.feature_subsets or [every]:
+            coordinates, axes = span(flat, columns)
+            rotated.append(coordinates)
+            bases.append(axes)
+        widths = [coordinates.shape[1] for coordinates in rotated]
+        features = torch.cat(rotated, 1)
         return replace(
             self,
-            features=rotated.unflatten(0, self.features.shape[:2]),
+            features=features.unflatten(0, self.features.shape[:2]),
             feature_subsets=torch.arange(sum(widths)).split(widths),
-            basis=bases,
+            basis=torch.cat(bases, 1),
         )
 
-    def fit(self, *settings: ProbeSetting) -> list[LinearClassifier]:
+    def fit(self, settings: Sequence[ProbeSetting]) -> list[LinearClassifier]:
         """Fit the classifier to all images, once per setting."""
         views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
@@ -220,30 +228,34 @@ class ProbeData:
             expected = self.num_classes * counts[self.labels]
             weights = len(self.labels) / expected
         weights = weights.to(self.features)[:, None]
-        rows = [x.repeat_interleave(views, 0) for x in (one_hot, weights)]
         features, solve = self.features.flatten(0, 1), FITS[self.classifier]
         # settings that differ only in late_cls_weight need no other fit
         alphas = [*dict.fromkeys(x.alpha for x in settings)]
-        fitted = [
-            solve(features[:, columns], *rows, alphas)
-            for columns in self.feature_subsets
-        ]
-        parts = dict(zip(alphas, zip(*fitted, strict=True), strict=True))
-        return [average(parts[x.alpha], x.late_cls_weight) for x in settings]
+        fitted: dict[float, list[LinearClassifier]] = {x: [] for x in alphas}
+        for columns in self.feature_subsets:
+            classifiers = solve(
+                features[:, columns],
+                one_hot.repeat_interleave(views, 0),
+                weights.repeat_interleave(views, 0),
+                alphas,
+            )
+            for alpha, classifier in zip(alphas, classifiers, strict=True):
+                fitted[alpha].append(classifier)
+        return [average(fitted[x.alpha], x.late_cls_weight) for x in settings]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
         """Fit on ``train`` with every setting; score ``test``, (S, n, K)."""
-        fitted = self.part(train).fit(*self.settings)
+        fitted = self.part(train).fit(self.settings)
         tested = self.features[test, 0]
         return torch.stack([x.scores(tested) for x in fitted])
 
     def choose(self, folds: int, seed: int) -> int:
         """Select a setting by cross-validation, and return its position."""
-        right = torch.full((len(self.settings), len(self.labels)), torch.nan)
+        correct = torch.full((len(self.settings), len(self.labels)), torch.nan)
         for train, test in self.splitter.folds(folds, seed):
-            found = self.scores(train, test).argmax(2)
-            right[:, test] = (found == self.labels[test]).float()
-        return best_setting(right)
+            predicted = self.scores(train, test).argmax(2)
+            correct[:, test] = (predicted == self.labels[test]).float()
+        return best_setting(correct)
 
 
 def best_setting(correct: Tensor) -> int:
@@ -265,14 +277,18 @@ def best_setting(correct: Tensor) -> int:
     return int(clear.argmax())
 
 
-def average(fitted: Sequence[LinearClassifier], late_cls_weight: float):
+def average(
+    fitted: Sequence[LinearClassifier], late_cls_weight: float
+) -> LinearClassifier:
     """Average the scores of one or two classifiers on adjacent features.
 
     The second one has the weight ``late_cls_weight``.
     """
-    each = [*zip((1 - late_cls_weight, late_cls_weight), fitted, strict=False)]
-    weight = torch.cat([part * x.weight for part, x in each], 1)
-    return LinearClassifier(weight, sum(part * x.bias for part, x in each))
+    shares = [1 - late_cls_weight, late_cls_weight][: len(fitted)]
+    pairs = [*zip(shares, fitted, strict=True)]
+    weight = torch.cat([share * x.weight for share, x in pairs], 1)
+    biases = [share * x.bias for share, x in pairs]
+    return LinearClassifier(weight, sum(biases, weight.new_zeros(())))
 
 
 def span(features: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
@@ -340,7 +356,7 @@ def fit_linear(
     Raises:
         Error: If the classifier is unknown, or a class is empty.
     """
-    data = ProbeData.of(
+    data = ProbeData.from_features(
         features,
         labels,
         num_classes,
@@ -350,7 +366,7 @@ def fit_linear(
         feature_subsets,
     )
     alpha = data.settings[0].alpha if alpha is None else alpha
-    (fitted,) = data.fit(ProbeSetting(alpha, late_cls_weight))
+    (fitted,) = data.fit([ProbeSetting(alpha, late_cls_weight)])
     weight = fitted.weight
     weight = weight if data.basis is None else weight @ data.basis.T
     return LinearClassifier(weight.float(), fitted.bias.float())

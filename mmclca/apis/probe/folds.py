@@ -70,12 +70,12 @@ class OutOfFold:
             coarse_of (dict[str, str]): Coarse class by class name.
         """
         coarse = torch.tensor(coarse_labels(classes, coarse_of)[0])
-        own, scores = coarse[self.labels], self.logits
+        labels, scores = coarse[self.labels], self.logits
         best = [scores[..., coarse == x].amax(-1) for x in coarse.unique()]
-        same = (coarse == own[:, None]).to(scores)
-        right = accuracy(torch.stack(best, dim=-1), own)
-        inside = accuracy(scores + same.log(), self.labels)
-        return right.mean().item(), inside.mean().item()
+        is_same = (coarse == labels[:, None]).to(scores)
+        at_level = accuracy(torch.stack(best, dim=-1), labels)
+        inside = accuracy(scores + is_same.log(), self.labels)
+        return at_level.mean().item(), inside.mean().item()
 
     @property
     def macro_recall(self) -> float:
@@ -177,7 +177,7 @@ def out_of_fold(
         Error: If the classifier is unknown, a class is empty, or the
             numbers of groups and images differ.
     """
-    data = ProbeData.of(
+    data = ProbeData.from_features(
         features,
         labels,
         num_classes,
@@ -195,20 +195,22 @@ def out_of_fold(
         for split in data.splitter.folds(folds, seed + repeat)
     ]
     logits = torch.full((repeats, len(labels), num_classes), torch.nan)
-    right = torch.full((len(data.settings), *logits.shape[:2]), torch.nan)
+    correct = torch.full((len(data.settings), repeats, len(labels)), torch.nan)
     settings = []
     for repeat, train, test in progress(cuts):
         scores = data.scores(train, test)
-        named = scores.argmax(2) == labels[test]
-        right[:, repeat, test] = named.float()
+        is_correct = scores.argmax(2) == labels[test]
+        correct[:, repeat, test] = is_correct.float()
         chosen = data.part(train).choose(folds, seed)
         logits[repeat, test] = scores[chosen].float()
         settings.append(data.settings[chosen])
-    setting = data.settings[best_setting(right.nanmean(1))]
+    setting = data.settings[best_setting(correct.nanmean(1))]
     tested = data.splitter.tested
-    whole = data.features[:, 0]
-    known = logits if tested else data.fit(setting)[0].scores(whole)
-    temperature = fit_temperature(known, labels, tested)
+    calibration = logits
+    if not tested:
+        (fitted,) = data.fit([setting])
+        calibration = fitted.scores(data.features[:, 0])
+    temperature = fit_temperature(calibration, labels, tested)
     return OutOfFold(
         logits / temperature,
         labels,
@@ -237,10 +239,26 @@ def fit_chosen(
     The settings are described in :func:`out_of_fold`. The classifier scores
     are not yet divided by the temperature.
     """
-    given = features, labels, num_classes, classifier
-    more = dict(class_weights=class_weights, feature_subsets=feature_subsets)
-    found = out_of_fold(*given, **more, **folds)
-    return found, fit_linear(*given, **found.setting._asdict(), **more)
+    cross_validated = out_of_fold(
+        features,
+        labels,
+        num_classes,
+        classifier,
+        class_weights=class_weights,
+        feature_subsets=feature_subsets,
+        **folds,
+    )
+    fitted = fit_linear(
+        features,
+        labels,
+        num_classes,
+        classifier,
+        alpha=cross_validated.setting.alpha,
+        class_weights=class_weights,
+        feature_subsets=feature_subsets,
+        late_cls_weight=cross_validated.setting.late_cls_weight,
+    )
+    return cross_validated, fitted
 
 
 def learning_curve(
@@ -279,9 +297,15 @@ def learning_curve(
     Raises:
         Error: See :func:`out_of_fold`.
     """
-    number = found.logits.shape[-1], classifier
-    more = groups, class_weights, found.feature_subsets
-    data = ProbeData.of(features, found.labels, *number, *more)
+    data = ProbeData.from_features(
+        features,
+        found.labels,
+        found.logits.shape[-1],
+        classifier,
+        groups,
+        class_weights,
+        found.feature_subsets,
+    )
     if not found.independent:
         return []
     usual = np.median(data.splitter.per_class)
@@ -306,7 +330,7 @@ def _subset_accuracy(found: OutOfFold, data: ProbeData, share: float) -> float:
     for i, (train, test) in enumerate(found.splits):
         units = data.part(train).splitter
         some = data.part(train[units.draw(numbers, i)]).in_span()
-        (fitted,) = some.fit(found.settings[i])
+        (fitted,) = some.fit([found.settings[i]])
         tested = data.features[test, 0]
         tested = tested if some.basis is None else tested @ some.basis
         logits[i // found.folds, test] = fitted.scores(tested).float()
@@ -324,8 +348,8 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
     tested.
     """
     labels = labels.expand(logits.shape[:-1])
-    known = ~logits[..., 0].isnan()
-    logits, labels = logits[known], labels[known]
+    is_tested = ~logits[..., 0].isnan()
+    logits, labels = logits[is_tested], labels[is_tested]
     logits, smoothing = logits.double(), 1 / (tested + 2)
     log_temperature = logits.std().add(1e-12).log().requires_grad_()
     optimizer = torch.optim.LBFGS(
@@ -334,11 +358,11 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        found = F.cross_entropy(
+        cross_entropy = F.cross_entropy(
             logits / log_temperature.exp(), labels, label_smoothing=smoothing
         )
-        found.backward()
-        return found
+        cross_entropy.backward()
+        return cross_entropy
 
     with torch.enable_grad():
         optimizer.step(loss)

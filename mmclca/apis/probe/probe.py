@@ -8,7 +8,7 @@ from os import PathLike
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
@@ -86,8 +86,8 @@ class Probe:
         >>> from mmclca.apis import Probe
         >>> probe = Probe('my_config.py', 'deit_tiny_patch16_224.pth')
         >>> features, unread = probe.features(paths)
-        >>> found = probe.fit(features, labels, ['ash', 'beech'])
-        >>> found.accuracy.mean(), found.interval()
+        >>> scores = probe.fit(features, labels, ['ash', 'beech'])
+        >>> scores.accuracy.mean(), scores.interval()
         >>> probe.save('probe.pth')
     """
 
@@ -108,7 +108,7 @@ class Probe:
             config, weights, device=device, new_last_layer=True
         )
         # refuses unsuitable heads before images are read
-        width = last_linear(self.model.head).weight[0].numel()
+        width = get_weight(self.model.head).shape[1]
         drop_references(self.model)  # they belong to other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
@@ -137,7 +137,7 @@ class Probe:
         Raises:
             Error: If no image is readable, or features are not finite.
         """
-        return self._view(*self._with_digests(paths), 1.0)
+        return self._extract_view(self._find_digests(paths), zoom=1.0)
 
     def views(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract the features (N, V, D) of all training views.
@@ -147,33 +147,51 @@ class Probe:
         Args:
             paths (Sequence[str | Path]): Image files.
         """
-        given = self._with_digests(paths)
-        found = [self._view(*given, zoom) for zoom in self._caches]
-        return torch.stack([x for x, _ in found], dim=1), found[0][1]
+        images = self._find_digests(paths)
+        views = [self._extract_view(images, zoom) for zoom in self._caches]
+        unread = views[0][1]
+        return torch.stack([features for features, _ in views], dim=1), unread
 
-    def _with_digests(self, paths) -> tuple[list[str], list[str | None]]:
-        paths, known = [str(path) for path in paths], self._digests
-        return paths, [known.get(x) or digest_of_file(x) for x in paths]
+    def _find_digests(
+        self, paths: Sequence[str | PathLike]
+    ) -> list[tuple[str, str | None]]:
+        """Return path and SHA-256 of each image, None if unreadable."""
+        return [
+            (path, self._digests.get(path) or digest_of_file(path))
+            for path in map(str, paths)
+        ]
 
-    def _view(self, paths, digests, zoom) -> Outputs:
+    def _extract_view(
+        self, images: list[tuple[str, str | None]], zoom: float
+    ) -> Outputs:
+        """Return the features of a view, and cache new ones."""
         cache = self._caches[zoom]
-        new = [i for i in range(len(paths)) if digests[i] not in cache]
-        if lost := [paths[i] for i in new if paths[i] in self._unopened]:
+        paths = [path for path, _ in images]
+        digests = [digest for _, digest in images]
+        new = [i for i, digest in enumerate(digests) if digest not in cache]
+        closed = [paths[i] for i in new if paths[i] in self._unopened]
+        if closed:
             raise Error(
-                f'features of {len(lost)} images are missing, such as '
-                f'{lost[0]}; run fit again with `overwrite=True`'
+                f'features of {len(closed)} images are missing, such as '
+                f'{closed[0]}; run fit again with `overwrite=True`'
             )
         unread = self._keep_features(paths, digests, new, zoom) if new else {}
         require_readable(paths, unread)
-        found = [cache[x] for i, x in enumerate(digests) if i not in unread]
-        return torch.stack(found), unread
+        features = [cache[x] for i, x in enumerate(digests) if i not in unread]
+        return torch.stack(features), unread
 
-    def _keep_features(self, paths, digests, new, zoom) -> dict[int, str]:
+    def _keep_features(
+        self,
+        paths: list[str],
+        digests: list[str | None],
+        new: list[int],
+        zoom: float,
+    ) -> dict[int, str]:
         """Cache features of the images at the positions ``new``.
 
         Return the reasons for unreadable ones by position.
         """
-        unread = {}
+        unread: dict[int, str] = {}
         batches = feature_batches(
             self._inferencer,
             [paths[i] for i in new],
@@ -185,8 +203,9 @@ class Probe:
             start = batch * self.batch_size
             unread |= {new[n]: reason for n, reason in reasons.items()}
             positions = new[start : start + self.batch_size]
-            read = [digests[i] for i in positions if i not in unread]
-            self._caches[zoom].add(read, features)
+            readable = [digests[i] for i in positions if i not in unread]
+            # readable images have a digest
+            self._caches[zoom].add(readable, features)  # type: ignore[arg-type]
         return unread
 
     def fit(
@@ -224,14 +243,19 @@ class Probe:
                 'a classifier needs images of at least two classes, found '
                 f'{len(classes)} ({", ".join(classes)})'
             )
-        settings = features, labels, len(classes), classifier
-        folds.update(feature_subsets=get_feature_subsets(self.model.head))
-        found, fitted = fit_chosen(
-            *settings, class_weights=class_weights, **folds
+        cross_validated, fitted = fit_chosen(
+            features,
+            torch.as_tensor(labels),
+            len(classes),
+            classifier,
+            class_weights=class_weights,
+            feature_subsets=get_feature_subsets(self.model.head),
+            **folds,
         )
-        put_classifier(self.model, fitted, found.temperature, classes)
+        temperature = cross_validated.temperature
+        put_classifier(self.model, fitted, temperature, classes)
         self.classes = list(classes)
-        return found
+        return cross_validated
 
     def scores(self, features: Tensor) -> Tensor:
         """Compute class scores with the last layer.
@@ -242,10 +266,8 @@ class Probe:
         Returns:
             Tensor: Scores before softmax (N, K).
         """
-        last = last_linear(self.model.head)
-        last = LinearClassifier(
-            last.weight.detach().flatten(1), last.bias.detach()
-        )
+        bias = last_linear(self.model.head).bias.detach()
+        last = LinearClassifier(get_weight(self.model.head), bias)
         return last.scores(features).cpu()
 
     def save(self, path: str | PathLike) -> None:
@@ -255,6 +277,11 @@ class Probe:
             path (str | Path): The file; its folder is created.
         """
         save_classifier(self.model, path, self.classes)
+
+
+def get_weight(head: nn.Module) -> Tensor:
+    """Return the weight (K, D) of the last layer of a head."""
+    return last_linear(head).weight.detach().flatten(1)
 
 
 def feature_key(model: BaseModel) -> str:
@@ -316,10 +343,16 @@ def fit_to_images(
             f'{nameless} has no class; put it in a class folder, or pass a '
             'list with labels'
         )
-    images = images.select_classes(sorted({*images.labels}))
-    known = features, images.labels, images.classes
-    found = probe.fit(*known, groups=images.groups, **options)
-    return images, features.shape[-1], found
+    labels = [label for label in images.labels if label is not None]
+    images = images.select_classes(sorted({*labels}))
+    cross_validated = probe.fit(
+        features,
+        [label for label in images.labels if label is not None],
+        images.classes,
+        groups=images.groups,
+        **options,
+    )
+    return images, features.shape[-1], cross_validated
 
 
 def accuracy_on(
