@@ -22,11 +22,13 @@ def cdist(x1, x2, p, compute_mode):
     if p != 2 or compute_mode:
         raise NotImplementedError(f'cdist with {p=}, {compute_mode=}')
     rows = max(x1.shape[-2], x2.shape[-2])
-    squares = _expanded if rows > EXPANDED_ABOVE else _subtracted
-    return op.Sqrt(squares(x1, x2))
+    square = (
+        square_by_product if rows > EXPANDED_ABOVE else square_by_difference
+    )
+    return op.Sqrt(square(x1, x2))
 
 
-def _expanded(x1, x2):
+def square_by_product(x1, x2):
     """Squared distances by a product: |x|^2 - 2 x y + |y|^2."""
     last = op.Constant(value_ints=[-1])
     norm1 = op.ReduceSum(op.Mul(x1, x1), last, keepdims=1)
@@ -41,7 +43,7 @@ def _expanded(x1, x2):
     return op.Relu(squares)
 
 
-def _subtracted(x1, x2):
+def square_by_difference(x1, x2):
     """Squared distances by differences, for few rows."""
     rows = op.Unsqueeze(x1, op.Constant(value_ints=[2]))
     columns = op.Unsqueeze(x2, op.Constant(value_ints=[1]))

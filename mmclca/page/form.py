@@ -18,7 +18,7 @@ from .identify import IdentifyTab
 from .job import Job
 from .limits import MAX_MEGABYTES
 from .loaded_model import ModelVersion, load_version
-from .models import KeptModel, ModelStore
+from .models import ModelStore
 from .names import name_upload
 from .result import describe_result
 from .uploads import resolve_upload
@@ -160,13 +160,10 @@ class FitForm:
     def pack(self, name: str) -> Iterator[Package]:
         """Copy model and report to the uploads, and then the phone app."""
         with shown_problems():
-            yield from self.downloads.pack(self._find_ready(name))
-
-    def _find_ready(self, name: str) -> KeptModel:
-        model = self.store.find(name)
-        if not model.is_ready:
-            raise Error(f'{model.name} has no model yet. Please train it.')
-        return model
+            model = self.store.find(name)
+            if not model.is_ready:
+                raise Error(f'{model.name} has no model yet. Please train it.')
+            yield from self.downloads.pack(model)
 
 
 def read_paths(content: str) -> list[str]:

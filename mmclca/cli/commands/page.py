@@ -52,9 +52,9 @@ def add_arguments(parser):
     parser.share('--device', '--cfg-options')
 
 
-def login(text):
+def login(argument):
     """Split a login into name and password."""
-    name, _, password = text.partition(':')
+    name, _, password = argument.partition(':')
     if not (name and password):
         raise ArgumentTypeError('expected USER:PASSWORD')
     return name, password
@@ -68,10 +68,10 @@ def local_address(host):
     if host.startswith('[') and host.endswith(']'):
         host = host[1:-1]
     try:
-        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
-        family, kind, *_, place = found[0]
-        with socket.socket(family, kind) as one:
-            one.bind(place)
+        addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        family, socket_type, *_, address = addresses[0]
+        with socket.socket(family, socket_type) as test:
+            test.bind(address)
     except (OSError, UnicodeError) as error:
         raise ArgumentTypeError(
             f'{host} is not an address of this computer ({error}); omit '
@@ -115,8 +115,7 @@ def read_gallery(path, model):
     from mmclca.apis.gallery import read_gallery
     from mmclca.evaluation.open_set import fingerprint
 
-    known = fingerprint(model.model)
-    return read_gallery(path, known, 'pre_logits')
+    return read_gallery(path, fingerprint(model.model), 'pre_logits')
 
 
 def serve_page(args, model):

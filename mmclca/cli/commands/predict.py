@@ -18,7 +18,7 @@ from mmclca.checkpoints.model_folder import (
 from mmclca.errors import Error
 from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
-from mmclca.utils.messages import print_safe
+from mmclca.utils.messages import print_safe, warn
 from mmclca.utils.spreadsheets import NEEDED
 
 from .. import model_files
@@ -85,14 +85,14 @@ def prepare(args):
     if args.show_dir:
         pictures = picture_paths(paths, args.show_dir)
     with model_files.quiet():
-        found = model_files.load_inferencer(
+        inferencer = model_files.load_inferencer(
             args, args.config, args.checkpoint, args.threshold
         )
     if args.show_dir:
-        check_reduces(found.model.backbone)
+        check_reduces(inferencer.model.backbone)
     if args.tokens:
-        check_tokens(found.model)
-    return found, paths, pictures
+        check_tokens(inferencer.model)
+    return inferencer, paths, pictures
 
 
 def predict(args, inferencer, paths, pictures, results):
@@ -111,21 +111,24 @@ def write_results(args, classes, results, threshold):
     from mmclca.apis import best_classes, write_json, write_table
 
     if args.out and results:
-        table = results, args.out, classes, args.topk
         if args.out.suffix.lower() == '.json':
-            write_json(*table, args.tokens)
+            write_json(results, args.out, classes, args.topk, args.tokens)
         else:
-            write_table(*table)
+            write_table(results, args.out, classes, args.topk)
     for result in results:
         if 'error' in result:
             continue
-        first, *others = best_classes(result, classes, args.topk)
-        shown = [first, *(one for one in others if one['score'] >= SHOWN)]
-        words = [f'{one["name"]} {one["score"]:.1%}' for one in shown]
+        scores = [
+            f'{best["name"]} {best["score"]:.1%}'
+            for rank, best in enumerate(
+                best_classes(result, classes, args.topk)
+            )
+            if rank == 0 or best['score'] >= SHOWN
+        ]
         if result['known'] is False:
-            words[0] = f'nearest: {words[0]}'
-            words.insert(0, describe_unknown(result, threshold))
-        print_safe('  '.join([result['image'], *words]))
+            scores[0] = f'nearest: {scores[0]}'
+            scores.insert(0, describe_unknown(result, threshold))
+        print_safe('  '.join([result['image'], *scores]))
 
 
 def describe_unknown(result, threshold):
@@ -133,9 +136,9 @@ def describe_unknown(result, threshold):
     from mmclca.evaluation.open_set import NEAREST
 
     is_near = threshold.score == NEAREST
-    kind = 'similarity' if is_near else threshold.score
-    score = f'{result["known_score"]:.3f} < {threshold.threshold:.3f}'
-    return f'unknown? ({kind} {score})'
+    name = 'similarity' if is_near else threshold.score
+    comparison = f'{result["known_score"]:.3f} < {threshold.threshold:.3f}'
+    return f'unknown? ({name} {comparison})'
 
 
 def count_trained(args, results):
@@ -150,21 +153,18 @@ def count_trained(args, results):
     return sum(digest_of_file(x) in digests for x in files)
 
 
-def summary(results, out):
+def summarize(results, out):
     """Count classified, unknown, uncertain and unreadable images."""
     read = [result for result in results if 'error' not in result]
-    parts = {
-        'flagged as unknown': sum(x['known'] is False for x in read),
-        f'with a score below {UNSURE:.0%}': sum(
-            x['pred_score'] < UNSURE for x in read
-        ),
-        'unreadable': len(results) - len(read),
-    }
-    words = [f'Classified {len(read)} of {len(results)} photos']
-    checked = any(x['known'] is not None for x in read)
-    shown = {'flagged as unknown'} if checked else set()
-    words += [f'{parts[x]} {x}' for x in parts if parts[x] or x in shown]
-    return f'{"; ".join(words)}.{f" Saved {out}" if out else ""}'
+    counts = [f'Classified {len(read)} of {len(results)} photos']
+    if any(result['known'] is not None for result in read):
+        unknown = sum(result['known'] is False for result in read)
+        counts.append(f'{unknown} flagged as unknown')
+    if unsure := sum(result['pred_score'] < UNSURE for result in read):
+        counts.append(f'{unsure} with a score below {UNSURE:.0%}')
+    if unreadable := len(results) - len(read):
+        counts.append(f'{unreadable} unreadable')
+    return f'{"; ".join(counts)}.{f" Saved {out}" if out else ""}'
 
 
 def main(args):
@@ -182,16 +182,14 @@ def main(args):
         classes, threshold = inferencer.classes, inferencer.threshold
         write_results(args, classes, results, threshold)
     unread = [result for result in results if 'error' in result]
-    for one in unread:
-        line = f'Warning    {one["image"]} is unreadable: {one["error"]}'
-        print_safe(line, file=sys.stderr)
+    for result in unread:
+        warn(f'{result["image"]} is unreadable: {result["error"]}')
     trained = count_trained(args, results)
     if trained:
-        print_safe(
-            f'Warning    {trained} of {len(results)} photos were in training: '
-            'their results say nothing about new photos',
-            file=sys.stderr,
+        warn(
+            f'{trained} of {len(results)} photos were in training: their '
+            'results say nothing about new photos'
         )
-    print_safe(summary(results, args.out), file=sys.stderr)
+    print_safe(summarize(results, args.out), file=sys.stderr)
     if unread:
         sys.exit(1)
