@@ -38,7 +38,6 @@ FILES = (MODEL, THRESHOLD, PROBE, RECORD, TABLE, CV_PROBABILITIES, REPORT)
 # other entries that fit and export write
 OTHERS = ('.draft', '.lock', 'features', 'log.txt', 'training', PICTURES, WEB)
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
-HELD_OUT = 'held out'  # begin of the reason for photos in val and test folders
 # SHA-256 in photographs.csv; empty if the column is missing
 _SHA256 = re.compile('([0-9a-f]{64})?')
 
@@ -213,7 +212,7 @@ class PhotoRow:
     @property
     def is_held_out(self) -> bool:
         """Whether the photo is in a val or test folder."""
-        return self.reason.startswith(HELD_OUT)
+        return not self.is_used and self.split in ('val', 'test')
 
 
 def _parse_probability(cell: str | None) -> float | None:

@@ -19,8 +19,8 @@ from .fit_folder import FitFolder
 from .log import Log, find_log
 from .plan import make_plan
 from .record import FitRecord
-from .records import require
-from .steps import StepRequest, describe_model, run_steps
+from .records import get_part
+from .steps import StepRequest, add_latency, run_steps
 
 ADVICE = 'give a folder of photos of one class'
 
@@ -94,8 +94,8 @@ def _add(
         raise
     log.print_lines(screen.class_lines(previous, record, new.name))
     log.print_lines(screen.saved_lines(files.path, exports, log.is_console))
-    if not require(record.cost, 'cost').has_latency:  # interrupted fit
-        describe_model(plan, record, log, request.opened)
+    if not get_part(record.cost, 'cost').has_latency:  # interrupted fit
+        add_latency(plan, record, log, request.opened)
 
 
 def _compute_digests(folder: Path) -> dict[str, str | None]:

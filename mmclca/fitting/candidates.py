@@ -26,7 +26,7 @@ DIFF_RATE = dict(ATC, method='DiffRate')
 SKIP_FACTOR = 1.5  # times the latency budget: candidates are not measured
 
 
-class Candidate(NamedTuple):
+class MeasuredCandidate(NamedTuple):
     """Reduction and image size, with the accuracy (%) of the linear probe.
 
     It is the mean over eleven datasets and five random splits with three
@@ -41,27 +41,27 @@ class Candidate(NamedTuple):
 # With DeiT-Tiny, DiffRate comes after ATC because it loses more on some
 # datasets.
 DEIT = (
-    Candidate(NO_REDUCTION, 224, 72.4),
-    Candidate(ATC, 224, 71.7),
-    Candidate(DIFF_RATE, 224, 72.4),
-    Candidate(DIFF_RATE, 192, 71.4),
-    Candidate(ATC, 192, 70.5),
-    Candidate(NO_REDUCTION, 160, 69.6),
-    Candidate(ATC, 160, 68.7),
-    Candidate(DIFF_RATE, 160, 68.2),
-    Candidate(ATC, 128, 63.5),
+    MeasuredCandidate(NO_REDUCTION, 224, 72.4),
+    MeasuredCandidate(ATC, 224, 71.7),
+    MeasuredCandidate(DIFF_RATE, 224, 72.4),
+    MeasuredCandidate(DIFF_RATE, 192, 71.4),
+    MeasuredCandidate(ATC, 192, 70.5),
+    MeasuredCandidate(NO_REDUCTION, 160, 69.6),
+    MeasuredCandidate(ATC, 160, 68.7),
+    MeasuredCandidate(DIFF_RATE, 160, 68.2),
+    MeasuredCandidate(ATC, 128, 63.5),
 )
 # the same for ViT-Tiny, which normalizes pixels with 0.5
 VIT_TINY = (
-    Candidate(NO_REDUCTION, 224, 75.8),
-    Candidate(DIFF_RATE, 224, 75.2),
-    Candidate(ATC, 224, 74.4),
-    Candidate(NO_REDUCTION, 160, 74.2),
-    Candidate(ATC, 192, 74.0),
-    Candidate(DIFF_RATE, 192, 73.7),
-    Candidate(ATC, 160, 72.2),
-    Candidate(DIFF_RATE, 160, 71.9),
-    Candidate(ATC, 128, 68.4),
+    MeasuredCandidate(NO_REDUCTION, 224, 75.8),
+    MeasuredCandidate(DIFF_RATE, 224, 75.2),
+    MeasuredCandidate(ATC, 224, 74.4),
+    MeasuredCandidate(NO_REDUCTION, 160, 74.2),
+    MeasuredCandidate(ATC, 192, 74.0),
+    MeasuredCandidate(DIFF_RATE, 192, 73.7),
+    MeasuredCandidate(ATC, 160, 72.2),
+    MeasuredCandidate(DIFF_RATE, 160, 71.9),
+    MeasuredCandidate(ATC, 128, 68.4),
 )
 
 
@@ -73,7 +73,7 @@ class CandidateCost(NamedTuple):
     note: str = ''
 
 
-def list_candidates(pretrained: Pretrained) -> tuple[Variant, ...]:
+def list_variants(pretrained: Pretrained) -> tuple[Variant, ...]:
     """List the candidates, the preferred one first.
 
     A ViT has the rows of ``DEIT`` or ``VIT_TINY``, other networks their full
@@ -106,7 +106,7 @@ def choose_candidate(
     Without a budget, it is the first one with token reduction, at about half
     the cost of the full ViT.
     """
-    candidates = list_candidates(pretrained)
+    candidates = list_variants(pretrained)
     if options.budget is None:
         reduced = (variant for variant in candidates if variant.method)
         return next(reduced, candidates[0]), None

@@ -12,20 +12,20 @@ from mmclca.utils.provenance import machine_name
 from .candidates import IMAGE_SIZES
 from .model_config import build_plain_config
 from .plan import Plan
-from .records import Cost
+from .records import PhotoCost
 
 
-def compute_cost(plan: Plan) -> Cost:
+def compute_cost(plan: Plan) -> PhotoCost:
     """Count GMACs and parameters, and the GMACs of the full ViT."""
     counts = [count_config(config) for config in _list_models(plan)]
-    return Cost(
+    return PhotoCost(
         gmacs=counts[0].flops / 1e9,
         gmacs_full=counts[-1].flops / 1e9,
         params=counts[0].params,
     )
 
 
-def measure_latency(plan: Plan, cost: Cost) -> Cost:
+def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
     """Add the latency of the model and of the full ViT to their cost."""
     runtime = find_runtime(plan.options.runtime, plan.device)
     models: dict[Hashable, dict[str, Any]] = dict(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmclca.apis.probe import OutOfFold
 from mmclca.checkpoints import checksums
-from mmclca.checkpoints.model_folder import HELD_OUT, ModelFolder
+from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.utils.files import replace_bytes, write_rows
 
@@ -50,7 +50,7 @@ def list_photo_rows(
     for i, path in enumerate(photos.paths):
         split, is_used = photos.splits[i], i in training
         row = [path, photos.names[i], groups[i], split, is_used]
-        row.append('' if is_used else f'{HELD_OUT} in {split}')
+        row.append('' if is_used else f'held out in {split}')
         row += (
             describe_prediction(photos, i, training[i])
             if is_used

@@ -19,7 +19,7 @@ from .log import Step, find_log
 from .options import FitKeywords, FitOptions, show_options
 from .probing import describe_coarse
 from .record import FitCall, FitRecord
-from .steps import StepRequest, describe_model, run_steps, skipped_lines
+from .steps import StepRequest, add_latency, run_steps, skipped_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -85,7 +85,7 @@ def fit(
             log.print_lines(
                 screen.saved_lines(files.path, exports, log.is_console)
             )
-            record = describe_model(plan, record, log)
+            record = add_latency(plan, record, log)
             if not (settings.probe_only or record.training):
                 log.print_lines(skipped_lines(plan, log))
         if settings.compare:

@@ -24,13 +24,13 @@ from mmclca.models.heads import (
 from mmclca.utils.files import replace_text
 from mmclca.utils.messages import track
 
-from .candidates import list_candidates
+from .candidates import list_variants
 from .estimate import estimate_accuracy, measure_accuracy
 from .model_config import build_config
 from .photo_table import write_predictions
 from .plan import Plan, list_labels
 from .record import FitRecord
-from .records import Measurement, Threshold
+from .records import Measurement, ThresholdEstimate
 
 CLASSIFIER = 'ridge'
 
@@ -149,7 +149,7 @@ class BestCandidate(NamedTuple):
 
 def cross_validate_best(plan: Plan) -> BestCandidate:
     """Cross-validate a probe on the most accurate candidate."""
-    variant, *_ = list_candidates(plan.pretrained)
+    variant, *_ = list_variants(plan.pretrained)
     config = build_config(plan.pretrained, variant, len(plan.training.classes))
     best = replace(plan, variant=variant, config=config)
     cv = fit_classifier(best, best.probe, best.training, best.views)
@@ -158,7 +158,7 @@ def cross_validate_best(plan: Plan) -> BestCandidate:
 
 def write_model(
     plan: Plan, probe: Probe, features: Tensor, similarities: Tensor
-) -> Threshold:
+) -> ThresholdEstimate:
     """Write a probe as the model, with its unknown-class threshold.
 
     The model stores the features (N, D) of the training photos. New photos
@@ -179,7 +179,7 @@ def write_model(
     else:
         replace_text(draft.threshold, '')
     drop_references(probe.model)
-    return Threshold(**figures)
+    return ThresholdEstimate(**figures)
 
 
 def measure_test(plan: Plan, probe: Probe) -> Measurement | None:

@@ -16,15 +16,15 @@ from .json_records import parse_record
 from .options import FitOptions
 from .records import (
     ComparedWeights,
-    Cost,
     Estimate,
     Measurement,
     Model,
+    PhotoCost,
     Photos,
-    Threshold,
+    ThresholdEstimate,
     Training,
     Weights,
-    require,
+    get_part,
 )
 
 UNEVEN = 10  # ratio of the largest to the smallest class
@@ -75,9 +75,10 @@ class FitRecord:
         weights (Weights, optional): Pretrained weights.
         model (Model, optional): Selected model.
         considered (list[ComparedWeights]): Compared weights.
-        cost (Cost, optional): Cost per photo.
+        cost (PhotoCost, optional): Cost per photo.
         probe (Estimate, optional): Linear probe.
-        threshold (Threshold, optional): Threshold for unknown classes.
+        threshold (ThresholdEstimate, optional): Threshold for unknown
+            classes.
         learning_curve (list[CurvePoint]): Accuracy by photos per class.
         training (Training, optional): Fine-tuning.
         test (Measurement, optional): Accuracy on photos in val and test.
@@ -96,9 +97,9 @@ class FitRecord:
     weights: Weights | None = None
     model: Model | None = None
     considered: list[ComparedWeights] = field(default_factory=list)
-    cost: Cost | None = None
+    cost: PhotoCost | None = None
     probe: Estimate | None = None
-    threshold: Threshold | None = None
+    threshold: ThresholdEstimate | None = None
     learning_curve: list[CurvePoint] = field(default_factory=list)
     training: Training | None = None
     test: Measurement | None = None
@@ -173,7 +174,7 @@ class FitRecord:
     @property
     def estimate(self) -> Estimate:
         """Linear probe, or an Error if it is missing."""
-        return require(self.probe, 'probe')
+        return get_part(self.probe, 'probe')
 
     @property
     def best(self) -> Measurement | Estimate:
@@ -221,7 +222,7 @@ class FitRecord:
     def check_complete(self) -> None:
         """Raise an Error if a part that each complete fit has is missing."""
         for name in ('weights', 'model', 'cost', 'probe'):
-            require(getattr(self, name), name)
+            get_part(getattr(self, name), name)
         if not any(self.photos.counts.values()):
             raise Error('counts has no photos')
         for point in self.learning_curve:

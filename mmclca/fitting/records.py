@@ -15,7 +15,7 @@ from .budget import COST_UNITS
 Part = TypeVar('Part')
 
 
-def require(part: Part | None, key: str) -> Part:
+def get_part(part: Part | None, key: str) -> Part:
     """Return a part of the record; raise an Error if it is missing."""
     if part is None:
         raise Error(f'{key} is missing')
@@ -126,7 +126,7 @@ def describe_variant(variant: Variant) -> str:
 
 
 @dataclass(frozen=True)
-class Cost:
+class PhotoCost:
     """Cost per photo of the model and (``_full``) of the full ViT.
 
     Args:
@@ -165,7 +165,7 @@ class Cost:
 
     def describe_latency(self) -> str:
         """Describe the latency and the runtime."""
-        ms = require(self.ms, 'ms')
+        ms = get_part(self.ms, 'ms')
         return f'{ms:.3g} ms per photo, {self.runtime}'
 
 
@@ -304,7 +304,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Threshold:
+class ThresholdEstimate:
     """Similarity threshold for unknown classes; None with too few photos.
 
     Args:

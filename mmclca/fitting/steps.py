@@ -11,7 +11,7 @@ from .log import Log, Step
 from .plan import Plan
 from .probing import join_near_duplicates, run_probe
 from .record import FitRecord
-from .records import require
+from .records import get_part
 from .report import write_report
 
 
@@ -98,16 +98,16 @@ def skipped_lines(plan: Plan, log: Log) -> Iterator[str]:
         yield screen.row('', 'to fine-tune anyway, in minutes: --fine-tune')
 
 
-def describe_model(
+def add_latency(
     plan: Plan, record: FitRecord, log: Log, opened: Collection[str] = ()
 ) -> FitRecord:
-    """Describe the model, and measure its latency unless it is known.
+    """Measure the latency unless it is known, and describe the model.
 
     This is the last step, since it takes long and changes no prediction:
     after an interruption, model and report are complete.
     """
     log.print_lines(screen.model_lines(plan, record))
-    cost = require(record.cost, 'cost')
+    cost = get_part(record.cost, 'cost')
     if not cost.has_latency:
         log.begin(Step.LATENCY)
         cost = measure_latency(plan, cost)

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Latency per photo, and the accuracy of an int8 file."""
 
+from dataclasses import replace
 from hashlib import sha256
 from types import SimpleNamespace
 
@@ -9,7 +10,8 @@ import torch
 from tiny_photos import write_weights
 
 from mmclca.benchmark import quantized, timing
-from mmclca.fitting.candidates import list_candidates
+from mmclca.checkpoints.model_folder import PhotoRow
+from mmclca.fitting.candidates import list_variants
 from mmclca.fitting.model_config import build_config
 from mmclca.fitting.weights import find_weights
 from mmclca.utils.files import write_rows
@@ -62,7 +64,7 @@ def test_onnx_runtime_is_refused_if_not_installed(no_onnx):
 @pytest.mark.slow
 def test_latency_is_measured_in_onnx_runtime(tmp_path):
     found = find_weights(str(write_weights(tmp_path)), None)
-    variant = list_candidates(found)[-1]
+    variant = list_variants(found)[-1]
     model = build_config(found, variant, 3).model
     threads = torch.get_num_threads()
     times, _ = timing.time_models(dict(a=model), 'onnx', 'cpu', rounds=3)
@@ -70,14 +72,14 @@ def test_latency_is_measured_in_onnx_runtime(tmp_path):
     assert torch.get_num_threads() == threads
 
 
-COLUMNS = ('path', 'class', 'used', 'why_not', 'digest')
-TRAINED = [(f'{i}.jpg', 'ash', True, '', '') for i in range(3)]
+COLUMNS = ('path', 'class', 'split', 'used', 'why_not', 'digest')
+TRAINED = [(f'{i}.jpg', 'ash', 'train', True, '', '') for i in range(3)]
 OUT = [
-    ('a.jpg', 'ash', False, 'held out in test', ''),
-    ('b.jpg', 'elm', False, 'held out in val', ''),
-    ('c.jpg', 'elm', False, 'held out in val', ''),
+    ('a.jpg', 'ash', 'test', False, 'held out in test', ''),
+    ('b.jpg', 'elm', 'val', False, 'held out in val', ''),
+    ('c.jpg', 'elm', 'val', False, 'held out in val', ''),
 ]
-LEFT = [('d.jpg', '', False, 'same as a.jpg', '')]
+LEFT = [('d.jpg', '', '', False, 'same as a.jpg', '')]
 
 
 @pytest.fixture
@@ -91,6 +93,7 @@ def said(tmp_path, monkeypatch):
     def said(rows, *unread):
         gone[:] = unread
         write_rows(tmp_path / 'photographs.csv', [COLUMNS, *rows])
+        (tmp_path / 'model.pth').touch()
         found = quantized.photos_of(tmp_path)
         # float32 predicts ash, elm, elm and int8 ash, ash, elm
         whole = torch.tensor([[1.0, 0], [0, 1], [0, 1]])
@@ -98,7 +101,7 @@ def said(tmp_path, monkeypatch):
         model = SimpleNamespace(classes=['ash', 'elm'])
         # files exported from a fit also return the unknown-class score
         runs = (lambda x: x @ small), (lambda x: (x @ whole, x[:, 0]))
-        return quantized._agreement(model, found, *runs)
+        return ' '.join(quantized._compare_predictions(model, found, *runs))
 
     gone = []
     monkeypatch.setattr(quantized, 'extract_outputs', read)
@@ -120,9 +123,9 @@ def test_agreement_is_reported_if_only_training_photos_exist(said):
 def test_only_unchanged_photos_outside_the_folders_are_opened(tmp_path):
     photo = tmp_path / 'a.jpg'
     photo.write_bytes(b'photo')
-    row = dict(path=str(photo), digest=sha256(b'photo').hexdigest())
+    row = PhotoRow(str(photo), 'ash', sha256=sha256(b'photo').hexdigest())
     assert quantized._is_safe(row, [])
     photo.write_bytes(b'other content')
     assert not quantized._is_safe(row, [tmp_path / 'model'])
     assert quantized._is_safe(row, [tmp_path / 'model', tmp_path])
-    assert not quantized._is_safe(dict(row, path=str(tmp_path)), [])
+    assert not quantized._is_safe(replace(row, path=str(tmp_path)), [])

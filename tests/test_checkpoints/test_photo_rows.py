@@ -27,10 +27,10 @@ def test_row_of_a_tested_photo_has_all_values():
     )
 
 
-def test_row_is_held_out_by_its_reason():
-    cells = dict(ROW, used='False', why_not='held out in val')
+def test_row_is_held_out_by_its_split():
+    cells = dict(ROW, used='False', split='val')
     assert PhotoRow.from_cells(cells).is_held_out
-    cells['why_not'] = 'same as b.png'
+    cells['split'] = ''
     row = PhotoRow.from_cells(cells)
     assert not (row.is_held_out or row.is_used)
 

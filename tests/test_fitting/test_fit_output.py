@@ -18,7 +18,7 @@ from mmclca.fitting.records import (
     FinetuneVal,
     Measurement,
     Photos,
-    Threshold,
+    ThresholdEstimate,
     Training,
 )
 from mmclca.fitting.screen import near_duplicate_lines, result_lines
@@ -28,7 +28,7 @@ MEASURED = dict(accuracy=0.9, low=0.8, high=0.95)
 UNMEASURED = dict(accuracy=None, low=None, high=None)
 FINETUNE_VAL = FinetuneVal(50, **MEASURED, probe_accuracy=0.8)
 TEST = Measurement(70, **MEASURED)
-THRESHOLD = Threshold('nearest', 0.9, 0.95, 20, 0.06, 0.01, 0.2)
+THRESHOLD = ThresholdEstimate('nearest', 0.9, 0.95, 20, 0.06, 0.01, 0.2)
 ONE = dict(ash=(1, None), elm=(1, None))
 FEW = dict(ash=(3, 1.0), elm=(2, 0.5), oak=(1, None))
 UNEVEN = dict(ash=(300, 1.0), elm=(3, 0.2))
@@ -87,7 +87,7 @@ def trained(finetune_val):
         (make_record(ONE, UNMEASURED), 'second photo'),
         (make_record(FEW, UNMEASURED), 'near-duplicates'),
         (make_record(FEW, UNMEASURED, groups='plant'), 'one group'),
-        (make_record(FEW, threshold=Threshold()), 'off'),
+        (make_record(FEW, threshold=ThresholdEstimate()), 'off'),
     ],
 )
 def test_lines_have_a_note_only_if_it_applies(record, term):

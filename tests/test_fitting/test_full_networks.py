@@ -10,7 +10,7 @@ from small_models import PATCH_CONVNET, RESMLP, arch
 from tiny_photos import write_photos
 
 import mmclca
-from mmclca.fitting.candidates import IMAGE_SIZES, list_candidates
+from mmclca.fitting.candidates import IMAGE_SIZES, list_variants
 from mmclca.fitting.records import describe_variant
 from mmclca.registry import MODELS
 
@@ -20,10 +20,10 @@ SLOW = [pytest.param(x, marks=pytest.mark.slow) for x in (CAIT, PATCH_CONVNET)]
 
 def test_candidates_have_smaller_images_if_size_is_free():
     """A budget allows smaller images, unless the size is fixed."""
-    cait = list_candidates(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
+    cait = list_variants(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
     assert tuple(one.img_size for one in cait) == IMAGE_SIZES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
-    (resmlp,) = list_candidates(SimpleNamespace(backbone=backbone))
+    (resmlp,) = list_variants(SimpleNamespace(backbone=backbone))
     assert describe_variant(resmlp) == 'full network, 96 px'
     model = dict(backbone=backbone)
     assert resmlp.apply(model) == model
