@@ -13,7 +13,7 @@ import torch
 from parity import draw
 
 from mmclca.checkpoints.load import load
-from mmclca.checkpoints.releases import rename_to_classifier
+from mmclca.checkpoints.rename import rename_to_classifier
 from mmclca.models import Reducible, TokenReductionViT
 from mmclca.models.backbones import CaiT, PatchConvNet
 from mmclca.registry import MODELS

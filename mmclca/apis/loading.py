@@ -14,6 +14,7 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.building import config_errors
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import (
     check_names,
     read_stored_classes,
@@ -23,7 +24,6 @@ from mmclca.checkpoints.load import load
 from mmclca.checkpoints.model_folder import is_checkpoint
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.publishing import checkpoint_bytes
-from mmclca.checkpoints.releases import attach_source
 from mmclca.configs import (
     check_patches,
     merge_options,
@@ -31,7 +31,12 @@ from mmclca.configs import (
     require_settings,
 )
 from mmclca.errors import Error
-from mmclca.models import LoRAModel, last_linear, without_lora
+from mmclca.models import (
+    LoRAModel,
+    last_linear,
+    use_safe_initializer,
+    without_lora,
+)
 from mmclca.utils.files import read_lines, replace_bytes
 
 # norm of averaged tokens; pre-trained weights lack it
@@ -94,11 +99,14 @@ def load_classifier(
     require_settings(model._config, 'test_dataloader')
     stored, source = None, 'the model'
     if weights is not None:
-        if not isinstance(weights, dict):
-            weights = open_checkpoint(str(weights))
-        new = (*last_layer_names(model), *MEAN_NORM) if new_last_layer else ()
-        source = load(model, weights, may_be_new=new).source
-        stored = read_stored_classes(weights)
+        if isinstance(weights, dict):
+            checkpoint = Checkpoint.from_contents(weights, 'the weights')
+        else:
+            checkpoint = open_checkpoint(str(weights))
+        plain = model.module if isinstance(model, LoRAModel) else model
+        new = (*last_layer_names(plain), *MEAN_NORM) if new_last_layer else ()
+        source = load(model, checkpoint, may_be_new=new).source
+        stored = read_stored_classes(checkpoint)
     if isinstance(model, LoRAModel):
         model = without_lora(model)
     names = _class_names(model, stored, source, new_last_layer)
@@ -141,13 +149,15 @@ def config_and_weights(
     return config, weights
 
 
-def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
+def _without_lora(
+    config: Config, checkpoint: Checkpoint
+) -> tuple[Config, Checkpoint]:
     """Return the config and merged weights of the plain classifier."""
     model = build_classifier(config)
-    name = load(model, checkpoint).source
+    load(model, checkpoint)
     plain = without_lora(model)
-    weights = attach_source(plain.state_dict(), name)
-    return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
+    contents = dict(meta=checkpoint.meta, state_dict=plain.state_dict())
+    return plain._config, Checkpoint(contents, checkpoint.name)
 
 
 def build_classifier(config: Config, start: str | None = None) -> BaseModel:
@@ -157,6 +167,8 @@ def build_classifier(config: Config, start: str | None = None) -> BaseModel:
     """
     # mmcv finds mmpretrain's layers and transforms by the default scope
     init_default_scope('mmpretrain')
+    config = deepcopy(config)
+    config.model = use_safe_initializer(config.model)
     with config_errors():
         model = get_model(config, pretrained=False)
     if start is not None:

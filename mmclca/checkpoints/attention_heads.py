@@ -1,38 +1,77 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Number of attention heads of stored weights, which no tensor shows."""
 
+import re
+from dataclasses import dataclass
+
 from mmengine.logging import MMLogger
 from mmpretrain.models import VisionTransformer
+from torch import nn
 
+from mmclca.errors import Error
 from mmclca.registry import MODELS
 
+from .checkpoint import Checkpoint
+from .error import CheckpointError
+from .families.pretraining import DECODED
 from .gate.stored_config import read_stored_backbone
-from .releases import WeightSource, heads_of_release
+from .rename import OUTER
+
+# channels per head, and head counts by width if they are wider
+HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}
+# MoCo v3 releases; their ViT-S has twelve heads
+MOCO = re.compile(rf'{OUTER}(?:base|momentum)_encoder\.')
+MOCO_ARCHS = ('vit_small', 'vit_conv_small')
+# embedding dimensions with twelve heads in MAE-Lite and MIRL
+TWELVE = (192, 384)
 
 
-def compare_heads(backbone, source: WeightSource) -> None:
-    """Log a warning if the weights have another head count."""
-    ours = vars(backbone).get('arch_settings', {}).get('num_heads')
-    theirs = known_heads(source, backbone.embed_dims)
-    if ours and theirs and ours != theirs:
-        MMLogger.get_current_instance().warning(
-            f'{source.name} was trained with {theirs} attention heads, but '
-            f'this model has {ours}, so its outputs are wrong; set '
-            f'arch=dict(..., num_heads={theirs})'
+@dataclass(frozen=True)
+class NumHeads:
+    """Number of attention heads.
+
+    Args:
+        number (int): The number.
+        is_assumed (bool): Whether it is the usual one for the width, because
+            neither a config nor the names of a release show it.
+    """
+
+    number: int
+    is_assumed: bool
+
+
+def infer_num_heads(checkpoint: Checkpoint, embed_dims: int) -> NumHeads:
+    """Infer the number of attention heads of a ViT.
+
+    It is that of the stored config; 12 for small encoders from MoCo v3, and
+    from MAE-Lite and MIRL in files with their decoders; else one per 64
+    channels.
+
+    Raises:
+        CheckpointError: If it is unknown.
+    """
+    stored = _read_num_heads(checkpoint)
+    if stored is not None:
+        return NumHeads(stored, is_assumed=False)
+    names = checkpoint.file_names
+    has_decoder = any(map(DECODED.match, names))
+    is_moco = checkpoint.arch in MOCO_ARCHS or any(map(MOCO.match, names))
+    if has_decoder and embed_dims in TWELVE or is_moco and embed_dims == 384:
+        return NumHeads(12, is_assumed=False)
+    number = WIDE.get(embed_dims, embed_dims / HEAD_DIMS)
+    if number % 1:
+        raise CheckpointError(
+            f'cannot infer the number of heads: embed_dims={embed_dims} is '
+            f'not a multiple of {HEAD_DIMS}; use a checkpoint with its config'
         )
+    return NumHeads(int(number), is_assumed=True)
 
 
-def known_heads(source: WeightSource, width: int) -> int | None:
-    """Return the head count by the stored config or parameter names."""
-    return _stored_heads(source.meta) or heads_of_release(
-        source.keys, width, source.arch
-    )
-
-
-def _stored_heads(meta: dict) -> int | None:
+def _read_num_heads(checkpoint: Checkpoint) -> int | None:
+    """Read the number of heads in the stored config, None without one."""
     try:
-        stored = read_stored_backbone(dict(meta=meta)) or {}
-    except ValueError:  # unsafe, or without backbone
+        stored = read_stored_backbone(checkpoint) or {}
+    except Error:  # unsafe, or without backbone
         return None
     kind = MODELS.get(stored['type']) if 'type' in stored else object
     if not issubclass(kind, VisionTransformer):
@@ -41,3 +80,20 @@ def _stored_heads(meta: dict) -> int | None:
     if isinstance(arch, str):
         arch = kind.arch_zoo.get(arch.lower())
     return arch.get('num_heads') if isinstance(arch, dict) else None
+
+
+def warn_other_heads(backbone: nn.Module, checkpoint: Checkpoint) -> None:
+    """Log a warning if the weights have another number of heads."""
+    ours = vars(backbone).get('arch_settings', {}).get('num_heads')
+    if not ours:
+        return
+    try:
+        theirs = infer_num_heads(checkpoint, backbone.embed_dims)
+    except CheckpointError:  # an unusual width
+        return
+    if not theirs.is_assumed and theirs.number != ours:
+        MMLogger.get_current_instance().warning(
+            f'{checkpoint.name} was trained with {theirs.number} attention '
+            f'heads, but this model has {ours}, so its outputs are wrong; set '
+            f'arch=dict(..., num_heads={theirs.number})'
+        )

@@ -61,7 +61,7 @@ def _download(url: str, path: str) -> None:
     replace_file(Path(path), fetch)
 
 
-def weights_of_timm(name: str) -> dict:
+def download_from_timm(name: str) -> dict:
     """Download pretrained weights from timm."""
     if not timm.is_model_pretrained(name):
         hint = did_you_mean(name, timm.list_pretrained(), limit=3)
@@ -77,7 +77,7 @@ def weights_of_timm(name: str) -> dict:
     return weights
 
 
-def weights_of_npz(path: str, size: int) -> dict:
+def read_npz(path: str, size: int) -> dict:
     """Convert a ViT released by Google to timm's names.
 
     ``size`` is the unpacked file size in bytes.

@@ -1,225 +1,72 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Load weights from any file into a model.
+"""Load a checkpoint into a model.
 
-``load_into_*`` are load hooks in backbones and classifiers, so they also act
-on loading by mmengine and mmpretrain. Loading from a file is reported in one
-log line. :func:`load` opens a checkpoint, loads it and returns a report.
+:func:`load` opens it, renames and adapts its weights to the model, compares
+them, fills the model and reports. Names change in :mod:`.rename` and
+:mod:`.linear_head`, shapes in ``adapt_state_dict`` of the model's parts.
 """
 
 from collections.abc import Collection
 from copy import deepcopy
+from dataclasses import dataclass
 from os import PathLike
+from typing import Protocol, runtime_checkable
 
 import torch
-from mmengine.logging import MMLogger
-from mmengine.runner import load_state_dict
 from torch import Tensor, nn
 
-from mmclca.errors import Error
 from mmclca.utils.messages import join_first
+from mmclca.utils.wrappers import inner_model
 
-from .attention_heads import compare_heads
+from .attention_heads import warn_other_heads
+from .checkpoint import Checkpoint
+from .compare import refuse_broken, refuse_missing
 from .error import CheckpointError
+from .linear_head import fit_linear_head, refuse_unnamed
 from .opening import open_checkpoint
-from .positions import below, explain_rows, fit_positions
-from .releases import (
-    LoadReport,
-    rename_to_backbone,
-    rename_to_classifier,
-    source_of,
-    unwrap_in_place,
-    weights_of,
-)
-
-# tokens that a backbone may lack
-MAY_BE_LEFT = ('cls_token', 'mask_token')
-# names of a linear classifier in the heads of this package and MMPretrain
-LINEAR = ('fc.', 'layers.head.', 'head.')
+from .rename import keep_backbone
+from .report import LoadReport
 
 
-def load_into_classifier(model, state_dict: dict, prefix: str, metadata: dict):
-    """Load hook for classifiers: rename weights, including the head.
+@runtime_checkable
+class AdaptsWeights(Protocol):
+    """Part of a model that fits weights to its sizes."""
 
-    Raises:
-        CheckpointError: If the classifier of the file fits the head, but has
-            an unknown name.
-    """
-    unwrap_in_place(state_dict)
-    left_out = rename_to_classifier(state_dict, prefix)
-    if 'source' in metadata:
-        metadata['source'].begin().unused += left_out
-    if model is not None and model.with_head:
-        _fit_linear(model.head, state_dict, f'{prefix}head.')
-        _refuse_unnamed(model.head, state_dict, prefix)
+    def adapt_state_dict(
+        self, weights: dict[str, Tensor], prefix: str, report: LoadReport
+    ) -> None:
+        """Change the weights under a prefix, in place; complete the report."""
 
 
-def _fit_linear(head: nn.Module, state_dict: dict, prefix: str) -> None:
-    """Rename a linear classifier for any head, log if it is new."""
-    tensors = head.state_dict()
-    if _is_matrix(tensors, 'weight'):  # PerClassHead reads a linear classifier
-        tensors['fc.weight'] = tensors['weight']
-    linear = next(
-        (x for x in LINEAR if _is_matrix(tensors, f'{x}weight')), None
-    )
-    names = [f'{prefix}{x}' for x in LINEAR]
-    stored = [x for x in names if _is_matrix(state_dict, f'{x}weight')]
-    stored = [x for x in stored if x == f'{prefix}{linear}'] or stored
-    if not stored:
-        return
-    shape = state_dict[f'{stored[0]}weight'].shape
-    if linear is not None and shape == tensors[f'{linear}weight'].shape:
-        _refuse_lost_layer(head, state_dict, prefix)
-        for part in ('weight', 'bias'):
-            if stored[0] + part in state_dict:
-                weights = state_dict.pop(stored[0] + part)
-                state_dict[f'{prefix}{linear}{part}'] = weights
-    elif shape not in [value.shape for value in tensors.values()]:
-        MMLogger.get_current_instance().info(
-            f'the weights have a classifier of shape {tuple(shape)}, '
-            f'{type(head).__name__} has none: the classifier is new, train it'
-        )
+@runtime_checkable
+class ReleaseBackbone(AdaptsWeights, Protocol):
+    """Backbone that loads the weights of releases."""
+
+    def rename_state_dict(self, weights: dict, prefix: str) -> list[str]:
+        """Rename to the names of a classifier; return dropped names."""
+
+    def list_mismatches(self, weights: dict, prefix: str) -> list[str]:
+        """List the parameters that differ, with the reason."""
+
+    def refuse_weights(
+        self, source: str, file_names: list[str], mismatches: list[str]
+    ) -> CheckpointError:
+        """Return the error for weights of another network."""
 
 
-def _refuse_lost_layer(head: nn.Module, weights: dict, prefix: str) -> None:
-    """Raise if a classifier would load without the hidden layer before it."""
-    hidden = 'layers.pre_logits.weight'
-    if f'{prefix}{hidden}' in weights and hidden not in head.state_dict():
-        raise CheckpointError(
-            f'{type(head).__name__} lacks the hidden layer {prefix}{hidden} '
-            'of the file, so its classes would be wrong; use '
-            'VisionTransformerClsHead with hidden_dim, or remove both layers '
-            'from the file to start with a new classifier'
-        )
-
-
-def _is_matrix(tensors: dict, name: str) -> bool:
-    """Return whether a tensor has two dimensions; False if it is missing."""
-    value = tensors.get(name)
-    return isinstance(value, Tensor) and value.ndim == 2
-
-
-def _refuse_unnamed(head: nn.Module, state_dict: dict, prefix: str) -> None:
-    """Raise if a new matrix of a head fits one in the file.
-
-    Else a trained classifier would be replaced by random numbers.
-    """
-    parts = f'{prefix}backbone.', f'{prefix}neck.'
-    if not any(name.startswith(parts) for name in state_dict):
-        return  # of another architecture, which the backbone refuses
-    tensors = head.state_dict(prefix=f'{prefix}head.')
-    tensors.pop(f'{prefix}head.weight', None)  # see _fit_linear
-    new = [
-        x for x in tensors if _is_matrix(tensors, x) and x not in state_dict
-    ]
-    for name in new:
-        for other, value in state_dict.items():
-            unused = other not in tensors and not other.startswith(parts)
-            is_fitting = _is_matrix(state_dict, other)
-            if unused and is_fitting and value.shape == tensors[name].shape:
-                raise CheckpointError(
-                    f'{other} {tuple(value.shape)} fits '
-                    f'{type(head).__name__}, which calls it {name}; rename it '
-                    'in the file, or remove it to start with a new classifier'
-                )
-
-
-def load_into_backbone(
-    backbone, state_dict: dict, prefix: str, metadata: dict
-) -> None:
-    """Load hook for backbones: rename weights, adapt positions and tokens.
-
-    Raises:
-        CheckpointError: If weights from a file do not match the backbone.
-    """
-    unwrap_in_place(state_dict)
-    left_out = rename_to_backbone(state_dict, prefix)
-    resized, new = fit_positions(backbone, state_dict, prefix)
-    resized += backbone.adapt_state_dict(state_dict, prefix)
-    if 'source' not in metadata:  # not from a file: torch checks them
-        return
-    source, own = metadata['source'], backbone.state_dict()
-    unfit, unused = compare_weights(own, state_dict, prefix)
-    if 'pos_embed' in unfit:
-        weights = below(state_dict, prefix)
-        unfit['pos_embed'] += explain_rows(backbone, own, weights)
-    _check_backbone(backbone, unfit, unused, source)
-    report = source.begin()
-    report.unused += left_out
-    report.resized += resized
-    fill_exactly(own, state_dict, prefix, report)
-    report.new += new
-    report.loaded = [key for key in report.loaded if key not in new]
-    compare_heads(backbone, source)
-    source.end()
-
-
-def compare_weights(
-    own: dict, weights: dict, prefix: str = ''
-) -> tuple[dict, list]:
-    """Return problems per missing or mismatched name, and unexpected names."""
-    unfit = {}
-    for name, value in own.items():
-        came = weights.get(prefix + name)
-        if not isinstance(came, Tensor):
-            unfit[name] = 'is missing'
-        elif came.shape != value.shape:
-            found, expected = tuple(came.shape), tuple(value.shape)
-            unfit[name] = f'has shape {found}, expected {expected}'
-    unused = [name for name in below(weights, prefix) if name not in own]
-    return unfit, unused
-
-
-def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
-    """List the tensors that do not match the backbone, with the reason.
-
-    ``unfit`` and ``unused`` come from :func:`compare_weights`. Names in
-    ``may_be_new`` and ``may_be_left`` are accepted.
-    """
-    may_be_new = backbone.may_be_new
-    may_be_left = (*may_be_new, *backbone.may_be_left, *MAY_BE_LEFT)
-    wrong = [
-        f'{name} {why}'
-        for name, why in unfit.items()
-        if not name.startswith(may_be_new)
-    ]
-    return wrong + [
-        f'{name} is unexpected'
-        for name in unused
-        if not name.startswith(may_be_left)
-    ]
-
-
-def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
-    """Raise if weights have another architecture."""
-    wrong = wrong_parameters(backbone, unfit, unused)
-    if wrong:
-        raise CheckpointError(
-            f'{source.name} does not match {type(backbone).__name__} '
-            f'(embedding dimension {backbone.embed_dims}, '
-            f'{len(backbone.layers)} layers): {len(wrong)} parameters differ '
-            f'({join_first(wrong, 6)}); first keys of the file: '
-            f'{join_first(source.keys, 6) or "none"}; use weights of this '
-            f'architecture, or set {backbone.shaped_by} as in the file'
-        )
-
-
-def fill_exactly(own: dict, weights: dict, prefix: str, report: LoadReport):
-    """Drop unexpected weights and fill missing ones, in place.
+@dataclass
+class AdaptedWeights:
+    """Weights with the names and sizes of a model, not yet loaded.
 
     Args:
-        own (dict): Model parameters.
-        weights (dict): Weights from a file, with model names.
-        prefix (str): Prefix in ``weights``.
-        report (LoadReport): LoadReport to complete.
+        checkpoint (Checkpoint): The opened checkpoint.
+        weights (dict[str, Tensor]): The renamed and resized weights.
+        report (LoadReport): The report so far.
     """
-    unfit, unused = compare_weights(own, weights, prefix)
-    for name in unused:
-        del weights[prefix + name]
-    for name in unfit:
-        weights[prefix + name] = own[name]
-    report.unused += [prefix + name for name in unused]
-    report.new += [prefix + name for name in unfit]
-    report.loaded += [prefix + name for name in own if name not in unfit]
+
+    checkpoint: Checkpoint
+    weights: dict[str, Tensor]
+    report: LoadReport
 
 
 def load(
@@ -227,6 +74,7 @@ def load(
     checkpoint: str | PathLike | dict,
     strict: bool = True,
     may_be_new: Collection[str] = (),
+    assign: bool = False,
 ) -> LoadReport:
     """Load a checkpoint into a model, and log what was loaded.
 
@@ -237,107 +85,168 @@ def load(
         model (nn.Module): The model.
         checkpoint (str | Path | dict): An opened checkpoint, or what
             :func:`mmclca.checkpoints.opening.open_checkpoint` opens.
-        strict (bool): Whether all parameters must be in the checkpoint and
-            finite. False for a start of training: the head and other parts
-            next to the backbone may be new. Defaults to True.
+        strict (bool): Whether all parameters must be in the checkpoint. False
+            for a start of training: the head and other parts next to the
+            backbone may be new. Defaults to True.
         may_be_new (Collection[str]): Parameters that may be missing with
             ``strict``. Defaults to ().
+        assign (bool): Whether the model gets the tensors of the checkpoint
+            instead of copies. Defaults to False.
 
     Raises:
-        CheckpointError: If the backbone differs.
-        Error: If parameters are missing or not finite.
+        CheckpointError: If the backbone differs, or no parameter fits.
+        Error: If parameters are missing, or tensors are not finite.
     """
-    if not isinstance(checkpoint, dict):
+    return fill(model, adapt(model, checkpoint), strict, may_be_new, assign)
+
+
+def adapt(
+    model: nn.Module, checkpoint: str | PathLike | dict
+) -> AdaptedWeights:
+    """Open a checkpoint, and rename and resize its weights for a model.
+
+    The first half of :func:`load`.
+
+    Raises:
+        CheckpointError: If a layer of the classifier has no place.
+    """
+    if isinstance(checkpoint, dict):
+        checkpoint = Checkpoint.from_contents(checkpoint, 'the checkpoint')
+    else:
         checkpoint = open_checkpoint(str(checkpoint))
-    if not strict:
-        weights = weights_of(checkpoint)
-        source, reports = source_of(weights), []
-        source.on_end = reports.append
-        load_state_dict(model, weights, False, 'current')
-        report = reports[0] if reports else LoadReport(source.name)
-        report.log()
-        return report
-    fitted, report = load_copy(model, checkpoint, may_be_new)
-    refuse_broken(fitted, report.source)
-    weights = fitted.state_dict()
-    with torch.no_grad():
-        for name, tensor in model.state_dict().items():
-            if not weights[name].is_meta:
-                tensor.copy_(weights[name])
+    model, weights = _find_classifier(model), dict(checkpoint.weights)
+    report = LoadReport(checkpoint.name, checkpoint.file_names)
+    backbone = _get_backbone(model)
+    if backbone is not None:
+        report.unused += backbone.rename_state_dict(weights, '')
+        if backbone is model:
+            keep_backbone(weights)
+        elif isinstance(model.head, nn.Module):
+            fit_linear_head(model.head, weights, 'head.')
+    for name, part in model.named_modules():
+        if isinstance(part, AdaptsWeights):
+            part.adapt_state_dict(weights, f'{name}.' if name else '', report)
+    return AdaptedWeights(checkpoint, weights, report)
+
+
+def fill(
+    model: nn.Module,
+    adapted: AdaptedWeights,
+    strict: bool = True,
+    may_be_new: Collection[str] = (),
+    assign: bool = False,
+) -> LoadReport:
+    """Compare adapted weights with a model, load and report them.
+
+    The second half of :func:`load`.
+    """
+    model, report = _find_classifier(model), adapted.report
+    checkpoint, weights = adapted.checkpoint, adapted.weights
+    backbone = _get_backbone(model)
+    if backbone is not None:
+        prefix = '' if backbone is model else 'backbone.'
+        mismatches = backbone.list_mismatches(weights, prefix)
+        if mismatches:
+            raise backbone.refuse_weights(
+                checkpoint.name, checkpoint.file_names, mismatches
+            )
+        warn_other_heads(backbone, checkpoint)
+        if backbone is not model and isinstance(model.head, nn.Module):
+            refuse_unnamed(model.head, weights, '')
+    copy = _copy_with(model, weights)
+    _complete(report, copy, model, weights)
+    report.log()
+    if strict:
+        refuse_missing(model, report.new, may_be_new, checkpoint.name)
+    elif not report.loaded:
+        raise CheckpointError(
+            f'{checkpoint.name} has no parameter of {type(model).__name__}; '
+            'use weights of this model; first keys of the file: '
+            f'{join_first(checkpoint.file_names, 6) or "none"}'
+        )
+    tensors = {k: x for k, x in copy.state_dict().items() if not x.is_meta}
+    refuse_broken(
+        {name: x for name, x in tensors.items() if name in weights},
+        checkpoint.name,
+    )
+    if assign:
+        model.load_state_dict(tensors, strict=False, assign=True)
+    else:
+        with torch.no_grad():
+            for name, tensor in model.state_dict().items():
+                if name in tensors:
+                    tensor.copy_(tensors[name])
     return report
 
 
-def load_copy(
-    model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
-) -> tuple[nn.Module, LoadReport]:
-    """Copy a model, with the tensors of a checkpoint as parameters.
+def _find_classifier(model: nn.Module) -> nn.Module:
+    """Return the classifier or backbone inside wrappers, else the model.
 
-    Tensors are only copied if their size or form changes.
-
-    Raises:
-        CheckpointError: If the backbone differs.
-        Error: If parameters are missing, except for ``may_be_new``.
+    LoRA, retrieval and test augmentation wrap a classifier.
     """
-    weights, reports = weights_of(checkpoint), []
-    source = source_of(weights)
-    source.on_end = reports.append
-    fitted = _without_parameters(model)
-    missing, unused = [], []
-    try:
-        missing, unused = fitted.load_state_dict(weights, False, assign=True)
-    except CheckpointError:
-        raise
-    except RuntimeError:  # wrong sizes and types count as missing
-        pass
-    report = reports[0] if reports else LoadReport(source.name)
-    own = fitted.state_dict()
-    new = {*report.new, *missing, *(n for n in own if own[n].is_meta)}
-    report.new = [name for name in own if name in new]
-    report.loaded = [name for name in own if name not in new]
-    report.unused += unused
-    report.log()
-    needed = dict(fitted.named_parameters()).keys() - {*may_be_new}
-    _refuse([name for name in report.new if name in needed], source.name)
-    return fitted, report
+    model = inner_model(model)
+    parameters = len([*model.parameters()])
+    for part in model.modules():
+        if _get_backbone(part) is not None:
+            is_whole = len([*part.parameters()]) == parameters
+            return part if is_whole else model
+    return model
 
 
-def refuse_broken(model: nn.Module, source: str) -> None:
-    """Raise ``Error`` if a model would predict NaN.
+def _get_backbone(model: nn.Module) -> ReleaseBackbone | None:
+    """Return the backbone that loads releases: the model, or its part."""
+    if isinstance(model, ReleaseBackbone):
+        return model
+    part = dict(model.named_children()).get('backbone')
+    return part if isinstance(part, ReleaseBackbone) else None
 
-    The error names tensors that are not finite and negative variances.
+
+def _copy_with(model: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+    """Copy a model with weights as its parameters, others on ``meta``.
+
+    Tensors of the model are not copied. Load hooks of parts to which the
+    weights are adapted have nothing left to do.
     """
-    named = {n: x for n, x in model.state_dict().items() if not x.is_meta}
-    broken = [name for name, tensor in named.items() if _broken(name, tensor)]
-    if broken:
-        raise Error(
-            f'{source}: {len(broken)} tensors contain NaN, infinite or '
-            f'complex numbers or negative variances ({join_first(broken, 6)})'
-            '; damaged file or diverged training; use another checkpoint'
-        )
-
-
-def _broken(name: str, tensor: Tensor) -> bool:
-    if tensor.is_complex():
-        return True
-    tensor = tensor.float()  # 8-bit types lack some functions
-    negative = name.endswith('running_var') and (tensor < 0).any()
-    return bool(negative or not tensor.isfinite().all())
-
-
-def _without_parameters(model: nn.Module) -> nn.Module:
-    """Return a copy with all parameters on the meta device."""
     blank = {
         id(p): nn.Parameter(p.detach().to('meta'), p.requires_grad)
         for p in model.parameters()
     }
-    return deepcopy(model, blank)
+    copy = deepcopy(model, blank)
+    for part in copy.modules():
+        is_adapted = isinstance(part, AdaptsWeights)
+        if is_adapted or _get_backbone(part) is not None:
+            part._load_state_dict_pre_hooks.clear()
+    try:
+        copy.load_state_dict(weights, strict=False, assign=True)
+    except CheckpointError:
+        raise
+    except RuntimeError:  # wrong sizes and types count as missing
+        pass
+    return copy
 
 
-def _refuse(wrong: list[str], source: str) -> None:
-    """Raise if parameters are missing, as random ones predict noise."""
-    if wrong:
-        raise Error(
-            f'{source}: {len(wrong)} parameters of the model are missing or '
-            f'have another shape or type ({join_first(wrong, 6)}); use the '
-            'config of its training and check model.head.num_classes'
-        )
+def _complete(
+    report: LoadReport,
+    copy: nn.Module,
+    model: nn.Module,
+    weights: dict[str, Tensor],
+) -> None:
+    """List loaded, new and unused tensors; the backbone's are the last."""
+    tensors = copy.state_dict()
+    buffers = dict(model.named_buffers())
+
+    def is_new(name: str) -> bool:
+        if name in buffers:
+            value = weights.get(name)
+            return value is None or value.shape != buffers[name].shape
+        return tensors[name].is_meta
+
+    adapted = {*report.new}
+    new = [x for x in tensors if x not in adapted and is_new(x)]
+    unused = [name for name in weights if name not in tensors]
+    for names in (new, unused):
+        names.sort(key=lambda name: name.startswith('backbone.'))
+    report.new[:0] = new
+    report.unused += unused
+    skipped = {*report.new}
+    report.loaded += [name for name in tensors if name not in skipped]

@@ -11,17 +11,16 @@ import os
 import pathlib
 import re
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pickle import UnpicklingError
 
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
-from torch import Tensor
 
 from mmclca.errors import Error
 
+from .checkpoint import Checkpoint, get_dict
 from .checksums import (
     WRONG,
     compute_checksum,
@@ -33,7 +32,6 @@ from .gate.contents import check_tensors, format_of, unpacked_size
 from .gate.unpickling import only_safe_globals
 from .identity import base_file
 from .model_folder import find_model_file
-from .releases import attach_source, source_of, unwrap, weights_of
 
 # torch's messages about forbidden contents; 149 is the first opcode
 # written by pickle.dump
@@ -45,7 +43,7 @@ UNSAFE = (
 
 def open_checkpoint(
     name: str, map_location=None, mapped: bool = False
-) -> dict:
+) -> Checkpoint:
     """Open a checkpoint from a file, a model folder, a URL or timm.
 
     Args:
@@ -57,9 +55,9 @@ def open_checkpoint(
             their first use. Defaults to False.
 
     Returns:
-        dict: The checkpoint with its weights under ``'state_dict'``, or the
-        weights alone. Config and class names in ``.safetensors`` are in
-        ``'meta'``, as in mmengine's checkpoints.
+        Checkpoint: The weights and all else in the file. Config and class
+        names in ``.safetensors`` are in ``'meta'``, as in mmengine's
+        checkpoints.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -71,13 +69,21 @@ def open_checkpoint(
         return load_from_file(name, map_location, mapped)
     if scheme in SCHEMES:
         return SCHEMES[scheme](name, map_location)
-    with safe_loading():  # mmengine's other schemes
-        return CheckpointLoader.load_checkpoint(name, map_location or 'cpu')
+    try:  # mmengine's other schemes
+        contents = CheckpointLoader.load_checkpoint(
+            name, map_location or 'cpu'
+        )
+    except (AssertionError, KeyError) as error:  # of an unknown name
+        raise CheckpointError(
+            f'cannot open {name} ({type(error).__name__}: {error}); download '
+            'the file and pass its path'
+        ) from error
+    return Checkpoint.from_contents(contents, name)
 
 
 def load_from_file(
     filename: str, map_location=None, mapped: bool = False
-) -> dict:
+) -> Checkpoint:
     """Open a model folder, or a file: pickle, ``.safetensors`` or ``.npz``."""
     path = os.path.expanduser(find_model_file(filename))
     if not os.path.isfile(path):
@@ -85,7 +91,7 @@ def load_from_file(
     return read_checkpoint(path, filename, map_location, mapped)
 
 
-def load_from_http(filename: str, map_location=None) -> dict:
+def load_from_http(filename: str, map_location=None) -> Checkpoint:
     """Download a checkpoint once, then open it as a local file."""
     from . import downloading
 
@@ -93,12 +99,12 @@ def load_from_http(filename: str, map_location=None) -> dict:
     return read_checkpoint(path, filename, map_location)
 
 
-def load_from_timm(filename: str, map_location=None) -> dict:
+def load_from_timm(filename: str, map_location=None) -> Checkpoint:
     """Load pretrained weights from timm, ``timm://NAME``, on the CPU."""
     from . import downloading
 
-    weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
-    return attach_source(weights, filename)
+    weights = downloading.download_from_timm(filename.removeprefix('timm://'))
+    return Checkpoint.from_weights(weights, filename)
 
 
 SCHEMES = dict(http=load_from_http, https=load_from_http, timm=load_from_timm)
@@ -106,54 +112,36 @@ with suppress(KeyError):  # another package has registered the name
     CheckpointLoader.register_scheme('timm://', load_from_timm)
 
 
-@contextmanager
-def safe_loading() -> Iterator[None]:
-    """Make mmengine open checkpoints with these functions, in a context.
-
-    ``init_cfg`` with type ``Pretrained`` and other mmengine code use a global
-    loader table. Commands of mmclca, which own their process, run in this
-    context.
-    """
-    before = CheckpointLoader._schemes
-    safe = {f'{scheme}://': load for scheme, load in SCHEMES.items()}
-    CheckpointLoader._schemes = {**before, **safe, '': load_from_file}
-    try:
-        yield
-    finally:
-        CheckpointLoader._schemes = before
-
-
 def read_checkpoint(
     path: str, name: str, map_location=None, mapped: bool = False
-) -> dict:
+) -> Checkpoint:
     """Open the file at ``path``; reports and errors call it ``name``."""
-    found = _read_file(path, name, map_location, mapped)
-    meta = dict_in(found, 'meta')
+    checkpoint = _read_file(path, name, map_location, mapped)
     # mmengine executes this text from old versions on resume; the current
     # key is 'cfg'
-    if isinstance(meta.get('config'), str):
-        del meta['config']
-    source_of(weights_of(found)).meta = meta
-    _add_base(found, path, name, mapped)
-    return found
+    if isinstance(checkpoint.meta.get('config'), str):
+        del checkpoint.meta['config']
+    _add_base(checkpoint, path, mapped)
+    return checkpoint
 
 
-def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
+def _read_file(path: str, name: str, map_location, mapped: bool) -> Checkpoint:
     """Read a file in any format, without its base weights."""
     try:
         kind, size = format_of(path, name), unpacked_size(path)
         if kind == 'safetensors':
-            checkpoint = _read_safetensors(path)
+            contents = _read_safetensors(path)
         elif kind == 'npz':
             from . import downloading
 
-            checkpoint = downloading.weights_of_npz(path, size)
+            contents = downloading.read_npz(path, size)
         else:
-            checkpoint = _read_pickle(path, map_location, mapped)
-        found = unwrap(checkpoint, name)
-        for weights in (weights_of(found), dict_in(found, 'ema_state_dict')):
+            contents = _read_pickle(path, map_location, mapped)
+        checkpoint = Checkpoint.from_contents(contents, name)
+        averages = get_dict(checkpoint, 'ema_state_dict')
+        for weights in (checkpoint.weights, averages):
             check_tensors(weights, size)
-        return found
+        return checkpoint
     except CheckpointError:
         raise
     except Exception as error:  # damaged files may raise anything
@@ -180,9 +168,10 @@ def _tensor_in(path: str, entry: str) -> str:
     """Return the name of a damaged tensor, by default that of its entry."""
     with zipfile.ZipFile(path) as archive, suppress(Exception):
         known = {one.CRC for one in archive.infolist()}
-        weights = weights_of(unwrap(_read_pickle(path, None, True), path))
+        contents = _read_pickle(path, None, True)
+        weights = Checkpoint.from_contents(contents, path).weights
         for name, x in weights.items():
-            if isinstance(x, Tensor) and compute_checksum(x) not in known:
+            if compute_checksum(x) not in known:
                 return name
     return entry
 
@@ -220,30 +209,26 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
     )
 
 
-def dict_in(found: dict, name: str) -> dict:
-    """Return a dict inside a checkpoint; empty if it is not a dict."""
-    part = found.get(name)
-    return part if isinstance(part, dict) else {}
-
-
-def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
+def _add_base(checkpoint: Checkpoint, path: str, mapped: bool) -> None:
     """Add the frozen parameters stored by :class:`SaveTrainableHook`."""
-    base = dict_in(checkpoint, 'meta').get('base')
+    base = checkpoint.meta.get('base')
     if not isinstance(base, str):
         return
     base = os.path.basename(base)  # never from another folder
     folder = pathlib.Path(path).absolute().parent
-    files = [place / base for place in (folder, folder.parent)]
-    found = str(next(filter(pathlib.Path.is_file, files), files[0]))
-    if not os.path.isfile(found):
-        raise FileNotFoundError(f'{name} needs the missing file {found}')
-    weights = weights_of(_read_file(found, found, None, mapped))
-    weights = {k: x for k, x in weights.items() if isinstance(x, Tensor)}
+    files = [parent / base for parent in (folder, folder.parent)]
+    file = str(next(filter(pathlib.Path.is_file, files), files[0]))
+    if not os.path.isfile(file):
+        raise FileNotFoundError(
+            f'{checkpoint.name} needs the missing file {file}'
+        )
+    weights = _read_file(file, file, None, mapped).weights
     if base != base_file(weights):
         raise CheckpointError(
-            f'{name} needs {base}, but the contents of {found} have another '
-            f'hash ({base_file(weights)}); copy the base of its run there'
+            f'{checkpoint.name} needs {base}, but the contents of {file} have '
+            f'another hash ({base_file(weights)}); copy the base of its run '
+            'there'
         )
-    for kind, prefix in dict(state_dict='', ema_state_dict='module.').items():
-        added = {prefix + key: value for key, value in weights.items()}
-        dict_in(checkpoint, kind).update(added)
+    checkpoint.weights.update(weights)
+    averages = {f'module.{name}': x for name, x in weights.items()}
+    get_dict(checkpoint, 'ema_state_dict').update(averages)

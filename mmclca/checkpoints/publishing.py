@@ -16,7 +16,7 @@ from mmclca.utils.files import replace_bytes
 from mmclca.version import __version__
 
 from . import checksums
-from .releases import weights_of
+from .checkpoint import Checkpoint
 
 
 def checkpoint_bytes(
@@ -37,14 +37,16 @@ def checkpoint_bytes(
     return buffer.getvalue()
 
 
-def copy_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
+def copy_weights(
+    checkpoint: Checkpoint, no_ema: bool = False
+) -> dict[str, Tensor]:
     """Copy the tensors of a checkpoint to the CPU, without shared storage.
 
     With EMA, mmengine stores the average as ``state_dict`` and the weights
     without EMA, for ``no_ema``, as ``ema_state_dict``. The set in use is
     printed.
     """
-    weights = dict(weights_of(checkpoint))
+    weights = dict(checkpoint.weights)
     trained = {
         key.removeprefix('module.'): value
         for key, value in checkpoint.get('ema_state_dict', {}).items()

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from .error import CheckpointError
-from .opening import dict_in, load_from_file
+from .opening import load_from_file
 
 # checkpoint names in training, not published ones
 NAMES = [re.compile(rf'{kind}_(\d+)\.pth') for kind in ('epoch', 'iter')]
@@ -78,8 +78,8 @@ def _set_seed(cfg: Config) -> None:
     """
     given = cfg.get('randomness') or {}
     if given.get('seed') is None and '://' not in cfg.load_from:
-        meta = dict_in(load_from_file(cfg.load_from, mapped=True), 'meta')
-        cfg.randomness = dict(given, seed=meta.get('seed'))
+        checkpoint = load_from_file(cfg.load_from, mapped=True)
+        cfg.randomness = dict(given, seed=checkpoint.meta.get('seed'))
 
 
 def _check(checkpoint: str, work_dir: Path) -> None:

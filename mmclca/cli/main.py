@@ -69,11 +69,10 @@ def get_main(subcommand: str) -> Callable[[], int | None]:
     def main():
         args = parser.parse_args()
         del args.debug  # which run() has read
-        from mmclca.checkpoints.opening import safe_loading
         from mmclca.utils.quiet import hide_unused_service
 
         try:
-            with hide_unused_service(), safe_loading(), atomic_backend():
+            with hide_unused_service(), atomic_backend():
                 if 'main' in vars(command):
                     return command.main(args)
                 if out := command.draw(args):

@@ -22,11 +22,10 @@ def upstream(name: str, **replacements: object) -> Callable[[], None]:
 
     def main():
         from mmclca.building import config_errors
-        from mmclca.checkpoints.opening import safe_loading
 
         package = Path(find_spec('mmpretrain').origin).parent
         # these tools only read configs and logs, and build their parts
-        with config_errors(), safe_loading(), atomic_backend():
+        with config_errors(), atomic_backend():
             tool = runpy.run_path(str(package / '.mim/tools' / name))['main']
             tool.__globals__.update(replacements)
             tool()

@@ -9,14 +9,16 @@ import torch
 from mmengine.device import get_device
 from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
-from mmengine.model import is_model_wrapper
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner, load_state_dict
+from mmengine.runner import Runner
+from torch import nn
 
 from mmclca.building import config_errors
+from mmclca.checkpoints.load import adapt, fill
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 from mmclca.errors import Error
+from mmclca.models.pretrained import use_safe_initializer
 from mmclca.utils.files import replace_text
 
 from .hooks import CheckInvalidLossHook, ExactResumeHook
@@ -46,9 +48,13 @@ PLAIN_CHECKPOINT_HOOK = (
 class SafeRunner(Runner):
     """mmengine's ``Runner``, which refuses checkpoints with code.
 
-    See :func:`mmclca.checkpoints.opening.open_checkpoint`. The config in the
-    work dir is replaced in one step.
+    Checkpoints are loaded by :mod:`mmclca.checkpoints.load`, also those of an
+    ``init_cfg``. The config in the work dir is replaced in one step.
     """
+
+    def build_model(self, model: nn.Module | dict) -> nn.Module:
+        """Build a model, whose ``init_cfg`` runs no code of a checkpoint."""
+        return super().build_model(use_safe_initializer(model))
 
     @master_only
     def dump_config(self) -> None:
@@ -68,21 +74,20 @@ class SafeRunner(Runner):
             filename (str): Path, URL or ``timm://NAME``.
             map_location (str | Callable): See ``torch.load``. Defaults to
                 'cpu'.
-            strict (bool): Whether names must match exactly. Defaults to
-                False.
+            strict (bool): Whether all parameters must be in the checkpoint.
+                Defaults to False.
             revise_keys (Sequence): Not used, as weights are renamed by their
                 model. Defaults to ().
 
         Returns:
-            dict: The checkpoint.
+            Checkpoint: The checkpoint.
         """
         checkpoint = open_checkpoint(filename, map_location)
+        adapted = adapt(self.model, checkpoint)
+        checkpoint['state_dict'] = adapted.weights  # hooks may replace them
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
-        wrapped = is_model_wrapper(self.model)
-        model = self.model.module if wrapped else self.model
-        # hooks may have replaced the weights
-        weights = checkpoint.get('state_dict', checkpoint)
-        load_state_dict(model, weights, strict)
+        adapted.weights = checkpoint.weights
+        fill(self.model, adapted, strict)
         self._has_loaded = True
         self.logger.info(f'Load checkpoint from {filename}')
         return checkpoint

@@ -103,8 +103,9 @@ class CompleteWeightsHook(Hook):
     priority = 'HIGHEST'  # run before EMA swaps its weights in
 
     def after_load_checkpoint(self, runner, checkpoint):
-        load(inner_model(runner.model), checkpoint)
-        checkpoint['state_dict'] = inner_model(runner.model).state_dict()
+        model = inner_model(runner.model)
+        load(model, checkpoint)
+        checkpoint['state_dict'] = model.state_dict()
 
 
 class FuseHook(Hook):

@@ -9,7 +9,7 @@ from mmengine.dataset import InfiniteSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import IterBasedTrainLoop
 
-from mmclca.checkpoints.opening import dict_in
+from mmclca.checkpoints.checkpoint import get_dict
 from mmclca.datasets.seeded_batches import SeededBatches
 
 KEY = 'training_data'  # in ``meta`` of a checkpoint
@@ -91,12 +91,12 @@ def read_training_data(
     A checkpoint without one, written by another program, gets that of
     ``now``, and its own number of batches per epoch if known.
     """
-    stored = dict_in(dict_in(checkpoint, 'meta'), KEY)
+    stored = get_dict(get_dict(checkpoint, 'meta'), KEY)
     if _is_valid(stored, iteration):
         return stored
     batches, passes = now['batches'], epoch
     if now['unit'] == 'epochs':
-        info = dict_in(dict_in(checkpoint, 'message_hub'), 'runtime_info')
+        info = get_dict(get_dict(checkpoint, 'message_hub'), 'runtime_info')
         epochs, steps = info.get('max_epochs'), info.get('max_iters')
         are_integers = isinstance(epochs, int) and isinstance(steps, int)
         if are_integers and epochs > 0:

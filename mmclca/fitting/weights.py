@@ -10,13 +10,14 @@ from typing import Any
 import timm
 import torch
 
-from mmclca.checkpoints.architecture import VIT, assumed_heads, backbone_of
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import StateDict, source_of, weights_of
 from mmclca.models.backbones import TimmStages
 from mmclca.models.backbones.timm_stages import has_size
 from mmclca.utils.messages import check_choice, did_you_mean
+
+from .architecture import VIT, describe_assumed_heads, infer_backbone
 
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]
 TIMM = 'timm://'
@@ -43,7 +44,7 @@ class Pretrained:
     Args:
         name (str): Name in timm, or file name without its ending.
         source (str): Path or ``timm://NAME``.
-        backbone (dict): Backbone config, see :func:`backbone_of`.
+        backbone (dict): Backbone config, see :func:`.infer_backbone`.
         pixels (Normalization): Mean and standard deviation per channel, 0 to
             255.
         notes (tuple[str, ...]): Assumptions and choices, one line each.
@@ -104,10 +105,8 @@ def find_weights(
         file = f'{name}.safetensors'
         raise CheckpointError(f'{error}: `weights={file}`') from error
     name = Path(source).stem if name == source else name
-    tensors = weights_of(checkpoint)
-    choice = source_of(tensors).choice
     try:
-        backbone = backbone_of(checkpoint)
+        backbone = infer_backbone(checkpoint)
     except CheckpointError as error:
         arch = arch or _find_arch(name)
         if arch is None:
@@ -115,16 +114,18 @@ def find_weights(
             raise CheckpointError(
                 f'{error}; for another network of timm add `arch`{hint}'
             ) from error
-        backbone, heads = recognize_timm_backbone(tensors, arch), ''
+        backbone, heads = recognize_timm_backbone(checkpoint, arch), ''
     else:
         is_known = find_timm_name(name) is not None
-        heads = '' if is_known else assumed_heads(checkpoint, backbone)
+        heads = ''
+        if not is_known:
+            heads = describe_assumed_heads(checkpoint, backbone)
         if arch:  # must match, too
-            recognize_timm_backbone(tensors, arch)
+            recognize_timm_backbone(checkpoint, arch)
     if arch is None or find_timm_name(name):
         arch = name
     normalization, note = find_normalization(arch, pixels)
-    notes = tuple(filter(None, (note, heads, choice)))
+    notes = tuple(filter(None, (note, heads, checkpoint.choice)))
     return Pretrained(name, source, backbone, normalization, notes)
 
 
@@ -160,7 +161,9 @@ def _check_source(source: str) -> None:
     )
 
 
-def recognize_timm_backbone(tensors: StateDict, arch: str) -> dict[str, Any]:
+def recognize_timm_backbone(
+    checkpoint: Checkpoint, arch: str
+) -> dict[str, Any]:
     """Return settings of the network in timm that matches weights exactly.
 
     Networks with merged branches are recognized. Raise a ``CheckpointError``
@@ -170,14 +173,16 @@ def recognize_timm_backbone(tensors: StateDict, arch: str) -> dict[str, Any]:
     for fused in (False, True):
         with torch.device('meta'):
             network = TimmStages(arch, fused=fused)
-        mismatches.append(network.mismatches(network.renamed(tensors)))
+        weights = network.rename(checkpoint.weights)
+        mismatches.append(network.list_mismatches(weights, ''))
         if not mismatches[-1]:
             backbone = dict(type='mmclca.TimmStages', arch=arch, fused=fused)
             if has_size(arch):
                 backbone['img_size'] = network.img_size[0]
             return backbone
-    name = source_of(tensors).name
-    raise network.refusal(name, min(mismatches, key=len))
+    raise network.refuse_weights(
+        checkpoint.name, checkpoint.file_names, min(mismatches, key=len)
+    )
 
 
 def _find_arch(name: str) -> str | None:

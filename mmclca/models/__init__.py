@@ -8,6 +8,7 @@ from .classifiers import DistilledClassifier, TokenReductionClassifier
 from .head_variants import with_layer_fusion
 from .heads import last_linear, set_last_linear, with_nearest
 from .layers.attention_pool import AttentionPool
+from .pretrained import use_safe_initializer
 from .recording import as_reducible, shallow_copy
 from .reduced import reduce_tokens
 from .reduction.cross_layer_cache import CrossLayerCache
@@ -37,6 +38,7 @@ __all__ = [
     'reduces',
     'set_last_linear',
     'shallow_copy',
+    'use_safe_initializer',
     'with_layer_fusion',
     'with_nearest',
     'with_reduction',

@@ -5,12 +5,12 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
-from mmclca.checkpoints.load import fill_exactly
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
 
 from .backbones import Reducible
+from .backbones.classifier_hook import rename_on_load
 from .distillation import EncoderTeacher, Teacher
 from .distillation.layers import LayerFeatures
 from .heads import Head, check_head, has_class_loss
@@ -37,18 +37,6 @@ def extract_feature(
     outputs = classifier.extract_feat(inputs, stage=feature)
     last = outputs[-1] if isinstance(outputs, tuple) else outputs
     return last[:, 0] if last.dim() == 3 else last
-
-
-def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
-    """Load hook: accept new parameters outside the backbone."""
-    if 'source' not in metadata:
-        return
-    own = classifier.state_dict()
-    own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
-    inner = [key for key in weights if key.startswith(f'{prefix}backbone.')]
-    backbone = {key: weights.pop(key) for key in inner}
-    fill_exactly(own, weights, prefix, metadata['source'].begin())
-    weights.update(backbone)
 
 
 @MODELS.register_module()
@@ -87,6 +75,7 @@ class DistilledClassifier(ImageClassifier):
         **classifier,
     ):
         super().__init__(backbone, neck, head, **classifier)
+        rename_on_load(self)
         self.teacher = self._build_teacher(teacher)
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
@@ -161,9 +150,8 @@ class DistilledClassifier(ImageClassifier):
 class TokenReductionClassifier(DistilledClassifier):
     """Image classifier with a :class:`Reducible` backbone.
 
-    It adds the auxiliary losses of the reducer and the teacher, checks that
-    head and backbone fit, and reports new parameters outside the backbone when
-    a checkpoint is loaded.
+    It adds the auxiliary losses of the reducer and the teacher, and checks
+    that head and backbone fit.
 
     Args:
         backbone (dict): Backbone config.
@@ -199,10 +187,6 @@ class TokenReductionClassifier(DistilledClassifier):
                 "TokenReductionClassifier; use type='ImageClassifier'"
             )
         check_head(self.backbone, self.head, self.with_neck)
-        # accept and report new parameters outside the backbone
-        self._register_load_state_dict_pre_hook(
-            _load_around_backbone, with_module=True
-        )
 
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""

@@ -14,6 +14,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import check_ascending, check_choice
 
 from .backbones import ForeignWeights, Reducible
+from .classifiers import DistilledClassifier
 from .config_class import get_class
 from .heads import CLAHead, DistilledHead, LayerFusionHead, replace_by_linear
 from .heads.layer_heads import POOLED_PARTS
@@ -43,7 +44,7 @@ def make_reducible(model: dict) -> None:
             f'reduction{_explain(backbone_class)}; use '
             'mmclca.TokenReductionViT'
         )
-    if get_class(model) is ImageClassifier:
+    if get_class(model) in (ImageClassifier, DistilledClassifier):
         model['type'] = 'mmclca.TokenReductionClassifier'
 
 

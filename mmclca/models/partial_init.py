@@ -1,10 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from copy import deepcopy
-
 from mmengine.logging import MMLogger
 from torch import nn
 
-from mmclca.checkpoints.load import load
+from mmclca.checkpoints.load import adapt, fill
 from mmclca.errors import Error
 from mmclca.registry import WEIGHT_INITIALIZERS
 from mmclca.utils.messages import check_integer
@@ -55,13 +53,15 @@ class PartialInit:
                 part.init_weights()  # would overwrite loaded weights
         backbone = module.backbone
         new = range(self._count(len(backbone.layers)), len(backbone.layers))
-        initial = [deepcopy(backbone.layers[i].state_dict()) for i in new]
-        known = backbone.may_be_new
-        backbone.may_be_new = (*known, *(f'layers.{i}.' for i in new))
-        load(module, self.checkpoint, strict=False)
-        backbone.may_be_new = known
-        for i, weights in zip(new, initial, strict=True):
-            backbone.layers[i].load_state_dict(weights)
+        adapted = adapt(module, self.checkpoint)
+        layers = tuple(f'backbone.layers.{i}.' for i in new)
+        for name in [x for x in adapted.weights if x.startswith(layers)]:
+            del adapted.weights[name]
+        for name, value in module.state_dict().items():
+            if name.startswith(layers):
+                adapted.weights[name] = value
+                adapted.report.new.append(name)
+        fill(module, adapted, strict=False)
         MMLogger.get_current_instance().info(
             f'{self.checkpoint}: layers {[*new]} are randomly initialized'
         )

@@ -9,8 +9,8 @@ from timm.models.deit import VisionTransformer, VisionTransformerDistilled
 from timm.models.vision_transformer import ParallelThingsBlock
 from torch import Tensor, nn
 
+from mmclca.checkpoints.compare import compare_weights
 from mmclca.checkpoints.families import FAMILIES, family
-from mmclca.checkpoints.load import compare_weights
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
@@ -57,8 +57,8 @@ def to_timm(model: nn.Module) -> dict[str, Tensor]:
     # a name has one form per family; unused forms do no harm
     names = {family.renamed(n, one): n for one in FAMILIES for n in theirs}
     found = {names.get(name, name): x for name, x in weights.items()}
-    unfit, unused = compare_weights(theirs, found)
-    _refuse([*unused, *unfit])
+    differences = compare_weights(theirs, found)
+    _refuse([*differences.unexpected, *differences.unfit])
     return found
 
 

@@ -15,6 +15,7 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
 
+from .backbones.base import ForeignWeights, rename_to_original
 from .layers.resmlp_layer import Affine
 
 # trainable parts per scope, see `part_of`
@@ -140,13 +141,28 @@ class LoRAModel(_LoRAModel):
                 f'targets={targets!r} matches no linear layer of the backbone '
                 f"in {type(self.module).__name__}; use [dict(type='.*qkv')]"
             )
+        self._allow_new_parameters()
         # at construction, because optimizers may skip frozen parameters
         tune_only(self, 'lora')
         self._register_state_dict_hook(_without_prefix)
         self._register_load_state_dict_pre_hook(_with_prefix)
         for layer in self.modules():
             if isinstance(layer, LoRALinear):
-                layer._register_load_state_dict_pre_hook(_to_original)
+                layer._register_load_state_dict_pre_hook(rename_to_original)
+
+    def _allow_new_parameters(self) -> None:
+        """Let the backbone load weights of a model without LoRA."""
+        backbone = self.module.backbone
+        if isinstance(backbone, ForeignWeights):
+            layers = [
+                name
+                for name, layer in backbone.named_modules()
+                if isinstance(layer, LoRALinear)
+            ]
+            backbone.may_be_new = (
+                *backbone.may_be_new,
+                *(f'{name}.lora_' for name in layers),
+            )
 
     @torch.no_grad()
     def merged(self) -> BaseModel:
@@ -198,11 +214,3 @@ def _with_prefix(state_dict, prefix, *_) -> None:
     for key in [k for k in state_dict if k.startswith(prefix)]:
         name = f'{prefix}module.{key[len(prefix) :]}'
         state_dict[name] = state_dict.pop(key)
-
-
-def _to_original(state_dict, prefix, *_) -> None:
-    """Load hook: rename plain linear weights to ``original_layer``."""
-    for name in ('weight', 'bias'):
-        if prefix + name in state_dict:
-            value = state_dict.pop(prefix + name)
-            state_dict[f'{prefix}original_layer.{name}'] = value

@@ -60,10 +60,8 @@ def export_folder(
 
 
 def run(task: str, settings: dict) -> object:
-    """Run a task as a command runs, with safe loading and writing."""
-    from mmclca.checkpoints.opening import safe_loading
-
-    with safe_loading(), atomic_backend():
+    """Run a task as a command runs, with safe writing."""
+    with atomic_backend():
         return TASKS[task](**settings)
 
 

@@ -17,7 +17,6 @@ from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
 from mmclca.benchmark.peak_memory import get_peak_memory
-from mmclca.checkpoints.opening import safe_loading
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.cost import count_config
@@ -80,7 +79,7 @@ def run_one(task: Task) -> str:
         lock = FileLock(folder / LOCK).acquire(timeout=0)
     except Timeout:
         return TAKEN
-    with lock, safe_loading():
+    with lock:
         torch.set_num_threads(task.threads)
         if torch.cuda.is_available():
             torch.cuda.set_device(task.gpu)

@@ -11,7 +11,7 @@ from mmengine.logging import MMLogger
 from tiny_model import write_tiny
 
 from mmclca.checkpoints import load as loading
-from mmclca.checkpoints.releases import WeightSource
+from mmclca.checkpoints.report import LoadReport
 
 
 @pytest.fixture
@@ -42,14 +42,13 @@ def log(request):
 @pytest.fixture
 def report_is_golden(request):
     """Compare the load reports in a test with the golden file."""
-    told, end = [], WeightSource.end
+    told, log = [], LoadReport.log
 
-    def note(source):
-        report = source.report
-        told.append(str(report).replace(report.source, 'FILE') + '\n')
-        end(source)
+    def note(report):
+        told.append(report.describe().replace(report.source, 'FILE') + '\n')
+        log(report)
 
-    with patch.object(WeightSource, 'end', note):
+    with patch.object(LoadReport, 'log', note):
         yield
     case = re.sub(r'\W+', '_', request.node.name.removeprefix('test_'))
     name = f'loads/{request.path.stem}/{case.strip("_")}.txt'

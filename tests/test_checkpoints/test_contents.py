@@ -73,4 +73,4 @@ def test_file_is_refused_in_one_line_without_weights(kind, tmp_path):
 def test_weights_are_loaded_if_extension_is_wrong(data, ending, tmp_path):
     path = tmp_path / f'w.{ending}'
     path.write_bytes(data)
-    assert open_checkpoint(str(path))['a'].tolist() == [1, 1]
+    assert open_checkpoint(str(path)).weights['a'].tolist() == [1, 1]

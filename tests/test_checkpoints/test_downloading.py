@@ -84,14 +84,17 @@ def test_downloads_are_separate_if_names_are_equal(server):
     for i in (1, 2):
         one = {'a': torch.full((1,), float(i))}
         Server.files[f'/{i}/model.safetensors'] = save(one)
-    assert [open_checkpoint(url)['a'] for url in urls] == [1, 2]
+    assert [open_checkpoint(url).weights['a'] for url in urls] == [1, 2]
 
 
 def test_cached_file_is_used_if_name_has_a_hash(server, cached):
     """torch and mmengine use the same cache."""
     cached.mkdir(parents=True)
     torch.save({'a': torch.ones(1)}, cached / 'vit_20220101-0123abcd.pth')
-    assert open_checkpoint(f'{server}/vit_20220101-0123abcd.pth')['a'] == 1
+    assert (
+        open_checkpoint(f'{server}/vit_20220101-0123abcd.pth').weights['a']
+        == 1
+    )
     assert not Server.requests
 
 
@@ -135,7 +138,7 @@ def test_only_the_main_process_downloads(server, monkeypatch):
 
     monkeypatch.setattr(downloading, 'barrier', main_process)
     monkeypatch.setattr(downloading, 'is_main_process', lambda: False)
-    assert open_checkpoint(url)['a'] == 1
+    assert open_checkpoint(url).weights['a'] == 1
     assert not before and len(Server.requests) == 1
 
 
@@ -180,7 +183,7 @@ def test_timm_works_offline_if_cached(connect):
     open_checkpoint(f'timm://{NAME}')
     connect(NOBODY)
     again = open_checkpoint(f'timm://{NAME}')
-    assert torch.equal(again['cls_token'], weights['cls_token'])
+    assert torch.equal(again.weights['cls_token'], weights['cls_token'])
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.settings import TRAINING_OPTIONS, check_settings
 from mmclca.checkpoints.gate.stored_config import UNUSED, read_stored_parts
 from mmclca.models.reduction.reducers.base import BackboneShape
@@ -140,7 +141,7 @@ def test_stored_options_are_read_with_equal_values(registry, registered):
         config = put(registry, registered, settings)
         text = Config(config).pretty_text
         stored = dict(meta=dict(cfg=text), state_dict={})
-        assert read_stored_parts(stored) == config
+        assert read_stored_parts(Checkpoint(stored, 'w.pth')) == config
     for name, values in changes.items():
         assert values or (registered.__name__, name) in WITHOUT_VALUES, name
 

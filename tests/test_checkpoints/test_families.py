@@ -6,11 +6,11 @@ import torch
 import toy_backbones  # noqa: F401, registers them
 from foreign_models import write
 
-from mmclca.checkpoints import families, releases
+from mmclca.checkpoints import families, rename
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import FAMILIES, Family
 from mmclca.checkpoints.load import load
-from mmclca.checkpoints.releases import recognize, rename_to_classifier
+from mmclca.checkpoints.rename import recognize, rename_to_classifier
 from mmclca.registry import MODELS
 
 TABLE = Family(
@@ -51,7 +51,7 @@ def test_new_backbone_loads_with_a_table(tmp_path, monkeypatch):
     path = write(tmp_path / 'toy.pth', {'model': foreign(there)})
     with pytest.raises(CheckpointError, match='ToyReducible'):
         load(here, path, strict=False)
-    monkeypatch.setattr(releases, 'FAMILIES', (TABLE, *FAMILIES))
+    monkeypatch.setattr(rename, 'FAMILIES', (TABLE, *FAMILIES))
     report = load(here, path)
     for name, value in there.state_dict().items():
         assert torch.equal(value, here.state_dict()[name]), name

@@ -10,7 +10,6 @@ from foreign_models import images, ours, theirs
 from torchvision.models import VisionTransformer
 
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.fitting.weights import find_weights
 
 GOOD, BAD = {'a': torch.ones(2)}, {'a': torch.zeros(2)}
@@ -36,11 +35,11 @@ SETS = {
 @pytest.mark.parametrize('kind', SETS)
 def test_moving_average_is_chosen(kind, tmp_path, log):
     torch.save(SETS[kind], tmp_path / 'w.pth')
-    weights = weights_of(open_checkpoint(str(tmp_path / 'w.pth')))
-    assert weights['a'].tolist() == [1, 1]
+    checkpoint = open_checkpoint(str(tmp_path / 'w.pth'))
+    assert checkpoint.weights['a'].tolist() == [1, 1]
     several = kind not in ('mmengine', 'empty', 'statistics', 'tutorial')
     assert any('several' in line for line in log) == several
-    assert bool(source_of(weights).choice) == several
+    assert bool(checkpoint.choice) == several
 
 
 WRAPPED = [

@@ -11,13 +11,13 @@ import torch
 from foreign_models import CACHE, config, images, ours, release, theirs
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
 
-from mmclca.checkpoints import opening, releases
+from mmclca.checkpoints import opening, rename
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.load import load
-from mmclca.checkpoints.opening import safe_loading
 from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
 
@@ -41,8 +41,8 @@ def by_hand(cfg, path, work_dir):
     return model
 
 
-def load_from(cfg, path, work_dir):
-    runner = SafeRunner(
+def load_from(cfg, path, work_dir, runner_class=SafeRunner):
+    runner = runner_class(
         cfg,
         str(work_dir),
         load_from=path,
@@ -56,8 +56,7 @@ def load_from(cfg, path, work_dir):
 def on_classifier(cfg, path, work_dir):
     cfg = dict(cfg, init_cfg=dict(type='Pretrained', checkpoint=path))
     model = MODELS.build(cfg)
-    with safe_loading():
-        model.init_weights()
+    model.init_weights()
     return model
 
 
@@ -65,18 +64,20 @@ def on_backbone(cfg, path, work_dir):
     pretrained = dict(type='Pretrained', checkpoint=path)
     backbone = dict(cfg['backbone'], init_cfg=pretrained)
     model = MODELS.build(dict(cfg, backbone=backbone))
-    with safe_loading():
-        model.init_weights()
+    model.init_weights()
     return model
 
 
 def get_model(cfg, path, work_dir):
-    cfg = Config(dict(model=cfg))
-    with safe_loading():
-        return mmpretrain.get_model(cfg, pretrained=path)
+    return mmpretrain.get_model(Config(dict(model=cfg)), pretrained=path)
 
 
-PLACES = [by_hand, load_from, on_classifier, on_backbone, get_model]
+def load_from_by_mmengine(cfg, path, work_dir):
+    return load_from(cfg, path, work_dir, Runner)
+
+
+OWN = [by_hand, load_from, on_classifier, on_backbone]
+PLACES = [*OWN, get_model, load_from_by_mmengine]
 
 
 def difference(here, there):
@@ -94,14 +95,15 @@ def difference(here, there):
 def test_timm_weights_load_by_each_loader(place, save, tmp_path):
     style = 'clip'
     there = theirs(style)
-    path = save(there.state_dict(), 'weights.safetensors')
+    name = 'weights.safetensors' if place in OWN else 'weights.pth'
+    path = save(there.state_dict(), name)
     here = place(config(style), path, tmp_path / 'work')
     cls_token, logits = difference(here, there)
     assert cls_token < 1e-9
     assert logits < 1e-9 or place is on_backbone
 
 
-@pytest.mark.parametrize('place', PLACES)
+@pytest.mark.parametrize('place', OWN)
 def test_file_is_opened_renamed_and_reported_once(
     place, save, tmp_path, log, monkeypatch
 ):
@@ -118,8 +120,8 @@ def test_file_is_opened_renamed_and_reported_once(
         monkeypatch.setattr(module, name, counted)
 
     count(opening, 'read_checkpoint')
-    count(releases, 'recognize')
-    count(releases, 'renamed')
+    count(rename, 'recognize')
+    count(rename, 'renamed')
     place(config(), path, tmp_path / 'work')
     tensors = len(theirs().state_dict())
     assert steps == ['read_checkpoint', 'recognize', *(['renamed'] * tensors)]
@@ -268,10 +270,12 @@ def test_weights_are_refused_if_they_are_of_no_vit(weights, says, save):
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_weights_are_refused_by_each_loader(place, save, tmp_path):
+@pytest.mark.parametrize('options', [dict(dims=32), dict(depth=5)])
+def test_weights_are_refused_by_each_loader(place, options, save, tmp_path):
     path = save(theirs().state_dict())
-    with pytest.raises(CheckpointError, match=re.escape(path)):
-        place(config(dims=32), path, tmp_path / 'work')
+    name = re.escape(path) if place in OWN else 'the weights does not match'
+    with pytest.raises(CheckpointError, match=name):
+        place(config(**options), path, tmp_path / 'work')
 
 
 def test_load_state_dict_renames_a_copy():
@@ -290,7 +294,7 @@ def test_load_state_dict_renames_a_copy():
 
 def test_load_state_dict_is_strict():
     here = ours()
-    with pytest.raises(RuntimeError, match=r'layers\.3\.ln1\.weight'):
+    with pytest.raises(CheckpointError, match=r'layers\.3\.ln1\.weight'):
         here.load_state_dict(theirs(depth=4).state_dict())
     weights = theirs(num_classes=7).state_dict()
     with pytest.raises(RuntimeError, match='size mismatch for head'):

@@ -6,7 +6,6 @@ import pathlib
 import pickle
 import struct
 import zipfile
-from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -16,13 +15,13 @@ from foreign_models import config, theirs
 from mmengine.config import Config, ConfigDict
 from mmengine.logging import HistoryBuffer
 from mmengine.runner import CheckpointLoader
-from mmpretrain import get_model
 from safetensors.torch import save_file
 from torch import _weights_only_unpickler
 
+from mmclca.apis.loading import build_classifier
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.load import load
-from mmclca.checkpoints.opening import open_checkpoint, safe_loading
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.runner import SafeRunner
 from mmclca.registry import MODELS
 
@@ -69,28 +68,35 @@ def test_executable_config_is_dropped(tmp_path):
     assert open_checkpoint(path)['meta'] == dict(cfg='a = 1', epoch=1)
 
 
-def test_planted_code_is_refused_by_all_loaders(trap, sprung, tmp_path):
+@pytest.mark.parametrize('loader', ['load', 'load_from', 'init_cfg'])
+def test_planted_code_is_refused_by_all_loaders(
+    loader, trap, sprung, tmp_path
+):
     path = str(tmp_path / 'w.pth')
     torch.save(PLANTED['in_args'](trap), path)
     pretrained = dict(type='Pretrained', checkpoint=path)
     backbone = dict(config()['backbone'], init_cfg=pretrained)
-    runner = SafeRunner(
-        config(),
-        str(tmp_path / 'work'),
+    plain = dict(type='ImageClassifier', backbone=dict(type='LeNet5'))
+    runner = partial(
+        SafeRunner,
+        work_dir=str(tmp_path / 'work'),
         load_from=path,
         default_scope='mmpretrain',
     )
-    own = (partial(load, MODELS.build(config()), path), runner.load_or_resume)
-    by_mmengine = (
-        MODELS.build(dict(config(), init_cfg=pretrained)).init_weights,
-        MODELS.build(backbone).init_weights,
-        partial(get_model, Config(dict(model=config())), pretrained=path),
+    init = dict(init_cfg=pretrained)
+    attempts = dict(
+        load=[partial(load, MODELS.build(config()), path)],
+        load_from=[runner(config()).load_or_resume],
+        init_cfg=[
+            MODELS.build(dict(config(), **init)).init_weights,
+            MODELS.build(dict(config(), pretrained=path)).init_weights,
+            MODELS.build(dict(config(), backbone=backbone)).init_weights,
+            runner(dict(plain, **init)).model.init_weights,
+            build_classifier(Config(dict(model=plain | init))).init_weights,
+        ],
     )
-    for attempt, context in (
-        *((call, nullcontext()) for call in own),
-        *((call, safe_loading()) for call in by_mmengine),
-    ):
-        with context, pytest.raises(CheckpointError, match='is refused'):
+    for attempt in attempts[loader]:
+        with pytest.raises(CheckpointError, match='is refused'):
             attempt()
     assert not sprung.exists()
 
@@ -192,7 +198,7 @@ def test_gpu_checkpoint_opens_on_the_cpu(tmp_path):
     rewrite(
         path, new, lambda data: data.replace(string('cpu'), string('cuda:0'))
     )
-    assert open_checkpoint(new)['a'].device.type == 'cpu'
+    assert open_checkpoint(new).weights['a'].device.type == 'cpu'
 
 
 @pytest.mark.parametrize('name', ['w.pth', 'w.safetensors'])
@@ -239,14 +245,14 @@ def test_checkpoint_is_refused_without_dict_of_tensors(
 def test_home_folder_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     torch.save({'a': torch.ones(1)}, tmp_path / 'w.pth')
-    assert open_checkpoint('~/w.pth')['a'] == 1
+    assert open_checkpoint('~/w.pth').weights['a'] == 1
 
 
 def test_other_schemes_open_on_the_cpu_by_default(monkeypatch):
     def load_from_store(name, map_location):
-        return dict(place=map_location)
+        return dict(state_dict={}, place=map_location)
 
     schemes = {'store://': load_from_store, **CheckpointLoader._schemes}
     monkeypatch.setattr(CheckpointLoader, '_schemes', schemes)
-    assert open_checkpoint('store://w.pth') == dict(place='cpu')
-    assert open_checkpoint('store://w.pth', 'meta') == dict(place='meta')
+    assert open_checkpoint('store://w.pth')['place'] == 'cpu'
+    assert open_checkpoint('store://w.pth', 'meta')['place'] == 'meta'

@@ -7,11 +7,12 @@ from foreign_models import CLA_HEAD, HEAD, config, theirs
 from mmengine.runner import load_checkpoint
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.load import load
 from mmclca.models.heads import last_linear
 from mmclca.registry import MODELS
 
 LINEAR = dict(HEAD, type='LinearClsHead')
-KINDS = ['ImageClassifier', 'mmclca.TokenReductionClassifier']
+KINDS = ['mmclca.DistilledClassifier', 'mmclca.TokenReductionClassifier']
 BACKBONES = ['TokenReductionViT', 'TransFG', 'FFVT']
 
 
@@ -74,6 +75,36 @@ def test_classifier_is_refused_if_its_hidden_layer_has_no_place(hidden):
     else:
         with pytest.raises(CheckpointError, match='hidden layer'):
             here.load_state_dict(there.state_dict(), strict=False)
+
+
+def test_release_is_refused_if_mmpretrain_hides_the_head():
+    """Its ImageClassifier does not show the head to load hooks."""
+    here, timm = build('ImageClassifier', LINEAR), theirs().state_dict()
+    with pytest.raises(CheckpointError, match='DistilledClassifier'):
+        here.load_state_dict(timm, strict=False)
+    load(here, timm)
+    assert torch.equal(here.head.fc.bias, timm['head.bias'].float())
+    timm = {k: x for k, x in timm.items() if not k.startswith('head.')}
+    assert here.load_state_dict(timm, strict=False).missing_keys == [
+        'head.fc.weight',
+        'head.fc.bias',
+    ]
+
+
+@pytest.mark.parametrize('shape', [(5, 16), (16, 16)])
+def test_only_classifiers_count_as_unnamed(shape):
+    """A hidden layer of the shape of another matrix is no classifier."""
+    here = build(KINDS[0], dict(HEAD, hidden_dim=16))
+    weights = here.state_dict()
+    for name in [name for name in weights if name.startswith('head.')]:
+        del weights[name]
+    weights['projector.weight'] = torch.rand(shape)
+    if shape == (16, 16):
+        report = load(here, weights, strict=False)
+        assert report.unused == ['projector.weight']
+        return
+    with pytest.raises(CheckpointError, match='projector'):
+        load(here, weights, strict=False)
 
 
 @pytest.mark.parametrize('head', [HEAD, LINEAR])

@@ -26,6 +26,7 @@ from yapf.yapflib import yapf_api
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file
 from mmclca.building import config_errors
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import (
     read_stored_classes,
     read_stored_config,
@@ -98,7 +99,8 @@ def stored_configs(tiny, folder):
         else:
             pairs = case.items() if isinstance(case, dict) else [('x', case)]
             text = ''.join(f'{name} = {value!r}\n' for name, value in pairs)
-        read_stored_config(dict(found, meta=dict(cfg=text)))
+        contents = dict(found, meta=dict(cfg=text))
+        read_stored_config(Checkpoint(contents, 'tiny.pth'))
 
     code = found['meta']['cfg'].encode()
     return mutated(code) | changed(settings_in(tiny)), read

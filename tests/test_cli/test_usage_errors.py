@@ -372,7 +372,7 @@ STARTS = (
     *('mmengine.runner.Runner.train', 'mmengine.runner.Runner.test'),
     'mmclca.benchmark.interleaved_seconds',
     'mmclca.checkpoints.downloading.download_checkpoint',
-    'mmclca.checkpoints.downloading.weights_of_timm',
+    'mmclca.checkpoints.downloading.download_from_timm',
     'mmclca.cli.commands.demo.make_empty',
     'mmclca.datasets.synthetic_leaves.data_set._take_over',
     'mmclca.datasets.ultra_fgvc.importing.download',

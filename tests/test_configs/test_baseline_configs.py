@@ -18,7 +18,7 @@ SETS['soyglobal'] = 1938
 KINDS = {
     'transfg': ('ContrastiveClassifier', 'TransFG', 'SGD', 0.03),
     'sim-trans': ('ContrastiveClassifier', 'SIMTrans', 'SGD', 0.03),
-    'ffvt': ('ImageClassifier', 'FFVT', 'SGD', 0.02),
+    'ffvt': ('DistilledClassifier', 'FFVT', 'SGD', 0.02),
     'cle-vit': ('CLEViTClassifier', 'SwinTransformer', 'AdamW', 12e-3 / 512),
 }
 

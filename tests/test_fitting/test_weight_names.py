@@ -35,7 +35,7 @@ def test_find_weights_names_its_option_if_a_download_fails(monkeypatch):
     def fail(name):
         raise DownloadError(f'cannot download {name}')
 
-    monkeypatch.setattr(downloading, 'weights_of_timm', fail)
+    monkeypatch.setattr(downloading, 'download_from_timm', fail)
     with pytest.raises(CheckpointError, match='`weights=') as error:
         find_weights(f'timm://{NAME}')
     assert 'cfg-options' not in str(error.value)

@@ -6,7 +6,7 @@ import torch
 from mmpretrain.structures import DataSample
 from parity import CASES, close, config, images, weights
 
-from mmclca.checkpoints.releases import attach_source
+from mmclca.checkpoints.load import load
 from mmclca.registry import MODELS
 
 RENAMED = {
@@ -23,8 +23,7 @@ RENAMED = {
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case['name'])
 def test_model_equals_authors_model(case):
     model = MODELS.build(config(case)).double()
-    source = attach_source(weights(case), 'authors.pth')
-    model.load_state_dict(source, strict=False)
+    load(model, weights(case), strict=False)
     check_logits_and_token_counts(case, model.eval())
     # missing for random or batch-dependent training
     if 'train_loss' in case:

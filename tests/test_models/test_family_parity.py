@@ -22,7 +22,7 @@ from family_parity import (
 )
 from parity import close, images, normal
 
-from mmclca.checkpoints.releases import rename_to_classifier
+from mmclca.checkpoints.rename import rename_to_classifier
 from mmclca.models.distillation import deit_distillation
 
 CASES = [case for system in BACKBONES for case in cases(system)]

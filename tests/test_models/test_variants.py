@@ -14,7 +14,7 @@ from small_models import CACHE, build, classifier, images, vit
 from tiny_run import ROOT
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import attach_source
+from mmclca.checkpoints.load import load
 from mmclca.models import (
     Variant,
     get_reduction,
@@ -241,17 +241,14 @@ def test_layer_fusion_removes_later_reductions():
 
 def test_layer_fusion_loads_weights_of_full_network():
     whole = build(classifier(vit(4)))
-    weights = attach_source(whole.state_dict(), 'whole.pth')
+    weights = whole.state_dict()
     cut = build(with_layer_fusion(plain()))
-    report = []
-    weights._metadata['']['source'].on_end = report.append
-    cut.load_state_dict(weights, strict=False)
-    assert not [name for name in report[0].new if 'backbone' in name]
-    assert any('backbone.layers.3' in name for name in report[0].unused)
+    report = load(cut, weights, strict=False)
+    assert not [name for name in report.new if 'backbone' in name]
+    assert any('backbone.layers.3' in name for name in report.unused)
     shallow = build(classifier(vit(3)))
-    weights = attach_source(whole.state_dict(), 'whole.pth')
     with pytest.raises(CheckpointError, match='is unexpected'):
-        shallow.load_state_dict(weights, strict=False)
+        load(shallow, weights, strict=False)
 
 
 def test_layer_fusion_is_refused_if_backbone_returns_only_cls():

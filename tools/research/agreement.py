@@ -40,8 +40,8 @@ def load(network):
     """Return a model of timm with its ImageNet weights, and its transform."""
     name, file = NETWORKS[network]
     model = timm.create_model(name).eval()
-    state = open_checkpoint(str(WEIGHTS / file))
-    model.load_state_dict(state.get('model', state))
+    checkpoint = open_checkpoint(str(WEIGHTS / file))
+    model.load_state_dict(checkpoint.weights)
     return model, create_transform(**resolve_data_config(model=model))
 
 

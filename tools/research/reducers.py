@@ -89,8 +89,7 @@ def read(network, name, few):
 @cache
 def last_layers(weights):
     """Return weight and bias for the last norm and the classifier."""
-    state = open_checkpoint(str(weights))
-    state = state.get('model', state.get('state_dict', state))
+    state = open_checkpoint(str(weights)).weights
     parts = 'weight', 'bias'
     return [[state[f'{x}.{part}'] for part in parts] for x in ('norm', 'head')]
 

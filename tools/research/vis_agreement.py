@@ -14,7 +14,6 @@ from layer_figures import check_classes, draw_agreement
 from vis_cka import check_same_images, open_split
 
 from mmclca import cli
-from mmclca.checkpoints.opening import safe_loading
 from mmclca.cli.picture_inputs import add_split, load_model
 
 
@@ -57,8 +56,7 @@ def main():
     parser = cli.Parser(__doc__)
     add_arguments(parser)
     args = parser.parse_args()
-    with safe_loading():
-        print(f'Saved      {draw(args)}')
+    print(f'Saved      {draw(args)}')
 
 
 if __name__ == '__main__':

@@ -18,7 +18,6 @@ from cka import cka, gram_matrices
 
 from mmclca import cli
 from mmclca.apis.probe import out_of_fold
-from mmclca.checkpoints.opening import safe_loading
 from mmclca.cli.arguments import positive
 from mmclca.cli.picture_inputs import add_split, load_model
 from mmclca.datasets.batches import batches, build_dataset
@@ -138,8 +137,7 @@ def main():
     parser = cli.Parser(__doc__)
     add_arguments(parser)
     args = parser.parse_args()
-    with safe_loading():
-        print(f'Saved      {draw(args)}')
+    print(f'Saved      {draw(args)}')
 
 
 if __name__ == '__main__':

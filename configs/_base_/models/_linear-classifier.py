@@ -2,7 +2,7 @@
 # Linear classifier on one feature vector per image, with ImageNet-1k
 # normalization: shared settings.
 model = dict(
-    type='ImageClassifier',
+    type='mmclca.DistilledClassifier',
     data_preprocessor=dict(
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],

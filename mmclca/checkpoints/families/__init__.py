@@ -18,7 +18,7 @@ FAMILIES = (
 NETWORKS = [family.backbone for family in FAMILIES if family.backbone]
 
 
-def network_of(weights: dict) -> Network:
+def recognize_network(weights: dict) -> Network:
     """Recognize a backbone by its parameter names in this package."""
     for network in NETWORKS:
         if any(mark in weights for mark in network.marks):

@@ -8,14 +8,8 @@ from math import isqrt
 
 from torch import Tensor
 
-from ..error import CheckpointError
-
 # name for positions from a foreign file, which may lack a row for CLS
 POS_EMBED = 'backbone.foreign_pos_embed'
-
-
-# channels per head, and head counts by width if they are wider
-HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}
 PATCHES = 'patch_embed.projection.weight'
 FFN = 'layers.0.ffn.layers.0.0.weight'
 
@@ -28,7 +22,7 @@ class Network:
         type (str): Registered type.
         marks (tuple[str, ...]): Parameters unique to this backbone.
         settings (Callable): Returns the settings for a dict of tensors with
-            backbone names.
+            backbone names. The number of heads is None if no tensor shows it.
     """
 
     type: str
@@ -94,7 +88,7 @@ def width_and_depth(weights: dict, token: str) -> dict:
     return dict(embed_dims=weights[token].size(-1), num_layers=len(layers))
 
 
-def transformer_sizes(weights: dict, num_heads: int) -> dict:
+def transformer_sizes(weights: dict, num_heads: int | None = None) -> dict:
     """Return the ``arch`` of a transformer with a CLS token."""
     hidden = weights[FFN].size(0)
     arch = width_and_depth(weights, 'cls_token')
@@ -107,18 +101,3 @@ def patch_settings(weights: dict, num_patches: int, arch: dict) -> dict:
     return dict(
         arch=arch, patch_size=patch, img_size=isqrt(num_patches) * patch
     )
-
-
-def usual_heads(width: int) -> int:
-    """Return the head count in releases by the embedding dimension.
-
-    Raises:
-        CheckpointError: If it is unknown.
-    """
-    heads = WIDE.get(width, width / HEAD_DIMS)
-    if heads % 1:
-        raise CheckpointError(
-            f'cannot infer the number of heads: embed_dims={width} is not a '
-            f'multiple of {HEAD_DIMS}; use a checkpoint with its config'
-        )
-    return int(heads)

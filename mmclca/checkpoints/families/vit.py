@@ -17,7 +17,6 @@ from .family import (
     patch_settings,
     spelling,
     transformer_sizes,
-    usual_heads,
 )
 
 BLOCK, LAYER = r'blocks\.(\d+)', r'backbone.layers.\1'
@@ -195,9 +194,7 @@ BARE = Family(mark=OWN, renames=())
 def _settings(weights: dict[str, Tensor]) -> dict:
     """Infer the settings for a ViT, DeiT or DINOv2."""
     rows = weights['pos_embed'].size(1)
-    heads = usual_heads(weights['cls_token'].size(-1))
-    arch = transformer_sizes(weights, heads)
-    backbone = patch_settings(weights, rows, arch)
+    backbone = patch_settings(weights, rows, transformer_sizes(weights))
     backbone['norm_cfg'] = dict(type='LN', eps=1e-6)
     if 'layers.0.attn.qkv.bias' not in weights:
         backbone['qkv_bias'] = False

@@ -15,9 +15,8 @@ from mmengine.registry import init_default_scope
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 
+from ..checkpoint import Checkpoint, get_dict
 from ..converter import convert_config
-from ..opening import dict_in
-from ..releases import source_of, weights_of
 from .contents import building_within
 from .plain_config import parse_plain_config
 from .settings import check_settings, without_training
@@ -27,7 +26,7 @@ UNUSED = ('pretrained', 'teacher', 'train_cfg')
 PASS_CONFIG = 'pass the config file (`config`)'
 
 
-def read_stored_config(checkpoint: dict) -> Config:
+def read_stored_config(checkpoint: Checkpoint) -> Config:
     """Read model, data preprocessor and test pipeline from a stored config.
 
     The config is parsed as plain settings and never executed.
@@ -44,7 +43,7 @@ def read_stored_config(checkpoint: dict) -> Config:
     return config
 
 
-def read_stored_parts(checkpoint: dict) -> dict:
+def read_stored_parts(checkpoint: Checkpoint) -> dict:
     """Read the parts of a stored config for a trained model and its images.
 
     The size of the model is not checked, see :func:`read_stored_config`.
@@ -54,24 +53,21 @@ def read_stored_parts(checkpoint: dict) -> dict:
     """
     text = get_stored_text(checkpoint)
     if text is None:
-        raise Error(f'{_get_name(checkpoint)} has no config; {PASS_CONFIG}')
+        raise Error(f'{checkpoint.name} has no config; {PASS_CONFIG}')
     return _read_parts(
-        text,
-        select_parts,
-        _get_name(checkpoint),
-        f'if you trust it, {PASS_CONFIG}',
+        text, select_parts, checkpoint.name, f'if you trust it, {PASS_CONFIG}'
     )
 
 
-def _check_model(config: Config, checkpoint: dict) -> None:
+def _check_model(config: Config, checkpoint: Checkpoint) -> None:
     """Refuse a model with many more parameters than the file has."""
     init_default_scope('mmpretrain')
     defaults = dict(data_preprocessor=config.get('data_preprocessor'))
-    with building_within(weights_of(checkpoint), _get_name(checkpoint)):
+    with building_within(checkpoint.weights, checkpoint.name):
         MODELS.build(config.model, default_args=defaults)
 
 
-def read_stored_backbone(checkpoint: dict) -> dict | None:
+def read_stored_backbone(checkpoint: Checkpoint) -> dict | None:
     """Read the backbone settings from a stored config; None without one.
 
     Raises:
@@ -84,30 +80,30 @@ def read_stored_backbone(checkpoint: dict) -> dict | None:
     parts = _read_parts(
         text,
         _select_backbone,
-        _get_name(checkpoint),
+        checkpoint.name,
         'store plain settings in it with publish_model.py --config CONFIG, or '
         'use the weights alone',
     )
     return parts['model']['backbone']
 
 
-def get_stored_text(checkpoint: dict) -> str | None:
+def get_stored_text(checkpoint: Checkpoint) -> str | None:
     """Return the config in a checkpoint as untrusted text, None without."""
-    text = dict_in(checkpoint, 'meta').get('cfg')
+    text = checkpoint.meta.get('cfg')
     return text if isinstance(text, str) else None
 
 
-def read_stored_classes(checkpoint: dict) -> list[str] | None:
+def read_stored_classes(checkpoint: Checkpoint) -> list[str] | None:
     """Return the class names in a checkpoint, None without.
 
     Raises:
         Error: If they are not a list of strings.
     """
-    dataset_meta = dict_in(dict_in(checkpoint, 'meta'), 'dataset_meta')
+    dataset_meta = get_dict(checkpoint.meta, 'dataset_meta')
     classes = dataset_meta.get('classes')
     if classes is None:
         return None
-    check_names(classes, _get_name(checkpoint))
+    check_names(classes, checkpoint.name)
     return classes
 
 
@@ -120,11 +116,6 @@ def check_names(classes, source: str) -> None:
             f'{source}: class names must be a list of strings, such as '
             "['ash', 'elm']; correct them, or use the weights alone"
         )
-
-
-def _get_name(checkpoint: dict) -> str:
-    """Return the file name of a checkpoint for errors."""
-    return source_of(weights_of(checkpoint)).name
 
 
 def _read_parts(

@@ -44,15 +44,13 @@ def draw(args):
 def build(cfg, checkpoint, pretrained):
     """Build a classifier; load weights, or warn about random weights."""
     from mmclca.apis.loading import build_classifier
-    from mmclca.checkpoints.load import load, refuse_broken
+    from mmclca.checkpoints.load import load
     from mmclca.visualization import check_reduces
 
     model = build_classifier(cfg, pretrained)
     check_reduces(model.backbone)
     if checkpoint:
         load(model, checkpoint)
-    elif pretrained:
-        refuse_broken(model, pretrained)
-    else:
+    elif not pretrained:
         warn('weights are random, as no checkpoint is given')
     return model.eval()

@@ -3,8 +3,8 @@ from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 from mmpretrain.evaluation import Accuracy
 
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import read_stored_classes
-from mmclca.checkpoints.load import refuse_broken
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
@@ -73,7 +73,8 @@ class ClassCountHook(Hook):
         """
         if 'train' in self.loops and not runner._resume:
             return
-        if stored := read_stored_classes(checkpoint):
+        opened = Checkpoint.from_contents(checkpoint, 'the checkpoint')
+        if stored := read_stored_classes(opened):
             stored = tuple(normalize_name(x) for x in stored)
             _check_names({'the checkpoint': stored, **self.names})
         self._check_model(runner)
@@ -149,4 +150,3 @@ def _check_teacher(model, metainfo: dict | None) -> None:
             teacher = part.teacher
             teacher.prepare(part)
             teacher.match_names((metainfo or {}).get('classes'))
-            refuse_broken(teacher.model, f'teacher: {teacher.checkpoint}')

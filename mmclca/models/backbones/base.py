@@ -2,20 +2,31 @@
 """Shared by all backbones: architectures, checkpoint loading, layer depths."""
 
 from collections.abc import Collection
-from inspect import currentframe
-from traceback import walk_stack
 
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
-from mmpretrain.models.classifiers import ImageClassifier
-from torch import nn
+from mmpretrain.models.peft.lora import LoRALinear
+from torch import Tensor, nn
 
-from mmclca.checkpoints.load import load_into_backbone, load_into_classifier
+from mmclca.checkpoints.checkpoint import unwrap_in_place
+from mmclca.checkpoints.compare import compare_weights
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.rename import (
+    keep_backbone,
+    list_names,
+    rename_to_classifier,
+)
+from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
-from mmclca.utils.messages import check_choice, check_integer
+from mmclca.utils.messages import check_choice, check_integer, join_first
 
 from ..layers.class_attention import check_heads
+from ..pretrained import use_safe_initializer
+from .classifier_hook import rename_without_head
+from .position_weights import explain_rows, fit_positions, take_prefix
 
+# tokens that a backbone may lack
+MAY_BE_LEFT = ('cls_token', 'mask_token')
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
 
@@ -75,11 +86,11 @@ def set_drop_path(model: nn.Module, rate: float | None = None) -> None:
 class ForeignWeights:
     """Mixin over mmpretrain's ``BaseBackbone``: loads released checkpoints.
 
-    Parameters from timm and other releases are renamed on load, for the
-    backbone or its classifier. Checkpoints that do not match the backbone are
-    refused. A backbone needs ``embed_dims``, ``layers`` and, if it has
-    positions, ``patch_resolution`` (the patch grid), and calls
-    :meth:`rename_on_load` in its ``__init__``.
+    :func:`mmclca.checkpoints.load.load` calls its methods. For the loaders of
+    MMEngine, MMPretrain and torch, a load hook calls them, and refuses
+    networks that do not match the backbone. A backbone needs ``embed_dims``,
+    ``layers`` and, if it has positions, ``patch_resolution`` (the patch grid),
+    and calls :meth:`rename_on_load` in its ``__init__``.
     """
 
     # prefixes of parameters that a checkpoint may lack
@@ -97,20 +108,108 @@ class ForeignWeights:
     frozen_stages = -1  # a larger number needs ``_freeze_stages``
 
     def rename_on_load(self) -> None:
-        """Register the load hook that renames parameters."""
+        """Register the load hook that renames parameters.
+
+        An ``init_cfg`` with a checkpoint is loaded by :class:`.Pretrained`.
+        """
+        self.init_cfg = use_safe_initializer(self.init_cfg)
         self._register_load_state_dict_pre_hook(self._load_hook)
 
-    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """Adapt a state dict to the backbone, in place; here a no-op.
+    def rename_state_dict(self, weights: dict, prefix: str) -> list[str]:
+        """Rename weights of a release for a classifier, in place.
 
         Args:
-            state_dict (dict): Weights with the backbone's parameter names.
+            weights (dict): Weights with the names of the file.
             prefix (str): Prefix of these names.
 
         Returns:
-            list[str]: Descriptions of the changes.
+            list[str]: Names that were dropped.
         """
-        return []
+        return rename_to_classifier(weights, prefix)
+
+    def adapt_state_dict(
+        self, weights: dict[str, Tensor], prefix: str, report: LoadReport
+    ) -> None:
+        """Fit positions, tokens and layers with LoRA to the backbone.
+
+        Args:
+            weights (dict[str, Tensor]): Weights with the names of the
+                backbone, changed in place.
+            prefix (str): Prefix of these names.
+            report (LoadReport): Gets resized and added parameters.
+        """
+        fit_positions(self, weights, prefix, report)
+        for name, layer in self.named_modules():
+            if isinstance(layer, LoRALinear):
+                rename_to_original(weights, f'{prefix}{name}.')
+
+    def list_mismatches(self, weights: dict, prefix: str) -> list[str]:
+        """List the parameters that differ from weights, with the reason.
+
+        Names in ``may_be_new`` and ``may_be_left`` are accepted.
+
+        Args:
+            weights (dict): Weights with the names of the backbone.
+            prefix (str): Prefix of these names.
+        """
+        differences = compare_weights(self.state_dict(), weights, prefix)
+        if 'pos_embed' in differences.unfit:
+            tensors = take_prefix(weights, prefix)
+            differences.unfit['pos_embed'] += explain_rows(self, tensors)
+        return differences.describe(
+            self.may_be_new,
+            (*self.may_be_new, *self.may_be_left, *MAY_BE_LEFT),
+        )
+
+    def refuse_weights(
+        self, source: str, file_names: list[str], mismatches: list[str]
+    ) -> CheckpointError:
+        """Return the error for weights of another network.
+
+        Args:
+            source (str): Name of the checkpoint.
+            file_names (list[str]): Parameter names in it.
+            mismatches (list[str]): Result of :meth:`list_mismatches`.
+        """
+        return CheckpointError(
+            f'{source} does not match {type(self).__name__} (embedding '
+            f'dimension {self.embed_dims}, {len(self.layers)} layers): '
+            f'{len(mismatches)} parameters differ '
+            f'({join_first(mismatches, 6)}); first keys of the file: '
+            f'{join_first(file_names, 6) or "none"}; use weights of this '
+            f'architecture, or set {self.shaped_by} as in the file'
+        )
+
+    def _load_hook(self, state_dict: dict, prefix: str, *_) -> None:
+        """Rename and adapt weights that another program loads.
+
+        Its report of other weights is a line in the log, or none, and the
+        model would stay random: they are refused. Only parts of a network, by
+        their names in the backbone, are left to the loader.
+        """
+        unwrap_in_place(state_dict)
+        report = LoadReport('the weights', list_names(state_dict, prefix))
+        if prefix and not report.file_names:
+            return  # other parts of a model
+        self.rename_state_dict(state_dict, prefix)
+        keep_backbone(state_dict, prefix)
+        self.adapt_state_dict(state_dict, prefix, report)
+        if self._is_part(take_prefix(state_dict, prefix)):
+            return
+        if mismatches := self.list_mismatches(state_dict, prefix):
+            raise self.refuse_weights(
+                report.source, report.file_names, mismatches
+            )
+
+    def _is_part(self, weights: dict) -> bool:
+        """Return whether weights fit, and lack the patch embedding."""
+        tensors = self.state_dict()
+        return bool(weights) and all(
+            name in tensors
+            and value.shape == tensors[name].shape
+            and not (name.startswith('patch_embed.') and value.ndim > 1)
+            for name, value in weights.items()
+        )
 
     def train(self, mode: bool = True) -> 'ForeignWeights':
         """Set the mode, keep frozen layers in eval mode, return self."""
@@ -139,21 +238,29 @@ class ForeignWeights:
         depths = (i for i, s in enumerate(starts) if param_name.startswith(s))
         return next(depths), len(starts)
 
-    def _load_hook(self, state_dict, prefix, metadata, *_):
-        load_into_backbone(self, state_dict, prefix, metadata)
-
     def _prepare_pos_embed(self, *_):
         """Replace mmpretrain's load hook, superseded by ``_load_hook``."""
 
-    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        """Rename the weights of a classifier, including its head.
+    def _checkpoint_filter(self, state_dict: dict, prefix: str, *_) -> None:
+        """Rename weights for a plain classifier of mmpretrain.
 
-        A load hook that mmpretrain's classifiers register on themselves.
+        A load hook that its classifiers register on themselves. It does not
+        know the head, see :func:`.classifier_hook.rename_on_load`.
         """
-        # torch does not pass the classifier to its hooks
-        stack = [f.f_locals.get('self') for f, _ in walk_stack(currentframe())]
-        owners = (x for x in stack if isinstance(x, ImageClassifier))
-        load_into_classifier(next(owners, None), state_dict, prefix, metadata)
+        rename_without_head(self, state_dict, prefix)
+
+
+def rename_to_original(weights: dict, prefix: str, *_) -> None:
+    """Rename plain linear weights to those inside a layer with LoRA.
+
+    Args:
+        weights (dict): Weights, changed in place.
+        prefix (str): Prefix of the layer.
+    """
+    for name in ('weight', 'bias'):
+        if prefix + name in weights:
+            value = weights.pop(prefix + name)
+            weights[f'{prefix}original_layer.{name}'] = value
 
 
 def fuse(model: nn.Module) -> nn.Module:

@@ -237,10 +237,6 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         """
         return self.pool.class_attention((self.extract_maps(images),))
 
-    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """See :class:`ForeignWeights`; copies one query to each class."""
-        return self.pool.adapt_state_dict(state_dict, f'{prefix}pool.')
-
     def _freeze_stages(self) -> None:
         for part in (self.patch_embed, *self.layers[: self.frozen_stages]):
             part.eval().requires_grad_(False)

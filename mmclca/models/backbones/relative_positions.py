@@ -6,11 +6,11 @@ import torch.nn.functional as F
 from mmpretrain.models.utils import BEiTAttention
 from torch import Tensor, nn
 
-from mmclca.checkpoints.positions import TABLE
 from mmclca.errors import Error
 
 from ..reduction.tokens import Tokens
 from ..reduction.trace import Appended, Kept
+from .position_weights import TABLE
 
 
 class RelativePositions:

@@ -11,11 +11,8 @@ from timm.utils import reparameterize_model
 from torch import Tensor
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.load import (
-    compare_weights,
-    fill_exactly,
-    wrong_parameters,
-)
+from mmclca.checkpoints.rename import list_names
+from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import did_you_mean, join_first
@@ -88,12 +85,22 @@ class TimmStages(ForeignWeights, BaseBackbone):
             self.net, self.fused = reparameterize_model(self.net), True
         return self
 
-    def renamed(self, weights: dict) -> dict:
-        """Rename weights of timm, except for the classifier.
+    def rename_state_dict(self, weights: dict, prefix: str) -> list[str]:
+        """See :class:`ForeignWeights`; weights of timm lose their classifier.
 
         Converted files often lack the step counters of batch norms. No
         output depends on them, so the network keeps its own.
         """
+        names = list_names(weights, prefix)
+        if any(x.startswith(('backbone.net.', 'net.')) for x in names):
+            return []
+        tensors = {name: weights.pop(prefix + name) for name in names}
+        for name, value in self.rename(tensors).items():
+            weights[f'{prefix}backbone.{name}'] = value
+        return []
+
+    def rename(self, weights: dict) -> dict:
+        """Rename weights of timm, except for the classifier."""
         counters = {
             name: value
             for name, value in self.state_dict().items()
@@ -102,17 +109,23 @@ class TimmStages(ForeignWeights, BaseBackbone):
         items, unused = weights.items(), self.unused
         return counters | {f'net.{x}': y for x, y in items if x not in unused}
 
-    def mismatches(self, weights: dict, prefix: str = '') -> list[str]:
-        """List the parameters that differ from weights, with the reason."""
-        own = self.state_dict()
-        return wrong_parameters(self, *compare_weights(own, weights, prefix))
+    def adapt_state_dict(
+        self, weights: dict, prefix: str, report: LoadReport
+    ) -> None:
+        """See :class:`ForeignWeights`; weights must match exactly."""
 
-    def refusal(self, name: str, wrong: list[str]) -> CheckpointError:
-        """Return the error for a file whose parameters differ."""
+    def _is_part(self, weights: dict) -> bool:
+        """Return False: weights must match exactly."""
+        return False
+
+    def refuse_weights(
+        self, source: str, file_names: list[str], mismatches: list[str]
+    ) -> CheckpointError:
+        """See :class:`ForeignWeights`."""
         return CheckpointError(
-            f'{name} does not match {self.arch} in timm: {len(wrong)} '
-            f'parameters differ ({join_first(wrong, 6)}); name the network '
-            'that these weights belong to (`arch`)'
+            f'{source} does not match {self.arch} in timm: {len(mismatches)} '
+            f'parameters differ ({join_first(mismatches, 6)}); set `arch` to '
+            'the network that these weights belong to'
         )
 
     def get_layer_depth(
@@ -133,28 +146,6 @@ class TimmStages(ForeignWeights, BaseBackbone):
         """Group of each parameter in timm's layer-wise learning rates."""
         matcher = self.net.group_matcher()
         return group_parameters(self.net, matcher, reverse=True)
-
-    def _checkpoint_filter(self, state_dict, prefix, *_):
-        """Rename the weights of a network in timm, without its classifier."""
-        own = f'{prefix}backbone.'
-        if any(name.startswith(f'{own}net.') for name in state_dict):
-            return
-        names = [name for name in state_dict if name.startswith(prefix)]
-        weights = {x.removeprefix(prefix): state_dict.pop(x) for x in names}
-        for name, value in self.renamed(weights).items():
-            state_dict[own + name] = value
-
-    def _load_hook(self, state_dict, prefix, metadata, *_):
-        """Refuse weights from a file that do not match exactly."""
-        if 'source' not in metadata:  # not from a file: torch checks them
-            return
-        source = metadata['source']
-        wrong = self.mismatches(state_dict, prefix)
-        if wrong:
-            raise self.refusal(source.name, wrong)
-        own = self.state_dict()
-        fill_exactly(own, state_dict, prefix, source.begin())
-        source.end()
 
 
 def has_size(arch: str) -> bool:

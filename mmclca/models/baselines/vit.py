@@ -11,6 +11,7 @@ from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
 from mmclca.utils.messages import check_choice, check_integer
 
@@ -132,7 +133,9 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
         return (self.ln1(x[:, 0]),)
 
-    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
+    def adapt_state_dict(
+        self, weights: dict[str, Tensor], prefix: str, report: LoadReport
+    ) -> None:
         """See :class:`ForeignWeights`; handles the last block of plain ViTs.
 
         If the checkpoint lacks ``last_layers``, its last plain block is loaded
@@ -143,7 +146,7 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         """
         block, last = 'last_layers.0.', self.plain_name
         has_block, last_keys, has_layers = (
-            [key for key in state_dict if key.startswith(prefix + start)]
+            [key for key in weights if key.startswith(prefix + start)]
             for start in (block, last, 'layers.')
         )
         if has_layers and not (has_block or last_keys):
@@ -158,5 +161,5 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         if self.last_block == 'pretrained' and not has_block:
             for key in last_keys:
                 new = prefix + block + key.removeprefix(prefix + last)
-                state_dict[new] = state_dict.pop(key)
-        return []
+                weights[new] = weights.pop(key)
+        super().adapt_state_dict(weights, prefix, report)

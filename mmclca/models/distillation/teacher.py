@@ -11,13 +11,13 @@ from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import (
     read_stored_classes,
     read_stored_config,
 )
-from mmclca.checkpoints.load import load_copy, refuse_broken
+from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import attach_source, source_of, weights_of
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer, describe_unknown
@@ -94,8 +94,8 @@ class Teacher:
 
         Raises:
             Error: If the teacher is unknown, not a classifier or does not
-                fit the student; or if its weights cannot be read or are
-                incomplete.
+                fit the student; or if its weights cannot be read, are
+                incomplete or not finite.
         """
         if self.model is not None:
             return
@@ -107,8 +107,7 @@ class Teacher:
             config = config or _classifier_in(read_stored_config(checkpoint))
             with preserve_random_state():  # building draws random numbers
                 model = self._build(config, student)
-            weights = _by_own_names(model, weights_of(checkpoint))
-            model, _ = load_copy(model, weights)
+            load(model, _rename_for_timm(model, checkpoint), assign=True)
         self.classes = read_stored_classes(checkpoint)
         self.model = model.eval().requires_grad_(False)
 
@@ -171,11 +170,6 @@ class Teacher:
                 f'head.num_classes is {theirs}, the student has {ours} classes'
             )
 
-    def _read(self) -> None:
-        """Copy the memory-mapped parameters of the file to memory."""
-        refuse_broken(self.model, f'teacher: {self.checkpoint}')
-        self.model, self.is_read = deepcopy(self.model), True
-
     def __deepcopy__(self, memo) -> 'Teacher':
         return self
 
@@ -189,14 +183,14 @@ class Teacher:
                 ``ours``, a :class:`LayerFeatures`.
 
         Raises:
-            Error: See :meth:`prepare`; with the first batch, if weights
-                of the teacher are not finite.
+            Error: See :meth:`prepare`.
         """
         self.prepare(student)
         if not self.is_read:
             with _one_line_errors(self.config):
                 self._check_output(self.model, student, inputs.shape[2:])
-            self._read()
+            # copy the memory-mapped parameters of the file
+            self.model, self.is_read = deepcopy(self.model), True
         losses: dict[str, Tensor] = {}
         for named_losses in self._losses(inputs, student, **outputs):
             losses |= named_losses
@@ -274,11 +268,12 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
         )
 
 
-def _by_own_names(model: nn.Module, weights: dict) -> dict:
+def _rename_for_timm(model: nn.Module, checkpoint: Checkpoint) -> Checkpoint:
     """Rename weights of timm for mmpretrain's ``TIMMBackbone``."""
     backbones = [m for m in model.children() if isinstance(m, TIMMBackbone)]
+    weights = checkpoint.weights
     if not backbones or any(key.startswith('backbone.') for key in weights):
-        return weights
+        return checkpoint
     last = backbones[0].timm_model.default_cfg['classifier']
     named = {
         f'head.fc.{key.rpartition(".")[2]}'
@@ -286,7 +281,7 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
         else f'backbone.timm_model.{key}': value
         for key, value in weights.items()
     }
-    return attach_source(named, source_of(weights).name)
+    return Checkpoint.from_weights(named, checkpoint.name)
 
 
 @contextmanager

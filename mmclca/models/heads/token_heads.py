@@ -10,6 +10,7 @@ from mmengine.logging import MMLogger
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
@@ -191,15 +192,26 @@ class PerClassHead(Head):
         x = self.pre_logits(feats) * self.weight
         return x.sum(dim=-1) + self.bias
 
-    def _load_hook(self, state_dict, prefix, *_):
-        """Load weights from a linear head of equal size."""
-        own = dict(weight=self.weight, bias=self.bias)
-        for name, parameter in own.items():
-            row = state_dict.get(f'{prefix}fc.{name}')
+    def _load_hook(self, state_dict: dict, prefix: str, *_) -> None:
+        self.adapt_state_dict(state_dict, prefix, LoadReport('the weights'))
+
+    def adapt_state_dict(
+        self, weights: dict[str, Tensor], prefix: str, report: LoadReport
+    ) -> None:
+        """Take the rows of a linear head of equal size.
+
+        Args:
+            weights (dict[str, Tensor]): Weights, changed in place.
+            prefix (str): Prefix of the head.
+            report (LoadReport): Not changed, as nothing is resized.
+        """
+        parameters = dict(weight=self.weight, bias=self.bias)
+        for name, parameter in parameters.items():
+            row = weights.get(f'{prefix}fc.{name}')
             if row is None or row.shape != parameter.shape:
                 return
-        for name in own:
-            state_dict[prefix + name] = state_dict.pop(f'{prefix}fc.{name}')
+        for name in parameters:
+            weights[prefix + name] = weights.pop(f'{prefix}fc.{name}')
         MMLogger.get_current_instance().info(
             f'{prefix}weight and bias: loaded from the linear head '
             f'{prefix}fc, one row per class'

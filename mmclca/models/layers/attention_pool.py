@@ -3,6 +3,7 @@ from mmengine.model import BaseModule
 from mmpretrain.models.utils import build_norm_layer
 from torch import Tensor, nn
 
+from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer
@@ -97,26 +98,28 @@ class AttentionPool(BaseModule):
         queries, positions = self._queries_and_positions(maps[-1])
         return [self.layer.weights(queries, positions)]
 
-    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """Copy the single query of a state dict to each class, in place.
+    def adapt_state_dict(
+        self, weights: dict[str, Tensor], prefix: str, report: LoadReport
+    ) -> None:
+        """Copy the single query of weights to each class, in place.
 
         Args:
-            state_dict (dict): Weights.
+            weights (dict[str, Tensor]): Weights.
             prefix (str): Prefix of the parameter names of the pooling.
-
-        Returns:
-            list[str]: Descriptions of the changes.
+            report (LoadReport): Gets a description of the change.
         """
         name, K = f'{prefix}cls_token', self.cls_token.size(1)
-        query = state_dict.get(name)
+        query = weights.get(name)
         single_query = isinstance(query, Tensor) and query.shape[:2] == (1, 1)
         if K == 1 or not single_query:
-            return []
-        state_dict[name] = query.repeat(1, K, 1)
-        return [f'{name} from one query to one for each of {K} classes']
+            return
+        weights[name] = query.repeat(1, K, 1)
+        report.resized.append(
+            f'{name} from one query to one for each of {K} classes'
+        )
 
     def _load_hook(self, state_dict: dict, prefix: str, *_) -> None:
-        self.adapt_state_dict(state_dict, prefix)
+        self.adapt_state_dict(state_dict, prefix, LoadReport('the weights'))
 
     def _pool(self, x: Tensor) -> Tensor:
         queries, positions = self._queries_and_positions(x)
@@ -149,8 +152,4 @@ class AveragePool(BaseModule):
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
         """Return an empty list: all positions have equal weights."""
-        return []
-
-    def adapt_state_dict(self, state_dict: dict, prefix: str) -> list[str]:
-        """Return an empty list: the pooling has a norm only."""
         return []

@@ -89,6 +89,28 @@ class CrossLayerCache(BaseModule):
             self.clr = nn.Parameter(torch.zeros(shape))
             self.clr_pos = nn.Parameter(0.02 * torch.randn(shape))
 
+    def start_at(
+        self, cls_token: Tensor, cls_pos: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return CLR tokens and positions that start at a loaded CLS token.
+
+        Args:
+            cls_token (Tensor): The CLS token (1, 1, C).
+            cls_pos (Tensor, optional): Positions of the tokens before the
+                patches, CLS first, (1, n, C); None if they are unknown.
+
+        Returns:
+            tuple[Tensor, Tensor]: Copies of CLS, and the present random
+            positions; zero if CLS has none. With ``clr_at_cls``, the position
+            of CLS is added.
+        """
+        pos = self.clr_pos.detach()
+        if cls_pos is not None and not cls_pos.size(1):
+            pos = torch.zeros_like(pos)
+        elif cls_pos is not None and self.clr_at_cls:
+            pos = pos + cls_pos[:, :1].to(pos)
+        return cls_token.repeat(1, self.num_tokens, 1), pos
+
     def start(self, tokens: Tokens) -> Tokens:
         """Append the CLR tokens to the embedded image."""
         num_pooled = tokens.features.size(1) + self.num_tokens * self.pool_clr

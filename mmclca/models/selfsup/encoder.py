@@ -11,6 +11,7 @@ from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer
@@ -176,17 +177,17 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         """
         return seen.inputs[:: self.num_layers // self.num_segments]
 
-    def _load_hook(self, state_dict, prefix, metadata, *_):
-        if 'source' in metadata:
-            source = metadata['source']
-            heads = [key for key in source.keys if HEAD_KEY.match(key)]
-            if heads:
-                raise Error(
-                    f'{source.name} contains a classifier ({heads[0]}); use '
-                    'a pre-training checkpoint, such as a release of MAE or '
-                    'MIRL'
-                )
-        super()._load_hook(state_dict, prefix, metadata)
+    def adapt_state_dict(
+        self, weights: dict[str, Tensor], prefix: str, report: LoadReport
+    ) -> None:
+        """See :class:`ForeignWeights`; refuses the weights of a classifier."""
+        heads = [key for key in report.file_names if HEAD_KEY.match(key)]
+        if heads:
+            raise Error(
+                f'{report.source} contains a classifier ({heads[0]}); use a '
+                'pre-training checkpoint, such as a release of MAE or MIRL'
+            )
+        super().adapt_state_dict(weights, prefix, report)
 
 
 def _num_segments(num_layers: int, num_segments: int) -> int:

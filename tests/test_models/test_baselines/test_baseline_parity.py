@@ -7,9 +7,9 @@ from mmpretrain.structures import DataSample
 from newer_cases import CASES, DRAWN, SHAPES, each
 from parity import close
 
+from mmclca.checkpoints.families.family import renamed
 from mmclca.checkpoints.families.vit import TRANSFG
 from mmclca.checkpoints.load import load
-from mmclca.checkpoints.releases import renamed
 from mmclca.models.baselines import losses
 from mmclca.models.baselines.part_selection import (
     mutual_attention,

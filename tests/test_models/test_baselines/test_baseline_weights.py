@@ -8,7 +8,7 @@ from timm.models import VisionTransformer
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.load import load
-from mmclca.checkpoints.releases import rename_to_classifier
+from mmclca.checkpoints.rename import rename_to_classifier
 from mmclca.models import TokenReductionViT
 from mmclca.models.baselines import FFVT, SIMTrans, TransFG
 

@@ -14,7 +14,7 @@ from parity import close
 from small_models import token_counts
 from toy_reducers import shape
 
-from mmclca.checkpoints.releases import attach_source
+from mmclca.checkpoints.load import load
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.learned_counts import LearnedCount
 from mmclca.models.reduction.reducers.ppt import scores
@@ -50,7 +50,7 @@ def classifier(case, **reducer):
     model = MODELS.build(dict(config, backbone=backbone, head=head)).double()
     weights = DRAWN.state_dict(case, SHAPES)
     weights = {k: w for k, w in weights.items() if '_ddp' not in k}
-    model.load_state_dict(attach_source(weights, 'public.pth'), strict=False)
+    load(model, weights, strict=False)
     return model.eval()
 
 

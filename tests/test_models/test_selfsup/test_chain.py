@@ -11,10 +11,11 @@ from small_models import CACHE, arch, build, classifier, images, vit
 from small_selfsup import MAE, SIDE, mirl
 from tiny_run import ROOT
 
-from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.attention_heads import infer_num_heads
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import WeightSource, heads_of_release
+from mmclca.fitting.architecture import infer_backbone
 from mmclca.registry import MODELS
 
 FEW_SHOT = (
@@ -42,17 +43,9 @@ def test_clca_classifier_loads_pretrained_encoder(pretrained):
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     places = dict(reducer=reducer, reduce_at=(1, 2), cache=CACHE)
     clca = MODELS.build(classifier(backbone(**places), cla=True))
-    said = []
-    end = WeightSource.end
-
-    def note(source):
-        said.append(str(source.report))
-        end(source)
-
-    with patch.object(WeightSource, 'end', note):
-        load(clca, path, strict=False)
-    assert 'new, not loaded: head.' in said[0]
-    assert 'not used here: neck.' in said[0]
+    said = load(clca, path, strict=False).describe()
+    assert 'new, not loaded: head.' in said
+    assert 'not used here: neck.' in said
     plain = MODELS.build(classifier(backbone(out_type='raw')))
     load(plain, path, strict=False)
     x = images(height=SIDE)
@@ -104,10 +97,25 @@ def test_number_of_heads_is_reported_if_different(pretrained):
         assert ['with 2 attention heads' in str(w) for w in warned] == (
             [True] * (heads != 2)
         )
-    names = ['module.model.decoder_embed.weight']
-    assert heads_of_release(names, 192) == heads_of_release(names, 384) == 12
-    assert heads_of_release(names, 768) is None
-    assert heads_of_release(['blocks.0.attn.qkv.weight'], 192) is None
+
+
+NO_CONFIG = [  # parameter, width, number of heads, whether it is assumed
+    ('module.model.decoder_embed.weight', 192, 12, False),
+    ('module.model.decoder_embed.weight', 384, 12, False),
+    ('module.model.decoder_embed.weight', 768, 12, True),
+    ('module.momentum_encoder.cls_token', 384, 12, False),
+    ('blocks.0.attn.qkv.weight', 192, 3, True),
+    ('blocks.0.attn.qkv.weight', 1408, 16, True),
+]
+
+
+@pytest.mark.parametrize('name, width, number, is_assumed', NO_CONFIG)
+def test_number_of_heads_is_inferred_without_config(
+    name, width, number, is_assumed
+):
+    checkpoint = Checkpoint.from_weights({name: torch.ones(2)}, 'w.pth')
+    heads = infer_num_heads(checkpoint, width)
+    assert (heads.number, heads.is_assumed) == (number, is_assumed)
 
 
 def started(path, total=4, **options):
@@ -158,7 +166,7 @@ def test_architecture_is_read_from_stored_config(pretrained, tmp_path):
     """This includes the number of heads, unknown from shapes."""
     encoder, path = pretrained
     store_config(encoder, path)
-    settings = backbone_of(open_checkpoint(path))
+    settings = infer_backbone(open_checkpoint(path))
     assert settings['type'] == 'mmclca.TokenReductionViT'
     assert settings['arch']['num_heads'] == 2
     model = MODELS.build(dict(settings, img_size=SIDE))

@@ -50,7 +50,7 @@ def test_teacher_gets_visible_patches_of_student(file):
     model.init_weights()
     teacher = model.teacher.model
     assert teacher is not None
-    model.teacher._read()
+    losses_of(model)  # copies the teacher to memory
     encode = model.teacher.model.backbone.encode
     model.teacher.model.backbone.encode = lambda x, order: (
         seen.append(order) or encode(x, order)

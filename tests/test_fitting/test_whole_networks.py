@@ -6,9 +6,9 @@ import timm
 import torch
 from small_models import arch
 
-from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import attach_source, source_of
+from mmclca.fitting.architecture import infer_backbone
 from mmclca.registry import MODELS
 
 SIZES = dict(embed_dims=16, num_layers=3)
@@ -37,7 +37,7 @@ def shapes(backbone):
 @pytest.mark.parametrize('name', BACKBONES)
 def test_settings_are_inferred_from_shapes(name):
     config = BACKBONES[name]
-    found = backbone_of(file_of(config)['state_dict'])
+    found = infer_backbone(file_of(config))
     assert found['type'] == config['type']
     assert config | found == config
     again = dict(found, img_size=config['img_size'])
@@ -47,7 +47,9 @@ def test_settings_are_inferred_from_shapes(name):
 def test_settings_are_inferred_from_timm_names():
     with torch.device('meta'):
         weights = timm.create_model('resmlp_12_224').state_dict()
-    found = backbone_of(attach_source(weights, 'resmlp_12_224.pth'))
+    found = infer_backbone(
+        Checkpoint.from_weights(weights, 'resmlp_12_224.pth')
+    )
     assert found['type'] == 'mmclca.ResMLP'
     assert found['arch'] == dict(embed_dims=384, num_layers=12)
     assert found['patch_size'] == 16
@@ -57,9 +59,7 @@ def file_of(backbone, **meta):
     """Checkpoint of a backbone with metadata."""
     weights = built(backbone).state_dict()
     weights = {f'backbone.{k}': v for k, v in weights.items()}
-    named = attach_source(weights, 'w.pth')
-    source_of(named).meta = meta
-    return dict(state_dict=named, meta=meta)
+    return Checkpoint(dict(state_dict=weights, meta=meta), 'w.pth')
 
 
 def config_of(backbone):
@@ -91,16 +91,16 @@ def test_unusual_settings_need_the_stored_config(name, options, told):
     backbone = dict(BACKBONES[name], **options)
     kind = backbone['type']
     with pytest.raises(CheckpointError, match=told) as refused:
-        backbone_of(file_of(backbone)['state_dict'])
+        infer_backbone(file_of(backbone))
     line = str(refused.value)
     assert line.startswith('w.pth') and kind in line
     assert 'tools/train.py' in line and '\n' not in line
     stored = file_of(backbone, cfg=config_of(backbone))
     if {'in_channels', 'multiclass'} & {*options}:  # fixed by fit
         with pytest.raises(CheckpointError, match=told):
-            backbone_of(stored)
+            infer_backbone(stored)
         return
-    found = backbone_of(stored)
+    found = infer_backbone(stored)
     assert {*backbone} - {*found} <= {'img_size'}
     assert backbone | found == backbone
 
@@ -108,7 +108,7 @@ def test_unusual_settings_need_the_stored_config(name, options, told):
 @pytest.mark.parametrize('name, options', IN_CONFIG)
 def test_stored_config_defines_hidden_settings(name, options):
     backbone = dict(BACKBONES[name], **options)
-    found = backbone_of(file_of(backbone, cfg=config_of(backbone)))
+    found = infer_backbone(file_of(backbone, cfg=config_of(backbone)))
     told = {k: v for k, v in backbone.items() if k in found and k != 'arch'}
     assert found == dict(told, arch=found['arch'])
     assert found['arch']['num_layers'] == (12 if 'arch' in options else 3)
@@ -125,13 +125,13 @@ OTHERS = [  # configs stored with CaiT weights
 @pytest.mark.parametrize('text, told', OTHERS)
 def test_stored_config_is_refused_if_weights_differ(text, told):
     with pytest.raises((CheckpointError, ValueError), match=told):
-        backbone_of(file_of(CAIT, cfg=text))
+        infer_backbone(file_of(CAIT, cfg=text))
 
 
 def test_images_are_refused_if_not_square():
     backbone = dict(BACKBONES['resmlp'], img_size=(24, 32))
     with pytest.raises(CheckpointError, match=r'\(12, 12\), .* \(9, 9\)'):
-        backbone_of(file_of(backbone))
+        infer_backbone(file_of(backbone))
     backbone = dict(CAIT, img_size=(16, 64))  # 16 patches
     with pytest.raises(CheckpointError, match=r'\(16, 64\) px in \(2, 8\)'):
-        backbone_of(file_of(backbone, cfg=config_of(backbone)))
+        infer_backbone(file_of(backbone, cfg=config_of(backbone)))

@@ -5,9 +5,9 @@ import pytest
 import timm
 import torch
 
-from mmclca.checkpoints.architecture import assumed_heads, backbone_of
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import attach_source
+from mmclca.fitting.architecture import describe_assumed_heads, infer_backbone
 from mmclca.registry import MODELS
 
 PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}
@@ -25,37 +25,38 @@ RELEASED = dict(
 
 
 @cache
-def weights_of(name):
+def get_weights(name):
     with torch.device('meta'):
         return timm.create_model(name).state_dict()
 
 
 def released(name, **changes):
     """timm weights on the meta device."""
-    return attach_source(dict(weights_of(name), **changes), f'{name}.pth')
+    weights = dict(get_weights(name), **changes)
+    return Checkpoint.from_weights(weights, f'{name}.pth')
 
 
 @pytest.mark.parametrize('name', RELEASED)
 def test_settings_are_inferred_from_shapes(name):
     heads, more = RELEASED[name]
     weights = released(name)
-    backbone = backbone_of(weights)
+    backbone = infer_backbone(weights)
     assert backbone['arch']['num_heads'] == heads
     assert {*backbone} == PLAIN | more
     with torch.device('meta'):
         own = MODELS.build(dict(backbone, img_size=224)).state_dict()
     renamed = {'ln1.weight': 'norm.weight', 'cls_token': 'cls_token'}
     for key, theirs in renamed.items():
-        assert own[key].shape == weights[theirs].shape
-    in_layers = [key for key in weights if key.startswith('blocks.')]
+        assert own[key].shape == weights.weights[theirs].shape
+    in_layers = [key for key in weights.weights if key.startswith('blocks.')]
     assert len(in_layers) == sum(key.startswith('layers.') for key in own)
 
 
 def test_missing_bias_is_detected():
     weights = released('vit_tiny_patch16_224')
     for layer in range(12):
-        del weights[f'blocks.{layer}.attn.qkv.bias']
-    assert backbone_of(weights)['qkv_bias'] is False
+        del weights.weights[f'blocks.{layer}.attn.qkv.bias']
+    assert infer_backbone(weights)['qkv_bias'] is False
 
 
 TINY = 'vit_tiny_patch16_224'
@@ -73,7 +74,7 @@ REFUSED = [
 @pytest.mark.parametrize('name, changes, said', REFUSED)
 def test_weights_are_refused_if_unsupported(name, changes, said):
     with pytest.raises(CheckpointError, match=said):
-        backbone_of(released(name, **changes))
+        infer_backbone(released(name, **changes))
 
 
 def test_head_count_is_read_from_the_stored_config():
@@ -86,8 +87,11 @@ def test_head_count_is_read_from_the_stored_config():
     weights = MODELS.build(backbone).state_dict()
     named = {f'backbone.{key}': value for key, value in weights.items()}
     config = f'model = {dict(type="ImageClassifier", backbone=backbone)}'
-    file = dict(state_dict=named, meta=dict(cfg=config))
-    found = backbone_of(file)
+    contents = dict(state_dict=named, meta=dict(cfg=config))
+    file = Checkpoint.from_contents(contents, 'w.pth')
+    found = infer_backbone(file)
     assert found['arch']['num_heads'] == 4
-    assert not assumed_heads(file, found)
-    assert assumed_heads(dict(state_dict=named), found)
+    assert not describe_assumed_heads(file, found)
+    assert describe_assumed_heads(
+        Checkpoint.from_weights(named, 'w.pth'), found
+    )
