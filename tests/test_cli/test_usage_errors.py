@@ -148,7 +148,7 @@ ERRORS = [
     ('probe tiny.pth --classifier knn', 'knn'),
     ('probe tiny.pth --images data --layers 7', 'layers='),
     ('confusion-matrix tiny.py gone.pkl', 'gone.pkl'),
-    ('confusion-matrix tiny.py tiny.py', '--out results.pkl'),
+    ('confusion-matrix tiny.py tiny.py', '--out'),
     ('confusion-matrix tiny.py bad.pkl --show-path x/a.png', 'folder x'),
     ('analyze-results tiny.py few.pkl --out-dir out', '1 predictions'),
     ('analyze-results tiny.py bad.pkl --out-dir out', 'pred_score'),

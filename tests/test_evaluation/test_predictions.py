@@ -48,7 +48,7 @@ def test_read_predictions_does_not_run_code(tmp_path):
 def test_read_predictions_refuses_other_files(tmp_path, data):
     path = tmp_path / 'results.pkl'
     path.write_bytes(data)
-    with pytest.raises(ValueError, match='--out'):
+    with pytest.raises(ValueError, match='`out`'):
         read_predictions(path)
     with pytest.raises(FileNotFoundError):
         read_predictions(tmp_path / 'gone.pkl')
