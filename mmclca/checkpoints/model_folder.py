@@ -25,7 +25,6 @@ from mmclca.utils.folders import (
 )
 from mmclca.utils.messages import warn
 
-from . import checksums
 from .converter import FILE_NAMES, convert_record
 
 MODEL, PROBE, THRESHOLD = 'model.pth', 'probe.pth', 'threshold.json'
@@ -262,6 +261,8 @@ class ModelFolder:
             FileNotFoundError: If it is missing.
             Error: If it is damaged or a link.
         """
+        from .checksums import KEY  # imports torch, which --help must not
+
         try:
             content = read_file(self.path, RECORD)
         except (FileNotFoundError, NotADirectoryError):
@@ -273,7 +274,7 @@ class ModelFolder:
             record = json.loads(content)
             if not isinstance(record, dict):
                 raise Error('no record of a model')
-            record.pop(checksums.KEY, None)
+            record.pop(KEY, None)
             return convert_record(record)
 
     def read_photos(self) -> list[PhotoRow]:

@@ -46,7 +46,7 @@ def end(tmp_path, monkeypatch, capfd):
         ('train tiny.py', 'mmengine.runner.Runner.train', 'Add --resume'),
         ('train tiny.py', 'mmclca.engine.runner.build_runner', '--resume'),
         ('test tiny.py tiny.pth', 'mmengine.runner.Runner.test', 'again'),
-        ('sweep a.py', 'mmclca.cli.commands.sweep.prepare', 'to resume'),
+        ('sweep a.py', 'mmclca.sweep.grid.read_grid', 'to resume'),
         ('fit data', 'mmclca.fitting.fit', 'same command to resume'),
         (
             'get-flops tiny.py',
