@@ -89,24 +89,41 @@ def _named_config(name):
     )
 
 
-def require_settings(cfg, *names):
+def require_settings(cfg: Config, *names: str) -> None:
     """Check that a config has the required settings.
 
     Raises:
-        Error: Names the missing settings.
+        Error: Names the missing settings, or an outer setting that is not a
+            group of settings.
     """
-    missing = [name for name in names if _is_missing(cfg, name.split('.'))]
+    missing = [name for name in names if get_setting(cfg, name) is None]
     if missing:
         raise Error(f'missing in the config: {", ".join(missing)}')
 
 
-def _is_missing(settings, path):
-    for name in path:
-        settings = (settings or {}).get(name)
-    return settings is None
+def get_setting(cfg: Config, name: str) -> object:
+    """Return a setting of a config by its name, such as ``model.head``.
+
+    None stands for a missing setting.
+
+    Raises:
+        Error: If an outer setting is not a group of settings.
+    """
+    settings, outer = cfg, []
+    for key in name.split('.'):
+        if settings is None:
+            return None
+        if not isinstance(settings, dict | Config):
+            raise Error(
+                f'{".".join(outer)}={settings!r} in the config must be a '
+                f'group of settings (a dict) with {key}'
+            )
+        settings = settings.get(key)
+        outer.append(key)
+    return settings
 
 
-def merge_options(cfg, options):
+def merge_options(cfg: Config, options: dict) -> None:
     """Override settings of a config.
 
     An unknown name gives a warning only, because a hook may read it.
@@ -147,20 +164,37 @@ def _check_kind(cfg, key, new):
         )
 
 
-def check_patches(cfg, size=None):
+def check_patches(cfg: Config, size: tuple[int, int] | None = None) -> None:
     """Raise if the image size is not a multiple of the patch size.
 
     mmpretrain would pad such images with black. ``size`` is (height, width),
     by default ``img_size`` of the backbone.
+
+    Raises:
+        Error: Names a size that fits, or the setting with another type.
     """
-    backbone = cfg.model.get('backbone') or {}
-    own, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
-    size = own and (size or own)  # without img_size, any size fits
-    sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
-    for side, of_patch in sides:
-        check_integer(patch_size=of_patch)
-        if side % of_patch:
+    default_size = get_setting(cfg, 'model.backbone.img_size')
+    if default_size is None:
+        return  # any size fits
+    size = size or default_size
+    patch_size = get_setting(cfg, 'model.backbone.patch_size') or 16
+    sides = _to_pair('img_size', size)
+    for side, patch_side in zip(
+        sides, _to_pair('patch_size', patch_size), strict=True
+    ):
+        if side % patch_side:
             raise Error(
-                f'img_size={size} must be a multiple of patch_size={patch}, '
-                f'such as {side - side % of_patch + of_patch}'
+                f'img_size={size} must be a multiple of '
+                f'patch_size={patch_size}, such as '
+                f'{side - side % patch_side + patch_side}'
             )
+
+
+def _to_pair(name: str, value: object) -> tuple[int, int]:
+    """Return height and width; raise Error for another type."""
+    pair = to_2tuple(value)
+    if isinstance(pair, str) or len(pair) != 2:
+        raise Error(f'{name}={value!r} must be an integer, or (height, width)')
+    check_integer(**{name: pair[0]})
+    check_integer(**{name: pair[1]})
+    return tuple(pair)

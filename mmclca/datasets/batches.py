@@ -18,6 +18,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from mmclca.building import config_errors
+from mmclca.configs import get_setting, require_settings
 from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import check_integer
@@ -96,6 +97,7 @@ class Preparation:
 
     def __init__(self, cfg: Config, size: tuple[int, int] | None = None):
         if cfg.get('test_dataloader'):
+            require_settings(cfg, 'test_dataloader.dataset.pipeline')
             steps = without_cache(cfg.test_dataloader.dataset.pipeline)
         else:
             scale = size[::-1]
@@ -240,10 +242,15 @@ def build_dataset(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     Raises:
         Error: If the config does not list images for the split.
     """
-    loader = cfg.get(f'{split}_dataloader') or {}
-    settings = {**loader.get('dataset', {}), **changes}
+    dataset = get_setting(cfg, f'{split}_dataloader.dataset')
+    if dataset is not None and not isinstance(dataset, dict):
+        raise Error(
+            f'{split}_dataloader.dataset={dataset!r} must be a group of '
+            'settings (a dict)'
+        )
+    settings = {**(dataset or {}), **changes}
     has_names = settings.get('type') != 'CustomDataset' or NAMES & {*settings}
-    if 'dataset' not in loader or not has_names:
+    if dataset is None or not has_names:
         raise Error(
             f'{split}_dataloader does not list images (a config stored in a '
             'checkpoint never does); pass the config file (as argument or '

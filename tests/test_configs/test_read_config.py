@@ -4,6 +4,8 @@ from mmengine.config import Config
 from tiny_run import ROOT, run_python, write_run
 
 from mmclca.configs import check_patches, read_config, require_settings
+from mmclca.datasets.batches import build_dataset
+from mmclca.errors import Error
 
 NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
 
@@ -48,6 +50,46 @@ def test_require_settings_lists_all_missing_names():
     require_settings(cfg, 'a', 'a.b', 'zero')
     with pytest.raises(ValueError, match='c, c.d, a.x'):
         require_settings(cfg, 'c', 'a.b', 'c.d', 'a.x')
+
+
+def test_require_settings_refuses_outer_setting_if_it_is_no_group():
+    cfg = Config(dict(model='resnet50', backbone=[1]))
+    with pytest.raises(Error, match="model='resnet50' .* with head"):
+        require_settings(cfg, 'model.head')
+    with pytest.raises(Error, match='group'):
+        check_patches(cfg)
+
+
+@pytest.mark.parametrize(
+    'backbone, term',
+    [
+        (dict(img_size='large'), "img_size='large'"),
+        (dict(img_size=(224, 224, 3)), 'height, width'),
+        (dict(img_size=224.0), 'img_size=224.0'),
+        (dict(img_size=224, patch_size='16'), "patch_size='16'"),
+        (dict(img_size=224, patch_size=-16), 'patch_size=-16'),
+    ],
+)
+def test_check_patches_refuses_size_if_it_has_another_type(backbone, term):
+    with pytest.raises(Error, match=term):
+        check_patches(Config(dict(model=dict(backbone=backbone))))
+
+
+@pytest.mark.parametrize(
+    'loader, term',
+    [
+        (None, 'does not list images'),
+        ('data', "test_dataloader='data'"),
+        (dict(dataset='CustomDataset'), "dataset='CustomDataset'"),
+        (dict(dataset=dict(type='CustomDataset')), 'does not list images'),
+        (dict(dataset=dict(type='Leaves', data_root='a')), "type='Leaves'"),
+        (dict(dataset=dict(type='CustomDataset', data_rot='a')), 'images'),
+        (dict(dataset=dict(type='mmclca.UltraFGVC')), "'dataset'"),
+    ],
+)
+def test_build_dataset_refuses_config(loader, term):
+    with pytest.raises(Error, match=term):
+        build_dataset(Config(dict(test_dataloader=loader)))
 
 
 @pytest.mark.parametrize(
