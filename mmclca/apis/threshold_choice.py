@@ -46,30 +46,34 @@ def choose_threshold(
     score = score or names[0]
     check_choice(names, score=score)
     _check(images, inferencer.classes)
-    images, logits, scores = dict(images), {}, {}
-    for part, some in images.items():
-        with recording_scores(inferencer.model.head, names) as seen:
+    readable: dict[str, LabeledImages] = {}
+    logits: dict[str, Tensor] = {}
+    scores: dict[str, dict[str, Tensor]] = {x: {} for x in names}
+    for part, part_images in images.items():
+        with recording_scores(inferencer.model.head, names) as recorded:
             logits[part], unread = extract_logits(
-                inferencer, some.paths, batch_size
+                inferencer, part_images.paths, batch_size
             )
-        scores[part] = {x: torch.cat([y[x] for y in seen]) for x in names}
-        images[part] = drop_unreadable(some, unread)
-    _warn_of_few(len(images['known'].paths), accept)
-    rows = {
-        x: _measured(x, {part: scores[part][x] for part in scores}, accept)
-        for x in names
-    }
-    counts = {name: len(some.paths) for name, some in images.items()}
-    notes = dict(score=score, threshold=rows[score]['threshold'])
-    notes.update(accept=accept, images=counts, scores=[*rows.values()])
+        for name in names:
+            scores[name][part] = torch.cat([batch[name] for batch in recorded])
+        readable[part] = drop_unreadable(part_images, unread)
+    _warn_of_few(len(readable['known'].paths), accept)
+    rows = {name: _measure(name, scores[name], accept) for name in names}
+    notes = dict(
+        score=score,
+        threshold=rows[score]['threshold'],
+        accept=accept,
+        images={part: len(x.paths) for part, x in readable.items()},
+        scores=[*rows.values()],
+    )
     if 'unknown' in images:
         notes['test_accuracy'] = accuracy_by_name(
-            images['test'], logits['test'], inferencer.classes
+            readable['test'], logits['test'], inferencer.classes
         )
     return notes
 
 
-def _measured(name: str, scores: dict[str, Tensor], accept: float) -> dict:
+def _measure(name: str, scores: dict[str, Tensor], accept: float) -> dict:
     """Fit the threshold for a score, and measure the detection if possible."""
     threshold = fit_threshold(scores['known'], accept)
     row = dict(score=name, threshold=threshold)
@@ -90,7 +94,7 @@ def _share(flags: Tensor) -> float:
 
 def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
     """Refuse images of classes unknown to the model."""
-    strange = sorted({*images.names} - {None, *classes})
+    strange = sorted({x for x in images.names if x is not None} - {*classes})
     if strange:
         raise Error(
             f'{images.source} has images of {len(strange)} classes that the '
@@ -100,9 +104,9 @@ def check_known(images: LabeledImages, classes: Sequence[str]) -> None:
         )
 
 
-def common_files(one: LabeledImages, other: LabeledImages) -> set[str]:
+def common_files(images: LabeledImages, compared: LabeledImages) -> set[str]:
     """Files in both sets of images, symbolic links resolved."""
-    return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
+    return {*map(realpath, images.paths)} & {*map(realpath, compared.paths)}
 
 
 def accuracy_by_name(
@@ -110,28 +114,24 @@ def accuracy_by_name(
 ) -> float | None:
     """Accuracy over the images with a class name, or None without any."""
     pairs = zip(images.names, logits.argmax(dim=1).tolist(), strict=True)
-    right = [name == classes[label] for name, label in pairs if name]
-    return sum(right) / len(right) if right else None
+    correct = [name == classes[label] for name, label in pairs if name]
+    return sum(correct) / len(correct) if correct else None
 
 
-def _check(images, classes) -> None:
+def _check(images: dict[str, LabeledImages], classes: Sequence[str]) -> None:
     """Refuse new classes and shared images; warn if ``test`` shares some."""
     for name in images.keys() - {'unknown'}:
-        some = images[name]
-        both = 'unknown' in images and common_files(some, images['unknown'])
-        if both:
+        part, unknown = images[name], images.get('unknown')
+        if unknown and (both := common_files(part, unknown)):
             raise Error(
-                f'{len(both)} images of {images["unknown"].source} are also '
-                f'in {some.source}, such as {min(both)}; remove them from one'
+                f'{len(both)} images of {unknown.source} are also in '
+                f'{part.source}, such as {min(both)}; remove them from one'
             )
-        check_known(some, classes)
-    if 'test' in images:
-        _warn_of_shared(images['known'], images['test'])
-
-
-def _warn_of_shared(known, test) -> None:
-    both = common_files(known, test)
-    if both:
+        check_known(part, classes)
+    if 'test' not in images:
+        return
+    test = images['test']
+    if both := common_files(images['known'], test):
         warn(
             f'{len(both)} of {len(test.paths)} test images ({test.source}) '
             'are also used to choose the threshold, so known_lost may be too '

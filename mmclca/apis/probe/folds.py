@@ -262,7 +262,7 @@ def fit_chosen(
 
 
 def learning_curve(
-    found: OutOfFold,
+    cross_validated: OutOfFold,
     features: Tensor,
     classifier: str = 'ridge',
     groups: Sequence | None = None,
@@ -274,10 +274,11 @@ def learning_curve(
 
     For each size, a random subset of the training images in each split is
     fitted with the setting of this split, and the same images are tested as
-    in ``found``. The last point is the accuracy of ``found``.
+    in ``cross_validated``, whose accuracy is the last point.
 
     Args:
-        found (OutOfFold): Result of :func:`out_of_fold` with these images.
+        cross_validated (OutOfFold): Result of :func:`out_of_fold` with these
+            images.
         features (Tensor): (N, D), or (N, V, D) for V views per image.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         groups (Sequence, optional): See :func:`out_of_fold`; groups are
@@ -299,23 +300,24 @@ def learning_curve(
     """
     data = ProbeData.from_features(
         features,
-        found.labels,
-        found.logits.shape[-1],
+        cross_validated.labels,
+        cross_validated.logits.shape[-1],
         classifier,
         groups,
         class_weights,
-        found.feature_subsets,
+        cross_validated.feature_subsets,
     )
-    if not found.independent:
+    if not cross_validated.independent:
         return []
-    usual = np.median(data.splitter.per_class)
-    most = max(round(usual * (1 - 1 / found.folds)), 1)
-    smaller = [size for size in sizes if size < most]
+    median = np.median(data.splitter.per_class)
+    largest = max(round(median * (1 - 1 / cross_validated.folds)), 1)
+    smaller = [size for size in sizes if size < largest]
     curve = {
-        x: _subset_accuracy(found, data, x / usual) for x in progress(smaller)
+        size: _subset_accuracy(cross_validated, data, size / median)
+        for size in progress(smaller)
     }
-    curve[most] = float(found.accuracy.mean())
-    number = found.independent / 2  # as in OutOfFold.interval
+    curve[largest] = float(cross_validated.accuracy.mean())
+    number = cross_validated.independent / 2  # as in OutOfFold.interval
     points = []
     for size, mean in curve.items():
         low, high = wilson(mean, number)
@@ -323,17 +325,22 @@ def learning_curve(
     return points
 
 
-def _subset_accuracy(found: OutOfFold, data: ProbeData, share: float) -> float:
+def _subset_accuracy(
+    cross_validated: OutOfFold, data: ProbeData, share: float
+) -> float:
     """Cross-validate with a share of each class, at least one image."""
     numbers = np.rint(share * data.splitter.per_class).clip(1)
-    logits = torch.full_like(found.logits, torch.nan)
-    for i, (train, test) in enumerate(found.splits):
+    logits = torch.full_like(cross_validated.logits, torch.nan)
+    for i, (train, test) in enumerate(cross_validated.splits):
         units = data.part(train).splitter
-        some = data.part(train[units.draw(numbers, i)]).in_span()
-        (fitted,) = some.fit([found.settings[i]])
+        subset = data.part(train[units.draw(numbers, i)]).in_span()
+        (fitted,) = subset.fit([cross_validated.settings[i]])
         tested = data.features[test, 0]
-        tested = tested if some.basis is None else tested @ some.basis
-        logits[i // found.folds, test] = fitted.scores(tested).float()
+        if subset.basis is not None:
+            tested = tested @ subset.basis
+        logits[i // cross_validated.folds, test] = fitted.scores(
+            tested
+        ).float()
     return float(accuracy(logits, data.labels).mean())
 
 
