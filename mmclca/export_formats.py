@@ -191,9 +191,6 @@ FORMATS = {
             download=PHONE_APP,
         ),
         ExportFormat('pt2', 'file for torch.export.load', 'pt2', '*.pt2'),
-        ExportFormat(
-            'torchscript', 'file for torch.jit.load', 'torchscript', '*.ts'
-        ),
     )
 }
 
