@@ -62,13 +62,13 @@ SWAPPED = ('c1', 'c0', *NAMES[2:])
 @pytest.mark.parametrize(
     'loop, datasets, term',
     [
-        ('train', dict(train=7, val=7), 'num_classes=7`$'),
+        ('train', dict(train=7, val=7), 'num_classes=7$'),
         # no advice to use 4 classes, which the training set exceeds
         ('train', dict(val=4), 'only the train set has c4'),
         ('train', dict(val=OTHER), 'zzz'),
         ('train', dict(val=SWAPPED), 'order'),
-        ('val', dict(val=6), '6 classes in the val set; add.*=6`'),
-        ('test', dict(test=6), '6 classes in the test set; add.*=6`'),
+        ('val', dict(val=6), '6 classes in the val set; set.*=6'),
+        ('test', dict(test=6), '6 classes in the test set; set.*=6'),
     ],
 )
 def test_run_stops_if_classes_differ(tmp_path, loop, datasets, term):

@@ -7,6 +7,7 @@ import torch
 from mmpretrain.apis import ModelHub
 from torch import Tensor, nn
 
+from mmclca.building import config_errors
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
@@ -67,7 +68,8 @@ class EncoderTeacher(Teacher):
         """Do nothing, as classes do not matter to an encoder."""
 
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
-        return MODELS.build(config)
+        with config_errors():
+            return MODELS.build(config)
 
     def _check_output(self, *_) -> None:
         """Do nothing, as the encoder is built for the student's image size."""

@@ -11,6 +11,7 @@ from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
+from mmclca.building import config_errors
 from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import (
     read_stored_classes,
@@ -18,6 +19,7 @@ from mmclca.checkpoints.gate.stored_config import (
 )
 from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.configs import open_config
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer, describe_unknown
@@ -99,12 +101,12 @@ class Teacher:
         """
         if self.model is not None:
             return
-        with _one_line_errors(self.config):
+        with _teacher_errors(self.config):
             config = self.config
             if isinstance(config, str):
-                config = _classifier_in(Config.fromfile(config))
+                config = _get_classifier(open_config(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
-            config = config or _classifier_in(read_stored_config(checkpoint))
+            config = config or _get_classifier(read_stored_config(checkpoint))
             with preserve_random_state():  # building draws random numbers
                 model = self._build(config, student)
             load(model, _rename_for_timm(model, checkpoint), assign=True)
@@ -131,7 +133,8 @@ class Teacher:
         self.order = [self.classes.index(name) for name in names]
 
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
-        model = MODELS.build(config)
+        with config_errors():
+            model = MODELS.build(config)
         if not isinstance(model, BaseClassifier):
             raise Error(f'{type(model).__name__} is not a classifier')
         self.rescale = rescaling(student, model)
@@ -187,7 +190,7 @@ class Teacher:
         """
         self.prepare(student)
         if not self.is_read:
-            with _one_line_errors(self.config):
+            with _teacher_errors(self.config):
                 self._check_output(self.model, student, inputs.shape[2:])
             # copy the memory-mapped parameters of the file
             self.model, self.is_read = deepcopy(self.model), True
@@ -285,18 +288,18 @@ def _rename_for_timm(model: nn.Module, checkpoint: Checkpoint) -> Checkpoint:
 
 
 @contextmanager
-def _one_line_errors(config: str | dict | None) -> Iterator[None]:
-    """Raise errors of the teacher's config as one line."""
+def _teacher_errors(config: str | dict | None) -> Iterator[None]:
+    """Begin errors with 'teacher' and the path of its config, in one line."""
     try:
         yield
-    except Exception as error:  # a config may raise any type
-        said = ' '.join(str(error).split())
-        if isinstance(config, str) and config not in said:
-            said = f'{config}: {said}'
-        raise Error(f'teacher: {said}') from error
+    except (Error, OSError) as error:
+        message = ' '.join(str(error).split())
+        if isinstance(config, str) and config not in message:
+            message = f'{config}: {message}'
+        raise Error(f'teacher: {message}') from error
 
 
-def _classifier_in(config: Config) -> dict:
+def _get_classifier(config: Config) -> dict:
     if 'model' not in config:
         raise Error('the config has no model; use a classifier config')
     model = config.model
