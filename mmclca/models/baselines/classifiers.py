@@ -14,6 +14,7 @@ from mmclca.utils.messages import check_choice
 
 from ..backbones.classifier_hook import rename_on_load
 from .losses import (
+    CLEViTWeights,
     cle_vit_loss,
     cle_vit_triplet,
     sim_trans_contrast,
@@ -150,7 +151,9 @@ class CLEViTClassifier(ImageClassifier):
         _check_no_mixing(self)
         self.contrast = contrast
         released = contrast_weight * (contrast == 'released')
-        self.options = origin_weight, swap_weight, released, label_smoothing
+        self.loss_weights = CLEViTWeights(
+            origin_weight, swap_weight, released, label_smoothing
+        )
         self.contrast_weight = contrast_weight
         self.margin = margin
 
@@ -169,7 +172,9 @@ class CLEViTClassifier(ImageClassifier):
             )
         feats = self.extract_feat(torch.cat(inputs.chunk(2, dim=-1)))
         features, labels = feats[-1], _labels(data_samples)
-        loss = cle_vit_loss(self.head(feats), features, labels, *self.options)
+        loss = cle_vit_loss(
+            self.head(feats), features, labels, self.loss_weights
+        )
         losses = dict(loss=loss)
         if self.contrast == 'triplet':
             losses['loss_triplet'] = self._triplet(features)

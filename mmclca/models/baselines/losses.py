@@ -5,6 +5,8 @@ Shapes: features are (B, D), or (2B, D) for two views with all first views
 before all second views; labels (B,) belong to the images.
 """
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -40,34 +42,51 @@ def sim_trans_contrast(
     """
     cosine, same = _pairwise(features, labels)
     unlike = (1 - cosine) / 2
-    others = same & ~torch.eye(len(same), dtype=bool, device=same.device)
-    within = (unlike * others).sum(1) / (others.sum(1) + 1e-6)
+    positives = same & ~torch.eye(len(same), dtype=bool, device=same.device)
+    within = (unlike * positives).sum(1) / (positives.sum(1) + 1e-6)
     counts = margin + within[:, None] - unlike >= 0
     pairs = torch.where(same, 1 - cosine, (1 + cosine) * counts)
     return pairs.mean()
 
 
-def cle_vit_loss(
-    logits: Tensor,
-    features: Tensor,
-    labels: Tensor,
-    origin: float,
-    swap: float,
-    contrast: float,
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """Loss of CLE-ViT's public code.
+@dataclass(frozen=True)
+class CLEViTWeights:
+    """Weights of the losses of CLE-ViT, and label smoothing.
 
-    The cross-entropies of both views (logits (2B, K)), weighted by ``origin``
-    and ``swap``, and :func:`transfg_contrast` over both, weighted by
-    ``contrast``.
+    Args:
+        origin (float): Weight of the cross-entropy of the original views.
+        swap (float): Weight of the cross-entropy of the shuffled views.
+        contrast (float): Weight of :func:`transfg_contrast` over both.
+        label_smoothing (float): Label smoothing. Defaults to 0.
+    """
+
+    origin: float
+    swap: float
+    contrast: float
+    label_smoothing: float = 0.0
+
+
+def cle_vit_loss(
+    logits: Tensor, features: Tensor, labels: Tensor, weights: CLEViTWeights
+) -> Tensor:
+    """Loss of CLE-ViT's public code, from both views.
+
+    Args:
+        logits (Tensor): Class scores (2B, K).
+        features (Tensor): Features (2B, C).
+        labels (Tensor): Classes (B,).
+        weights (CLEViTWeights): Weights of the losses.
     """
     first, second = (
-        F.cross_entropy(view, labels, label_smoothing=label_smoothing)
+        F.cross_entropy(view, labels, label_smoothing=weights.label_smoothing)
         for view in logits.chunk(2)
     )
     alike = transfg_contrast(features, labels)
-    return origin * first + swap * second + contrast * alike
+    return (
+        weights.origin * first
+        + weights.swap * second
+        + weights.contrast * alike
+    )
 
 
 def cle_vit_triplet(
@@ -80,6 +99,6 @@ def cle_vit_triplet(
     (B,).
     """
     anchor, positive = F.normalize(features, dim=-1).chunk(2)
-    near = (anchor - positive).norm(dim=-1)
+    close = (anchor - positive).norm(dim=-1)
     far = (anchor - anchor[negative]).norm(dim=-1)
-    return (near - far + margin).relu().mean()
+    return (close - far + margin).relu().mean()

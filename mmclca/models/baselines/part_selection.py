@@ -16,7 +16,9 @@ from .vit import BaselineViT
 
 
 @torch.no_grad()
-def select_parts(row: Tensor, maps: Sequence, multiply: Callable) -> Tensor:
+def select_part_tokens(
+    row: Tensor, maps: Sequence, multiply: Callable
+) -> Tensor:
     """Select the patch with the highest attention rollout per head, (B, H).
 
     Only the CLS row of the product over all layers is needed: one
@@ -111,7 +113,7 @@ class TransFG(BaselineViT):
                 maps.append(attended)
         row = attended.cls_attn().unsqueeze(2)
         multiply = torch.matmul if self.keep_maps else multiply_by_map
-        parts = select_parts(row, maps, multiply)
+        parts = select_part_tokens(row, maps, multiply)
         return self.run_last_block(x[:, :1], Kept(parts).apply(x))
 
 

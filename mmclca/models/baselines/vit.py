@@ -21,8 +21,15 @@ from ..reduction.attention import Attended, attend
 
 # options of ``VisionTransformer`` that have an effect here
 OPTIONS = (
-    *('in_channels', 'drop_rate', 'drop_path_rate', 'qkv_bias', 'norm_cfg'),
-    *('interpolate_mode', 'layer_scale_init_value', 'pre_norm', 'init_cfg'),
+    'in_channels',
+    'drop_rate',
+    'drop_path_rate',
+    'qkv_bias',
+    'norm_cfg',
+    'interpolate_mode',
+    'layer_scale_init_value',
+    'pre_norm',
+    'init_cfg',
     'frozen_stages',
 )
 
@@ -155,8 +162,8 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
                 'num_layers to the depth of their model'
             )
         is_new = self.last_block == 'new' and not has_block
-        others = {*self.may_be_new} - {block}
-        self.may_be_new = (*others, *[block] * is_new)
+        new_parts = {*self.may_be_new} - {block}
+        self.may_be_new = (*new_parts, *[block] * is_new)
         self.may_be_left = (last,) * is_new
         if self.last_block == 'pretrained' and not has_block:
             for key in last_keys:

@@ -45,7 +45,8 @@ def test_cle_vit_classifier_computes_released_loss():
     found = model.loss(torch.cat((first, second), dim=-1), samples())
     feats = model.extract_feat(torch.cat((first, second)))
     given = model.head(feats), feats[-1], torch.tensor(LABELS)
-    expected = losses.cle_vit_loss(*given, 1.0, 0.75, 2.0, 0.1)
+    weights = losses.CLEViTWeights(1.0, 0.75, 2.0, 0.1)
+    expected = losses.cle_vit_loss(*given, weights)
     assert found.keys() == {'loss'}
     torch.testing.assert_close(found['loss'], expected)
 

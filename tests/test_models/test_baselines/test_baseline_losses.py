@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from mmclca.models.baselines.losses import (
+    CLEViTWeights,
     cle_vit_loss,
     cle_vit_triplet,
     sim_trans_contrast,
@@ -73,7 +74,8 @@ def test_cle_vit_loss_smooths_labels():
     labels, logp = LABELS[:3], FEATURES[:6].log_softmax(dim=-1)
     own = logp[torch.arange(6), labels.repeat(2)]
     terms = -0.8 * own - 0.2 * logp.mean(dim=-1)
-    found = cle_vit_loss(FEATURES[:6], FEATURES[:6], labels, 1, 0.5, 0, 0.2)
+    weights = CLEViTWeights(1, 0.5, 0, label_smoothing=0.2)
+    found = cle_vit_loss(FEATURES[:6], FEATURES[:6], labels, weights)
     expected = terms[:3].mean() + 0.5 * terms[3:].mean()
     torch.testing.assert_close(found, expected)
 

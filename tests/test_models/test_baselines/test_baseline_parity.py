@@ -13,7 +13,7 @@ from mmclca.checkpoints.load import load
 from mmclca.models.baselines import losses
 from mmclca.models.baselines.part_selection import (
     mutual_attention,
-    select_parts,
+    select_part_tokens,
 )
 from mmclca.models.baselines.shuffled_view import shuffle_parts
 from mmclca.models.baselines.sim_trans import structure
@@ -50,7 +50,9 @@ def test_contrast_equals_public_code(name):
 def test_cle_vit_loss_equals_public_code(case):
     logits, features, labels = tensors(case, 'logits', 'features', 'labels')
     weights = [case[name] for name in ('origin_w', 'swap_w', 'con_w')]
-    loss = losses.cle_vit_loss(logits, features, labels, *weights)
+    loss = losses.cle_vit_loss(
+        logits, features, labels, losses.CLEViTWeights(*weights)
+    )
     check(case, loss, grad_logits=logits, grad_features=features)
 
 
@@ -73,7 +75,7 @@ def test_shuffle_parts_equals_public_code(case):
 @each('transfg_parts')
 def test_select_parts_equals_public_code(case):
     maps = [DRAWN.given(case, f'attn{i}') for i in range(case['layers'])]
-    parts = select_parts(maps[-1][:, :, :1], maps, torch.matmul)
+    parts = select_part_tokens(maps[-1][:, :, :1], maps, torch.matmul)
     assert parts.tolist() == case['expect']['part']
 
 

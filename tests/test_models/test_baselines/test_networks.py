@@ -13,7 +13,7 @@ from mmclca.models.baselines import FFVT, SIMTrans, TransFG
 from mmclca.models.baselines.part_selection import (
     multiply_by_map,
     mutual_attention,
-    select_parts,
+    select_part_tokens,
 )
 from mmclca.models.baselines.sim_trans import StructureGCN, structure
 from mmclca.models.reduction.attention import Attended
@@ -39,8 +39,8 @@ def test_select_parts_equals_product_of_all_maps():
     product = maps[2] @ maps[1] @ maps[0]
     expected = product[:, :, 0, 1:].argmax(dim=-1) + 1
     row = layers[-1].cls_attn().unsqueeze(2)
-    assert torch.equal(select_parts(row, maps, torch.matmul), expected)
-    parts = select_parts(row, layers, multiply_by_map)
+    assert torch.equal(select_part_tokens(row, maps, torch.matmul), expected)
+    parts = select_part_tokens(row, layers, multiply_by_map)
     assert torch.equal(parts, expected)
     whole = multiply_by_map(row, layers[0], chunk_size=3)
     torch.testing.assert_close(whole, row @ maps[0])
