@@ -173,8 +173,10 @@ def last_linear(head: nn.Module) -> nn.Module:
     Raises:
         Error: If the type of the head is not supported.
     """
-    known = (n for kind, n in LINEAR_HEADS.items() if isinstance(head, kind))
-    name = head.last_layer if isinstance(head, Head) else next(known, None)
+    name = head.last_layer if isinstance(head, Head) else None
+    for head_class, layer in LINEAR_HEADS.items():
+        if isinstance(head, head_class):
+            name = layer
     if name is None:
         raise Error(
             f'cannot fit the last layer of {type(head).__name__} in closed '

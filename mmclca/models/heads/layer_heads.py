@@ -157,8 +157,8 @@ class LayerFusionHead(Head):
         **head,
     ):
         check_integer(num_layers=num_layers, num_parts=num_parts)
-        listed = isinstance(in_channels, Sequence)
-        channels = list(in_channels) if listed else [in_channels] * num_layers
+        is_list = isinstance(in_channels, Sequence)
+        channels = list(in_channels) if is_list else [in_channels] * num_layers
         if len(channels) != num_layers:
             raise Error(
                 f'in_channels={in_channels!r} has {len(channels)} layers, but '
@@ -229,5 +229,5 @@ def get_feature_subsets(head: nn.Module) -> list[Tensor] | None:
     columns = torch.arange(3 * depth * head.in_channels)
     columns = columns.view(depth, 3, head.in_channels)
     pooled = math.ceil(3 * depth / 4)
-    most = [columns[:pooled].flatten(), columns[pooled:, 0].flatten()]
-    return [torch.cat(most), columns[-math.ceil(depth / 3) :, 0].flatten()]
+    early = [columns[:pooled].flatten(), columns[pooled:, 0].flatten()]
+    return [torch.cat(early), columns[-math.ceil(depth / 3) :, 0].flatten()]

@@ -40,10 +40,10 @@ def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
         Tensor: Similarities (S, N), NaN for images that are not compared.
     """
     unit = F.normalize(features, dim=1)
-    found = torch.full((len(splits), len(unit)), torch.nan)
-    for row, (others, own) in zip(found, splits, strict=True):
-        row[own] = nearest_cosine(unit[others], unit[own])
-    return found
+    similarity = torch.full((len(splits), len(unit)), torch.nan)
+    for row, (references, compared) in zip(similarity, splits, strict=True):
+        row[compared] = nearest_cosine(unit[references], unit[compared])
+    return similarity
 
 
 class NearestHead(nn.Module):
