@@ -2,12 +2,14 @@
 """Models whose speed is measured."""
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mmclca.models import Variant, fuse
+import torch
 
-from ..models.head_variants import build_on_meta
+from mmclca.models import Variant, fuse
+from mmclca.registry import MODELS
 
 PYTORCH, FUSED = 'pytorch', 'fused'
 ONNX, INT8 = 'onnx', 'onnx-int8'
@@ -57,7 +59,8 @@ class Candidate:
         """Whether fusion changes the backbone."""
         if 'backbone' not in self.model:
             return False
-        backbone = build_on_meta(self.model['backbone'])
+        with torch.device('meta'):
+            backbone = MODELS.build(deepcopy(self.model['backbone']))
         names = backbone.state_dict().keys()
         return fuse(backbone).state_dict().keys() != names
 

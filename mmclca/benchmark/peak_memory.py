@@ -7,13 +7,18 @@ from pathlib import Path
 
 import torch
 
+from mmclca.errors import Error
+
 PROCESS = Path('/proc/self')
 
 
 def read_resident(name: str) -> int:
     """Bytes in the line ``name`` of ``/proc/self/status``."""
     status = PROCESS.joinpath('status').read_text()
-    return int(re.search(rf'{name}:\s+(\d+) kB', status)[1]) * 1024
+    match = re.search(rf'{name}:\s+(\d+) kB', status)
+    if match is None:
+        raise Error(f'{PROCESS}/status lacks the line {name}')
+    return int(match[1]) * 1024
 
 
 def get_peak_memory() -> float:

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import digest_of_file, extract_outputs
@@ -21,20 +20,20 @@ BATCH, ROUNDS = 32, 20
 
 def compare_quantized(
     inferencer: TokenReductionInferencer,
-    whole: Path,
-    small: Path,
+    float32_file: Path,
+    int8_file: Path,
     size: tuple[int, int],
-    place: str,
+    checkpoint: str,
     photos: str | Path | None = None,
 ) -> QuantizedComparison:
     """Compare latency and predictions of an 8-bit and a 32-bit file.
 
     Args:
         inferencer (TokenReductionInferencer): The model, on the CPU.
-        whole (Path): ONNX file in 32 bits.
-        small (Path): ONNX file in 8 bits.
+        float32_file (Path): ONNX file in 32 bits.
+        int8_file (Path): ONNX file in 8 bits.
         size (tuple[int, int]): Image height and width.
-        place (str): Path of the checkpoint. A folder written by ``fit``
+        checkpoint (str): Path of the checkpoint. A folder written by ``fit``
             lists the photos to compare on.
         photos (str | Path, optional): Folder of photos that may have changed
             since the fit. Defaults to None: changed photos outside the model
@@ -45,22 +44,23 @@ def compare_quantized(
     """
     threads = torch.get_num_threads()
     setting = Setting(threads=threads, batch=1)
-    files = {'8': load_onnx(small, threads)}
-    files['32'] = load_onnx(whole, threads)
+    files = {'8': load_onnx(int8_file, threads)}
+    files['32'] = load_onnx(float32_file, threads)
     images = setting.images(size)
     steps = {name: partial(run, images) for name, run in files.items()}
     seconds = interleaved_seconds(steps, setting, ROUNDS)
     times = [
-        f'{name}-bit {1e3 * min(one):.3g} ms' for name, one in seconds.items()
+        f'{name}-bit {1e3 * min(passes):.3g} ms'
+        for name, passes in seconds.items()
     ]
-    words = f'{threads} thread{"s" * (threads > 1)}'
-    latency = f'{", ".join(times)} per photo ({words})'
-    if not is_fitted(place):
+    plural = 's' * (threads > 1)
+    latency = f'{", ".join(times)} per photo ({threads} thread{plural})'
+    if not is_fitted(checkpoint):
         return QuantizedComparison(
             latency, 'Accuracy', '8-bit not measured: not a model folder'
         )
-    folders = [Path(folder) for folder in (place, photos) if folder]
-    rows = [row for row in photos_of(place) if _is_safe(row, folders)]
+    folders = [Path(folder) for folder in (checkpoint, photos) if folder]
+    rows = [row for row in list_photos(checkpoint) if _is_safe(row, folders)]
     if not rows:
         return QuantizedComparison(
             latency,
@@ -68,13 +68,10 @@ def compare_quantized(
             '8-bit not measured: the photos of the model are missing, or '
             'have changed',
         )
-    label, agreement = _compare_predictions(inferencer, rows, *files.values())
+    label, agreement = _compare_predictions(
+        inferencer, rows, [files['8'], files['32']]
+    )
     return QuantizedComparison(latency, label, agreement)
-
-
-def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-    """Drop the unknown-class score if the file returns one."""
-    return found[0] if isinstance(found, tuple) else found
 
 
 def _is_safe(photo: PhotoRow, folders: list[Path]) -> bool:
@@ -90,7 +87,7 @@ def _is_safe(photo: PhotoRow, folders: list[Path]) -> bool:
     return Path(path).is_file() and digest_of_file(path) == photo.sha256
 
 
-def photos_of(folder: str) -> list[PhotoRow]:
+def list_photos(folder: str) -> list[PhotoRow]:
     """Rows of the hold-out photos, or of the training photos without any."""
     photos = ModelFolder.open(folder).read_photos()
     held_out = [photo for photo in photos if photo.is_held_out]
@@ -100,12 +97,15 @@ def photos_of(folder: str) -> list[PhotoRow]:
 def _compare_predictions(
     inferencer: TokenReductionInferencer,
     rows: list[PhotoRow],
-    *files: Callable,
+    files: list[Callable],
 ) -> tuple[str, str]:
     """Return label and text on the accuracy, or on the agreement."""
 
     def both(images):
-        return torch.stack([_logits(run(images)) for run in files], 1)
+        outputs = [run(images) for run in files]
+        # drop the unknown-class score if the file returns one
+        logits = [x[0] if isinstance(x, tuple) else x for x in outputs]
+        return torch.stack(logits, 1)
 
     paths = [row.path for row in rows]
     scores, unread = extract_outputs(inferencer, paths, both, BATCH)
@@ -121,7 +121,7 @@ def _compare_predictions(
             'get the same prediction in 8 and 32 bits',
         )
     names = [inferencer.classes.index(row.label) for row in rows]
-    right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
+    right = [sum(map(int.__eq__, x, names)) for x in (int8, float32)]
     return (
         'Accuracy',
         f'8-bit {right[0]} of {len(rows)} held-out photos correct, '

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import torch
 from mmpretrain.models.utils import to_2tuple
@@ -30,6 +31,7 @@ from .candidates import FUSED, INT8, ONNX, Candidate
 
 AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
 ANY_SIZE = 224  # image size for models that accept any size
+Name = TypeVar('Name', bound=Hashable)
 FASTER = 0.8  # use bfloat16 only below this share of the float32 time
 
 
@@ -68,36 +70,37 @@ class Setting:
     def autocast(self) -> torch.autocast:
         """Autocast context for a forward pass."""
         device = torch.device(self.device).type
-        return torch.autocast(device, AMP.get(self.amp), self.amp is not None)
+        dtype = None if self.amp is None else AMP[self.amp]
+        return torch.autocast(device, dtype, self.amp is not None)
 
     def describe(self, batches: Sequence[int] = ()) -> str:
         """Describe the setting; ``batches`` replaces its own batch size."""
         mode = self.compile_mode
-        place = 'GPU' if self.on_gpu else f'CPU, {self.threads} thread'
-        words = [
+        where = 'GPU' if self.on_gpu else f'CPU, {self.threads} thread'
+        parts = [
             'training step' if self.train else 'inference',
             f'batch {"/".join(map(str, batches or [self.batch]))}',
             self.amp or 'float32',
             f'torch.compile ({mode})' if mode else 'eager',
-            place + 's' * (not self.on_gpu and self.threads > 1),
+            where + 's' * (not self.on_gpu and self.threads > 1),
         ]
-        return ', '.join(words)
+        return ', '.join(parts)
 
 
-def machine(setting: Setting, command: str) -> dict[str, str]:
+def describe_machine(setting: Setting, command: str) -> dict[str, str]:
     """Hardware, load, versions, date and command line of a benchmark."""
     threads = torch.get_num_threads()
     load = '/'.join(f'{average:.2f}' for average in os.getloadavg())
-    facts = dict(
+    properties = dict(
         CPU=f'{cpu_name()}, {torch.backends.cpu.get_cpu_capability()}',
         cores=f'{os.cpu_count()}, {threads} thread{"s" * (threads > 1)} used',
         load=f'{load} over 1/5/15 minutes at the start',
     )
     if setting.on_gpu:
-        facts['GPU'] = torch.cuda.get_device_name(setting.device)
+        properties['GPU'] = torch.cuda.get_device_name(setting.device)
         driver = get_nvidia_driver_version(run) or 'unknown'
-        facts['driver'] = f'{driver}, CUDA {torch.version.cuda}'
-    return facts | dict(
+        properties['driver'] = f'{driver}, CUDA {torch.version.cuda}'
+    return properties | dict(
         versions=', '.join(f'{k} {v}' for k, v in versions().items()),
         date=str(date.today()),
         command=command,
@@ -160,7 +163,7 @@ def onnx_step(
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, 'model.onnx')
-        write_onnx(model.eval(), tuple(images.shape[2:]), path, {})
+        write_onnx(model.eval(), (images.size(2), images.size(3)), path, {})
         if int8:
             quantize(path, path)
         return partial(load_onnx(path, setting.threads), images)
@@ -178,7 +181,7 @@ def training_step(
     # one sample with all labels: losses read only the label values
     samples = [DataSample().set_gt_label(labels)]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    half = AMP.get(setting.amp) is torch.float16
+    half = setting.amp == 'fp16'
     # below the default 2 ** 16: overflowing gradients would skip the step
     scaler = torch.amp.GradScaler(
         images.device.type, init_scale=2.0**10, enabled=half
@@ -216,18 +219,18 @@ def _compiled(function: Callable, mode: str | None) -> Callable:
 
 
 def interleaved_seconds(
-    steps: dict[Hashable, Callable[[], object]],
+    steps: Mapping[Name, Callable[[], object]],
     setting: Setting,
     rounds: int = 15,
     warm_up: int = 2,
-) -> dict[Hashable, list[float]]:
+) -> dict[Name, list[float]]:
     """Time the passes of several models, interleaved.
 
     Each round runs one pass per model (A B A B), so that changing machine
     load affects all models.
 
     Args:
-        steps (dict[Hashable, Callable]): One pass per model, as a function
+        steps (Mapping[Hashable, Callable]): One pass per model, as a function
             without arguments.
         setting (Setting): Measurement conditions.
         rounds (int): Timed passes per model. Defaults to 15.
@@ -237,7 +240,7 @@ def interleaved_seconds(
         dict[Hashable, list[float]]: Seconds per round for each model, without
         models that exceed the GPU memory.
     """
-    seconds = {name: [] for name in steps}
+    seconds: dict[Name, list[float]] = {name: [] for name in steps}
     for _ in range(warm_up + rounds):
         for name in tuple(seconds):
             try:

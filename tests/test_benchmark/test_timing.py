@@ -94,14 +94,14 @@ def said(tmp_path, monkeypatch):
         gone[:] = unread
         write_rows(tmp_path / 'photographs.csv', [COLUMNS, *rows])
         (tmp_path / 'model.pth').touch()
-        found = quantized.photos_of(tmp_path)
+        found = quantized.list_photos(tmp_path)
         # float32 predicts ash, elm, elm and int8 ash, ash, elm
         whole = torch.tensor([[1.0, 0], [0, 1], [0, 1]])
         small = torch.tensor([[1.0, 0], [1, 0], [0, 1]])
         model = SimpleNamespace(classes=['ash', 'elm'])
         # files exported from a fit also return the unknown-class score
         runs = (lambda x: x @ small), (lambda x: (x @ whole, x[:, 0]))
-        return ' '.join(quantized._compare_predictions(model, found, *runs))
+        return ' '.join(quantized._compare_predictions(model, found, runs))
 
     gone = []
     monkeypatch.setattr(quantized, 'extract_outputs', read)

@@ -18,7 +18,7 @@ from speed.pages import (
 )
 
 from mmclca.benchmark import Setting
-from mmclca.benchmark.steps import machine
+from mmclca.benchmark.steps import describe_machine
 from mmclca.evaluation.cost import Cost
 from mmclca.models import Variant
 
@@ -62,7 +62,7 @@ def test_written_files_contain_the_same_results(tmp_path):
     assert table_line(timm).endswith('| 1.00 | 1.00 | 8 | 1.00 |')
     records = [timm.record(), one.record()]
     setting = Setting(train=True)
-    facts = machine(setting, 'python x.py')
+    facts = describe_machine(setting, 'python x.py')
     assert {'CPU', 'cores', 'load', 'versions', 'date'} < set(facts)
     assert 'GPU' not in facts
     given = 'Title', setting, [8], facts, [timm, one], []

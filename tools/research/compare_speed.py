@@ -258,13 +258,13 @@ def main():
     import torch
     from speed import pages
 
-    from mmclca.benchmark.steps import machine
+    from mmclca.benchmark.steps import describe_machine
 
     setting, planned = check(args)
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/research/compare_speed.py', *sys.argv[1:]]
-    facts = machine(setting, shlex.join(command))
+    facts = describe_machine(setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = setting.describe(args.batch)

@@ -23,7 +23,12 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
 from mmclca import cli
-from mmclca.benchmark.steps import Setting, inference_step, machine, onnx_step
+from mmclca.benchmark.steps import (
+    Setting,
+    describe_machine,
+    inference_step,
+    onnx_step,
+)
 from mmclca.checkpoints.load import load
 from mmclca.evaluation.cost import count_config
 from mmclca.fitting.candidates import get_measured_accuracies
@@ -108,7 +113,7 @@ def make_rows(runtime, times, gmacs):
 def write(path, results):
     """Write results in the form of throughput.py."""
     command = shlex.join(['python', *sys.argv])
-    columns = machine(SETTING, command)
+    columns = describe_machine(SETTING, command)
     columns['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     setting = dict(batch=1, threads=1, cpu_time=True)
     content = dict(setting=setting, machine=columns, results=results)

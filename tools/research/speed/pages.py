@@ -121,8 +121,8 @@ def write_comparison(
 ) -> None:
     """Write a comparison as PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png.
 
-    ``facts`` comes from :func:`machine`, and ``missing`` lists the models
-    that exceed the GPU memory.
+    ``facts`` comes from :func:`describe_machine`, and ``missing`` lists the
+    models that exceed the GPU memory.
     """
     words, fitted = setting.describe(batches), exponents(results)
     lines = [f'# {title}', '', f'{words[0].upper()}{words[1:]}.', '']
