@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mmclca.errors import Error
 from mmclca.utils.messages import printable
@@ -207,7 +207,7 @@ def file_named(*endings: str) -> Callable[[str], Path]:
 
 
 CHECKPOINT = 'model folder written by fit, or path or URL of a checkpoint'
-SHARED = {
+SHARED: dict[str, dict[str, Any]] = {
     'config': dict(meaning='path or name of a config'),
     'checkpoint': dict(meaning=CHECKPOINT),
     'folder': dict(
