@@ -78,7 +78,7 @@ def _byte_order_marks_skipped() -> Iterator[None]:
         del config.open
 
 
-def _named_config(name):
+def _named_config(name: str) -> Config:
     if name.lower() in list_models():
         return ModelHub.get(name).config
     close = get_close_matches(Path(name).stem, list_models(), n=1)
@@ -132,14 +132,14 @@ def merge_options(cfg: Config, options: dict) -> None:
         Error: If an unknown name is similar to a known one, or a plain
             value would replace a group of settings.
     """
-    known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
+    settings = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
     for key in options:
         name = key.partition('.')[0]
-        _check_kind(cfg, key, options[key])
-        if name in known:
+        _check_group(cfg, key, options[key])
+        if name in settings:
             continue
         problem = f'setting {key}: the config has no {name}'
-        close = get_close_matches(name, known, n=1)
+        close = get_close_matches(name, settings, n=1)
         if close:
             raise Error(f'{problem}; do you mean {close[0]}?')
         warnings.warn(
@@ -149,15 +149,15 @@ def merge_options(cfg: Config, options: dict) -> None:
         cfg.merge_from_dict(options)
 
 
-def _check_kind(cfg, key, new):
+def _check_group(cfg: Config, key: str, new: object) -> None:
     """Raise if a plain value would replace a group of settings."""
     first, *inner = key.split('.')
     old = cfg.get(first)
     for name in inner:
         old = old.get(name) if isinstance(old, dict) else None
     # a nested group may have a name as value, such as an architecture
-    whole = dict | list | tuple | None | (str if new and inner else dict)
-    if isinstance(old, dict) and not isinstance(new, whole):
+    replacement = dict | list | tuple | None | (str if new and inner else dict)
+    if isinstance(old, dict) and not isinstance(new, replacement):
         raise Error(
             f'setting {key}={new}: {key} is a group of settings; set '
             f'one of them, such as {key}.{next(iter(old), "type")}=...'

@@ -29,8 +29,8 @@ def labels_of(dataset):
 def test_labels_follow_class_list(data, tmp_path):
     (data / 'ash').rename(data / 'Mo\u0308hre')  # another normalization
     names = ['yew', *CLASSES[:0:-1], 'M\xf6hre']
-    text = '\r\n'.join([*names, '', ''])
-    (tmp_path / 'c.txt').write_bytes(MARK + text.encode())
+    content = '\r\n'.join([*names, '', ''])
+    (tmp_path / 'c.txt').write_bytes(MARK + content.encode())
     dataset = ClassFolders(
         data_root=str(data), classes=str(tmp_path / 'c.txt')
     )
@@ -97,6 +97,6 @@ def test_custom_dataset_is_refused_if_labels_do_not_fit_the_head(data):
 def test_match_by_name_replaces_datasets_at_all_depths(data):
     inner = dict(type='CustomDataset', data_root=str(data))
     settings = Config(dict(type='RepeatDataset', times=2, dataset=inner))
-    found = match_by_name(settings._cfg_dict)
-    assert isinstance(DATASETS.build(found).dataset, ClassFolders)
+    replaced = match_by_name(settings._cfg_dict)
+    assert isinstance(DATASETS.build(replaced).dataset, ClassFolders)
     assert settings.dataset.type == 'CustomDataset'

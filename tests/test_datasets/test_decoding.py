@@ -39,9 +39,9 @@ def leaf(alpha=255):
     return Image.fromarray(image)
 
 
-def content_of(image, kind, **options):
+def content_of(image, file_format, **options):
     file = BytesIO()
-    image.save(file, kind, **options)
+    image.save(file, file_format, **options)
     return file.getvalue()
 
 
@@ -54,7 +54,7 @@ def check(content, left, right):
 
 
 @pytest.mark.parametrize(
-    'kind, mode, compression',
+    'file_format, mode, compression',
     [
         *(('PNG', mode, None) for mode in ('RGB', 'RGBA', 'P')),
         *(('TIFF', mode, 'tiff_lzw') for mode in ('RGB', 'RGBA', 'I;16')),
@@ -64,14 +64,14 @@ def check(content, left, right):
     ],
 )
 def test_decoding_ignores_and_keeps_settings_of_the_process(
-    kind, mode, compression, monkeypatch
+    file_format, mode, compression, monkeypatch
 ):
     image = leaf().convert('RGB') if mode == 'P' else leaf()
     if mode == 'I;16':
         image = Image.fromarray(np.full((24, 40), 300, np.uint16))
     elif mode != 'RGBA':
         image = image.convert(mode)
-    content = content_of(image, kind, compression=compression)
+    content = content_of(image, file_format, compression=compression)
     expected = decode(content), decode_by_pillow(content)
     monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 1)
     with warnings.catch_warnings():
@@ -83,25 +83,30 @@ def test_decoding_ignores_and_keeps_settings_of_the_process(
     assert np.array_equal(found, expected) and Image.MAX_IMAGE_PIXELS == 1
 
 
-@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP', 'BMP', 'PPM'])
-def test_decode_equals_load_image_from_file(kind):
+@pytest.mark.parametrize(
+    'file_format', ['PNG', 'JPEG', 'TIFF', 'WEBP', 'BMP', 'PPM']
+)
+def test_decode_equals_load_image_from_file(file_format):
     for mode in ('RGB', 'L', '1'):
-        content = content_of(leaf().convert(mode), kind)
+        content = content_of(leaf().convert(mode), file_format)
         assert (decode(content) == mmcv.imfrombytes(content)).all()
 
 
 @pytest.mark.parametrize(
-    'kind, mode',
+    'file_format, mode',
     [
-        *((kind, 'RGB') for kind in ('PNG', 'JPEG', 'TIFF', 'WEBP')),
-        *((kind, 'RGBA') for kind in ('PNG', 'TIFF', 'WEBP')),
+        *(
+            (file_format, 'RGB')
+            for file_format in ('PNG', 'JPEG', 'TIFF', 'WEBP')
+        ),
+        *((file_format, 'RGBA') for file_format in ('PNG', 'TIFF', 'WEBP')),
     ],
 )
-def test_decode_applies_exif_orientation(kind, mode):
-    if (kind, mode) == ('WEBP', 'RGB') and cv2.__version__[0] < '5':
+def test_decode_applies_exif_orientation(file_format, mode):
+    if (file_format, mode) == ('WEBP', 'RGB') and cv2.__version__[0] < '5':
         pytest.skip('this OpenCV does not read the EXIF data of WebP')
     turned = leaf().rotate(90, expand=True).convert(mode)
-    content = content_of(turned, kind, exif=ROTATED, quality=95)
+    content = content_of(turned, file_format, exif=ROTATED, quality=95)
     check(content, RED, GREEN)
     same = decode(content, over_white=False) == mmcv.imfrombytes(content)
     assert mode == 'RGBA' or same.all()
@@ -109,10 +114,12 @@ def test_decode_applies_exif_orientation(kind, mode):
 
 def test_decode_blends_with_white_if_image_is_transparent():
     image = np.asarray(leaf()).copy()
-    for kind in ('PNG', 'TIFF', 'WEBP'):
+    for file_format in ('PNG', 'TIFF', 'WEBP'):
         for alpha, color in ((0, WHITE), (128, (132, 252, 132))):
             image[12:, :, 3] = alpha
-            content = content_of(Image.fromarray(image), kind, lossless=True)
+            content = content_of(
+                Image.fromarray(image), file_format, lossless=True
+            )
             check(content, RED, color)
         hidden = decode(content, over_white=False)
         assert (hidden == mmcv.imfrombytes(content)).all()
@@ -224,7 +231,7 @@ def test_pillow_decodes_if_opencv_fails(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'kind, mode, is_animated',
+    'file_format, mode, is_animated',
     [
         ('JPEG', 'CMYK', False),
         ('TIFF', 'CMYK', True),
@@ -232,12 +239,14 @@ def test_pillow_decodes_if_opencv_fails(monkeypatch):
         ('AVIF', 'RGB', True),
     ],
 )
-def test_decode_reads_first_frame_of_format(kind, mode, is_animated):
-    if kind not in decoding.FORMATS:
-        pytest.skip(f'{kind} is not supported here')
+def test_decode_reads_first_frame_of_format(file_format, mode, is_animated):
+    if file_format not in decoding.FORMATS:
+        pytest.skip(f'{file_format} is not supported here')
     image, last = leaf().convert('RGB'), Image.new(mode, (40, 24))
     frames = dict(save_all=True, append_images=[last]) if is_animated else {}
-    content = content_of(image.convert(mode), kind, quality=95, **frames)
+    content = content_of(
+        image.convert(mode), file_format, quality=95, **frames
+    )
     check(content, RED, GREEN)
 
 
@@ -311,9 +320,11 @@ def test_decode_names_problem_if_file_is_refused(content, term):
     assert check_image(content)
 
 
-@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'WEBP', 'BMP', 'GIF', 'TIFF'])
-def test_every_reader_limits_decoded_bytes(kind, monkeypatch, tmp_path):
-    content = content_of(leaf().convert('RGB'), kind)
+@pytest.mark.parametrize(
+    'file_format', ['PNG', 'JPEG', 'WEBP', 'BMP', 'GIF', 'TIFF']
+)
+def test_every_reader_limits_decoded_bytes(file_format, monkeypatch, tmp_path):
+    content = content_of(leaf().convert('RGB'), file_format)
     monkeypatch.setattr(decoding, 'MAX_DECODED', 40 * 24 * 3 - 1)
     path = tmp_path / 'a'
     path.write_bytes(content)

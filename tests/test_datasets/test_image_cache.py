@@ -81,8 +81,8 @@ def images_of(step, paths):
     return [step(dict(img_path=path))['img'] for path in paths]
 
 
-def same(images, others):
-    pairs = zip(images, others, strict=True)
+def same(images, expected):
+    pairs = zip(images, expected, strict=True)
     return all(np.array_equal(*pair) for pair in pairs)
 
 
@@ -103,9 +103,9 @@ def test_pipeline_result_is_equal_with_and_without_cache(
     expected = epochs(plain, leaves, count=2)
     for step, times in ((cached(resize), 1), (cached(resize, disk_mb=0), 2)):
         decoded.clear()
-        given = epochs([step], leaves, count=2)
+        results = epochs([step], leaves, count=2)
         assert len(decoded) == len(leaves) * times
-        for ours, theirs in zip(given, expected, strict=True):
+        for ours, theirs in zip(results, expected, strict=True):
             assert torch.equal(ours['inputs'], theirs['inputs'])
             theirs, ours = theirs['data_samples'], ours['data_samples']
             assert ours.metainfo == theirs.metainfo
@@ -161,8 +161,8 @@ def test_main_process_reads_images_cached_by_workers(
     )
     first, data = pixels(loader), loader.dataset
     monkeypatch.setattr(LoadImageFromFile, 'transform', None)
-    found = torch.stack([data[i]['inputs'] for i in range(len(data))])
-    assert torch.equal(found, first)
+    images = torch.stack([data[i]['inputs'] for i in range(len(data))])
+    assert torch.equal(images, first)
     assert torch.equal(pixels(loader), first)
     assert not [*folder.iterdir()]
 
@@ -172,22 +172,24 @@ def test_copied_cache_reads_the_same_file(leaves, decoded):
     other = copy.deepcopy(step)
     images = images_of(step, leaves)
     decoded.clear()
-    kind, (*given, path, inode) = step.store.__reduce__()
+    store_class, (*arguments, path, inode) = step.store.__reduce__()
     for state in ((path, 0), ('/proc/0/fd/0', inode)):  # other or no file
-        store = kind(*given, *state)
+        store = store_class(*arguments, *state)
         assert not store.put(bytes(16), dict(img=1))
         assert store.get(bytes(16)) == dict(img=1)
     del step
     assert same(images_of(other, leaves), images) and not decoded
 
 
-@pytest.mark.parametrize('place', [0, 20, 27, 28, 100, -1])
-def test_image_is_decoded_again_if_the_file_is_damaged(place, leaves, decoded):
+@pytest.mark.parametrize('offset', [0, 20, 27, 28, 100, -1])
+def test_image_is_decoded_again_if_the_file_is_damaged(
+    offset, leaves, decoded
+):
     step = cached()
     expected = images_of(step, leaves[:2])
     number = step.store.file.fileno()
     content = bytearray(os.pread(number, 10**6, 0))
-    content[place] ^= 255
+    content[offset] ^= 255
     os.ftruncate(number, 0)
     os.write(number, content)
     for reader in (step, copy.deepcopy(step)):
@@ -243,9 +245,9 @@ def test_images_are_decoded_if_they_cannot_be_cached(
     step = cached(folder=str(tmp_path / 'file'))
     assert step.store is None and 'cannot cache' in warnings[0]
     assert same(images_of(step, leaves), images_of(cached(), leaves))
-    for one in (step, cached()):
+    for cache in (step, cached()):
         with pytest.raises(FileNotFoundError, match=r'gone\.jpg'):
-            one(dict(img_path=str(tmp_path / 'gone.jpg')))
+            cache(dict(img_path=str(tmp_path / 'gone.jpg')))
     with open(leaves[0], 'wb'):
         pass
     step = CacheImages([dict(LOAD, ignore_empty=True)])

@@ -34,9 +34,9 @@ def decoded(monkeypatch):
 
 def test_quick_check_accepts_every_format():
     kinds = Image.registered_extensions()
-    for kind in {kinds[suffix] for suffix in IMAGE_SUFFIXES}:
+    for plugin in {kinds[suffix] for suffix in IMAGE_SUFFIXES}:
         content = BytesIO()
-        Image.new('RGB', (40, 30)).save(content, kind)
+        Image.new('RGB', (40, 30)).save(content, plugin)
         assert quick(content.getvalue()) == ''
 
 
@@ -87,7 +87,7 @@ def test_files_below_skips_system_folders(tmp_path):
         (tmp_path / folder / 'a.jpg').touch()
     (tmp_path / 'ash/._a.jpg').touch()
     skipped = []
-    found = files_below(str(tmp_path), skipped)
-    assert found == [str(tmp_path / x / 'a.jpg') for x in ('ash', 'recycles')]
+    files = files_below(str(tmp_path), skipped)
+    assert files == [str(tmp_path / x / 'a.jpg') for x in ('ash', 'recycles')]
     names = (*hidden, 'ash/._a.jpg')
     assert sorted(skipped) == sorted(str(tmp_path / x) for x in names)

@@ -15,8 +15,10 @@ TABLE = 'class,genus,family\noak,Quercus,Fagaceae\nelm,Ulmus,Ulmaceae\n'
 TABLE += 'beech,Fagus,Fagaceae\n'
 
 
-def build(kind, **settings):
-    return DATASETS.build(dict(type=f'mmclca.{kind}', pipeline=[], **settings))
+def build(dataset_type, **settings):
+    return DATASETS.build(
+        dict(type=f'mmclca.{dataset_type}', pipeline=[], **settings)
+    )
 
 
 def labels_of(dataset, name='gt_label'):
@@ -80,16 +82,16 @@ def test_inaturalist_has_the_classes_of_a_level(tmp_path):
     pairs = [dict(image_id=9 - i, category_id=i) for i in range(3)]
     content = json.dumps(dict(images=images, annotations=pairs))
     (tmp_path / 'val.json').write_text(content)
-    place = dict(data_root=str(tmp_path), ann_file='val.json')
-    assert labels_of(build('INaturalist', **place)) == [0, 1, 2]
-    found = build('INaturalist', level='family', **place)
-    assert labels_of(found) == [0, 1, 0] and found.CLASSES == ('A', 'B')
-    assert found.get_data_info(0)['img_path'] == str(tmp_path / '2.jpg')
+    files = dict(data_root=str(tmp_path), ann_file='val.json')
+    assert labels_of(build('INaturalist', **files)) == [0, 1, 2]
+    families = build('INaturalist', level='family', **files)
+    assert labels_of(families) == [0, 1, 0] and families.CLASSES == ('A', 'B')
+    assert families.get_data_info(0)['img_path'] == str(tmp_path / '2.jpg')
     with pytest.raises(ValueError, match='family, id, name'):
-        build('INaturalist', level='genus', **place)
+        build('INaturalist', level='genus', **files)
     (tmp_path / 'val.json').write_text(json.dumps(dict(images=images)))
     with pytest.raises(ValueError, match='annotations'):
-        build('INaturalist', **place)
+        build('INaturalist', **files)
 
 
 @pytest.mark.parametrize(
@@ -117,16 +119,18 @@ def test_cifar_has_coarse_classes(tmp_path, monkeypatch):
     folder.mkdir()
     batch = dict(data=[[0] * 3072] * 3, fine_labels=[5, 6, 7])
     names = dict(coarse_label_names=['a', 'b'])
-    kind = DATASETS.get('mmclca.CoarseCIFAR100')
+    dataset_class = DATASETS.get('mmclca.CoarseCIFAR100')
     for name in ('train_list', 'test_list'):
-        monkeypatch.setattr(kind, name, [[name[:-5], None]])
-    monkeypatch.setattr(kind, 'meta', dict(kind.meta, md5=None))
+        monkeypatch.setattr(dataset_class, name, [[name[:-5], None]])
+    monkeypatch.setattr(
+        dataset_class, 'meta', dict(dataset_class.meta, md5=None)
+    )
     for name in ('train', 'test'):
-        more = dict(coarse_labels=[1, 0, 1]) if name == 'train' else {}
-        (folder / name).write_bytes(pickle.dumps({**batch, **more}))
+        coarse = dict(coarse_labels=[1, 0, 1]) if name == 'train' else {}
+        (folder / name).write_bytes(pickle.dumps({**batch, **coarse}))
     (folder / 'meta').write_bytes(pickle.dumps(names))
-    found = build('CoarseCIFAR100', data_root=str(tmp_path))
-    assert labels_of(found) == [1, 0, 1] and len(found.CLASSES) == 2
-    assert labels_of(found, 'fine_label') == [5, 6, 7]
+    dataset = build('CoarseCIFAR100', data_root=str(tmp_path))
+    assert labels_of(dataset) == [1, 0, 1] and len(dataset.CLASSES) == 2
+    assert labels_of(dataset, 'fine_label') == [5, 6, 7]
     with pytest.raises(ValueError, match='coarse_labels'):
         build('CoarseCIFAR100', data_root=str(tmp_path), split='test')

@@ -40,8 +40,8 @@ def real(path):
 
 
 def imagenet_v2(root):
-    kind = dict(type='mmclca.ImageNetV2', pipeline=PACK)
-    return DATASETS.build(dict(kind, data_root=str(root)))
+    settings = dict(type='mmclca.ImageNetV2', pipeline=PACK)
+    return DATASETS.build(dict(settings, data_root=str(root)))
 
 
 def test_real_accuracy_accepts_any_label_of_an_image(root):
@@ -89,8 +89,8 @@ def test_label_files_run_no_code(tmp_path, name):
         def __reduce__(self):
             return Path.touch, (tmp_path / 'ran',)
 
-    text = f'!!python/object/apply:os.mkdir ["{tmp_path / "ran"}"]'.encode()
-    code = pickle.dumps(Evil()) if name == 'real.pkl' else text
+    payload = f'!!python/object/apply:os.mkdir ["{tmp_path / "ran"}"]'.encode()
+    code = pickle.dumps(Evil()) if name == 'real.pkl' else payload
     (tmp_path / name).write_bytes(code)
     with pytest.raises(ValueError, match='JSON'):
         real(tmp_path / name)

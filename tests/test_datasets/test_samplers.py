@@ -48,7 +48,7 @@ def test_batch_size_is_reduced_with_one_warning_if_dataset_is_smaller(
         assert [*map(len, found)] == sizes
         assert len({x for batch in found for x in batch}) == sum(sizes)
     assert len(texts) == (number < 32)
-    assert all('batch_size=32' in text for text in texts)
+    assert all('batch_size=32' in message for message in texts)
 
 
 def test_batch_size_is_limited_to_images_per_process(monkeypatch):

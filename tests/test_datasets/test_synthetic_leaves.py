@@ -79,17 +79,17 @@ def test_classes_do_not_differ_in_color_and_size(leaves):
 
 
 def test_leaves_of_a_seed_equal_stored_ones():
-    found = dict(curves=[], images=[])
+    recorded = dict(curves=[], images=[])
     for label, cultivar in enumerate(make_cultivars(3)):
         curves = astuple(grow_leaf(cultivar, np.random.default_rng(label)))
-        found['curves'].append([round(x.sum(), 3) for x in curves])
+        recorded['curves'].append([round(x.sum(), 3) for x in curves])
         image = specimen(cultivar, label, 0, 64)
         cells = image.reshape(8, 8, 8, 24).mean((1, 3))
-        found['images'].append(cells.round().tolist())
-    stored = json.loads(golden('leaves.json', json.dumps(found)))
-    assert np.allclose(found['curves'], stored['curves'], atol=0.01)
+        recorded['images'].append(cells.round().tolist())
+    stored = json.loads(golden('leaves.json', json.dumps(recorded)))
+    assert np.allclose(recorded['curves'], stored['curves'], atol=0.01)
     # versions of OpenCV draw edges differently
-    assert np.allclose(found['images'], stored['images'], atol=2)
+    assert np.allclose(recorded['images'], stored['images'], atol=2)
 
 
 def test_cultivars_space_every_trait_evenly():

@@ -102,8 +102,8 @@ def test_stage_of_soyageing_is_imported_and_loaded(
     root = layouts / 'soyageing' / layout
     import_set(find_set(root, info), info, tmp_path / info.name, partial=True)
     places = [tmp_path, tmp_path / info.name] + [root] * (layout == 'csv')
-    for place in places:
-        dataset = load(name, 'trainval', place)
+    for root in places:
+        dataset = load(name, 'trainval', root)
         assert Counter(dataset.get_gt_labels()) == dict.fromkeys(range(2), 5)
         if layout != 'parquet':
             leaves = [x for x in LEAVES['soyageing'] if x.stage == stage]
@@ -141,15 +141,15 @@ def test_dataset_must_be_imported_if_it_has_no_csv_lists(layouts, layout):
 
 
 @pytest.mark.parametrize(
-    'place', ['cotton80_dataset.parquet', 'datasets/ufgvc']
+    'root', ['cotton80_dataset.parquet', 'datasets/ufgvc']
 )
-def test_downloaded_parquet_file_is_found(layouts, tmp_path, place):
+def test_downloaded_parquet_file_is_found(layouts, tmp_path, root):
     source = layouts / 'cotton80/parquet'
-    if place.endswith('.parquet'):
-        assert len(find_set(source / place, COTTON).images) == 24
+    if root.endswith('.parquet'):
+        assert len(find_set(source / root, COTTON).images) == 24
         return
     (tmp_path / 'datasets').mkdir()
-    (tmp_path / place).symlink_to(source)
+    (tmp_path / root).symlink_to(source)
     assert len(find_set(tmp_path, COTTON).images) == 24
     with pytest.raises(FileNotFoundError, match='soygene_dataset'):
         find_set(tmp_path, SETS['soygene'])
@@ -210,16 +210,16 @@ BAD = dict(
 ROWS = [i for i, x in enumerate(LEAVES['cotton80']) if x.split == 'train']
 
 
-def import_bad(place, names):
+def import_bad(root, names):
     """Check that an import refuses the images with these names, by kind."""
-    published = find_set(place, COTTON)
+    published = find_set(root, COTTON)
     with pytest.raises(FileNotFoundError) as error:
-        import_set(published, COTTON, place.parent / 'cotton80', partial=True)
+        import_set(published, COTTON, root.parent / 'cotton80', partial=True)
     message = str(error.value)
     assert '6 images cannot be read, 1 of them missing' in message
     for name, (_, problem) in zip(names, BAD.values(), strict=False):
         assert f'{name}: {problem}' in message
-    assert [*place.parent.iterdir()] == [place]  # no partial import
+    assert [*root.parent.iterdir()] == [root]  # no partial import
 
 
 def test_bad_rows_of_a_parquet_file_are_reported_together(tmp_path):
@@ -232,27 +232,27 @@ def test_bad_rows_of_a_parquet_file_are_reported_together(tmp_path):
 
 
 def test_bad_images_are_reported_together(tmp_path):
-    place = tmp_path / 'all leaves'
-    trees.write('csv', place, 'cotton80', LEAVES['cotton80'])
+    root = tmp_path / 'all leaves'
+    trees.write('csv', root, 'cotton80', LEAVES['cotton80'])
     names = [LEAVES['cotton80'][row].name for row in ROWS]
-    files = [place / 'cotton_square_new' / name for name in names]
+    files = [root / 'cotton_square_new' / name for name in names]
     for file, (content, _) in zip(files, BAD.values(), strict=False):
         file.unlink()
         if content is not None:
             file.write_bytes(content)
-    import_bad(place, files)
+    import_bad(root, files)
     with pytest.raises(FileNotFoundError) as error:
-        load('cotton80', 'train', place)
+        load('cotton80', 'train', root)
     message = str(error.value)
     assert message.endswith('\n  ...') and message.count(': truncated') == 1
-    assert len(load('cotton80', 'val', place)) == 4
+    assert len(load('cotton80', 'val', root)) == 4
     files[0].write_bytes(trees.png())
     with pytest.raises(ValueError, match='5 images'):
-        load('cotton80', 'trainval', place)
-    (place / 'cotton_square_new').rename(tmp_path / 'away')
+        load('cotton80', 'trainval', root)
+    (root / 'cotton_square_new').rename(tmp_path / 'away')
     with pytest.raises(FileNotFoundError, match='12 of them missing') as error:
-        load('cotton80', 'test', place)
-    assert f'{place}/images/1_' in str(error.value)
+        load('cotton80', 'test', root)
+    assert f'{root}/images/1_' in str(error.value)
 
 
 def test_good_images_are_not_decoded(layouts, monkeypatch):

@@ -24,13 +24,15 @@ def read(root, info=COTTON):
     images = find_set(root, info).images
     classes = lists.list_classes(images, info)
     return {
-        split: [(x.path, x.label) for x in lists.label_images(listed, classes)]
-        for split, listed in lists.divide(images, info).items()
+        split: [
+            (x.path, x.label) for x in lists.label_images(in_split, classes)
+        ]
+        for split, in_split in lists.divide(images, info).items()
     }
 
 
 def counts(splits):
-    return {split: len(listed) for split, listed in splits.items()}
+    return {split: len(in_split) for split, in_split in splits.items()}
 
 
 def labels(splits, split='val'):
@@ -40,9 +42,9 @@ def labels(splits, split='val'):
 def write_anno(root, leaves, base=1):
     (root / 'anno').mkdir(exist_ok=True)
     for split in ('train', 'val', 'test'):
-        own = [leaf for leaf in leaves if leaf.split == split]
-        text = ''.join(f'{x.name} {x.label + base}\n' for x in own)
-        (root / 'anno' / f'{split}.txt').write_text(text)
+        in_split = [leaf for leaf in leaves if leaf.split == split]
+        content = ''.join(f'{x.name} {x.label + base}\n' for x in in_split)
+        (root / 'anno' / f'{split}.txt').write_text(content)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +55,9 @@ def test_labels_of_released_lists_equal_class_ids(shared, name):
     splits = read(root, SETS[name])
     assert counts(splits) == SETS[name].counts
     found = splits['trainval'] + splits['test']
-    listed = read_rows(root / 'train_val.csv') + read_rows(root / 'test.csv')
+    in_split = read_rows(root / 'train_val.csv') + read_rows(root / 'test.csv')
     assert {os.path.basename(path): x for path, x in found} == {
-        os.path.basename(row['dir']): int(row['class_id']) for row in listed
+        os.path.basename(row['dir']): int(row['class_id']) for row in in_split
     }
 
 
@@ -63,8 +65,8 @@ def test_labels_of_released_lists_equal_class_ids(shared, name):
 def test_labels_do_not_depend_on_order_and_base(tmp_path, base, order):
     write_anno(tmp_path, LEAVES[::order], base=base)
     expected = {leaf.name: leaf.label for leaf in LEAVES}
-    for listed in read(tmp_path).values():
-        found = [(os.path.basename(path), label) for path, label in listed]
+    for in_split in read(tmp_path).values():
+        found = [(os.path.basename(path), label) for path, label in in_split]
         assert {*found} <= expected.items()
         assert [x for _, x in found] == sorted(x for _, x in found)
     write_anno(tmp_path, [x._replace(label=79 - x.label) for x in LEAVES])
@@ -106,22 +108,24 @@ def test_contradicting_lists_are_refused(tmp_path, leaf, term):
 
 
 @pytest.mark.parametrize(
-    'text, term',
+    'content, term',
     [
         ('label,path\n1,a.png\n', 'class_id'),
         ('class_id,dir\n1.5,a.png\n', "line 2: .*'1.5' and 'a.png'"),
     ],
 )
-def test_invalid_csv_is_refused(tmp_path, text, term):
-    (tmp_path / 'train.csv').write_text(text)
+def test_invalid_csv_is_refused(tmp_path, content, term):
+    (tmp_path / 'train.csv').write_text(content)
     with pytest.raises(ValueError, match=term):
         read(tmp_path)
 
 
 def test_csv_of_a_spreadsheet_is_read(tmp_path):
     lines = [f'{x.name},7,{x.label}' for x in LEAVES]
-    text = '\r\n'.join(['dir,width,class_id', *lines, ''])
-    (tmp_path / 'train_val.csv').write_bytes(b'\xef\xbb\xbf' + text.encode())
+    content = '\r\n'.join(['dir,width,class_id', *lines, ''])
+    (tmp_path / 'train_val.csv').write_bytes(
+        b'\xef\xbb\xbf' + content.encode()
+    )
     assert len(read(tmp_path)['trainval']) == 480
 
 
@@ -200,11 +204,11 @@ def test_parquet_images_of_the_datasets_library_are_read_in_batches(tmp_path):
     path, options = tmp_path / 'leaves.parquet', dict(write_batch_size=10)
     table = pa.table(dict(image=images))
     pq.write_table(table, path, use_dictionary=False, **options)
-    before, most = pa.total_allocated_bytes(), 0
-    for i, found in enumerate(layouts.read_parquet_images(path)):
-        assert found == (f'{path}/{i}', rows[i])
-        most = max(most, pa.total_allocated_bytes() - before)
-    assert i == 89 and most < 5_000_000  # 9 MB in one row group
+    before, peak = pa.total_allocated_bytes(), 0
+    for i, row in enumerate(layouts.read_parquet_images(path)):
+        assert row == (f'{path}/{i}', rows[i])
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert i == 89 and peak < 5_000_000  # 9 MB in one row group
 
 
 def test_text_in_a_parquet_file_is_not_opened_as_a_path(tmp_path):

@@ -9,11 +9,11 @@ ROWS = dict(file=['a.jpg', 'b.jpg'], sort=['rose', 'ash'])
 
 @pytest.fixture
 def read(tmp_path):
-    """Function to read cells from a text."""
+    """Function to read cells from a content."""
 
-    def read(text, encoding='utf-8', **kwargs):
+    def read(content, encoding='utf-8', **kwargs):
         table = tmp_path / 'table.csv'
-        table.write_bytes(text.encode(encoding))
+        table.write_bytes(content.encode(encoding))
         return read_cells(table, **kwargs)
 
     return read
@@ -51,15 +51,15 @@ def test_note_is_omitted_if_encoding_is_certain(read, encoding):
 
 
 def test_encoding_is_detected_by_file_names(read):
-    text = 'file,class\n벚꽃.jpg,튤립\n'  # resembles GBK
-    cells, _ = read(text, 'euc_kr')
+    content = 'file,class\n벚꽃.jpg,튤립\n'  # resembles GBK
+    cells, _ = read(content, 'euc_kr')
     assert cells['file'] != ['벚꽃.jpg']
-    cells, _ = read(text, 'euc_kr', file_names=['벚꽃.jpg'])
+    cells, _ = read(content, 'euc_kr', file_names=['벚꽃.jpg'])
     assert cells['file'] == ['벚꽃.jpg']
 
 
 @pytest.mark.parametrize(
-    'text',
+    'content',
     [
         'sep=;\r\nfile;sort\r\na.jpg;rose\r\nb.jpg;ash\r\n',
         '# by me, in May\nfile,sort\na.jpg,rose\n# b\nb.jpg,ash\n',
@@ -70,8 +70,8 @@ def test_encoding_is_detected_by_file_names(read):
         '\n\nfile\tsort\ra.jpg\trose\rb.jpg\tash\r',
     ],
 )
-def test_rows_of_any_program_are_read(read, text):
-    assert read(text) == (ROWS, [])
+def test_rows_of_any_program_are_read(read, content):
+    assert read(content) == (ROWS, [])
 
 
 def test_separator_is_selected_by_all_lines_and_rows_are_padded(read):

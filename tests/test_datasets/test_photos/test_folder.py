@@ -16,14 +16,14 @@ def rows(photos, root):
 
 def test_first_folder_level_names_classes(make, tmp_path):
     make('tulip/a.JPG', 'rose/2024/may/b.tiff', 'rose/c d.HEIC')
-    found = read_photos(str(tmp_path))
-    assert rows(found, tmp_path) == [
+    photos = read_photos(str(tmp_path))
+    assert rows(photos, tmp_path) == [
         ('rose/2024/may/b.tiff', 'rose', ''),
         ('rose/c d.HEIC', 'rose', ''),
         ('tulip/a.JPG', 'tulip', ''),
     ]
-    assert found.classes == ['rose', 'tulip'] and found.groups is None
-    assert found.unused == {} and found.counts() == dict(rose=2, tulip=1)
+    assert photos.classes == ['rose', 'tulip'] and photos.groups is None
+    assert photos.unused == {} and photos.counts() == dict(rose=2, tulip=1)
 
 
 def test_other_files_are_left_out(make, tmp_path):
@@ -31,9 +31,9 @@ def test_other_files_are_left_out(make, tmp_path):
     make('rose/Thumbs.db', 'rose/.c.jpg', '.trash/d.jpg')
     make('__MACOSX/rose/._a.jpg', '__MACOSX/rose/a.jpg')
     make('loose.jpg', 'rose/film.MP4')
-    found = read_photos(tmp_path)
-    assert found.classes == ['rose', 'tulip'] and len(found) == 2
-    assert found.unused == {
+    photos = read_photos(tmp_path)
+    assert photos.classes == ['rose', 'tulip'] and len(photos) == 2
+    assert photos.unused == {
         f'{tmp_path}/loose.jpg': 'not in a class folder',
         f'{tmp_path}/rose/film.MP4': 'ending in .mp4',
         f'{tmp_path}/empty/notes.txt': 'ending in .txt',
@@ -47,8 +47,8 @@ def test_split_folders_are_read(make, tmp_path, train, val, test):
     make(f'{train}/rose/a.jpg', f'{train}/tulip/b.jpg')
     make(f'{val}/rose/c.jpg', f'{test}/tulip/deep/d.jpg')
     make(f'{val}/e.jpg', 'originals/rose/a.jpg')
-    found = read_photos(tmp_path)
-    assert sorted(rows(found, tmp_path)) == sorted(
+    photos = read_photos(tmp_path)
+    assert sorted(rows(photos, tmp_path)) == sorted(
         [
             (f'{train}/rose/a.jpg', 'rose', 'train'),
             (f'{train}/tulip/b.jpg', 'tulip', 'train'),
@@ -56,11 +56,11 @@ def test_split_folders_are_read(make, tmp_path, train, val, test):
             (f'{test}/tulip/deep/d.jpg', 'tulip', 'test'),
         ]
     )
-    assert found.unused == {
+    assert photos.unused == {
         f'{tmp_path}/{val}/e.jpg': 'not in a class folder',
         f'{tmp_path}/originals/rose/a.jpg': 'not in train, val or test',
     }
-    assert [found.splits[i] for i in found.to_train()] == ['train'] * 2
+    assert [photos.splits[i] for i in photos.to_train()] == ['train'] * 2
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_class_may_be_named_like_a_split(make, names, classes):
 
 
 @pytest.mark.parametrize(
-    'files, place, options, term',
+    'files, source, options, term',
     [
         ([], 'gone', {}, 'gone does not exist'),
         (['a.jpg'], 'a.jpg', {}, 'a.jpg is a file'),
@@ -92,26 +92,26 @@ def test_class_may_be_named_like_a_split(make, names, classes):
         (['rose/p1.jpg', 'elm/p2.jpg'], '', dict(groups='p'), 'one group'),
     ],
 )
-def test_photos_are_refused(make, tmp_path, files, place, options, term):
+def test_photos_are_refused(make, tmp_path, files, source, options, term):
     make(*files)
     with pytest.raises((FileNotFoundError, ValueError), match=term) as error:
-        read_photos(tmp_path / place, **options)
+        read_photos(tmp_path / source, **options)
     assert '\n' not in str(error.value)
 
 
 def test_folders_in_two_normalizations_are_one_class_and_noted(make):
     names = [normalize(form, 'Büche') for form in ('NFC', 'NFD')]
-    found = read_photos(make(*(f'{x}/a.jpg' for x in names), 'elm/b.jpg'))
-    assert found.counts() == {names[0]: 2, 'elm': 1}
-    (note,) = found.notes
+    photos = read_photos(make(*(f'{x}/a.jpg' for x in names), 'elm/b.jpg'))
+    assert photos.counts() == {names[0]: 2, 'elm': 1}
+    (note,) = photos.notes
     assert '2 folders' in note and names[0] in note
 
 
 def test_regular_expression_groups_photos(make):
-    place = make('rose/p1_a.jpg', 'rose/p1_b.jpg', 'tulip/deep/p2_c.jpg')
+    source = make('rose/p1_a.jpg', 'rose/p1_b.jpg', 'tulip/deep/p2_c.jpg')
     for pattern, groups in {
         r'p(\d)_': ['1', '1', '2'],
         '[^_/]+_': ['p1_', 'p1_', 'p2_'],
         '^[a-z]+(/deep)?': ['rose', 'rose', '/deep'],
     }.items():
-        assert read_photos(place, groups=pattern).groups == groups
+        assert read_photos(source, groups=pattern).groups == groups

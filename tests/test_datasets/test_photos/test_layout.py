@@ -33,18 +33,18 @@ def grid(make):
     ],
 )
 def test_splits_are_recognized_if_classes_are_the_same(grid, levels):
-    found = read_photos(grid(*levels))
-    assert found.classes == TREES
-    assert sorted(found.splits) == ['test'] * 3 + ['train'] * 3
-    assert 'train' in found.notes[0]
+    photos = read_photos(grid(*levels))
+    assert photos.classes == TREES
+    assert sorted(photos.splits) == ['test'] * 3 + ['train'] * 3
+    assert 'train' in photos.notes[0]
 
 
 def test_splits_are_recognized_if_each_has_a_parent_folder(grid):
     grid(['seg_train'], ['seg_train'], TREES)
     grid(['seg_test'], ['seg_test'], TREES)
-    found = read_photos(grid(['seg_pred'], ['seg_pred']))
-    assert found.classes == TREES and len(found.unused) == 1
-    assert sorted({*found.splits}) == ['test', 'train']
+    photos = read_photos(grid(['seg_pred'], ['seg_pred']))
+    assert photos.classes == TREES and len(photos.unused) == 1
+    assert sorted({*photos.splits}) == ['test', 'train']
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_splits_are_recognized_if_each_has_a_parent_folder(grid):
 )
 def test_unlabeled_images_are_left_out(grid, name, inner):
     grid(['train'], TREES)
-    found = read_photos(grid([name], inner))
-    assert found.classes == TREES and len(found) == 3
-    assert len(found.unused) == len(inner)
+    photos = read_photos(grid([name], inner))
+    assert photos.classes == TREES and len(photos) == 3
+    assert len(photos.unused) == len(inner)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_unlabeled_images_are_left_out(grid, name, inner):
 def test_variants_are_refused(grid, outer):
     with pytest.raises(ValueError, match='variants') as error:
         read_photos(grid(outer, TREES))
-    text = str(error.value)
-    assert '\n' not in text and '`labels`' in text
-    assert all(name in text for name in (*outer[:2], *TREES))
+    message = str(error.value)
+    assert '\n' not in message and '`labels`' in message
+    assert all(name in message for name in (*outer[:2], *TREES))
 
 
 def test_images_and_masks_are_refused(grid):
@@ -106,11 +106,11 @@ def test_split_next_to_classes_is_refused(grid, name, inner):
 def test_classes_are_kept_if_they_resemble_splits_or_variants(
     grid, outer, inner
 ):
-    found = read_photos(grid(outer, inner, names='012'))
-    assert found.classes == outer and {*found.splits} == {''}
+    photos = read_photos(grid(outer, inner, names='012'))
+    assert photos.classes == outer and {*photos.splits} == {''}
 
 
 def test_note_names_both_readings_if_ambiguous(grid):
-    found = read_photos(grid(['north', 'south'], TREES))
-    assert found.classes == ['north', 'south']
-    assert 'splits' in found.notes[0] and 'elm' in found.notes[0]
+    photos = read_photos(grid(['north', 'south'], TREES))
+    assert photos.classes == ['north', 'south']
+    assert 'splits' in photos.notes[0] and 'elm' in photos.notes[0]

@@ -28,8 +28,8 @@ def test_mmpretrain_reads_written_lists(paint, tmp_path):
     photos = tmp_path / 'my photos'
     for name in ('train/rose/ a 1', 'train/tulip/b', 'val/tulip/c 0'):
         paint(f'my photos/{name}.png', 0)
-    found = read_photos(photos)
-    files = files_of(found, tmp_path / 'new/lists')
+    images = read_photos(photos)
+    files = files_of(images, tmp_path / 'new/lists')
     assert list(files) == ['classes', 'train', 'val']
     assert list_from_file(files['classes']) == ['rose', 'tulip']
     init_default_scope('mmpretrain')
@@ -44,13 +44,13 @@ def test_mmpretrain_reads_written_lists(paint, tmp_path):
         assert data.CLASSES == ['rose', 'tulip']
         read += [(x['img_path'], x['gt_label'], x['img'].shape) for x in data]
     shape = (30, 40, 3)
-    pairs = zip(found.paths, found.labels, strict=True)
+    pairs = zip(images.paths, images.labels, strict=True)
     assert read == [(path, label, shape) for path, label in pairs]
 
 
 def test_photos_without_a_split_are_listed_for_training(make, tmp_path):
-    found = read_photos(make('rose/a.png', 'tulip/b.png'))
-    files = files_of(found, tmp_path)
+    images = read_photos(make('rose/a.png', 'tulip/b.png'))
+    files = files_of(images, tmp_path)
     assert list(files) == ['classes', 'train']
     lines = [f'{tmp_path}/rose/a.png 0', f'{tmp_path}/tulip/b.png 1']
     assert list_from_file(files['train']) == lines
@@ -65,9 +65,9 @@ def test_read_lists_inverts_write_lists(tmp_path):
     assert lists[folder / 'train.txt'] == ['../images/a b.png 1']
     write_lists(lists)
     names = dict(train='train.txt', val='val.txt')
-    found = read_lists(folder, names)
-    assert [*map(os.path.normpath, found.paths)] == images.paths
-    assert (found.labels, found.splits) == (images.labels, images.splits)
+    stored = read_lists(folder, names)
+    assert [*map(os.path.normpath, stored.paths)] == images.paths
+    assert (stored.labels, stored.splits) == (images.labels, images.splits)
     (folder / 'classes.txt').write_text('ash\n')
     with pytest.raises(ValueError, match='from 0 to 0'):
         read_lists(folder, names)
