@@ -3,10 +3,10 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from mmengine.logging import MMLogger
 from mmpretrain.models import VisionTransformer
-from torch import nn
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
@@ -73,17 +73,24 @@ def _read_num_heads(checkpoint: Checkpoint) -> int | None:
         stored = read_stored_backbone(checkpoint) or {}
     except Error:  # unsafe, or without backbone
         return None
-    kind = MODELS.get(stored['type']) if 'type' in stored else object
-    if not issubclass(kind, VisionTransformer):
+    if 'type' not in stored:
+        return None
+    backbone_class = MODELS.get(stored['type'])
+    if not issubclass(backbone_class, VisionTransformer):
         return None
     arch = stored.get('arch')
     if isinstance(arch, str):
-        arch = kind.arch_zoo.get(arch.lower())
+        arch = backbone_class.arch_zoo.get(arch.lower())
     return arch.get('num_heads') if isinstance(arch, dict) else None
 
 
-def warn_other_heads(backbone: nn.Module, checkpoint: Checkpoint) -> None:
-    """Log a warning if the weights have another number of heads."""
+def warn_other_heads(backbone: Any, checkpoint: Checkpoint) -> None:
+    """Log a warning if the weights have another number of heads.
+
+    Args:
+        backbone (BaseBackbone): The backbone, with ``embed_dims``.
+        checkpoint (Checkpoint): The opened checkpoint.
+    """
     ours = vars(backbone).get('arch_settings', {}).get('num_heads')
     if not ours:
         return

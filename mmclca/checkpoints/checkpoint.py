@@ -103,7 +103,7 @@ class Checkpoint(dict):
             return contents
         if not isinstance(contents, dict):
             raise _not_weights(contents, name)
-        wrapper, others = _choose_set(contents)
+        wrapper, unused_keys = _choose_set(contents)
         weights = contents
         if wrapper is not None:
             weights = contents[wrapper]
@@ -116,10 +116,10 @@ class Checkpoint(dict):
         if any(map(DECODED.match, file_names)):
             weights = rename_pretraining(weights)
         arch, choice = contents.get('arch', ''), ''
-        if others:
+        if unused_keys:
             choice = (
                 f'{name} contains several sets of weights; using {wrapper}, '
-                f'not {", ".join(others)}'
+                f'not {", ".join(unused_keys)}'
             )
             MMLogger.get_current_instance().info(printable(choice))
         kept = contents if 'state_dict' in contents else {}
@@ -179,8 +179,10 @@ def _choose_set(contents: dict) -> tuple[str | None, list[str]]:
 
     Return their key, None for the whole file, and the keys of other sets.
     """
-    sets = {key: _find_tensors(value) for key, value in contents.items()}
-    sets = {key: tensors for key, tensors in sets.items() if tensors}
+    sets: dict[str, dict] = {}
+    for key, value in contents.items():
+        if tensors := _find_tensors(value):
+            sets[key] = tensors
     largest = max(map(len, sets.values()), default=0)
     averages = [
         key
@@ -220,8 +222,8 @@ def _not_weights(value: object, name: str) -> CheckpointError:
 def _refuse_unknown(weights: dict, name: str) -> None:
     """Raise if the weights are under an unknown key."""
     has_dicts, has_tensors = (
-        any(isinstance(value, kind) for value in weights.values())
-        for kind in (dict, Tensor)
+        any(isinstance(value, value_type) for value in weights.values())
+        for value_type in (dict, Tensor)
     )
     if has_dicts and not has_tensors:
         raise CheckpointError(

@@ -49,7 +49,7 @@ def _download(url: str, path: str) -> None:
 
     def fetch(part: Path) -> None:
         try:
-            torch.hub.download_url_to_file(url, part)
+            torch.hub.download_url_to_file(url, str(part))
         except (OSError, HTTPException) as error:
             raise CheckpointError(
                 f'cannot download {url} ({error}); download it with a browser '
@@ -105,7 +105,9 @@ def read_npz(path: str, size: int) -> dict:
 
 def _fetch_from_timm(name: str) -> dict:
     try:
-        _ask_hub(timm.get_pretrained_cfg(name).hf_hub_id)
+        cfg = timm.get_pretrained_cfg(name)
+        if cfg is not None and cfg.hf_hub_id:  # else hosted elsewhere
+            _ask_hub(cfg.hf_hub_id)
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # timm and the hub may raise anything
         file = f'{name}.safetensors'
@@ -124,8 +126,6 @@ def _ask_hub(repository: str) -> None:
 
     timm would try a dozen times, for a minute.
     """
-    if not repository:  # hosted elsewhere
-        return
     url = huggingface_hub.hf_hub_url(repository, 'model.safetensors')
     try:
         huggingface_hub.get_hf_file_metadata(url, timeout=5)

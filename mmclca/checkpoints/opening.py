@@ -128,10 +128,10 @@ def read_checkpoint(
 def _read_file(path: str, name: str, map_location, mapped: bool) -> Checkpoint:
     """Read a file in any format, without its base weights."""
     try:
-        kind, size = format_of(path, name), unpacked_size(path)
-        if kind == 'safetensors':
+        file_format, size = format_of(path, name), unpacked_size(path)
+        if file_format == 'safetensors':
             contents = _read_safetensors(path)
-        elif kind == 'npz':
+        elif file_format == 'npz':
             from . import downloading
 
             contents = downloading.read_npz(path, size)
@@ -167,11 +167,11 @@ def _read_pickle(path: str, map_location, mapped: bool):
 def _tensor_in(path: str, entry: str) -> str:
     """Return the name of a damaged tensor, by default that of its entry."""
     with zipfile.ZipFile(path) as archive, suppress(Exception):
-        known = {one.CRC for one in archive.infolist()}
+        checksums = {info.CRC for info in archive.infolist()}
         contents = _read_pickle(path, None, True)
         weights = Checkpoint.from_contents(contents, path).weights
         for name, x in weights.items():
-            if compute_checksum(x) not in known:
+            if compute_checksum(x) not in checksums:
                 return name
     return entry
 

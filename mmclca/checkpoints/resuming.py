@@ -13,7 +13,7 @@ from .error import CheckpointError
 from .opening import load_from_file
 
 # checkpoint names in training, not published ones
-NAMES = [re.compile(rf'{kind}_(\d+)\.pth') for kind in ('epoch', 'iter')]
+NAMES = [re.compile(rf'{unit}_(\d+)\.pth') for unit in ('epoch', 'iter')]
 
 
 def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
@@ -32,15 +32,15 @@ def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
         checkpoint.
     """
     last = _last_checkpoint(work_dir)
-    whole = _first_whole([last] if last.is_file() else [])
-    since = last.stat().st_mtime_ns if whole else 0
+    complete = _find_first_complete([last] if last.is_file() else [])
+    since = last.stat().st_mtime_ns if complete else 0
     for name in NAMES:
         files = _numbered(last.parent, name)
-        others = (file for file in files if file != last)
-        whole += _first_whole(
-            f for f in others if f.stat().st_mtime_ns > since
+        later = (file for file in files if file != last)
+        complete += _find_first_complete(
+            f for f in later if f.stat().st_mtime_ns > since
         )
-    return max(whole, key=lambda found: found[1], default=(None, 0))
+    return max(complete, key=lambda newest: newest[1], default=(None, 0))
 
 
 def resume(cfg: Config, checkpoint: str | None) -> None:
@@ -58,12 +58,12 @@ def resume(cfg: Config, checkpoint: str | None) -> None:
         CheckpointError: If it cannot be opened. Both name the newest
             complete checkpoint in the work dir.
     """
-    own = cfg.get('resume') and not cfg.get('load_from')
-    if checkpoint == 'auto' or (checkpoint is None and own):
+    is_auto = cfg.get('resume') and not cfg.get('load_from')
+    if checkpoint == 'auto' or (checkpoint is None and is_auto):
         checkpoint, _ = newest_checkpoint(Path(cfg.work_dir))
         if checkpoint is None:
             print_log(f'no checkpoint in {cfg.work_dir}; starting a new run')
-            cfg.resume = bool(cfg.get('resume') and not own)
+            cfg.resume = bool(cfg.get('resume') and not is_auto)
     elif checkpoint is not None:
         _check(checkpoint, Path(cfg.work_dir))
     if checkpoint is not None:
@@ -76,10 +76,10 @@ def _set_seed(cfg: Config) -> None:
 
     mmengine would set it after samplers were built with another seed.
     """
-    given = cfg.get('randomness') or {}
-    if given.get('seed') is None and '://' not in cfg.load_from:
+    randomness = cfg.get('randomness') or {}
+    if randomness.get('seed') is None and '://' not in cfg.load_from:
         checkpoint = load_from_file(cfg.load_from, mapped=True)
-        cfg.randomness = dict(given, seed=checkpoint.meta.get('seed'))
+        cfg.randomness = dict(randomness, seed=checkpoint.meta.get('seed'))
 
 
 def _check(checkpoint: str, work_dir: Path) -> None:
@@ -99,19 +99,19 @@ def _last_checkpoint(work_dir: Path) -> Path:
     If the work dir was moved, it is the file in it with the same name.
     """
     note = work_dir / 'last_checkpoint'
-    text = note.read_text().strip() if note.is_file() else ''
-    named = Path(text or 'none')
+    last = note.read_text().strip() if note.is_file() else ''
+    named = Path(last or 'none')
     return named if named.is_file() else work_dir / named.name
 
 
 def _numbered(folder: Path, name: re.Pattern) -> list[Path]:
     """List the files matching a pattern, the highest number first."""
-    found = [(name.fullmatch(file.name), file) for file in folder.glob('*')]
-    numbered = [(int(match[1]), file) for match, file in found if match]
+    matches = [(name.fullmatch(file.name), file) for file in folder.glob('*')]
+    numbered = [(int(match[1]), file) for match, file in matches if match]
     return [file for _, file in sorted(numbered, reverse=True)]
 
 
-def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
+def _find_first_complete(files: Iterable[Path]) -> list[tuple[str, int]]:
     """List the first readable checkpoint and its iterations, or nothing."""
     for file in files:
         try:

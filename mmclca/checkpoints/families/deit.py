@@ -58,8 +58,8 @@ CAIT = Family(
 BRANCH = r'backbone.layers.\1.branches.'
 FIRST = layer_renames(BLOCK, f'{BRANCH}0')
 NUMBERED = tuple(
-    (rf'{BLOCK}\.{name}'.replace('#', r'(\d+)'), rf'{BRANCH}\2.{own}')
-    for own, *names in (
+    (rf'{BLOCK}\.{name}'.replace('#', r'(\d+)'), rf'{BRANCH}\2.{target}')
+    for target, *names in (
         ('ln1.', r'norm1#\.', r'attns\.#\.norm\.'),
         ('ln2.', r'norm2#\.', r'ffns\.#\.norm\.'),
         ('attn.', r'attn#\.', r'attns\.#\.attn\.'),
@@ -110,6 +110,9 @@ PATCH_CONVNET = Family(
 )
 
 # ResMLP; timm has three other names, and vectors of shape (1, 1, C)
+RESMLP_NETWORK = Network(
+    'mmclca.ResMLP', ('layers.0.mix.weight', 'layers.0.norm1.alpha'), _resmlp
+)
 RESMLP = Family(
     mark=r'blocks\.\d+\.(norm1\.alpha|linear_tokens\.)',
     renames=(
@@ -123,9 +126,5 @@ RESMLP = Family(
         (r'head\.', 'head.fc.'),
     ),
     values=((r'(.*\.(?:alpha|beta))', r'\1', lambda x: x.flatten()),),
-    backbone=Network(
-        'mmclca.ResMLP',
-        ('layers.0.mix.weight', 'layers.0.norm1.alpha'),
-        _resmlp,
-    ),
+    backbone=RESMLP_NETWORK,
 )
