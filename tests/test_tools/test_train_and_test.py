@@ -13,6 +13,7 @@ import torch
 from mmpretrain import get_model
 from tiny_run import ROOT, end_of, load_tool, write_run
 
+from mmclca.errors import Error
 from mmclca.models.layers.parallel import ParallelLayer
 from mmclca.utils.folders import locked
 
@@ -147,7 +148,7 @@ def test_student_needs_no_teacher_after_training(run_tool, tmp_path):
         "loss=dict(type='mmclca.DeiTDistillation')))\n"
     )
     torch.save(get_model('tiny.py').state_dict(), 'student.pth')
-    with pytest.raises(SystemExit, match='gone.py'):
+    with pytest.raises(Error, match='gone.py'):
         run_tool('train', 'student.py')
     run_tool('test', 'student.py', 'student.pth')
     run_tool('analysis_tools/get_flops', 'student.py', '--shape', '32')
