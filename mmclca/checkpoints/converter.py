@@ -69,6 +69,43 @@ def _convert_settings(settings):
     }
 
 
+def restore_config(config: dict) -> dict:
+    """Return settings with the names of the first version.
+
+    Digests of models are computed from them, so that thresholds, galleries
+    and stored features stay valid if a name changes.
+
+    Args:
+        config (dict): Plain settings with present names, which are not
+            changed.
+    """
+    return {name: _restore_settings(value) for name, value in config.items()}
+
+
+def _restore_settings(settings):
+    """Restore the first names in a value of a config, at all depths."""
+    if isinstance(settings, list | tuple):
+        return type(settings)(map(_restore_settings, settings))
+    if not isinstance(settings, dict):
+        return settings
+    settings = {
+        name: _restore_settings(value) for name, value in settings.items()
+    }
+    registered = settings.get('type')
+    if not isinstance(registered, str):
+        return settings
+    scope, dot, name = registered.rpartition('.')
+    first_types = {new: old for old, new in TYPES.items()}
+    first_options = {
+        (type_name, new): old for (type_name, old), new in OPTIONS.items()
+    }
+    settings['type'] = f'{scope}{dot}{first_types.get(name, name)}'
+    return {
+        first_options.get((name, option), option): value
+        for option, value in settings.items()
+    }
+
+
 def convert_record(record: Mapping) -> dict:
     """Return the content of fit.json with the present keys.
 

@@ -19,6 +19,7 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 
 from mmclca.checkpoints import checksums, identity
+from mmclca.checkpoints.converter import restore_config
 from mmclca.checkpoints.gate.settings import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
@@ -196,8 +197,12 @@ def image_settings(model: BaseModel) -> dict:
 
 
 def model_digest(settings: dict, weights: dict[str, Tensor]) -> str:
-    """Digest weights and settings, without settings for training."""
-    return identity.digest(without_training(settings), weights)
+    """Digest weights and settings, without settings for training.
+
+    Names that have changed since the first version do not change it.
+    """
+    settings = restore_config(without_training(settings))
+    return identity.digest(settings, weights)
 
 
 def write_threshold(

@@ -7,7 +7,11 @@ from inspect import signature
 import pytest
 
 from mmclca.checkpoints import converter
-from mmclca.checkpoints.converter import convert_config, convert_record
+from mmclca.checkpoints.converter import (
+    convert_config,
+    convert_record,
+    restore_config,
+)
 from mmclca.checkpoints.gate.stored_config import read_stored_config
 from mmclca.checkpoints.model_folder import FILES, ModelFolder, prepare_writing
 from mmclca.checkpoints.opening import open_checkpoint
@@ -77,6 +81,12 @@ RECORDS: list[tuple[dict, dict]] = [
 @pytest.mark.parametrize('old, new', CONFIGS, ids=lambda x: x.get('type'))
 def test_earlier_settings_get_present_names(old, new):
     assert convert_config(dict(model=old)) == dict(model=new)
+
+
+@pytest.mark.parametrize('old, new', CONFIGS, ids=lambda x: x.get('type'))
+def test_first_names_are_restored_for_digests(old, new):
+    assert restore_config(dict(model=new)) == dict(model=old)
+    assert restore_config(dict(model=[dict(a=1)])) == dict(model=[dict(a=1)])
 
 
 @pytest.mark.parametrize('old, new', RECORDS, ids=lambda x: next(iter(x)))
