@@ -11,7 +11,6 @@ from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
 from mmpretrain import get_model
-from torch import nn
 
 from mmclca.building import config_errors
 from mmclca.checkpoints.checkpoint import Checkpoint
@@ -74,44 +73,48 @@ def load_classifier(
         Error: If weights or parameters are missing, or the config lacks
             the model or test dataset.
     """
-    if not isinstance(model, BaseModel | LoRAModel):
-        named = model
-        model, weights = config_and_weights(model, weights, options)
+    classifier: BaseModel
+    if isinstance(model, BaseModel | LoRAModel):
+        classifier = model
+        if not hasattr(classifier, '_config'):
+            raise Error(
+                'a built model needs its config to prepare images; build it '
+                'with mmpretrain.get_model(CONFIG), or set '
+                'model._config = Config(...)'
+            )
+    else:
+        config, weights = config_and_weights(model, weights, options)
         if weights is None:
             raise Error(
-                f'{model.filename or named} has no weights, so its '
+                f'{config.filename or model} has no weights, so its '
                 'predictions would be random; pass pretrained=CHECKPOINT'
             )
-        require_settings(model, 'model', 'test_dataloader')
-        check_patches(model)
-        model = build_classifier(model)
-        if not hasattr(model.head, 'num_classes'):
+        require_settings(config, 'model', 'test_dataloader')
+        check_patches(config)
+        classifier = build_classifier(config)
+        if not hasattr(classifier.head, 'num_classes'):
             raise Error(
-                f'{type(model).__name__} is not a classifier; pass the config '
-                'of a classifier'
+                f'{type(classifier).__name__} is not a classifier; pass the '
+                'config of a classifier'
             )
         device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    elif not hasattr(model, '_config'):
-        raise Error(
-            'a built model needs its config to prepare images; build it with '
-            'mmpretrain.get_model(CONFIG), or set model._config = Config(...)'
-        )
-    require_settings(model._config, 'test_dataloader')
+    require_settings(classifier._config, 'test_dataloader')
     stored, source = None, 'the model'
     if weights is not None:
         if isinstance(weights, dict):
             checkpoint = Checkpoint.from_contents(weights, 'the weights')
         else:
             checkpoint = open_checkpoint(str(weights))
-        plain = model.module if isinstance(model, LoRAModel) else model
+        is_lora = isinstance(classifier, LoRAModel)
+        plain = classifier.module if is_lora else classifier
         new = (*last_layer_names(plain), *MEAN_NORM) if new_last_layer else ()
-        source = load(model, checkpoint, may_be_new=new).source
+        source = load(classifier, checkpoint, may_be_new=new).source
         stored = read_stored_classes(checkpoint)
-    if isinstance(model, LoRAModel):
-        model = without_lora(model)
-    names = _class_names(model, stored, source, new_last_layer)
-    model._dataset_meta = dict(classes=names)
-    return model if device is None else model.to(device)
+    if isinstance(classifier, LoRAModel):
+        classifier = without_lora(classifier)
+    names = _find_class_names(classifier, stored, source, new_last_layer)
+    classifier._dataset_meta = dict(classes=names)
+    return classifier if device is None else classifier.to(device)
 
 
 def config_and_weights(
@@ -181,21 +184,23 @@ def save_classifier(
 ) -> None:
     """Write a model with its config as a checkpoint for all tools."""
     weights = {name: x.cpu() for name, x in model.state_dict().items()}
-    text = model._config.pretty_text
-    replace_bytes(Path(path), checkpoint_bytes(weights, text, classes))
+    config = model._config.pretty_text
+    replace_bytes(Path(path), checkpoint_bytes(weights, config, classes))
 
 
-def last_layer_names(model: nn.Module) -> list[str]:
+def last_layer_names(model: BaseModel) -> list[str]:
     """Return parameter names: last layer, or whole head if it is unknown."""
     try:
         last = last_linear(model.head)
-    except ValueError:
+    except Error:
         last = model.head
     fitted = {id(parameter) for parameter in last.parameters()}
     return [name for name, p in model.named_parameters() if id(p) in fitted]
 
 
-def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
+def _find_class_names(
+    model: BaseModel, stored: list[str] | None, source: str, may_differ: bool
+) -> list[str]:
     """Class names from the checkpoint, model or config, else labels.
 
     With ``may_differ``, return ``stored`` names from the checkpoint only if

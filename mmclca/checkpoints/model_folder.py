@@ -8,7 +8,7 @@ that they name is opened.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -178,7 +178,7 @@ class PhotoRow:
     sha256: str = ''
 
     @classmethod
-    def from_cells(cls, cells: dict[str, str | None]) -> 'PhotoRow':
+    def from_cells(cls, cells: Mapping[str, str | None]) -> 'PhotoRow':
         """Parse the cells of a row by column.
 
         Raises:

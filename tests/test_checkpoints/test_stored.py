@@ -92,7 +92,7 @@ def test_malicious_config_is_refused_and_not_run(
         with pytest.raises(ValueError, match='is refused') as error:
             load_model()
         assert message in str(error.value)
-        assert '--config CONFIG' in str(error.value)
+        assert '`config`' in str(error.value)
         assert not helper.exists()
 
 
