@@ -67,6 +67,10 @@ RECORDS: list[tuple[dict, dict]] = [
     ),
     (dict(held_out=dict(n=8)), dict(test=dict(n=8))),
     (
+        dict(cost=dict(busy='; machine busy')),
+        dict(cost=dict(busy='machine busy')),
+    ),
+    (
         dict(probe=dict(strength=0.3, share=0.5)),
         dict(probe=dict(alpha=0.3, late_cls_weight=0.5)),
     ),
