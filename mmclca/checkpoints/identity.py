@@ -13,12 +13,12 @@ def digest(content: object, weights: Mapping[str, Tensor] = {}) -> str:
 
     Key order does not matter, and weights count in float32.
     """
-    text = json.dumps(content, sort_keys=True, default=str)
-    found = hashlib.sha256(text.encode())
+    encoded = json.dumps(content, sort_keys=True, default=str)
+    sha256 = hashlib.sha256(encoded.encode())
     for name, tensor in sorted(weights.items()):
-        found.update(name.encode())
-        found.update(tensor.detach().cpu().float().numpy().tobytes())
-    return found.hexdigest()[:16]
+        sha256.update(name.encode())
+        sha256.update(tensor.detach().cpu().float().numpy().tobytes())
+    return sha256.hexdigest()[:16]
 
 
 def base_file(weights: Mapping[str, Tensor]) -> str:

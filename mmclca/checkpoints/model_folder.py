@@ -91,11 +91,11 @@ def find_model_file(path: str | PathLike) -> str:
         FileNotFoundError: If the folder contains no model, or the path does
             not exist.
     """
-    place = Path(expanduser(path))
-    if is_fitted(place):
-        return str(find_newest(place, MODEL))
-    if place.is_dir() or not (
-        place.suffix or place.is_file() or '://' in str(path)
+    expanded = Path(expanduser(path))
+    if is_fitted(expanded):
+        return str(find_newest(expanded, MODEL))
+    if expanded.is_dir() or not (
+        expanded.suffix or expanded.is_file() or '://' in str(path)
     ):
         raise _not_found(path)
     return str(path)

@@ -28,7 +28,7 @@ from .checksums import (
     verify_tensors,
 )
 from .error import CheckpointError
-from .gate.contents import check_tensors, format_of, unpacked_size
+from .gate.contents import check_tensors, recognize_format, unpacked_size
 from .gate.unpickling import only_safe_globals
 from .identity import base_file
 from .model_folder import find_model_file
@@ -128,7 +128,7 @@ def read_checkpoint(
 def _read_file(path: str, name: str, map_location, mapped: bool) -> Checkpoint:
     """Read a file in any format, without its base weights."""
     try:
-        file_format, size = format_of(path, name), unpacked_size(path)
+        file_format, size = recognize_format(path, name), unpacked_size(path)
         if file_format == 'safetensors':
             contents = _read_safetensors(path)
         elif file_format == 'npz':

@@ -20,16 +20,18 @@ from .checkpoint import Checkpoint
 
 
 def checkpoint_bytes(
-    weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
+    weights: dict[str, Tensor],
+    config: str | None,
+    classes: Sequence[str] | None,
 ) -> bytes:
     """Return a self-contained checkpoint in mmengine format.
 
-    ``text`` is the text of the config.
+    ``config`` is its text.
     """
     theirs = mmpretrain.__version__
     meta = dict(mmclca_version=__version__, mmpretrain_version=theirs)
-    if text is not None:
-        meta['cfg'] = text
+    if config is not None:
+        meta['cfg'] = config
     if classes is not None:
         meta['dataset_meta'] = dict(classes=tuple(classes))
     buffer = io.BytesIO()
@@ -67,7 +69,7 @@ def copy_weights(
 def publish(
     out: Path,
     weights: dict[str, Tensor],
-    text: str | None,
+    config: str | None,
     classes: Sequence[str] | None,
 ) -> list[Path]:
     """Write weights, config text and class names; return the files.
@@ -81,7 +83,7 @@ def publish(
     endings = [out.suffix] if out.suffix in WRITERS else [*WRITERS]
     name = out.with_suffix('') if out.suffix in WRITERS else out
     return [
-        _write(name, ending, WRITERS[ending](weights, text, classes))
+        _write(name, ending, WRITERS[ending](weights, config, classes))
         for ending in endings
     ]
 
@@ -96,11 +98,11 @@ def _write(name: Path, ending: str, data: bytes) -> Path:
     return path
 
 
-def _safetensors_bytes(weights, text, classes) -> bytes:
+def _safetensors_bytes(weights, config, classes) -> bytes:
     """Return a safetensors file, with config and classes as metadata."""
     metadata = dict(format='pt', mmclca_version=__version__)
-    if text is not None:
-        metadata['config'] = text
+    if config is not None:
+        metadata['config'] = config
     if classes is not None:
         metadata['classes'] = json.dumps(list(classes), ensure_ascii=False)
     return checksums.save_tensors(weights, metadata)

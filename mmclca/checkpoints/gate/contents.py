@@ -33,7 +33,7 @@ OTHER_FORMATS = (
 )
 
 
-def format_of(path: str, name: str) -> str:
+def recognize_format(path: str, name: str) -> str:
     """Return 'safetensors', 'npz' or 'pickle', the last if unrecognized.
 
     Raises:
@@ -45,14 +45,14 @@ def format_of(path: str, name: str) -> str:
     if head[8:9] == b'{' and int.from_bytes(head[:8], 'little') < 1e8:
         return 'safetensors'
     if head.startswith(b'PK') and zipfile.is_zipfile(path):
-        return _format_of_zip(path, name)
-    kind = match_kind(head) or match_kind(head, OTHER_FORMATS)
-    if kind:
-        raise CheckpointError(f'{name} is {kind}')
+        return _recognize_zip(path, name)
+    other_format = match_kind(head) or match_kind(head, OTHER_FORMATS)
+    if other_format:
+        raise CheckpointError(f'{name} is {other_format}')
     return 'pickle'
 
 
-def _format_of_zip(path: str, name: str) -> str:
+def _recognize_zip(path: str, name: str) -> str:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     endings = {entry.rpartition('/')[2] for entry in names}
@@ -62,8 +62,8 @@ def _format_of_zip(path: str, name: str) -> str:
         return 'pickle'
     if any(entry.endswith('.npy') for entry in names):
         return 'npz'
-    listed = ', '.join(names[:3])
-    raise CheckpointError(f'{name} is a zip archive with {listed}: {UNPACK}')
+    examples = ', '.join(names[:3])
+    raise CheckpointError(f'{name} is a zip archive with {examples}: {UNPACK}')
 
 
 def unpacked_size(path: str) -> int:

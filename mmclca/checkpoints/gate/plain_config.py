@@ -17,16 +17,16 @@ MAX_LENGTH, MAX_DEPTH = 2**17, 100
 NUMBERS = dict(inf=inf, nan=nan)
 
 
-def parse_plain_config(text: str) -> Config:
+def parse_plain_config(source: str) -> Config:
     """Parse the output from ``Config.pretty_text``.
 
     Raises:
         Error: If the text contains anything but plain settings.
     """
-    if len(text) > MAX_LENGTH:
-        raise Error(f'{len(text)} characters exceed the limit {MAX_LENGTH}')
+    if len(source) > MAX_LENGTH:
+        raise Error(f'{len(source)} characters exceed the limit {MAX_LENGTH}')
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(source)
     except SyntaxError as error:
         raise Error(f'line {error.lineno} is not a setting') from error
     # null bytes; too many brackets or signs for Python

@@ -229,13 +229,13 @@ def _find_registered(registry: Registry | None, name: str):
     return None
 
 
-def _allows_text(text: str, name: str, owner: type | None) -> bool:
+def _allows_text(value: str, name: str, owner: type | None) -> bool:
     """Return whether a text is allowed for a setting."""
     if name in TEXT_OPTIONS:
-        is_address = '://' in text or text.startswith(('//', '\\\\'))
-        if not is_address and not text.lower().endswith(UNSAFE_SUFFIXES):
+        is_address = '://' in value or value.startswith(('//', '\\\\'))
+        if not is_address and not value.lower().endswith(UNSAFE_SUFFIXES):
             return True
-    return owner is not None and text in _list_choices(owner, name)
+    return owner is not None and value in _list_choices(owner, name)
 
 
 def _list_choices(owner: type, name: str) -> list[str]:

@@ -51,11 +51,14 @@ def read_stored_parts(checkpoint: Checkpoint) -> dict:
     Raises:
         Error: If there is no config, or it contains more than plain settings.
     """
-    text = get_stored_text(checkpoint)
-    if text is None:
+    config_text = get_stored_text(checkpoint)
+    if config_text is None:
         raise Error(f'{checkpoint.name} has no config; {PASS_CONFIG}')
     return _read_parts(
-        text, select_parts, checkpoint.name, f'if you trust it, {PASS_CONFIG}'
+        config_text,
+        select_parts,
+        checkpoint.name,
+        f'if you trust it, {PASS_CONFIG}',
     )
 
 
@@ -74,11 +77,11 @@ def read_stored_backbone(checkpoint: Checkpoint) -> dict | None:
         Error: If the backbone is missing, or contains more than plain
             settings.
     """
-    text = get_stored_text(checkpoint)
-    if text is None:
+    config_text = get_stored_text(checkpoint)
+    if config_text is None:
         return None
     parts = _read_parts(
-        text,
+        config_text,
         _select_backbone,
         checkpoint.name,
         'store plain settings in it with publish_model.py --config CONFIG, or '
@@ -89,8 +92,8 @@ def read_stored_backbone(checkpoint: Checkpoint) -> dict | None:
 
 def get_stored_text(checkpoint: Checkpoint) -> str | None:
     """Return the config in a checkpoint as untrusted text, None without."""
-    text = checkpoint.meta.get('cfg')
-    return text if isinstance(text, str) else None
+    config = checkpoint.meta.get('cfg')
+    return config if isinstance(config, str) else None
 
 
 def read_stored_classes(checkpoint: Checkpoint) -> list[str] | None:
@@ -119,11 +122,11 @@ def check_names(classes, source: str) -> None:
 
 
 def _read_parts(
-    text: str, select: Callable[[dict], dict], source: str, remedy: str
+    config_text: str, select: Callable[[dict], dict], source: str, remedy: str
 ) -> dict:
     """Parse a config, then select and check the parts that are used."""
     try:
-        config = parse_plain_config(text).to_dict()
+        config = parse_plain_config(config_text).to_dict()
         parts = select(convert_config(config))
         check_settings(parts)
     except Error as error:

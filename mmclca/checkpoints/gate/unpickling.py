@@ -46,8 +46,8 @@ class _Array:
         self.numbers = None
 
     def __setstate__(self, state: tuple):
-        _, shape, kind, by_column, data = state
-        self.numbers = _numbers(kind, shape, data, 'CF'[bool(by_column)])
+        _, shape, dtype, by_column, data = state
+        self.numbers = _numbers(dtype, shape, data, 'CF'[bool(by_column)])
 
     def __reduce__(self):  # copied and saved as an array
         return self.numbers.__reduce__()
@@ -69,20 +69,20 @@ class _History(HistoryBuffer):
         self.__class__ = HistoryBuffer
 
 
-def _scalar(kind: _Kind, data: bytes) -> np.generic:
-    return _numbers(kind, (1,), data)[0]
+def _scalar(dtype: _Kind, data: bytes) -> np.generic:
+    return _numbers(dtype, (1,), data)[0]
 
 
 def _numbers(
-    kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
+    dtype: _Kind, shape: tuple, data: bytes, order: str = 'C'
 ) -> np.ndarray:
     """Return a new array from bytes, after validation."""
     plain_shape = all(type(n) is int and n >= 0 for n in shape)
     if type(data) is not bytes or not plain_shape:
         raise UnpicklingError('an array has no plain values or shape')
-    if kind.dtype.kind == 'U':
+    if dtype.dtype.kind == 'U':
         data.decode('utf-32-le')  # raises if invalid
-    values = np.frombuffer(data, kind.dtype)
+    values = np.frombuffer(data, dtype.dtype)
     return values.reshape(shape, order=order).copy()  # raises if they differ
 
 
@@ -92,11 +92,11 @@ def _statistic(owner: type, name: str) -> None:
         raise UnpicklingError('GLOBAL getattr')
 
 
-def _encoded(text: str, codec: str) -> bytes:
+def _encoded(string: str, codec: str) -> bytes:
     """Replace ``codecs.encode``; other codecs could inflate the data."""
     if codec not in ('latin1', 'latin-1'):
         raise UnpicklingError(f'GLOBAL _codecs.encode({codec!r:.20})')
-    return text.encode(codec)
+    return string.encode(codec)
 
 
 def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
