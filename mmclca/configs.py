@@ -177,7 +177,8 @@ def check_patches(cfg: Config, size: tuple[int, int] | None = None) -> None:
     if default_size is None:
         return  # any size fits
     size = size or default_size
-    patch_size = get_setting(cfg, 'model.backbone.patch_size') or 16
+    patch_size = get_setting(cfg, 'model.backbone.patch_size')
+    patch_size = 16 if patch_size is None else patch_size  # 0 is refused
     sides = _to_pair('img_size', size)
     for side, patch_side in zip(
         sides, _to_pair('patch_size', patch_size), strict=True

@@ -102,7 +102,7 @@ def read_images(places: Sequence[str]):
     return images
 
 
-def images_of(cfg, path: str | None, split: str):
+def read_labeled_images(cfg, path: str | None, split: str):
     """Return the labeled images in a folder or list, or in a config split."""
     from mmclca.datasets import photos
 

@@ -36,11 +36,11 @@ PACKAGES = (  # from the top
 # most per habit, see the titles in count_habits.py
 LIMITS = {
     'mmclca': dict(
-        vague=49, of=1.9, splats=15.5, starred=14, fragments=7, tuples=0.3,
-        frames=2,
+        vague=5, of=0.5, splats=8, starred=4, fragments=4, tuples=0.2,
+        frames=0,
     ),
     'tools': dict(
-        vague=106, of=9.2, splats=22, starred=4, fragments=3, tuples=0.1,
+        vague=8, of=0.5, splats=16, starred=3, fragments=3, tuples=0.2,
         frames=0,
     ),
 }  # fmt: skip

@@ -67,7 +67,7 @@ def test_peak_so_far_is_at_least_the_resident_size():
 def test_killed_measurement_is_reported(monkeypatch):
     killed = memory.subprocess.CompletedProcess('python', -9)
     monkeypatch.setattr(memory.subprocess, 'run', lambda *_, **__: killed)
-    with pytest.raises(RuntimeError, match=r'signal 9.*--no-memory'):
+    with pytest.raises(RuntimeError, match=r'signal 9.*memory=False'):
         peak_memory(WIDE, Setting())
 
 

@@ -118,9 +118,14 @@ def measure_speed(rounds):
             )
 
 
-def format_row(*cells):
+def format_row(cells):
     """Return a row of a Markdown table."""
     return f'| {" | ".join(map(str, cells))} |\n'
+
+
+def format_head(titles):
+    """Return the first two rows of a Markdown table."""
+    return format_row(titles) + format_row(['---'] * len(titles))
 
 
 def agreement_table(rows):
@@ -131,9 +136,7 @@ def agreement_table(rows):
     at_rate = means.xs(0.7, level='keep_rate')
     order = at_rate.sort_values('agreement', ascending=False).index
     titles = [x for rate in RATES for x in (f'GMACs, {rate:g}', 'same class')]
-    table = format_row('method', *titles) + format_row(
-        *['---'] * (1 + len(titles))
-    )
+    table = format_head(['method', *titles])
     for method in order:
         cells = [method]
         for rate in RATES:
@@ -141,7 +144,7 @@ def agreement_table(rows):
             each = rows[(rows.method == method) & (rows.keep_rate == rate)]
             percentages = '/'.join(f'{x:.0f}' for x in each.agreement)
             cells += [f'{values.gmacs:.2f}', f'{percentages}%']
-        table += format_row(*cells)
+        table += format_row(cells)
     return table
 
 
@@ -150,13 +153,11 @@ def speed_table(rows):
     rows = rows[rows.method != 'none']
     pairs = [(rate, batch) for rate in RATES for batch in BATCHES]
     titles = [f'{rate:g}, batch {batch}' for rate, batch in pairs]
-    table = format_row('method', *titles) + format_row(
-        *['---'] * (1 + len(titles))
-    )
+    table = format_head(['method', *titles])
     values = rows.set_index(['method', 'keep_rate', 'batch']).speed_up
     for method in dict.fromkeys(rows.method):
         cells = [f'{values[method, rate, batch]:.2f}' for rate, batch in pairs]
-        table += format_row(method, *cells)
+        table += format_row([method, *cells])
     return table
 
 

@@ -17,7 +17,7 @@ RIVALS = GRID['rivals']
 
 def values():
     """Return the values for the template."""
-    wanted = [(frontier.identify(*x), x) for x in networks()]
+    wanted = [(frontier.identify(x), x) for x in networks()]
     table = kept(STUDY, measure, wanted)
     return dict(
         facts=read_machine(STUDY),
@@ -34,7 +34,7 @@ def networks():
     layers = (*range(DEPTH),)
     for file in FILES.values():
         yield file, Variant(**NO_REDUCTION, img_size=224, layers=layers)
-        name = frontier.identify(file, Variant(None, 1.0, 224))['network']
+        name = frontier.identify((file, Variant(None, 1.0, 224)))['network']
         method = frontier.GRID['defaults'][name]
         reduced = dict(NO_REDUCTION, method=method, keep_rate=0.5)
         yield file, Variant(**reduced, img_size=224, layers=layers)

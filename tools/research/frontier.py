@@ -59,13 +59,13 @@ def values():
 
 def table_of_rows():
     """Return all rows with mean accuracy and time; measure missing ones."""
-    wanted = [(identify(*network), network) for network in networks()]
+    wanted = [(identify(network), network) for network in networks()]
     rows = kept(STUDY, measure, wanted)
     mean = rows[get_dataset_columns(rows)].mean(axis=1)
     times = read(TIMES)
-    new = [x for x in networks() if select(times, identify(*x)).empty]
+    new = [x for x in networks() if select(times, identify(x)).empty]
     if new:
-        times = kept(TIMES, milliseconds, [(identify(*new[0]), (new, times))])
+        times = kept(TIMES, milliseconds, [(identify(new[0]), (new, times))])
     return rows.assign(mean=mean).merge(times, on=FACTS)
 
 
@@ -87,16 +87,17 @@ def pretrained(file):
     return find_weights(str(WEIGHTS / file))
 
 
-def identify(file, variant):
-    """Return the columns that identify a network."""
+def identify(network):
+    """Return the columns that identify a network, (file, variant)."""
+    file, variant = network
     name = re.split(r'_patch|_reparam', Path(file).stem)[0]
     method = variant.method or 'none'
     return dict(network=name, method=method, img_size=variant.img_size)
 
 
-def is_default(file, variant):
+def is_default(network):
     """Return whether a network is a default of ``fit``."""
-    columns_of_row = identify(file, variant)
+    columns_of_row = identify(network)
     default = GRID['defaults'].get(columns_of_row['network'])
     return (
         columns_of_row['method'] == default
@@ -104,8 +105,9 @@ def is_default(file, variant):
     )
 
 
-def build_probe(file, variant):
+def build_probe(network):
     """Return a linear probe on a network, with cached features."""
+    file, variant = network
     config = build_config(pretrained(file), variant, 2)
     source = str(WEIGHTS / file)
     return Probe(config, source, 'cpu', FEATURES, zooms=CROP_ZOOMS)
@@ -113,7 +115,7 @@ def build_probe(file, variant):
 
 def measure(file, variant, names=DATASETS):
     """Yield one row per classifier: cost, and accuracy per dataset."""
-    probe = build_probe(file, variant)
+    probe = build_probe((file, variant))
     gmacs = count_config(probe.model._config.model).flops / 1e9
     read = select_columns(file, variant, probe.model.head)
     tables = photos(names)
@@ -170,7 +172,7 @@ def select_columns(file, variant, head):
     Users train classifiers on all tokens. Readings that fit could always
     take are measured with its default method.
     """
-    if is_default(file, variant):
+    if is_default((file, variant)):
         return {
             classifier: (columns, None)
             for classifier, columns in readings(head).items()
@@ -222,10 +224,10 @@ def milliseconds(pairs, stored):
     If ``stored`` has times of another day, the default of ``fit`` is measured
     again, and the new times are scaled by its ratio.
     """
-    default = next(x for x in networks() if is_default(*x) and 'vit_' in x[0])
-    reference = tuple(identify(*default).values())
+    default = next(x for x in networks() if is_default(x) and 'vit_' in x[0])
+    reference = tuple(identify(default).values())
     models = {
-        tuple(identify(file, x).values()): build_config(
+        tuple(identify((file, x)).values()): build_config(
             pretrained(file), x, 10
         ).model
         for file, x in [default, *pairs]

@@ -60,8 +60,8 @@ def means(rows, keys):
 def wanted():
     """Yield the columns that identify a row, and the arguments to measure."""
     for count, source in product(GRID['counts'][1:], frontier.networks()):
-        if frontier.is_default(*source):
-            network = frontier.identify(*source)['network']
+        if frontier.is_default(source):
+            network = frontier.identify(source)['network']
             for shift, names in SHIFTS.items():
                 for name in names or enough_photos(count):
                     columns = dict(network=network, set=name)
@@ -81,7 +81,7 @@ def enough_photos(count):
 def measure(network, name, shift, count):
     """Return means over random training and test sets, in percent."""
     dataset = photos()[name]
-    probe = frontier.build_probe(*network)
+    probe = frontier.build_probe(network)
     read, _ = probe.features([*dataset.path])
     pairs = [pair(name, dataset, shift, count, i) for i in range(NUM_PAIRS)]
     rows = [reported(probe, read, dataset, *split) for split in pairs]

@@ -64,15 +64,17 @@ def draw(args):
     ]
     check_same_images(args, [paths for *_, paths in opened])
     if args.kind in CURVES:
-        tables = compute_curves(args, *opened[0][:2])
+        model, read, _ = opened[0]
+        tables = compute_curves(args, model, read)
         layer_figures.draw_curves(tables, args.out, CURVES[args.kind])
     else:
         tables = {args.kind: compute_similarity(args, opened)}
-        names = ('first model', 'second model') if args.other else ()
+        names = ('first model', 'second model') if args.other else ('', '')
         backbones = [as_reducible(x.backbone) for x, *_ in opened]
         reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
-        options = names or ('', ''), reduce_at, MATRICES[args.kind]
-        layer_figures.draw_cka(tables[args.kind], args.out, *options)
+        layer_figures.draw_cka(
+            tables[args.kind], args.out, names, reduce_at, MATRICES[args.kind]
+        )
     layer_figures.write_numbers(tables, args.out.with_suffix('.csv'))
     return args.out
 
@@ -96,9 +98,9 @@ def compute_curves(args, model, read):
     features, labels = layer_studies.layer_features(
         model, read(), args.feature
     )
-    options = layer_studies.renumbered(labels)
-    estimates = [out_of_fold(x.float(), *options) for x in features]
-    right = [first.accuracy.mean() for first in estimates]
+    labels, classes = layer_studies.renumbered(labels)
+    estimates = [out_of_fold(x.float(), labels, classes) for x in features]
+    right = [estimate.accuracy.mean() for estimate in estimates]
     return dict(accuracy=torch.stack(right)[:, None])
 
 
@@ -123,8 +125,8 @@ def open_split(args, model, choose=range):
     infos = map(dataset.get_data_info, indices)
     # the folder is the class in most datasets
     names = [Path(info['img_path']).parts[-2:] for info in infos]
-    options = model, dataset, indices, args.batch_size
-    return model, partial(batches, *options), names
+    read = partial(batches, model, dataset, indices, args.batch_size)
+    return model, read, names
 
 
 def check_same_images(args, seen):

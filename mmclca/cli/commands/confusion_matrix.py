@@ -61,10 +61,10 @@ def matrix_of_results(args, cfg):
     results = read_predictions(args.ckpt_or_result, 'pred_score', 'gt_label')
     metric = ConfusionMatrix()
     metrics = Evaluator(metric).offline_evaluate(results)
-    return metrics['confusion_matrix/result'], classes_of(cfg)
+    return metrics['confusion_matrix/result'], list_class_names(cfg)
 
 
-def classes_of(cfg):
+def list_class_names(cfg):
     """Return the class names, or None without the test set."""
     from mmclca.datasets.batches import build_dataset
 

@@ -87,11 +87,13 @@ def run(args):
     inferencer = model_files.load_inferencer(
         args, args.config, args.checkpoint
     )
-    images_of = partial(model_files.images_of, inferencer.model._config)
-    images = dict(known=images_of(args.known, 'val'))
+    read_images = partial(
+        model_files.read_labeled_images, inferencer.model._config
+    )
+    images = dict(known=read_images(args.known, 'val'))
     if args.unknown:
-        images['test'] = images_of(args.test, 'test')
-        images['unknown'] = images_of(args.unknown, 'test')
+        images['test'] = read_images(args.test, 'test')
+        images['unknown'] = read_images(args.unknown, 'test')
     choice = choose_threshold(
         inferencer, images, args.score, args.accept, args.batch_size
     )

@@ -117,7 +117,7 @@ def training_images(args, cfg):
     from mmclca.datasets.photos import read_photos
 
     if args.images is None or args.images.endswith('.txt'):
-        return model_files.images_of(cfg, args.images, 'train')
+        return model_files.read_labeled_images(cfg, args.images, 'train')
     photos = read_photos(args.images, groups=args.groups)
     return photos.select(photos.to_train())
 
@@ -189,7 +189,7 @@ def run(args):
     if args.test:
         of_split = args.test in ('val', 'test')
         folder = None if of_split else args.test
-        tested = model_files.images_of(cfg, folder, args.test)
+        tested = model_files.read_labeled_images(cfg, folder, args.test)
         number, right = accuracy_on(probe, tested, training)
         interval = wilson(right, number)
         lines.append(

@@ -34,7 +34,7 @@ def add_arguments(parser):
     parser.add('--config', 'config for a checkpoint without one')
 
 
-def classes_of(checkpoint, dataset_type):
+def list_class_names(checkpoint, dataset_type):
     """Return class names from a checkpoint or dataset type, or None."""
     from mmengine.registry import init_default_scope
     from mmpretrain.registry import DATASETS
@@ -69,7 +69,7 @@ def publish(args):
     config = get_stored_text(checkpoint)
     if args.config:
         config = read_config(args.config).pretty_text
-    classes = classes_of(checkpoint, args.dataset_type)
+    classes = list_class_names(checkpoint, args.dataset_type)
     weights = copy_weights(checkpoint, args.no_ema)
     if config is None:
         warn('no config stored; add --config CONFIG')

@@ -108,7 +108,9 @@ def extract(args, inferencer, folder, split):
     """Return the readable images and their features."""
     from mmclca.apis.features import drop_unreadable, extract_features
 
-    images = model_files.images_of(inferencer.model._config, folder, split)
+    images = model_files.read_labeled_images(
+        inferencer.model._config, folder, split
+    )
     features, unread = extract_features(
         inferencer, images.paths, args.feature, args.batch_size
     )

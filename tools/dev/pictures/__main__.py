@@ -15,12 +15,12 @@ sys.path += [str(ROOT / 'tools/dev'), str(ROOT / 'tools/research')]
 import leaves  # noqa: E402
 import results  # noqa: E402
 import screens  # noqa: E402
-import speed  # noqa: E402
+import speed_charts  # noqa: E402
 from files import save  # noqa: E402
 
 from mmclca import cli  # noqa: E402
 
-MODULES = results, speed, leaves, screens
+MODULES = results, speed_charts, leaves, screens
 PICTURES = {
     name: draw for module in MODULES for name, draw in module.PICTURES.items()
 }

@@ -19,12 +19,13 @@ METHODS += ('MCTF', 'PiToMe', 'PPT', 'ToMe', 'TopK')
 REDUCER, CACHE = 'model.backbone.reducer.', 'model.backbone.cache=None'
 
 
-def run(command, *arguments):
+def run(command, arguments):
     """Run a command in this process."""
     from mmclca.cli import run_command
 
-    print('$', command, *arguments, flush=True)
-    with patch.object(sys, 'argv', [command, *map(str, arguments)]):
+    line = [command, *map(str, arguments)]
+    print(f'$ {" ".join(line)}', flush=True)
+    with patch.object(sys, 'argv', line):
         run_command(command)
 
 
@@ -32,7 +33,7 @@ def run(command, *arguments):
 def demo():
     """Return the ``make demo`` checkpoint; train it if it is not complete."""
     if not (DEMO / 'kept_patches.png').exists():  # written after the training
-        run('demo', '--work-dir', DEMO)
+        run('demo', ['--work-dir', DEMO])
     WORK.mkdir(parents=True, exist_ok=True)
     return max(DEMO.glob('best_*.pth'), key=lambda path: path.stat().st_mtime)
 
@@ -47,10 +48,10 @@ def test_leaf(name):
     return shutil.copy(DATA / first, copy)
 
 
-def draw(command, *arguments, out='--out'):
+def draw(command, arguments):
     """Draw a picture with the demo model."""
     file = WORK / f'{command}.png'
-    run(command, *arguments, out, file)
+    run(command, [*arguments, '--out', file])
     return file
 
 
@@ -61,24 +62,24 @@ def stages(method, leaves=SHOWN[:1]):
     option = ['--pretrained'] if method == 'DPCKNN' else []
     files = CONFIG, *map(test_leaf, leaves), *option, checkpoint
     options = f'{REDUCER}type=mmclca.{method}', CACHE
-    return draw('draw_reduction', *files, '--cfg-options', *options)
+    return draw('draw-reduction', [*files, '--cfg-options', *options])
 
 
 def rollout():
     """Draw the attention rollout on two leaves."""
-    return draw('vis_rollout', demo(), *map(test_leaf, SHOWN))
+    return draw('vis-rollout', [demo(), *map(test_leaf, SHOWN)])
 
 
 def confusions():
     """Draw the most confused classes in the validation images."""
     options = '--split', 'val', '--pairs', 3
-    return draw('vis_confusions', CONFIG, demo(), *options)
+    return draw('vis-confusions', [CONFIG, demo(), *options])
 
 
 def tsne():
     """Draw the test images as points, by t-SNE."""
     options = '--checkpoint', demo(), '--work-dir', WORK, '--legend'
-    run('vis_tsne', CONFIG, *options)
+    run('vis-tsne', [CONFIG, *options])
     return WORK / 'tsne_pre_logits.png'
 
 

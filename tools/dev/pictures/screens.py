@@ -39,7 +39,7 @@ def draw_photos():
     shutil.rmtree(FOLDER / 'photos', ignore_errors=True)
     number = f'--classes={len(CLASSES)}', f'--per-class={PHOTOS + 3}'
     options = '--seed=7', '--difference=0.5', '--jobs=2'
-    run('synthetic_leaves', WORK / 'leaves', *number, *options)
+    run('synthetic-leaves', [WORK / 'leaves', *number, *options])
     folders = sorted((WORK / 'leaves/images').iterdir())
     for name, folder in zip(CLASSES, folders, strict=True):
         (FOLDER / 'photos' / name).mkdir(parents=True)
@@ -115,7 +115,7 @@ def cam():
     out = WORK / 'cam.png'
     options = '--target-layers', 2, '--target-category', *SHOWN
     leaves = map(new_leaf, SHOWN)
-    run('vis_cam', FOLDER / 'model', *leaves, *options, '--save-path', out)
+    run('vis-cam', [FOLDER / 'model', *leaves, *options, '--save-path', out])
     return out
 
 
@@ -174,7 +174,7 @@ def web_app(width, height):
     fitted()
     app = WORK / 'apps/leaf_cultivars/web'  # the folder names the app
     shutil.copytree(FOLDER / 'model', app.parent, dirs_exist_ok=True)
-    run('export', app.parent, '--web')
+    run('export', [app.parent, '--web'])
     leaves = [WORK / 'other_class.png', WORK / 'new_leaf.jpg']
     cv2.imwrite(str(leaves[0]), next(generate_leaves(24, seed=4))[1])
     photo = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
