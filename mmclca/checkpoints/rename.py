@@ -49,13 +49,15 @@ def _choose_encoder(prefixes: Counter[str]) -> str:
     # next to a student, the teacher is its average
     has_student = any('student' in prefix for prefix in prefixes)
     aside = re.compile(ASIDE if has_student else f'{ASIDE}|teacher')
-
-    def badness(prefix: str) -> tuple:
-        is_average = bool(EMA.search(prefix))
-        is_aside = bool(aside.search(prefix))
-        return is_aside, not prefix, not is_average, -prefixes[prefix]
-
-    return min(prefixes, key=badness)
+    return min(
+        prefixes,
+        key=lambda prefix: (
+            bool(aside.search(prefix)),
+            not prefix,
+            not EMA.search(prefix),
+            -prefixes[prefix],
+        ),
+    )
 
 
 def rename_to_classifier(weights: dict, prefix: str = '') -> list[str]:
