@@ -8,6 +8,7 @@ with enough photos, write a model folder. Run the same command again to resume.
 from argparse import ArgumentParser
 from dataclasses import Field, fields
 from pathlib import Path
+from typing import Any
 
 from mmclca.fitting.options import FitOptions, get_spec
 
@@ -28,7 +29,8 @@ def add_arguments(parser):
     )
     out = 'model folder to write'
     parser.add('--out MODEL', out, Path('model'), type=Path)
-    groups = {}  # by the names of options that exclude each other
+    # by the names of options that exclude each other
+    groups = {}
     for item in fields(FitOptions):
         excluded = get_spec(item).excludes
         if item.name == 'device':
@@ -55,7 +57,7 @@ def add_arguments(parser):
 def add_option(parser: ArgumentParser, item: Field) -> None:
     """Add an option of ``fit`` to a parser or a group."""
     spec, default = get_spec(item), item.default
-    settings = dict(help=spec.help, default=default)
+    settings: dict[str, Any] = dict(help=spec.help, default=default)
     if isinstance(default, bool):
         settings['action'] = 'store_true'
     elif isinstance(default, int):
