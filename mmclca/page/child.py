@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Work of the page in a process of its own, which sends events.
+"""Work of the page in a separate process, which sends events.
 
-``python -m mmclca.page.child TASK SETTINGS``, a task of ``TASKS`` and its
+``python -m mmclca.page.child TASK SETTINGS``: a key in ``TASKS``, and its
 settings as JSON; see :class:`mmclca.page.process.ChildProcess`.
 """
 
@@ -73,7 +73,7 @@ def main() -> int:
     # before the imports of a task, which take seconds
     parent = connect_to_parent()
     logging.raiseExceptions = False  # a log file on a full disk
-    # mmcv warns of operators that are not compiled, which nothing needs
+    # mmcv misses compiled operators, but nothing needs them
     warnings.filterwarnings('ignore', 'Fail to import')
     task, settings = sys.argv[1], json.loads(sys.argv[2])
     try:

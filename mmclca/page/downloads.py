@@ -27,8 +27,7 @@ class Package:
 class Downloads:
     """Files of models to download, written once per version of a model.
 
-    Visitors may ask for the same model at the same time: one of them waits
-    for the other.
+    Visitors may ask for the same model at the same time: the second one waits.
 
     Args:
         folder (Path): Folder for the files.

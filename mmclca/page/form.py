@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Handlers of the form that trains a model on uploaded photos.
+"""Handlers of the form to train a model on uploaded photos.
 
 Photos and models are kept below a folder. The state is on the server, so that
 each reload finds it again. :mod:`.form_layout` shows it.
@@ -36,7 +36,7 @@ FAILED = (
 
 @dataclass(frozen=True)
 class FormView:
-    """What the form shows for a model.
+    """Values of the form for a model.
 
     Args:
         name (str | None): Name of the model.
@@ -46,7 +46,7 @@ class FormView:
         is_ready (bool): Whether the model can be used.
         is_finished (bool): Whether the training ended by itself.
         result (str): Accuracy in Markdown; empty during a training.
-        version (ModelVersion | None): The model that other tabs use; None
+        version (ModelVersion | None): The model for other tabs; None
             keeps the present one.
         report (str): Report in HTML.
         state (str): State of the training in HTML.
@@ -70,7 +70,7 @@ class FitForm:
     """Event handlers for the form.
 
     Args:
-        identify_tab (IdentifyTab): Tab that uses a finished model.
+        identify_tab (IdentifyTab): Tab to use a finished model.
         out (Path): Folder for photos and models.
         settings (dict): Arguments of :func:`mmclca.fit` for all models.
     """
@@ -167,7 +167,7 @@ class FitForm:
 
 
 def read_paths(content: str) -> list[str]:
-    """Read the paths that the script of the form lists as JSON."""
+    """Read the paths in the browser from JSON."""
     try:
         paths = json.loads(content or '[]')
     except (RecursionError, ValueError) as error:

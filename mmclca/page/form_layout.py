@@ -101,7 +101,7 @@ class FormComponents:
         return update
 
     def show_progress(self, view: FormView) -> Update:
-        """Return the values that change during a training."""
+        """Return the values for a running training."""
         is_idle = not (view.is_running or view.is_finished)
         return {
             self.start: gr.Button(

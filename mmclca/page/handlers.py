@@ -18,7 +18,7 @@ QUEUE = 'model'  # parallel requests would slow each other
 
 
 def bind(event, handler: Callable, inputs: list, outputs: list, **options):
-    """Bind an event to a handler that returns new values by component.
+    """Bind an event to a handler returning new values by component.
 
     A bug in the handler is shown as such, see :func:`report_bugs`.
     """
@@ -38,9 +38,9 @@ def bind_model(
     outputs: list,
     preprocess: bool = True,
 ):
-    """Bind an event to a handler that runs a model.
+    """Bind an event to a handler running a model.
 
-    All of them share a queue; the last of several events wins.
+    All share a queue; the last event wins.
     """
     return bind(
         event,
@@ -86,7 +86,7 @@ def _reported() -> Iterator[None]:
 
 
 def _make_error(message: str) -> gr.Error:
-    """Return an error that Gradio shows, without a further traceback."""
+    """Return an error for Gradio to show, without a further traceback."""
     return gr.Error(escape(message), duration=None, print_exception=False)
 
 

@@ -29,7 +29,7 @@ class SeenPhoto(NamedTuple):
     """Photo of the first tab, for the second one.
 
     Args:
-        model (LoadedModel): The model that named it.
+        model (LoadedModel): The model.
         packed (dict): Its input for the model, of ``inferencer.prepare``.
     """
 
@@ -39,7 +39,7 @@ class SeenPhoto(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the tab shows for a photo.
+    """Values of the tab for a photo.
 
     Args:
         preview (Image.Image): The photo.

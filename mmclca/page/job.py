@@ -19,11 +19,12 @@ class Job:
 
     Attributes:
         name (str): Name of the model.
-        lines (list[str]): Lines that ``fit`` prints.
+        lines (list[str]): Output of ``fit``.
     """
 
-    def __init__(self):
-        self.name, self.lines = '', []
+    def __init__(self) -> None:
+        self.name = ''
+        self.lines: list[str] = []
         self._progress = FitProgress()
         self._process: ChildProcess | None = None
         self._lock, self._reader, self._waiting = Lock(), Thread(), ''

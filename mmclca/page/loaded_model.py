@@ -64,7 +64,7 @@ class SimilarPhoto(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """Model that the page uses.
+    """Model in use.
 
     Args:
         inferencer (TokenReductionInferencer): The model.
@@ -94,7 +94,7 @@ class LoadedModel:
 
     @torch.no_grad()
     def find_similar(self, inputs: torch.Tensor) -> list[SimilarPhoto]:
-        """Return photos that are similar to an image, most similar first.
+        """Return photos similar to an image, most similar first.
 
         Args:
             inputs (torch.Tensor): Prepared image (3, H, W).
@@ -111,7 +111,7 @@ class LoadedModel:
         return [*self._read_photos(entry['neighbors'])]
 
     def _read_photos(self, neighbors: list[dict]) -> Iterator[SimilarPhoto]:
-        """Yield the photos that exist and did not change."""
+        """Yield the existing, unchanged photos."""
         for neighbor in neighbors:
             path = neighbor['image']
             with suppress(OSError, UndecodedError):
@@ -140,7 +140,7 @@ def open_model(
         gallery (Gallery, optional): Photos to search for similar ones.
             Defaults to None: the training photos of a model folder.
         name (str, optional): Name of the model. Defaults to None: as in its
-            report, or that of the file.
+            report, or the name of the file.
 
     Raises:
         FileNotFoundError: If the model is missing.

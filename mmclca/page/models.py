@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos and models that the page keeps, one folder per model name."""
+"""Photos and models on the disk: one folder per model name."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -100,7 +100,7 @@ class KeptModel:
 
 
 class ModelStore:
-    """Models that the page keeps below a folder.
+    """Models below a folder.
 
     Args:
         folder (Path): The folder.

@@ -22,7 +22,7 @@ UTF8 = 0x800  # ZIP entry flag
 UNICODE_PATH = 0x7075  # ZIP extra field
 MAX_LETTERS, MAX_BYTES = 64, 200  # for model names
 MAX_PART = 255  # bytes per file or folder name, on all file systems
-# control characters, surrogates, and what other systems refuse
+# control characters, surrogates, and characters refused elsewhere
 _REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff/\\<>:"|?*]')
 _DRIVE = re.compile(r'\A[A-Za-z]:(?=/)')
 # encodings with two bytes per letter
@@ -32,7 +32,7 @@ _WIDE = 'big5', 'cp932', 'cp949', 'gb18030'
 def safe_name(name: str) -> str:
     """Return a name for a model and its folder: letters from any script.
 
-    Characters that file systems refuse become ``_``; dots and hyphens at the
+    Characters refused by file systems become ``_``; dots and hyphens at the
     start are dropped, and long names are cut.
     """
     name = normalize_name(_REFUSED.sub('_', normalize('NFC', name)))
@@ -87,7 +87,7 @@ def _raw_name(info: ZipInfo) -> bytes:
 
 
 def _unicode_name(info: ZipInfo, raw: bytes) -> str:
-    """Return a name that is marked as Unicode, else an empty text."""
+    """Return a name marked as Unicode, else an empty text."""
     if info.flag_bits & UTF8:
         return raw.decode()
     with suppress(StructError, UnicodeDecodeError):  # damaged

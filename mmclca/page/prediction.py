@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Prediction for a photo, and the patches that a model keeps of it."""
+"""Prediction for a photo, and the remaining patches."""
 
 from dataclasses import dataclass, replace
 from math import nan
@@ -22,7 +22,7 @@ class Prediction:
         scores (dict[str, float]): Five best scores by class, best first.
         is_known (bool | None): Whether the class is known; None without a
             threshold.
-        known_score (float | None): Score that is compared with the threshold.
+        known_score (float | None): Score compared with the threshold.
         gmacs (float): Cost in billion multiply-accumulates; NaN if not asked.
     """
 

@@ -26,17 +26,17 @@ COMMAND = [sys.executable, '-m', 'mmclca.page.child']
 
 
 class ChildProcess:
-    """Task in a process of its own, see :mod:`mmclca.page.child`.
+    """Task in a separate process, see :mod:`mmclca.page.child`.
 
-    Its standard error is that of this process.
+    It shares the standard error of this process.
 
     Args:
         task (str): Name of the task.
         settings (dict): Arguments of the task, JSON values.
 
     Attributes:
-        error (ErrorEvent | None): Error of the task.
-        content (Any): Result of the task.
+        error (ErrorEvent | None): Error, if the task failed.
+        content (Any): Result.
     """
 
     def __init__(self, task: str, settings: dict):

@@ -15,12 +15,12 @@ class FitProgress:
 
     Attributes:
         step (Step): Present step.
-        share (float): Share of all steps that is done, 0 to 1.
+        share (float): Finished share of all steps, 0 to 1.
         title (str): Present part of the step.
         time_left (timedelta): Remaining time of the part; 0 if unknown.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.step, self.share, self.title = STEPS[0], 0.0, ''
         self.time_left = timedelta()
 

@@ -130,7 +130,7 @@ def uploads_folder(host: str = HOST) -> Iterator[Path]:
 
 
 class Guard:
-    """ASGI middleware that limits requests and uploads, and adds ``HEADERS``.
+    """ASGI middleware to limit requests and uploads, and add ``HEADERS``.
 
     An error is answered with status 500 and printed in one line.
     """

@@ -43,7 +43,7 @@ def resolve_upload(
     """Return the file of an upload.
 
     Args:
-        upload (object): What the browser sends, with ``path``.
+        upload (object): Message from the browser, with ``path``.
         folder (Path): Folder of all uploads.
         megabytes (int): Maximum size. Defaults to 50.
 
@@ -232,7 +232,7 @@ def _check_sizes(
 def _find_innermost(folder: Path, notes: list[str]) -> Path:
     """Return the first folder below with several folders, or with files.
 
-    Add a note on the files outside of it, if any.
+    Add a note on files outside this folder, if any.
     """
     inner = [*folder.iterdir()]
     folders = [path for path in inner if path.is_dir()]
