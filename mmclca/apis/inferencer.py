@@ -23,7 +23,7 @@ from mmclca.evaluation.open_set import (
 )
 from mmclca.utils.messages import printable, track
 
-from .loading import check_number, load_classifier
+from .loading import check_class_number, load_classifier
 from .token_statistics import MacCounts, check_tokens, predict_with_statistics
 
 PREDICTION = ('pred_class', 'pred_score', 'known', 'known_score')
@@ -86,7 +86,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         classifier = load_classifier(model, pretrained, options, device)
         names = classifier._dataset_meta['classes']
         if classes is not None:
-            check_number(classes, classifier.head.num_classes, 'classes=')
+            check_class_number(
+                classes, classifier.head.num_classes, 'classes='
+            )
         super().__init__(classifier, pretrained=None, classes=classes or names)
         self.threshold = None
         if threshold is not None:

@@ -213,11 +213,11 @@ def _find_class_names(
     classes = classes or _classes_in(model._config.test_dataloader.dataset)
     classes = classes or [str(label) for label in range(num_classes)]
     check_names(classes, source)
-    check_number(classes, num_classes, source)
+    check_class_number(classes, num_classes, source)
     return list(classes)
 
 
-def check_number(classes, num_classes: int, source: str) -> None:
+def check_class_number(classes, num_classes: int, source: str) -> None:
     """Refuse class names if their number differs from ``num_classes``."""
     if len(classes) != num_classes:
         raise Error(

@@ -14,7 +14,7 @@ from mmclca.datasets.ultra_fgvc import UltraFGVC
 from mmclca.datasets.ultra_fgvc.importing import (
     find_set,
     import_set,
-    list_images,
+    list_labeled_images,
 )
 from mmclca.datasets.ultra_fgvc.info import SETS, SPLITS, get_info
 
@@ -63,7 +63,7 @@ def test_import_keeps_lists_and_images_of_every_layout(
     info, leaves = get_info(name), LEAVES[name]
     published = find_set(layouts / name / layout, info)
     assert published.layout == layout
-    before = list_images(published, info, partial=True)
+    before = list_labeled_images(published, info, partial=True)
     after = import_set(published, info, tmp_path / name, partial=True)
     assert before == after
     for split in SPLITS:

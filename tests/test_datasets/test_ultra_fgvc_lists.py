@@ -10,7 +10,7 @@ import pytest
 import ultra_fgvc_trees as trees
 
 from mmclca.datasets.ultra_fgvc import layouts, lists
-from mmclca.datasets.ultra_fgvc.importing import find_set, list_images
+from mmclca.datasets.ultra_fgvc.importing import find_set, list_labeled_images
 from mmclca.datasets.ultra_fgvc.info import SETS
 from mmclca.utils.files import read_rows
 
@@ -84,7 +84,7 @@ def test_labels_name_classes_if_file_names_do_not(tmp_path):
 
 def test_divide_accepts_the_whole_as_train_list(tmp_path):
     write_anno(tmp_path, LEAVES)
-    assert len(list_images(find_set(tmp_path, COTTON), COTTON)) == 480
+    assert len(list_labeled_images(find_set(tmp_path, COTTON), COTTON)) == 480
     write_anno(tmp_path, WHOLE + [x for x in LEAVES if x.split == 'val'])
     assert counts(read(tmp_path)) == COTTON.counts
     test = [x._replace(split='val') for x in LEAVES if x.split == 'test']

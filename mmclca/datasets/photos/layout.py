@@ -34,8 +34,8 @@ class Levels:
     """Path levels of a dataset, counted from 0.
 
     Args:
-        split (int | None): Level of the split folders, if any.
-        label (int): Level of the class folders.
+        split (int | None): Level with split folders, if any.
+        label (int): Level with class folders.
         notes (list[str]): Assumptions, one line each.
     """
 

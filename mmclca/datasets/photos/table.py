@@ -183,7 +183,7 @@ def _find_unused(
 
 @dataclass(frozen=True)
 class Columns:
-    """Titles of the columns of files, classes and, if any, splits."""
+    """Titles for the columns with files, classes and, if any, splits."""
 
     file: str
     label: str

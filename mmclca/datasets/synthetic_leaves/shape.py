@@ -40,7 +40,7 @@ class Leaf:
 
 @dataclass
 class Half:
-    """Right half of a leaf: margin and veins."""
+    """Right half: margin and veins."""
 
     margin: np.ndarray
     secondaries: np.ndarray
@@ -71,7 +71,7 @@ def grow_leaf(traits, rng):
 
 
 def _grow_half(traits, rng) -> Half:
-    """Generate the right half of a leaf."""
+    """Generate a right half."""
     smooth = _outline(traits, rng)
     number = max(3, round(traits.veins))
     starts = 0.03 + 0.76 * np.linspace(0, 1, number) ** 0.93

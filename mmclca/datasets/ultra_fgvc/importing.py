@@ -27,7 +27,7 @@ _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 @dataclass(frozen=True)
 class PublishedSet:
-    """Images of a dataset in a folder, and its layout."""
+    """Images in a folder, and its layout."""
 
     layout: str
     folder: Path
@@ -118,10 +118,10 @@ def _count_from_1(
     ]
 
 
-def list_images(
+def list_labeled_images(
     published: PublishedSet, info: UltraFGVCInfo, partial: bool = False
 ) -> list[LeafImage]:
-    """List each image of a dataset once, with its split and label.
+    """List each image once, with split and label.
 
     Raises:
         Error: If the dataset is incomplete and not ``partial``.
@@ -148,7 +148,7 @@ def import_set(
     """Decode all images, and write them with CSV lists into a new folder.
 
     The folder is renamed to ``target`` once it is complete. Images keep their
-    names if all names follow the pattern of the dataset. Without ``target``,
+    names if all names follow the dataset's pattern. Without ``target``,
     nothing is written.
 
     Raises:
@@ -159,7 +159,7 @@ def import_set(
     """
     if target and os.path.exists(target):
         raise FileExistsError(f'{target} already exists; remove it first')
-    images = list_images(published, info, partial)
+    images = list_labeled_images(published, info, partial)
     contents = _read_images(published, images, info)
     if target:
         _write_set(contents, images, _name_files(images, info), Path(target))

@@ -57,12 +57,12 @@ class LeafImage:
 
     @property
     def file_name(self) -> str:
-        """Name of the file, or number of the row."""
+        """File name, or row number."""
         return os.path.basename(self.path)
 
 
 def read_csv(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
-    """Read the CSV lists of the CLCA authors and of the import.
+    """Read CSV lists as the CLCA authors and the import write them.
 
     ``train_R1.csv`` precedes ``train.csv`` for a stage of SoyAgeing.
     ``train_val.csv`` is used only if ``train.csv`` or ``val.csv`` is missing.
@@ -88,7 +88,7 @@ def read_csv(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
 
 
 def read_released(folder: Path, info: UltraFGVCInfo) -> list[LeafImage]:
-    """Read ``anno/*.txt`` and ``images/`` of a dataset or stage."""
+    """Read ``anno/*.txt`` and ``images/`` for a dataset or stage."""
     if len(info.stages) == 1 and (folder / info.stages[0]).is_dir():
         folder = folder / info.stages[0]
     images = [
@@ -167,7 +167,7 @@ def _open_parquet(file: Path) -> Iterator:
 
 
 def read_parquet_images(file: Path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield paths and encoded images of a parquet file, in small batches."""
+    """Yield paths and encoded images from a parquet file, in batches."""
     with _open_parquet(file) as content:
         row = 0
         for batch in content.iter_batches(
@@ -210,7 +210,7 @@ def _find_lists(folder: Path, pattern: str) -> dict[str, Path]:
 
 
 def _locate(images: list[LeafImage], folder: Path) -> list[LeafImage]:
-    """Add the folder of the images to the paths of a list."""
+    """Add the image folder to the paths in a list."""
     parents = [folder / 'images', *list_subfolders(folder), folder]
     for parent in parents:
         sample = images[:: max(len(images) // 3, 1)]
@@ -226,9 +226,9 @@ def _name_classes(
     info: UltraFGVCInfo,
     first_label: int | None = None,
 ) -> list[LeafImage]:
-    """Find the class and stage of each image.
+    """Find class and stage per image.
 
-    File names give the class if all follow the pattern of the dataset.
+    File names give the class if all follow the dataset's pattern.
     Otherwise a class is named by its folder, or by its number from 1 if
     labels count from ``first_label``.
     """

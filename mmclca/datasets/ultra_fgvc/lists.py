@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Splits, classes and labels of an Ultra-FGVC dataset, with their checks."""
+"""Check splits, classes and labels in an Ultra-FGVC dataset."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ def check_one_to_one(images: Sequence[LeafImage], info: UltraFGVCInfo) -> None:
 
 
 def divide(images: Sequence[LeafImage], info: UltraFGVCInfo) -> Splits:
-    """Return the images of each non-empty split.
+    """Return images per non-empty split.
 
     Publishers divide the training list differently. A train list with the
     length of ``trainval`` is used as ``trainval``; ``train`` and ``val``
@@ -126,7 +126,7 @@ def list_classes(
     info: UltraFGVCInfo,
     classes: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
-    """Sort the classes of a dataset by number or name.
+    """Sort classes by number or name.
 
     Labels then equal ``class_id`` of the CLCA authors in every layout.
     ``classes`` overrides the order, such as for a part of the dataset.
