@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Second tab of the page: methods of token reduction for the same photo."""
+"""Second tab of the page: token-reduction methods for the same photo."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -108,13 +108,13 @@ class ExploreComponents:
 
     @property
     def results(self) -> list:
-        """Components with results of a method."""
+        """Components with results."""
         return [self.classes, self.pictures, self.legend, self.costs]
 
     def show_methods(
         self, seen: SeenPhoto | None, method: str | None, keep_rate: float
     ) -> dict:
-        """Return method choice and slider for the model of a photo.
+        """Return method choice and slider for a photo and its model.
 
         A method that the user chose stays if the model has it.
         """
@@ -139,7 +139,7 @@ class ExploreComponents:
         }
 
     def show(self, exploration: Exploration | None) -> dict:
-        """Return the values for the results of a method, by component."""
+        """Return the values for results, by component."""
         if exploration is None:
             return dict.fromkeys(self.results)
         if exploration.costs is not None:

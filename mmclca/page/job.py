@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The training of a page, in its own process."""
+"""The training on a page, in its own process."""
 
 from collections.abc import Callable
 from html import escape

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Models of the page, with their accuracy and similar photos."""
+"""Models for the page, with their accuracy and similar photos."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -37,7 +37,7 @@ class KeptModel:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
+        """Name for users."""
         return self.folder.name
 
     @property

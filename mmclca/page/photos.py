@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos of the page: uploads, and synthetic leaves to try."""
+"""Photos on the page: uploads, and synthetic leaves to try."""
 
 from collections.abc import Sequence
 from pathlib import Path

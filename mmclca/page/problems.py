@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Texts of the page about wrong input and about bugs."""
+"""Texts on wrong input and on bugs."""
 
 from pathlib import Path
 
@@ -22,5 +22,5 @@ def describe_problem(error: Error | OSError | ImportError) -> str:
 
 
 def describe_bug(error: Exception) -> str:
-    """Name the type and the message of an unexpected error in one line."""
+    """Name type and message for an unexpected error in one line."""
     return ' '.join(f'{type(error).__name__}: {error}'.split())

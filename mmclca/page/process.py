@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Child processes of the page, which report events and end with the page."""
+"""Child processes: they report events, and end with the page."""
 
 import json
 import os

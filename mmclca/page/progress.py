@@ -25,7 +25,7 @@ class FitProgress:
         self.time_left = timedelta()
 
     def update(self, event: StepEvent | ProgressEvent) -> None:
-        """Take the progress from an event of the fit."""
+        """Take the progress from an event."""
         share = 0.0
         if isinstance(event, StepEvent):
             self.step, self.title = Step(event.step), ''
