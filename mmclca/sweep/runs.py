@@ -151,7 +151,8 @@ class Run:
             raise self._describe(error) from error
         model = cfg.model
         mixes = (model.get('train_cfg') or {}).get('augments')
-        if mixes or 'num_classes' in model.data_preprocessor:
+        # an overridden model, such as LoRAModel, may lack it
+        if mixes or 'num_classes' in model.get('data_preprocessor', ()):
             model.data_preprocessor.num_classes = model.head.num_classes
         return cfg
 
