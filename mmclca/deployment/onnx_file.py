@@ -70,7 +70,7 @@ def export_onnx(
             :func:`mmclca.models.reduced.reduce_tokens`.
         path (Path | str): Output file; an existing file is replaced.
         size (tuple[int, int], optional): Image height and width. Defaults to
-            None, those of the model.
+            None, the size of the model.
         metadata (dict[str, str], optional): ``metadata_props`` in the file.
             Defaults to None, empty.
         opset (int): ONNX operator version, 18 to 22. Defaults to 18.
@@ -81,7 +81,7 @@ def export_onnx(
 
     Raises:
         ImportError: If onnx, onnxscript or onnxruntime is missing.
-        Error: If the model has no known image size, the opset is not
+        Error: If the image size is unknown, the opset is not
             supported, or the logits differ. No file is written then.
     """
     require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')

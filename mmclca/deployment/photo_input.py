@@ -87,7 +87,7 @@ END = """
 def add_photo_input(source: ExportSource, *files: Path) -> None:
     """Replace the input of ONNX files by a photo; check the first file.
 
-    Others are quantized, with other scores.
+    Further files are quantized, with different scores.
     """
     for file in files:
         add_preprocessing(file, source.preprocessing)
@@ -98,7 +98,7 @@ def add_preprocessing(path: Path, preprocessing: Preprocessing) -> None:
     """Replace the input of an ONNX file by the pixels of one photo.
 
     The new input ``photo`` is an RGB image (H, W, 3) of any size, uint8.
-    Resized pixels equal those of Pillow and OpenCV except for rounding.
+    Resized pixels equal the result of Pillow and OpenCV except for rounding.
 
     Args:
         path (Path): ONNX file whose input is normalized images; changed in
@@ -106,7 +106,7 @@ def add_preprocessing(path: Path, preprocessing: Preprocessing) -> None:
         preprocessing (Preprocessing): The steps.
 
     Raises:
-        Error: If ONNX has no operator for a step.
+        Error: If ONNX lacks an operator for a step.
     """
     require('onnx', extra='deploy')
     import onnx

@@ -63,7 +63,7 @@ def classifier_program(
     """Trace a classifier from normalized images to logits, for any batch.
 
     The program is fused (:func:`mmclca.models.backbones.fuse`); the model is
-    left unchanged. Outputs are those of ``exported`` in :func:`check_logits`.
+    left unchanged. Outputs are as for ``exported`` in :func:`check_logits`.
     In the program, ATS pads sequences to the token number of the stage, which
     does not change the logits.
     """

@@ -16,7 +16,7 @@ RANGE = 1e-3, 6e4
 
 
 def store_in_8_bits(path: Path, out: Path) -> None:
-    """Store weights of products in 8 bits, and all others in 16 bits.
+    """Store weights of products in 8 bits, and other weights in 16 bits.
 
     The first half of the products has 16 bits: token reduction amplifies
     errors before it. On four datasets (DeiT-Tiny with ATC), at most 1% of

@@ -71,7 +71,7 @@ class Exported:
         difference (float): Largest absolute difference from PyTorch logits,
             before quantization.
         comparison (QuantizedComparison | None): Comparison of an 8-bit with
-            the 32-bit file. Defaults to None: there is no 8-bit file.
+            the 32-bit file. Defaults to None, without an 8-bit file.
     """
 
     files: list[Path]

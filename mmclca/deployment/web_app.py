@@ -62,7 +62,7 @@ def check_web_runtime() -> None:
 def write_web_app(
     folder: Path, model: Path, name: str, accuracy: str = ''
 ) -> list[Path]:
-    """Write the files of a web app, and replace those of an earlier one.
+    """Write the files of a web app, and replace an earlier app.
 
     The service worker stores the digests of all files, so browsers keep an
     earlier app until all files of the new one are on the host.
@@ -110,7 +110,7 @@ def write_web_app(
 def _read_sources() -> dict[str, bytes]:
     """Return the files that all apps share, by their name in the app.
 
-    Many hosts have no media type for .mjs, and browsers then refuse it.
+    Many hosts lack a media type for .mjs, and browsers then refuse it.
     """
     files = {}
     for path in _SOURCES.rglob('*'):
