@@ -9,8 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 FOLDERS = ('commands', 'pictures')
-# of mmclca --help, in this order; the first commands of a group are those
-# that users need first
+# of mmclca --help, in this order, with the commands to list first
 GROUPS = {
     'fit and use': ('fit', 'predict', 'add-class', 'report', 'page'),
     'train and test': ('train', 'test'),

@@ -25,7 +25,7 @@ REPORT = (
 def run(main: Callable[[], int | None]) -> None:
     """Run a program; user errors and Ctrl-C end it with one line.
 
-    Other errors keep their traceback, followed by a line that asks to report
+    Other errors keep their traceback, followed by a request to report
     them. With ``--debug``, all errors keep their traceback.
 
     Args:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count habits that make code hard to navigate: ``python
+"""Count habits of code without guidance for its readers: ``python
 tools/dev/count_habits.py [FOLDER ...]``. ``--list`` prints the places.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mmclca import cli
 
-# names that say nothing about a value
+# names without a meaning
 VAGUE = {
     *('facts', 'found', 'given', 'had', 'held', 'how', 'kind', 'known'),
     *('listed', 'more', 'most', 'near', 'one', 'others', 'own', 'place'),
@@ -47,7 +47,7 @@ HABITS = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where a habit, or a node that it is compared with, occurs."""
+    """Place of a habit, or of a node for its rate."""
 
     key: str
     file: Path

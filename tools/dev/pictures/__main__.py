@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw the pictures in docs/ that show results, synthetic leaves or screens:
+"""Draw the pictures of results, synthetic leaves and screens in docs/:
 ``python tools/dev/pictures [NAME ...]``. Diagrams are SVG files.
 """
 
