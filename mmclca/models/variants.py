@@ -9,7 +9,7 @@ from mmengine.config import ConfigDict
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import describe_unknown
+from mmclca.utils.messages import suggest_choices
 
 from .config_class import get_class
 from .head_variants import (
@@ -262,5 +262,5 @@ def get_reducer_class(method: str) -> type[TokenReducer]:
     """Return the class of a method; raise Error if it is unknown."""
     reducer_class = MODELS.get(method)
     if reducer_class is None or not issubclass(reducer_class, TokenReducer):
-        raise Error(f'method: {describe_unknown(method, list_methods())}')
+        raise Error(f'method: {suggest_choices(method, list_methods())}')
     return reducer_class

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmclca.configs import open_config
 from mmclca.errors import Error
 from mmclca.model_index import package_root
-from mmclca.utils.messages import describe_unknown
+from mmclca.utils.messages import suggest_choices
 
 # folders of base configs by their role in a run
 MODELS, DATASETS, RECIPES, RUNTIME = 'models', 'datasets', 'schedules', '.'
@@ -28,7 +28,7 @@ def find(role: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
         return by_name[name]
     searched = ', '.join(map(str, (*folders, package_root() / 'configs')))
     raise Error(
-        f'{describe_unknown(name, sorted(files))}; looked in {searched}'
+        f'{suggest_choices(name, sorted(files))}; looked in {searched}'
     )
 
 

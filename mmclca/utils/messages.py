@@ -114,7 +114,7 @@ def join_first(names: Iterable, limit: int = 8, between: str = ', ') -> str:
     return between.join(names[:limit]) + remainder
 
 
-def describe_unknown(name: object, choices: Collection[str]) -> str:
+def suggest_choices(name: object, choices: Collection[str]) -> str:
     """Describe an unknown name: a similar one, and all known ones."""
     hint = did_you_mean(name, choices)
     return f'no {name!r}{hint}; choose from {", ".join(choices)}'
@@ -156,7 +156,7 @@ def check_choice(choices: Collection, **settings) -> None:
     """Raise if a setting is not a known name."""
     for name, value in settings.items():
         if value not in choices:
-            raise Error(f'{name}: {describe_unknown(value, choices)}')
+            raise Error(f'{name}: {suggest_choices(value, choices)}')
 
 
 def check_ascending(

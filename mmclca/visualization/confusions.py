@@ -14,7 +14,7 @@ from torch import nn
 from mmclca.datasets.batches import Batch
 from mmclca.errors import Error
 
-from .figures import Panel, draw_cells, draw_photo, save
+from .figures import Panel, draw_cells, draw_photo, save_figure
 
 
 @dataclass
@@ -93,7 +93,7 @@ def draw_confusions(
     _draw_matrix(top, matrix, drawn_classes, predictions.classes)
     rows = [_examples(predictions, pair, examples) for pair in confused]
     draw_cells(below, rows, width)
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def _draw_matrix(figure, matrix, drawn_classes, classes) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from mmclca.errors import Error
 from mmclca.utils.messages import check_integer
 
-from .figures import Panel, draw_cells, save
+from .figures import Panel, draw_cells, save_figure
 
 COLUMNS = 6  # layers per row
 SMALL = 0.05  # share of the largest weight, as in the thesis
@@ -91,7 +91,7 @@ def draw_cross_patch(
     top, below = figure.subfigures(2, 1, height_ratios=heights)
     draw_cells(top, rows, width)
     _draw_sparsity(below.subplots(), weights)
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def _map_panel(maps: np.ndarray, title: str) -> Panel:

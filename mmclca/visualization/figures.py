@@ -153,7 +153,7 @@ def contact_sheet(
             if cells:
                 cells[0].title = name
         rows += zip_longest(*(groups[name] for name in band))
-    save(picture_grid(rows, height=1.6)[0], out)
+    save_figure(picture_grid(rows, height=1.6)[0], out)
 
 
 @dataclass
@@ -193,7 +193,7 @@ def draw_heat_maps(images: Sequence[HeatMapRow], out: str, label: str) -> str:
         above = list(row.maps)
     figure, axes = picture_grid(rows, [x.title for x in images], 2.0, 0.8)
     add_heat_bar(figure, axes, label, ('none', 'most'))
-    return save(figure, out)
+    return save_figure(figure, out)
 
 
 def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
@@ -206,7 +206,7 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     bar.ax.tick_params(length=0)
 
 
-def save(figure: Figure, out: str | Path) -> str | Path:
+def save_figure(figure: Figure, out: str | Path) -> str | Path:
     """Write a figure and return its path; the suffix selects the format."""
     layout = dict(dpi=DPI, bbox_inches='tight', pad_inches=0.06)
     replace_file(Path(out), partial(figure.savefig, **layout))

@@ -16,7 +16,7 @@ from mmclca.datasets.batches import View
 from mmclca.errors import Error
 from mmclca.models import recording, reduces
 
-from .figures import Panel, add_heat_bar, picture_grid, save
+from .figures import Panel, add_heat_bar, picture_grid, save_figure
 from .painting import (
     DROPPED,
     FUSED,
@@ -243,7 +243,7 @@ def draw_kept_patches(images: Sequence[KeptPatches], out: str) -> str:
     Returns:
         str: ``out``.
     """
-    return save(plot_kept_patches(images), out)
+    return save_figure(plot_kept_patches(images), out)
 
 
 def plot_kept_patches(images: Sequence[KeptPatches]) -> Figure:

@@ -13,7 +13,7 @@ from mmclca.datasets.batches import Batch
 from mmclca.models.classifiers import extract_feature
 from mmclca.utils.messages import warn
 
-from .figures import save
+from .figures import save_figure
 
 COLORS = matplotlib.color_sequences['petroff10']
 BOX = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
@@ -90,4 +90,4 @@ def draw_points(
             axis.text(*np.median(members, axis=0), classes[label], **NAME)
     if legend:
         figure.legend(loc='outside right upper', fontsize=9, frameon=False)
-    save(figure, out)
+    save_figure(figure, out)

@@ -124,7 +124,7 @@ def test_numbers_and_curves_have_a_row_and_color_per_series(
     assert lines == ['distance,0,1.0,2.0', 'first,0,3.0', 'first,1,4.0']
     figures = []
     monkeypatch.setattr(
-        layer_figures, 'save', lambda figure, _: figures.append(figure)
+        layer_figures, 'save_figure', lambda figure, _: figures.append(figure)
     )
     draw = layer_figures.draw_curves
     draw(dict(amplitude=torch.rand(3, 12)), '', 'layer')

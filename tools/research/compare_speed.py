@@ -20,7 +20,7 @@ from mmclca.cli.arguments import check_file, device, keep_rate, positive, whole
 from mmclca.errors import Error
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
-from mmclca.utils.messages import describe_unknown, print_safe
+from mmclca.utils.messages import print_safe, suggest_choices
 
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 TITLE = 'Speed of token reduction against its FLOPs'
@@ -145,7 +145,7 @@ def refused_names(args):
     methods = [*candidates.PLAINS, *candidates.REDUCERS]
     for option, names in dict(arch=sorted(archs), methods=methods).items():
         for name in {*vars(args)[option]} - {*names}:
-            yield f'--{option}: {describe_unknown(name, names)}'
+            yield f'--{option}: {suggest_choices(name, names)}'
     patch = Size.patch_size
     for size in args.img_size:
         if size % patch:

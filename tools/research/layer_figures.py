@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.utils.files import write_rows
-from mmclca.visualization.figures import save
+from mmclca.visualization.figures import save_figure
 
 # labels of both axes by table title
 AXES = dict(
@@ -55,7 +55,7 @@ def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
                 :: 1 + len(lines) // 13
             ]  # more would hide the curves
             axis.legend(handles=handles, fontsize=7, frameon=False, ncols=2)
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def write_numbers(tables: dict[str, Tensor], out: Path) -> None:
@@ -86,7 +86,7 @@ def draw_cka(
     _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
     _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
     axis.tick_params(axis='x', labelrotation=90)
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def draw_matrix(axis: Axes, matrix: Tensor, label: str, **options) -> None:
@@ -145,4 +145,4 @@ def draw_agreement(
         axis.set_xlabel('layers passed', fontsize=9)
         axis.set_ylabel('cosine similarity, CLS to distillation token')
         axis.legend(fontsize=8, frameon=False)
-    save(figure, out)
+    save_figure(figure, out)

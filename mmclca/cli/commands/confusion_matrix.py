@@ -111,7 +111,7 @@ def write(matrix, out):
 
 def main(args):
     from mmclca.configs import read_config
-    from mmclca.visualization.figures import check_picture, save
+    from mmclca.visualization.figures import check_picture, save_figure
 
     source = args.ckpt_or_result
     if args.show_path:
@@ -127,5 +127,5 @@ def main(args):
         print_safe(f'Saved      {args.out}')
     if args.show_path:
         figure = draw(matrix, classes, args.include_values, args.cmap)
-        save(figure, args.show_path)
+        save_figure(figure, args.show_path)
         print_safe(f'Saved      {args.show_path}')

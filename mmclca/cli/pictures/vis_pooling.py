@@ -6,7 +6,7 @@ and one map per head.
 """
 
 from mmclca.errors import Error
-from mmclca.utils.messages import describe_unknown
+from mmclca.utils.messages import suggest_choices
 
 from ..listing import Listing
 from ..picture_inputs import add_images, load_with_views
@@ -43,6 +43,6 @@ def parse_class(name, names):
     if name.isdecimal() and int(name) < len(names):
         return int(name)
     raise Error(
-        f'--classes: {describe_unknown(name, names)}, or labels from 0 to '
+        f'--classes: {suggest_choices(name, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )

@@ -25,7 +25,7 @@ def draw(args):
     from mmclca.checkpoints.load import load
     from mmclca.datasets.batches import Preparation
     from mmclca.visualization import reconstruction_figure
-    from mmclca.visualization.figures import save
+    from mmclca.visualization.figures import save_figure
 
     config, checkpoint, places = model_files.sort_files(args.files)
     images = read_or_draw_images(args, places, args.seed)
@@ -36,4 +36,4 @@ def draw(args):
     inputs = torch.stack([prepare(image)['inputs'] for _, image in images])
     torch.manual_seed(args.seed)
     figure = reconstruction_figure(model.eval(), inputs)
-    return save(figure, args.out)
+    return save_figure(figure, args.out)

@@ -22,7 +22,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.configs import open_config
 from mmclca.errors import Error
 from mmclca.registry import MODELS
-from mmclca.utils.messages import check_integer, describe_unknown
+from mmclca.utils.messages import check_integer, suggest_choices
 from mmclca.utils.random_state import preserve_random_state
 
 from ..recording import as_reducible
@@ -128,7 +128,7 @@ class Teacher:
         if missing:
             raise Error(
                 'teacher: it does not know a class of the training images, '
-                f'{describe_unknown(missing[0], self.classes)}'
+                f'{suggest_choices(missing[0], self.classes)}'
             )
         self.order = [self.classes.index(name) for name in names]
 
