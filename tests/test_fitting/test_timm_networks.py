@@ -50,7 +50,7 @@ def test_find_weights_accepts_a_file_without_counters_of_batch_norms(tmp_path):
     )
     pretrained = find_weights(str(path))
     network = MODELS.build(pretrained.backbone)
-    network.load_state_dict(network.renamed(torch.load(path)))
+    network.load_state_dict(network.rename(torch.load(path)))
 
 
 def test_unknown_network_is_refused_with_similar_names(tmp_path):
