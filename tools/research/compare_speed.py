@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import check_file, device, keep_rate, positive, whole
+from mmclca.cli.arguments import check_file, keep_rate, positive, whole
+from mmclca.cli.commands.throughput import add_conditions
 from mmclca.errors import Error
-from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe, suggest_choices
 
@@ -76,31 +76,12 @@ def add_models(parser):
 
 
 def add_setting(parser):
-    device_names = 'cpu, cuda or cuda:1 (default: cpu)'
-    parser.add('--device', device_names, type=device)
-    parser.add('--threads', 'CPU threads', 1, type=positive)
-    parser.add('--batch', 'batch sizes', [8], type=positive, nargs='+')
-    parser.add(
-        '--amp',
-        'automatic mixed precision (default: float32)',
-        choices=['bf16', 'fp16'],
-    )
-    parser.add(
-        '--compile MODE',
-        'torch.compile mode: %(choices)s (default: eager)',
-        nargs='?',
-        const='default',
-        choices=MODES,
-    )
+    add_conditions(parser)
     parser.add(
         '--backend',
         'runtime; onnx adds float32 and 8-bit ONNX Runtime to PyTorch',
         'pytorch',
         choices=['pytorch', 'onnx'],
-    )
-    parser.flag(
-        '--train',
-        'training steps instead of inference: forward, backward, AdamW',
     )
 
 

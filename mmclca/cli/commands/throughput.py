@@ -56,6 +56,14 @@ def add_arguments(parser):
         nargs='+',
         choices=RUNTIMES,
     )
+    add_conditions(parser)
+    parser.add('--rounds', 'timed runs per model', 7, type=positive)
+    parser.add('--warm-up', 'untimed runs per model', 2, type=whole)
+    parser.add('--out', 'CSV file to write', type=Path)
+
+
+def add_conditions(parser):
+    """Add the options of a :class:`Setting`."""
     device_names = 'cpu, cuda or cuda:1 (default: cpu)'
     parser.add('--device', device_names, type=device)
     parser.add('--threads', 'CPU threads', 1, type=positive)
@@ -76,9 +84,6 @@ def add_arguments(parser):
         '--train',
         'training steps instead of inference: forward, backward, AdamW',
     )
-    parser.add('--rounds', 'timed runs per model', 7, type=positive)
-    parser.add('--warm-up', 'untimed runs per model', 2, type=whole)
-    parser.add('--out', 'CSV file to write', type=Path)
 
 
 def check_conflicts(args):
