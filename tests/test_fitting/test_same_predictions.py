@@ -5,17 +5,17 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from tiny_export import INFER
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.output import prediction_cells
 from mmclca.fitting import FittedModel
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.page import open_model
-from mmclca.page.variants import classify
+from mmclca.page.prediction import classify
 
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
 YES_NO = {True: 'yes', False: 'no'}
@@ -102,11 +102,16 @@ def on_page(folder, images):
     opened = open_model(folder)
     start, model = opened.variants.start, opened.inferencer
     if model.threshold:  # scores of another model cannot be compared
-        other = opened.variants.at(start.method, start.keep_rate / 2)
-        assert other.threshold is None
+        other = replace(start, keep_rate=start.keep_rate / 2)
+        assert opened.variants.at(other).threshold is None
     for image in images:
-        cells = prediction_cells(classify(model, model.prepare(image)))
-        yield [image, *map(str, cells)]
+        prediction = classify(model, model.prepare(image))
+        name, score = next(iter(prediction.scores.items()))
+        known, known_score = prediction.is_known, prediction.known_score
+        if known is None:
+            yield [image, name, score, '', '']
+        else:
+            yield [image, name, score, YES_NO[known], known_score]
 
 
 def test_page_shows_accuracy_and_unchanged_training_photos(copy, place):
@@ -115,12 +120,12 @@ def test_page_shows_accuracy_and_unchanged_training_photos(copy, place):
     assert 'Of 100 new photos' in model.about
     row, *_ = FitFolder(copy.folder).read_used_photos()
     packed = model.inferencer.prepare(row.path)
-    (_, text), *more = model.similar(packed)
-    assert text == f'{row.label} 1.000' and len(more) == 7
+    first, *more = model.find_similar(packed['inputs'])
+    assert first.caption == f'{row.label} 1.000' and len(more) == 7
     # a folder from elsewhere names another file of this computer
     other = next((place / 'larch').iterdir())
     table.write_text(table.read_text().replace(row.path, str(other)))
-    assert len(open_model(copy.folder).similar(packed)) == 7
+    assert len(open_model(copy.folder).find_similar(packed['inputs'])) == 7
     table.write_text(''.join(table.read_text().splitlines(True)[:-9]))
     with pytest.raises(ValueError, match='photographs.csv is damaged'):
         open_model(copy.folder)

@@ -17,7 +17,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible
 from mmclca.page import open_model
-from mmclca.page.variants import classify, remaining_patches
+from mmclca.page.prediction import classify, show_kept_patches
 from mmclca.registry import MODELS
 from mmclca.visualization import rollout
 
@@ -109,15 +109,15 @@ def test_page_names_photos_and_offers_variants_if_reducible(run):
         checkpoint, TokenReductionInferencer(config, checkpoint)
     )
     packed = model.inferencer.prepare(str(folder / 'data/oak/0.png'))
-    assert len(classify(model.inferencer, packed)['scores']) == 4
+    assert len(classify(model.inferencer, packed).scores) == 4
     assert model.can_reduce == bool(TOKENS[kind])
     if not TOKENS[kind]:
         return
     variants = model.variants
     assert ('EViT' in variants.methods) == (kind != 'cait')
     method = 'ToMe' if 'ToMe' in variants.methods else 'TopK'
-    left = remaining_patches(variants.at(method, 0.3), packed)
-    assert len(left.stages) == 1
+    reduced = variants.at(variants.select(method, 0.3))
+    assert len(show_kept_patches(reduced, packed).stages) == 1
 
 
 def test_rollout_is_refused_if_layers_lack_cls():
