@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Wrong input, and how its messages name settings."""
+"""Wrong input, how it differs from a bug, and settings in its messages."""
 
 import re
 from collections.abc import Callable
@@ -15,9 +15,23 @@ class Error(ValueError):
     and the fix. A setting is written as an argument of the function, in
     backquotes: ```` `out` ```` or ```` `overwrite=True` ````. Commands print
     the message in one line, with the option instead (``--out`` or
-    ``--overwrite``), and exit with code 2. Any other exception is a bug, and
-    keeps its traceback.
+    ``--overwrite``), and exit with code 2. See :func:`is_wrong_input` for
+    other errors that are not bugs.
     """
+
+
+def is_wrong_input(error: Exception) -> bool:
+    """Return whether an error is of the user, not a bug.
+
+    These are :class:`Error`, errors of files and folders, and missing
+    packages, such as those of an extra. A failed
+    import inside mmclca is a bug.
+    """
+    if isinstance(error, ImportError):
+        is_missing = isinstance(error, ModuleNotFoundError)
+        package = (error.name or '').partition('.')[0]
+        return not package or (is_missing and package != 'mmclca')
+    return isinstance(error, (Error, OSError))
 
 
 def replace_settings(

@@ -20,8 +20,9 @@ from hostile import SEED
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mmclca.cli.errors import describe_error, is_wrong_input
+from mmclca.cli.errors import describe_error
 from mmclca.cli.process import prepare_process
+from mmclca.errors import is_wrong_input
 
 SECONDS, BYTES, WARNINGS = 60, 2**31, 5
 # Python's own errors, which do not say what is wrong with a file

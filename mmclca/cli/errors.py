@@ -3,8 +3,6 @@
 
 import errno
 
-from mmclca.errors import Error
-
 # errors of the disk or its permissions, not of the command
 DISK = {
     errno.EACCES,
@@ -15,19 +13,6 @@ DISK = {
     errno.EPERM,
     errno.EROFS,
 }
-
-
-def is_wrong_input(error: Exception) -> bool:
-    """Return whether an error is of the user, not a bug.
-
-    These are :class:`mmclca.Error`, errors of files and folders, and missing
-    packages, such as those of an extra.
-    """
-    if isinstance(error, ImportError):
-        is_missing = isinstance(error, ModuleNotFoundError)
-        package = (error.name or '').partition('.')[0]
-        return not package or (is_missing and package != 'mmclca')
-    return isinstance(error, (Error, OSError))
 
 
 def is_of_disk(error: BaseException | None) -> bool:

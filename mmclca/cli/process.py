@@ -10,9 +10,10 @@ from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
 
+from mmclca.errors import is_wrong_input
 from mmclca.utils.messages import print_safe
 
-from .errors import describe_error, is_of_disk, is_wrong_input
+from .errors import describe_error, is_of_disk
 
 # exit codes; shells use 130 for Ctrl-C
 FAILED, WRONG, INTERRUPTED = 1, 2, 130

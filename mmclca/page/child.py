@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from mmclca.errors import Error
+from mmclca.errors import is_wrong_input
 from mmclca.export_formats import FORMATS
 from mmclca.utils.events import (
     INTERRUPTED,
@@ -80,12 +80,13 @@ def main() -> int:
         parent.send(ResultEvent(run(task, settings)))
     except KeyboardInterrupt:  # the page was stopped, or the user cancels
         return INTERRUPTED
-    except (Error, OSError, ImportError) as error:
-        parent.send(ErrorEvent(describe_problem(error), is_bug=False))
-        return 1
     except Exception as error:
-        traceback.print_exc()
-        parent.send(ErrorEvent(describe_bug(error), is_bug=True))
+        if is_wrong_input(error):
+            event = ErrorEvent(describe_problem(error), is_bug=False)
+        else:
+            traceback.print_exc()
+            event = ErrorEvent(describe_bug(error), is_bug=True)
+        parent.send(event)
         return 1
     return 0
 

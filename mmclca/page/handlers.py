@@ -10,7 +10,7 @@ from inspect import isgeneratorfunction
 
 import gradio as gr
 
-from mmclca.errors import Error
+from mmclca.errors import is_wrong_input
 
 from .problems import BUG, describe_bug, describe_problem
 
@@ -78,9 +78,9 @@ def report_bugs(handler: Callable) -> Callable:
 def _reported() -> Iterator[None]:
     try:
         yield
-    except (Error, OSError) as error:
-        raise _make_error(describe_problem(error)) from error
     except Exception as error:
+        if is_wrong_input(error):
+            raise _make_error(describe_problem(error)) from error
         traceback.print_exc()
         raise _make_error(BUG.format(describe_bug(error))) from error
 
@@ -95,5 +95,7 @@ def shown_problems() -> Iterator[None]:
     """Show wrong input in the context as a warning on the page."""
     try:
         yield
-    except (Error, OSError) as error:
+    except Exception as error:
+        if not is_wrong_input(error):
+            raise
         gr.Warning(escape(describe_problem(error)), duration=30)

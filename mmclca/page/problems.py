@@ -3,15 +3,13 @@
 
 from pathlib import Path
 
-from mmclca.errors import Error
-
 BUG = (
     'This is a bug in mmclca ({}). Please report it, with the traceback in '
     'the terminal of this page.'
 )
 
 
-def describe_problem(error: Error | OSError | ImportError) -> str:
+def describe_problem(error: Exception) -> str:
     """Describe wrong input, the disk or a missing package in one line."""
     message = str(error)
     if isinstance(error, OSError) and error.strerror:

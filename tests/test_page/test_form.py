@@ -466,3 +466,25 @@ def test_model_is_offered_if_its_training_was_stopped(
     assert update[parts.version] == view.version
     start = update[parts.start]
     assert start.visible == (seconds == 0) and 'Resume' in start.value
+
+
+def raise_import_error(name):
+    raise ImportError('cannot import', name=name)
+
+
+@pytest.mark.parametrize('name, is_bug', [(None, False), ('mmclca.a', True)])
+def test_page_and_its_process_agree_on_bugs(monkeypatch, name, is_bug):
+    handler = handlers.report_bugs(raise_import_error)
+    with pytest.raises(gr.Error) as shown:
+        handler(name)
+    assert ('bug' in str(shown.value)) is is_bug
+
+    events = []
+    parent = SimpleNamespace(send=events.append)
+    monkeypatch.setattr(child, 'connect_to_parent', lambda: parent)
+    monkeypatch.setitem(child.TASKS, 'fit', raise_import_error)
+    settings = json.dumps(dict(name=name))
+    monkeypatch.setattr(sys, 'argv', ['child', 'fit', settings])
+    monkeypatch.setattr(child.logging, 'raiseExceptions', True)
+    assert child.main() == 1
+    assert [event.is_bug for event in events] == [is_bug]
