@@ -15,6 +15,8 @@ from tiny_photos import write_weights
 
 import mmclca
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+from mmclca.fitting.options import FitOptions
+from mmclca.fitting.record import FitCall
 
 # facts about machine, versions and time
 VARIES = {
@@ -67,7 +69,10 @@ def test_fit_prints_and_writes_the_stored_facts(folder, no_onnx, capsys):
     screen = masked(capsys.readouterr().out, folder)
     assert screen == golden('fit.txt', screen)
     written = json.loads((folder / 'model/fit.json').read_text())
-    written['photos'] = 'VARIES'  # digest of paths
+    call = FitCall(str(folder / 'photographs'), FitOptions(**options))
+    assert written['call'] == call.to_json()
+    # digest of paths, and the options, whose defaults are tested elsewhere
+    written['photos'] = written['call'] = 'VARIES'
     new = [*map(str, sorted((folder / 'new').rglob('*.png')))]
     found = dict(fit=written, predictions=model.predict(new))
     text = json.dumps(plain(found, folder), indent=1) + '\n'
