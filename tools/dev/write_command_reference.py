@@ -24,12 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / 'docs/tools.md'
 BEGIN = '<!-- tables: write_command_reference.py -->\n'
 END = '<!-- end of tables -->'
-TITLES = ('command', 'purpose', 'options')
-SHARED = (
-    *('--help', '--debug', '--device', '--cfg-options'),
-    *('--batch-size', '--launcher', '--local_rank', '--local-rank'),
-)
-SUBCOMMANDS = re.compile(r'\{([\w,]+)\} \.\.\.')  # in a usage line
+TITLES = ('command', 'purpose')
 # programs besides the commands, with their pages by group
 OTHERS = {
     'fit and use': {
@@ -53,9 +48,9 @@ PURPOSES = {
 }
 
 
-def get_help(command, *task):
+def get_help(command):
     """Run a command with ``--help`` and return its output."""
-    command_line = [*command.split(), *task, '--help']
+    command_line = [*command.split(), '--help']
     file = ROOT / command_line[0]
     command_line[0] = file.name
     wide, out = patch.dict(os.environ, COLUMNS='10000'), StringIO()
@@ -68,36 +63,17 @@ def get_help(command, *task):
     return out.getvalue()
 
 
-def list_options(command):
-    """Yield a command and each of its subcommands with the option names."""
-    help_page = get_help(command)
-    yield command, options(help_page)
-    if match := SUBCOMMANDS.search(help_page):
-        for name in match[1].split(','):
-            yield f'{command} {name}', options(get_help(command, name))
-
-
 def purpose(name, help_page):
     """Return the first sentence in a help text."""
     description = help_page.split('\n\n')[1]
     return PURPOSES.get(name) or re.split('[.;:](?: |$)', description)[0]
 
 
-def options(help_page):
-    """Return the option names in a help text, in their order."""
-    heads = re.findall(r'^  (-.*?)(?:  |$)', help_page, re.M)
-    return re.findall(r'--[\w-]+', ' '.join(heads))
-
-
 def row(command, page):
-    """Return the table cells: link, purpose, own options."""
+    """Return the table cells: link and purpose."""
     name = Path(command).stem if command.endswith('.py') else command
     cell = f'[`{command}`]({page}.md)' if page else f'`{command}`'
-    names = dict.fromkeys(
-        x for _, match in list_options(command) for x in match
-    )
-    options_cell = [f'`{x}`' for x in names if x not in SHARED]
-    return [cell, purpose(name, get_help(command)), ' '.join(options_cell)]
+    return [cell, purpose(name, get_help(command))]
 
 
 def get_program(subcommand):
