@@ -7,6 +7,10 @@ also registers the config names for ``mmpretrain.list_models`` and
 ``mmpretrain.get_model``.
 """
 
+from collections.abc import Iterable
+from importlib import import_module
+from pkgutil import iter_modules
+
 from mmengine import registry as mmengine
 from mmpretrain import registry as mmpretrain_registry
 
@@ -42,5 +46,17 @@ TRANSFORMS = _child(
 WEIGHT_INITIALIZERS = _child(
     'weight initializer', mmengine.WEIGHT_INITIALIZERS, 'models'
 )
+
+
+def import_modules(package: str, paths: Iterable[str]) -> None:
+    """Import all modules of a package, which registers their classes.
+
+    Args:
+        package (str): Name of the package.
+        paths (Iterable[str]): Its folders, ``__path__``.
+    """
+    for module in iter_modules(paths):
+        import_module(f'{package}.{module.name}')
+
 
 register_models()

@@ -33,11 +33,14 @@ def test_every_method_has_page_picture_and_costs():
     registered = {
         name
         for name, module in MODELS.module_dict.items()
-        if issubclass(module, TokenReducer) and module is not TokenReducer
+        if issubclass(module, TokenReducer)
+        and module is not TokenReducer
+        and module.__module__.startswith('mmclca.')
     }
     pages = {path.stem for path in PAGES.glob('[!R]*.md')}
     assert set(METHODS) <= registered
-    assert pages == {method.lower() for method in METHODS}
+    # with methods outside the comparison, which have no costs
+    assert pages == {method.lower() for method in registered}
     assert len(COSTS) == len(METHODS) * 2 * len(KEEP_RATES)
     for method in METHODS:
         assert f'[{method}]({method.lower()}.md)' in OVERVIEW

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmclca.registry import import_modules
+
 from .base import ForeignWeights, fuse, fusible
 from .cait import CaiT
 from .patch_convnet import PatchConvNet
@@ -22,3 +24,6 @@ __all__ = [
     'fusible',
     'reduces',
 ]
+
+# a new module registers its classes without a change here
+import_modules(__name__, __path__)

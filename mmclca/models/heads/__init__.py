@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmclca.registry import import_modules
+
 from .base import (
     Head,
     check_head,
@@ -43,3 +45,6 @@ __all__ = [
     'set_last_linear',
     'with_nearest',
 ]
+
+# a new module registers its classes without a change here
+import_modules(__name__, __path__)

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmclca.registry import import_modules
+
 from .atc import ATC
 from .ats import ATS
 from .base import TokenReducer
@@ -34,3 +36,6 @@ __all__ = [
     'ToMe',
     'TopK',
 ]
+
+# a new module registers its classes without a change here
+import_modules(__name__, __path__)

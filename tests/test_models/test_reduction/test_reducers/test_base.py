@@ -5,7 +5,6 @@ import torch
 from small_models import build, images, token_counts, vit
 from toy_reducers import shape
 
-import mmclca
 from mmclca.models import TokenReducer
 from mmclca.models.reduction.reducers.counted import CountedReducer
 from mmclca.models.reduction.tokens import Tokens
@@ -37,8 +36,9 @@ def test_keep_rate_is_expanded_to_all_stages(keep_rate, expected):
 
 COUNTED = sorted(
     name
-    for name in mmclca.models.reduction.reducers.__all__
-    if issubclass(MODELS.get(f'mmclca.{name}'), CountedReducer)
+    for name, registered in MODELS.module_dict.items()
+    if issubclass(registered, CountedReducer)
+    and registered.__module__.startswith('mmclca.')
 )
 
 
