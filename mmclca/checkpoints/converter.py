@@ -21,6 +21,7 @@ OPTIONS: dict[tuple[str, str], str] = {
     ('ResMLP', 'ending'): 'pooling',
     ('ToMe', 'fuse'): 'merge',
     ('DistilledHead', 'fusion'): 'output',
+    ('TokenReductionRetriever', 'stage'): 'feature',
 }
 # old key in fit.json -> new key; the key of an inner value is written with
 # the old keys around it, such as 'probe.share'

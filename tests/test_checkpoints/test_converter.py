@@ -47,6 +47,11 @@ CONFIGS: list[tuple[dict, dict]] = [
         dict(type='mmclca.DistilledHead', fusion='cls'),
         dict(type='mmclca.DistilledHead', output='cls'),
     ),
+    (
+        dict(type='mmclca.TokenReductionRetriever', stage='backbone'),
+        dict(type='mmclca.TokenReductionRetriever', feature='backbone'),
+    ),
+    (dict(type='mmclca.LoadPhotograph'), dict(type='mmclca.LoadPhoto')),
 ]
 RECORDS: list[tuple[dict, dict]] = [
     (
