@@ -69,6 +69,10 @@ def open_checkpoint(
         return load_from_file(name, map_location, mapped)
     if scheme in SCHEMES:
         return SCHEMES[scheme](name, map_location)
+    # mmengine's last prefix is '': it would open a file, and run its code
+    prefixes = filter(None, CheckpointLoader._schemes)
+    if not any(re.match(prefix, name) for prefix in prefixes):
+        return load_from_file(name, map_location, mapped)
     try:  # mmengine's other schemes
         contents = CheckpointLoader.load_checkpoint(
             name, map_location or 'cpu'

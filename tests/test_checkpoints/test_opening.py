@@ -61,6 +61,19 @@ def test_planted_code_is_refused_and_not_run(
     assert not sprung.exists()
 
 
+def test_planted_code_is_refused_if_the_scheme_is_unknown(
+    trap, sprung, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path('leaf:').mkdir()  # leaf://w.pth is a path, too
+    torch.save(PLANTED['in_args'](trap), 'leaf:/w.pth')
+    with pytest.raises(CheckpointError, match='posix.system'):
+        open_checkpoint('leaf://w.pth')
+    assert not sprung.exists()
+    with pytest.raises(FileNotFoundError, match='leaf://other.pth'):
+        open_checkpoint('leaf://other.pth')
+
+
 def test_executable_config_is_dropped(tmp_path):
     meta = dict(config='import os', cfg='a = 1', epoch=1)  # keys of mmengine
     path = str(tmp_path / 'w.pth')
