@@ -82,6 +82,26 @@ def wilson(
     return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
 
 
+def estimate_accuracy_interval(
+    mean: float, independent: float, level: float = 0.95
+) -> tuple[float, float]:
+    """Wilson interval for a cross-validated mean accuracy.
+
+    Each image or group counts half, because folds overlap, and repeats are
+    not counted. See C. Nadeau, Y. Bengio, `Inference for the Generalization
+    Error <https://doi.org/10.1023/A:1024068626366>`_ (2003).
+
+    Args:
+        mean (float): Mean accuracy over folds and repeats, 0 to 1.
+        independent (float): Number of tested images, or groups.
+        level (float): Confidence level. Defaults to 0.95.
+
+    Returns:
+        tuple[float, float]: Lower and upper bound.
+    """
+    return wilson(mean, independent / 2, level)
+
+
 @METRICS.register_module()
 class ReaLAccuracy(BaseMetric):
     """Percentage of images whose predicted class is among their ReaL labels.

@@ -32,7 +32,7 @@ def estimate_accuracy(
     """
     low = high = mean = macro_recall = None
     if cv.independent:
-        low, high = estimate_interval(cv, curve)
+        low, high = extrapolate_interval(cv, curve)
         mean, macro_recall = float(cv.accuracy.mean()), cv.macro_recall
     counts = cv.labels.bincount(minlength=len(classes)).tolist()
     recalls = map(estimate_recall, cv.recalls(), counts)
@@ -52,13 +52,15 @@ def estimate_accuracy(
     )
 
 
-def estimate_interval(
+def extrapolate_interval(
     cv: OutOfFold, curve: Sequence[CurvePoint]
 ) -> tuple[float, float]:
-    """Estimate the 95% interval of a probe fitted to all photos.
+    """Estimate the 95% interval of the accuracy with all photos.
 
-    Each fold is fitted to fewer photos, so the upper bound adds the gain
-    expected from the rest, extrapolated from the learning curve.
+    The last point of the curve has the interval of the cross-validated
+    accuracy, see :func:`mmclca.evaluation.estimate_accuracy_interval`. Each
+    fold is fitted to fewer photos, so the upper bound adds the gain expected
+    from the rest, extrapolated from the learning curve.
     """
     point = forecast(curve, cv.folds / (cv.folds - 1)) or curve[-1]
     return point.low, point.high

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import binomtest
 from sklearn import metrics
 
-from mmclca.evaluation import wilson
+from mmclca.evaluation import estimate_accuracy_interval, wilson
 from mmclca.evaluation.open_set import (
     auroc,
     energy,
@@ -90,3 +90,9 @@ def test_wilson_equals_scipy():
         expected = binomtest(right, 12).proportion_ci(0.9, 'wilson')
         assert wilson(right / 12, 12, 0.9) == pytest.approx(tuple(expected))
     assert wilson(float('nan'), 0) == (0, 1)  # without images
+
+
+def test_cross_validated_images_count_half_in_the_interval():
+    low, high = estimate_accuracy_interval(0.75, 40)
+    assert (low, high) == wilson(0.75, 20)
+    assert low < wilson(0.75, 40)[0] < 0.75 < wilson(0.75, 40)[1] < high

@@ -10,7 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.datasets.levels import coarse_labels
-from mmclca.evaluation.accuracy import accuracy, recalls, wilson
+from mmclca.evaluation.accuracy import (
+    accuracy,
+    estimate_accuracy_interval,
+    recalls,
+)
 
 from .classifiers import (
     LinearClassifier,
@@ -88,18 +92,15 @@ class OutOfFold:
         return torch.where(self.recalls().isnan())[0].tolist()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Wilson interval for the mean accuracy.
+        """Interval for the mean accuracy.
 
-        Each image or group counts half, because folds overlap, and repeats are
-        not counted. See C. Nadeau, Y. Bengio, `Inference for the
-        Generalization Error <https://doi.org/10.1023/A:1024068626366>`_
-        (2003).
+        See :func:`mmclca.evaluation.estimate_accuracy_interval`.
 
         Args:
             level (float): Confidence level. Defaults to 0.95.
         """
         mean = float(self.accuracy.mean())
-        return wilson(mean, self.independent / 2, level)
+        return estimate_accuracy_interval(mean, self.independent, level)
 
     def recalls(self) -> Tensor:
         """Recall per class (K,), NaN if not tested."""
@@ -117,7 +118,8 @@ class CurvePoint:
     Args:
         photos (int): Training images per class.
         accuracy (float): Mean accuracy over repeats.
-        low (float): Lower bound of the 95% Wilson interval.
+        low (float): Lower bound of the 95% interval, see
+            :func:`mmclca.evaluation.estimate_accuracy_interval`.
         high (float): Upper bound.
     """
 
@@ -317,10 +319,11 @@ def learning_curve(
         for size in progress(smaller)
     }
     curve[largest] = float(cross_validated.accuracy.mean())
-    number = cross_validated.independent / 2  # as in OutOfFold.interval
     points = []
     for size, mean in curve.items():
-        low, high = wilson(mean, number)
+        low, high = estimate_accuracy_interval(
+            mean, cross_validated.independent
+        )
         points.append(CurvePoint(size, mean, low, high))
     return points
 
