@@ -94,12 +94,6 @@ def check_folds(name: str, value: Any) -> int:
     return value
 
 
-def check_seed(name: str, value: Any) -> int:
-    """Return a random seed, 0 or more."""
-    check_integer(0, **{name: value})
-    return value
-
-
 def check_budget(name: str, value: Any) -> str | None:
     """Return a budget, see :func:`parse_budget`, or None."""
     if check_text(name, value) is not None:
@@ -154,7 +148,6 @@ class FitOptions:
             one plant: a regular expression for their paths, or a column of
             the table. Defaults to None.
         folds (int): Number of cross-validation folds. Defaults to 5.
-        seed (int): Random seed of the cross-validation folds. Defaults to 0.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: photos are weighted equally.
         coarse (str | Path, optional): Table of classes and coarse classes,
@@ -236,9 +229,6 @@ class FitOptions:
     )
     folds: int = option(
         5, 'cross-validation folds', check_folds, is_recorded=True
-    )
-    seed: int = option(
-        0, 'random seed of the folds', check_seed, is_recorded=True
     )
     class_weights: str | None = option(
         None,
@@ -327,7 +317,6 @@ class FitKeywords(TypedDict, total=False):
     labels: str | PathLike | None
     groups: str | None
     folds: int
-    seed: int
     class_weights: str | None
     coarse: str | PathLike | None
     compare: bool

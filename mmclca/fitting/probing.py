@@ -126,7 +126,6 @@ def fit_classifier(
         class_weights=plan.options.class_weights,
         groups=photos.groups,
         folds=plan.options.folds,
-        seed=plan.options.seed,
         progress=partial(track, description='Cross-validation'),
     )
 

@@ -4,19 +4,14 @@
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import torch
 
 import mmclca
-from mmclca.apis import Probe
 from mmclca.cli.arguments import Parser
 from mmclca.cli.commands.fit import add_arguments
-from mmclca.datasets.photos import read_photos
 from mmclca.fitting.budget import parse_budget
 from mmclca.fitting.options import FitKeywords, FitOptions
-from mmclca.fitting.probing import fit_classifier
 
 NAMES = {item.name: item.default for item in fields(FitOptions)}
 
@@ -40,7 +35,6 @@ def test_command_line_has_the_fields_of_the_options():
 @pytest.mark.parametrize(
     'options',
     [
-        *(dict(seed=-1), dict(seed='1'), dict(seed=0.5)),
         *(dict(folds=1), dict(folds='5'), dict(folds=True)),
         *(dict(budget=3), dict(budget='3'), dict(runtime='tpu')),
         *(dict(weights=5), dict(weights=[5]), dict(arch=dict(a=1))),
@@ -88,19 +82,3 @@ def test_budget_is_an_amount_with_its_unit():
 def test_parse_budget_refuses_other_texts(text):
     with pytest.raises(mmclca.Error, match='0.5GMACs'):
         parse_budget(text)
-
-
-def test_seed_selects_the_folds_and_is_recorded(place, copy):
-    photos = read_photos(place / 'photographs/train')
-    probe = Probe(copy.folder / 'probe.pth', None, 'cpu')
-    channels = probe.views(photos.paths[:1])[0].size(-1)
-    views = torch.randn(len(photos), 1, channels)
-
-    def list_tested(**keywords):
-        options = FitOptions(**keywords)
-        plan = SimpleNamespace(options=options)
-        splits = fit_classifier(plan, probe, photos, views).splits
-        return [tested.tolist() for _, tested in splits]
-
-    assert list_tested() == list_tested(seed=0) != list_tested(seed=1)
-    assert FitOptions(seed=1).recorded['seed'] == 1
