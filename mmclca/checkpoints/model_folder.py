@@ -25,7 +25,7 @@ from mmclca.utils.folders import (
 )
 from mmclca.utils.messages import warn
 
-from .converter import FILE_NAMES, convert_record
+from .earlier_versions import FILE_NAMES, convert_record
 
 MODEL, PROBE, THRESHOLD = 'model.pth', 'probe.pth', 'threshold.json'
 RECORD, TABLE, REPORT = 'fit.json', 'photographs.csv', 'report.html'

@@ -27,10 +27,10 @@ from .checksums import (
     find_damaged_entry,
     verify_tensors,
 )
+from .digests import base_file
 from .error import CheckpointError
 from .gate.contents import check_tensors, recognize_format, unpacked_size
 from .gate.unpickling import only_safe_globals
-from .identity import base_file
 from .model_folder import find_model_file
 
 # torch's messages about forbidden contents; 149 is the first opcode

@@ -18,8 +18,8 @@ import torch
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
-from mmclca.checkpoints import checksums, identity
-from mmclca.checkpoints.converter import restore_config
+from mmclca.checkpoints import checksums, digests
+from mmclca.checkpoints.earlier_versions import restore_config
 from mmclca.checkpoints.gate.settings import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
@@ -202,7 +202,7 @@ def model_digest(settings: dict, weights: dict[str, Tensor]) -> str:
     Names that have changed since the first version do not change it.
     """
     settings = restore_config(without_training(settings))
-    return identity.digest(settings, weights)
+    return digests.digest(settings, weights)
 
 
 def write_threshold(

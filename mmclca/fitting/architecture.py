@@ -17,7 +17,7 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import (
     NETWORKS,
     Network,
-    deit,
+    deit_repository,
     recognize_network,
     vit,
 )
@@ -29,7 +29,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import join_first
 
 VIT = vit.NETWORK.type
-RESMLP = deit.RESMLP_NETWORK.type
+RESMLP = deit_repository.RESMLP_NETWORK.type
 # pre-training encoders, and their settings for a classifier
 PRETRAINED = ('MoCoV3ViT', 'mmclca.SegmentedMAEViT')
 SHARED = ('arch', 'img_size', 'patch_size', 'norm_cfg', 'stem')

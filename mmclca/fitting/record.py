@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import Any, Literal
 
 from mmclca.apis.probe import CurvePoint
-from mmclca.checkpoints.identity import digest
+from mmclca.checkpoints.digests import digest
 from mmclca.datasets.photos import PhotoCheck
 from mmclca.errors import Error
 from mmclca.utils.provenance import versions

@@ -6,7 +6,7 @@ import warnings
 from itertools import count
 from pathlib import Path, PurePath
 
-from mmclca.checkpoints.identity import digest
+from mmclca.checkpoints.digests import digest
 from mmclca.errors import Error
 
 # config sections that affect training and test results

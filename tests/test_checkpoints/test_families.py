@@ -89,7 +89,7 @@ RECOGNIZED = [
 @pytest.mark.parametrize('case', RECOGNIZED)
 def test_family_is_recognized_by_names(case):
     family, encoder, *names = case
-    known = vars(families.vit) | vars(families.deit)
+    known = vars(families.vit) | vars(families.deit_repository)
     assert recognize(names) == (known[family], encoder)
 
 

@@ -12,9 +12,9 @@ import torch
 from foreign_models import Call
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.digests import base_file
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.gate.stored_config import read_stored_config
-from mmclca.checkpoints.identity import base_file
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets.batches import build_dataset
 

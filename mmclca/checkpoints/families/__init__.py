@@ -4,16 +4,27 @@
 To add a family, write its table and insert it into ``FAMILIES``.
 """
 
-from . import deit, vit
+from . import deit_repository, vit
 from .family import Family, Network
 
 __all__ = ['Family', 'Network']
 
 # more specific families first
 FAMILIES = (
-    *(vit.CLASSIFIER, vit.TRANSFG, vit.CLIP, vit.HF_CLIP, vit.HF_VIT),
-    *(vit.TORCHVISION, vit.CLCA, vit.TOKEN_REDUCTION, deit.PARALLEL_VIT),
-    *(deit.PATCH_CONVNET, deit.CAIT, deit.RESMLP, vit.VIT, vit.BARE),
+    vit.CLASSIFIER,
+    vit.TRANSFG,
+    vit.CLIP,
+    vit.HF_CLIP,
+    vit.HF_VIT,
+    vit.TORCHVISION,
+    vit.CLCA,
+    vit.TOKEN_REDUCTION,
+    deit_repository.PARALLEL_VIT,
+    deit_repository.PATCH_CONVNET,
+    deit_repository.CAIT,
+    deit_repository.RESMLP,
+    vit.VIT,
+    vit.BARE,
 )
 NETWORKS = [family.backbone for family in FAMILIES if family.backbone]
 

@@ -16,7 +16,7 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from ..checkpoint import Checkpoint, get_dict
-from ..converter import convert_config
+from ..earlier_versions import convert_config
 from .contents import building_within
 from .plain_config import parse_plain_config
 from .settings import check_settings, without_training

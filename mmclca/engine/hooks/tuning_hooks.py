@@ -12,7 +12,7 @@ from mmengine.runner import BaseLoop
 from mmengine.runner.checkpoint import weights_to_cpu
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from mmclca.checkpoints.identity import base_file
+from mmclca.checkpoints.digests import base_file
 from mmclca.errors import Error
 from mmclca.models.tuning import SCOPES, part_of, tune_only
 from mmclca.registry import HOOKS

@@ -6,8 +6,8 @@ from inspect import signature
 
 import pytest
 
-from mmclca.checkpoints import converter
-from mmclca.checkpoints.converter import (
+from mmclca.checkpoints import earlier_versions
+from mmclca.checkpoints.earlier_versions import (
     convert_config,
     convert_record,
     restore_config,
@@ -112,9 +112,9 @@ def find_class(name):
 
 
 def test_new_types_and_options_exist():
-    for old, new in converter.TYPES.items():
+    for old, new in earlier_versions.TYPES.items():
         assert find_class(new) is not None and find_class(old) is None
-    for (name, old), new in converter.OPTIONS.items():
+    for (name, old), new in earlier_versions.OPTIONS.items():
         options = set()
         for base in find_class(name).__mro__:
             options |= {*signature(base.__init__).parameters}
@@ -124,11 +124,13 @@ def test_new_types_and_options_exist():
 @pytest.fixture
 def renamed(monkeypatch):
     """Rename a type, its option and two keys of a record."""
-    monkeypatch.setitem(converter.TYPES, 'OldHead', 'LinearClsHead')
+    monkeypatch.setitem(earlier_versions.TYPES, 'OldHead', 'LinearClsHead')
     option = 'LinearClsHead', 'number'
-    monkeypatch.setitem(converter.OPTIONS, option, 'num_classes')
-    monkeypatch.setitem(converter.RECORD_KEYS, 'label', 'name')
-    monkeypatch.setitem(converter.RECORD_KEYS, 'considered.share', 'weight')
+    monkeypatch.setitem(earlier_versions.OPTIONS, option, 'num_classes')
+    monkeypatch.setitem(earlier_versions.RECORD_KEYS, 'label', 'name')
+    monkeypatch.setitem(
+        earlier_versions.RECORD_KEYS, 'considered.share', 'weight'
+    )
 
 
 def test_settings_are_converted_at_all_depths(renamed):
@@ -169,7 +171,7 @@ def test_record_of_folder_is_converted_when_read(renamed, tmp_path):
 
 
 def test_files_of_earlier_folder_get_present_names(tmp_path):
-    old = {new: old for old, new in converter.FILE_NAMES.items()}
+    old = {new: old for old, new in earlier_versions.FILE_NAMES.items()}
     for name in FILES:
         (tmp_path / old.get(name, name)).write_text(name)
     assert (
@@ -182,7 +184,8 @@ def test_files_of_earlier_folder_get_present_names(tmp_path):
 
 
 def test_files_keep_their_names_in_other_folders(tmp_path):
-    for name in converter.FILE_NAMES:
+    for name in earlier_versions.FILE_NAMES:
         (tmp_path / name).touch()
     prepare_writing(tmp_path)
-    assert {x.name for x in tmp_path.iterdir()} == {*converter.FILE_NAMES}
+    names = {x.name for x in tmp_path.iterdir()}
+    assert names == set(earlier_versions.FILE_NAMES)

@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Release families: CaiT, parallel ViT, PatchConvNet and ResMLP."""
+"""Families released in the DeiT repository: CaiT, ResMLP and others.
+
+The others are PatchConvNet and parallel ViT; DeiT itself is in :mod:`.vit`.
+"""
 
 from torch import Tensor
 
