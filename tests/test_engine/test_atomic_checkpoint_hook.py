@@ -160,8 +160,8 @@ def test_run_ends_and_resumes_if_disk_is_full(
     full_disk(full)
     with pytest.raises(CheckpointError) as error:
         train(BEST)
-    words = f'{full}: File too large ('
-    assert words in str(error.value) and str(error.value).endswith('--resume')
+    message = str(error.value)
+    assert f'{full}: File too large (' in message and '`resume`' in message
     assert names(work_dir) == kept
     assert check_last(work_dir) == kept[-1]
     full_disk(None)

@@ -4,7 +4,7 @@ from io import StringIO
 import pytest
 from rich import get_console
 
-from mmclca.utils.messages import Bar, track
+from mmclca.utils.messages import track
 
 
 @pytest.mark.parametrize('is_terminal', [True, False])
@@ -16,10 +16,18 @@ def test_track_draws_a_bar_if_terminal(monkeypatch, is_terminal):
     assert ('100%' in file.getvalue()) is is_terminal
 
 
-def test_bar_reports_its_progress_if_watched(monkeypatch, capsys):
-    seen = []
-    watch = staticmethod(lambda *facts: seen.append(facts))
-    monkeypatch.setattr(Bar, 'watch', watch)
+class Parent:
+    """Keep the events that a parent process would get."""
+
+    def __init__(self):
+        self.events = []
+        self.send = self.events.append
+
+
+def test_bar_sends_its_progress_if_process_has_a_parent(monkeypatch, capsys):
+    parent = Parent()
+    monkeypatch.setattr('mmclca.utils.messages.get_parent', lambda: parent)
     assert [*track([1, 2], 'title')] == [1, 2]
-    assert seen[-1][:2] == ('title', 1.0)
+    last = parent.events[-1]
+    assert (last.title, last.share) == ('title', 1.0)
     assert capsys.readouterr() == ('', '')

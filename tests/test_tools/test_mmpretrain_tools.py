@@ -32,9 +32,9 @@ def test_scheduler_tool_draws_layer_decay_config_by_name(
     assert len(values) == 7 * 20 and 7 < values.argmax() <= 14
     assert mmcv.imread('lr.png').std() > 10
     assert [path.name for path in tmp_path.iterdir()] == ['lr.png']
-    with pytest.raises(SystemExit, match='gone.py: no config'):
+    with pytest.raises(FileNotFoundError, match="named 'gone.py'"):
         draw('gone.py', *SIZE)
-    with pytest.raises(SystemExit, match='classes.txt'):
+    with pytest.raises(FileNotFoundError, match='classes.txt'):
         draw(DECAY, '--not-show')
 
 

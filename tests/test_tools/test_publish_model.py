@@ -123,6 +123,6 @@ def test_config_and_classes_are_added_to_bare_weights(
 def test_existing_file_is_not_replaced(tiny, publish):
     (path,) = publish(tiny, 'leaf.pth').values()
     before = path.read_bytes()
-    with pytest.raises(SystemExit, match='already exists'):
+    with pytest.raises(FileExistsError, match='already exists'):
         publish(tiny, 'leaf.pth')
     assert path.read_bytes() == before

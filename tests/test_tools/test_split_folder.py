@@ -13,7 +13,7 @@ from mmengine.runner import Runner
 from PIL import Image
 from tiny_run import CLASSES, ROOT, end_of, write_images
 
-from mmclca.cli.commands import train
+from mmclca.cli.main import get_parser
 from mmclca.configs import read_config
 from mmclca.datasets.photos import list_images
 from mmclca.datasets.samplers import ClampedBatchSampler
@@ -126,11 +126,10 @@ def test_existing_split_is_kept_without_force(run, leaves, capsys):
     assert not (leaves / 'test.txt').exists()
 
 
-def load_config(words, monkeypatch):
+def load_config(words):
     """Return the config of a printed training command."""
     assert words[:2] == ['python', 'tools/train.py']
-    monkeypatch.setattr('sys.argv', words[1:])
-    args = train.parse_args()
+    args = get_parser('train').parse_args(words[2:])
     return read_config(ROOT / args.config, args.cfg_options)
 
 
@@ -142,7 +141,7 @@ def test_printed_command_trains_30_images_with_a_batch_of_32(
     assert run(leaves, '--test-fraction', 0.1) == 0
     command = capsys.readouterr().out.split('train with\n')[1]
     words = shlex.split(command.replace('\\\n', ''))
-    config = load_config(words, monkeypatch)
+    config = load_config(words)
     assert config.model.head.num_classes == 4
     init_default_scope('mmpretrain')
     for name in ('train', 'val', 'test'):

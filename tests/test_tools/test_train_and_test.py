@@ -285,7 +285,7 @@ def test_second_training_in_a_work_dir_is_refused(monkeypatch, capsys):
 
 
 def test_warning_is_printed_if_setting_is_unknown(config_of):
-    with pytest.warns(UserWarning, match='no setting owl'):
+    with pytest.warns(UserWarning, match='setting owl'):
         config_of('train', 'tiny.py', '--cfg-options', 'owl=1')
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
