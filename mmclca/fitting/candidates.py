@@ -13,7 +13,7 @@ from .budget import Budget, BudgetError, parse_budget
 from .model_config import build_config
 from .options import FitOptions
 from .records import describe_variant
-from .weights import PIXELS, VIT, Pretrained
+from .weights import PIXELS, VIT, PretrainedWeights
 
 # image sizes of candidates without token reduction
 IMAGE_SIZES = (224, 208, 192, 160, 144, 128)
@@ -73,7 +73,7 @@ class CandidateCost(NamedTuple):
     note: str = ''
 
 
-def list_variants(pretrained: Pretrained) -> tuple[Variant, ...]:
+def list_variants(pretrained: PretrainedWeights) -> tuple[Variant, ...]:
     """List the candidates, the preferred one first.
 
     A ViT has the rows of ``DEIT`` or ``VIT_TINY``, other networks their full
@@ -86,7 +86,9 @@ def list_variants(pretrained: Pretrained) -> tuple[Variant, ...]:
     return tuple(Variant(None, 1.0, size) for size in sizes)
 
 
-def get_measured_accuracies(pretrained: Pretrained) -> dict[Variant, float]:
+def get_measured_accuracies(
+    pretrained: PretrainedWeights,
+) -> dict[Variant, float]:
     """Look up the accuracy (%) of ViT candidates with similar weights."""
     table = VIT_TINY if pretrained.pixels == PIXELS['half'] else DEIT
     layers = tuple(range(pretrained.backbone['arch']['num_layers']))
@@ -99,7 +101,10 @@ def get_measured_accuracies(pretrained: Pretrained) -> dict[Variant, float]:
 
 
 def choose_candidate(
-    pretrained: Pretrained, num_classes: int, options: FitOptions, device: str
+    pretrained: PretrainedWeights,
+    num_classes: int,
+    options: FitOptions,
+    device: str,
 ) -> tuple[Variant, float | None]:
     """Select the first candidate within the budget, and return its cost.
 

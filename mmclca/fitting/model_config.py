@@ -10,11 +10,11 @@ from mmclca.models import Variant
 from mmclca.models.head_variants import build_on_meta
 
 from .records import get_part
-from .weights import VIT, Pretrained
+from .weights import VIT, PretrainedWeights
 
 
 def build_config(
-    pretrained: Pretrained, variant: Variant, num_classes: int
+    pretrained: PretrainedWeights, variant: Variant, num_classes: int
 ) -> Config:
     """Build the config of a variant: its model and test pipeline."""
     img_size = get_part(variant.img_size, 'img_size')
@@ -32,7 +32,7 @@ def build_config(
 
 
 def build_plain_config(
-    pretrained: Pretrained, img_size: int, num_classes: int
+    pretrained: PretrainedWeights, img_size: int, num_classes: int
 ) -> dict[str, Any]:
     """Build the model config of the full network with a linear head."""
     backbone = dict(pretrained.backbone, img_size=img_size)
@@ -49,7 +49,7 @@ def build_plain_config(
 
 
 def _build_head(
-    pretrained: Pretrained, backbone: dict, num_classes: int
+    pretrained: PretrainedWeights, backbone: dict, num_classes: int
 ) -> dict[str, Any]:
     """Build the head: linear, or over all stages of a network of timm."""
     if not pretrained.is_of_timm:

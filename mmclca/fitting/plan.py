@@ -21,7 +21,7 @@ from .model_config import build_config
 from .options import FitOptions
 from .record import FitRecord
 from .records import Model, Weights, get_part
-from .weights import PIXELS, Pretrained, find_weights
+from .weights import PIXELS, PretrainedWeights, find_weights
 
 # after the center crop, zoomed views show 75 and 60% of height and width;
 # with more than MAX_PHOTOS_FOR_CROPS photos they take long and gain less
@@ -36,7 +36,7 @@ class Plan:
         options (FitOptions): Options, with the selected weights.
         files (FitFolder): Model folder.
         checked (PhotoCheck): Photos.
-        pretrained (Pretrained): Pretrained weights.
+        pretrained (PretrainedWeights): Pretrained weights.
         variant (Variant): Selected model.
         config (Config): Its config, with the classes of the photos.
         device (str): Device.
@@ -46,7 +46,7 @@ class Plan:
     options: FitOptions
     files: FitFolder
     checked: PhotoCheck
-    pretrained: Pretrained
+    pretrained: PretrainedWeights
     variant: Variant
     config: Config
     device: str
@@ -187,7 +187,7 @@ def check_device(device: str | None) -> str:
 
 def _read_network(
     files: FitFolder, record: FitRecord
-) -> tuple[Pretrained, Config]:
+) -> tuple[PretrainedWeights, Config]:
     """Read the network from the model folder only.
 
     The weights in fit.json are not opened: a folder from elsewhere may name
@@ -198,7 +198,7 @@ def _read_network(
     depth = get_part(record.model, 'model').depth
     if depth is not None:  # some models omit the last layers
         backbone['arch'] |= dict(num_layers=depth)
-    pretrained = Pretrained(
+    pretrained = PretrainedWeights(
         get_part(record.weights, 'weights').name,
         str(files.probe),
         backbone,

@@ -38,7 +38,7 @@ HASH = re.compile(r'-[0-9a-f]{8,}$')  # suffix of released files
 
 
 @dataclass(frozen=True)
-class Pretrained:
+class PretrainedWeights:
     """Pretrained weights: their source, and settings for a matching model.
 
     Args:
@@ -87,7 +87,7 @@ def find_weights(
     weights: str | None = None,
     pixels: str | None = None,
     arch: str | None = None,
-) -> Pretrained:
+) -> PretrainedWeights:
     """Find weights and infer their backbone.
 
     ``weights`` is a file or ``timm://NAME``; None for ``DEFAULT``, from
@@ -126,7 +126,7 @@ def find_weights(
         arch = name
     normalization, note = find_normalization(arch, pixels)
     notes = tuple(filter(None, (note, heads, checkpoint.choice)))
-    return Pretrained(name, source, backbone, normalization, notes)
+    return PretrainedWeights(name, source, backbone, normalization, notes)
 
 
 def _check_source(source: str) -> None:

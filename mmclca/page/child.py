@@ -59,7 +59,7 @@ def export_folder(
     return f'{comparison.label}: {comparison.agreement}' if comparison else ''
 
 
-def run(task: str, settings: dict) -> object:
+def do_task(task: str, settings: dict) -> object:
     """Run a task as a command runs, with safe writing."""
     with atomic_backend():
         return TASKS[task](**settings)
@@ -77,7 +77,7 @@ def main() -> int:
     warnings.filterwarnings('ignore', 'Fail to import')
     task, settings = sys.argv[1], json.loads(sys.argv[2])
     try:
-        parent.send(ResultEvent(run(task, settings)))
+        parent.send(ResultEvent(do_task(task, settings)))
     except KeyboardInterrupt:  # the page was stopped, or the user cancels
         return INTERRUPTED
     except Exception as error:

@@ -19,7 +19,7 @@ from mmclca.visualization.painting import KEPT, MERGED
 from .handlers import bind_model
 from .identify import SeenPhoto
 from .prediction import classify, show_kept_patches
-from .variants import Cost, Variants
+from .variants import MeasuredCost, Variants
 
 INTRODUCTION = (
     'The model splits the photo of the first tab into patches, and merges or '
@@ -49,14 +49,14 @@ class Exploration:
         pictures (list[tuple[np.ndarray, str]]): The photo and its patches
             after each stage, with captions.
         legend (list[str]): Texts of the legend.
-        costs (list[Cost] | None): Cost of the method and of the full model;
-            None until it is measured.
+        costs (list[MeasuredCost] | None): Cost of the method and of the full
+            model; None until it is measured.
     """
 
     scores: dict[str, float]
     pictures: list[tuple[np.ndarray, str]]
     legend: list[str]
-    costs: list[Cost] | None = None
+    costs: list[MeasuredCost] | None = None
 
 
 def explore(

@@ -29,7 +29,7 @@ ROUNDS = 5  # timed passes
 
 
 @dataclass(frozen=True)
-class Cost:
+class MeasuredCost:
     """Cost of a model for one photo.
 
     Args:
@@ -143,7 +143,7 @@ class Variants:
 
     def compare_costs(
         self, variant: Variant, packed: dict, prediction: Prediction
-    ) -> list[Cost]:
+    ) -> list[MeasuredCost]:
         """Compare a variant with the model without reduction on one photo.
 
         Both are timed alternately. ``packed`` comes from ``trained.prepare``,
@@ -167,8 +167,8 @@ class Variants:
             warm_up=1,
         )
         return [
-            Cost(name, prediction.gmacs, times[name]),
-            Cost(full, full_gmacs, times[full]),
+            MeasuredCost(name, prediction.gmacs, times[name]),
+            MeasuredCost(full, full_gmacs, times[full]),
         ]
 
     def _build_full(

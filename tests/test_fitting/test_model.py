@@ -26,7 +26,7 @@ from mmclca.fitting.weights import (
     DEFAULT,
     PIXELS,
     VIT,
-    Pretrained,
+    PretrainedWeights,
     find_normalization,
     find_weights,
 )
@@ -98,7 +98,9 @@ def test_candidate_depends_on_pixels_and_budget(
         'time_models',
         lambda own, *where: timed.extend(own) or times(own, *where),
     )
-    pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], ())
+    pretrained = PretrainedWeights(
+        'tiny', 'tiny.pth', TINY, PIXELS[pixels], ()
+    )
     options = FitOptions(budget=budget, runtime='pytorch')
     given = pretrained, 40, options, 'cpu'
     if not chosen:

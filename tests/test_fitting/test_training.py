@@ -18,7 +18,7 @@ from mmclca.fitting.training import (
     read_recipe,
     training_config,
 )
-from mmclca.fitting.weights import PIXELS, VIT, Pretrained
+from mmclca.fitting.weights import PIXELS, VIT, PretrainedWeights
 from mmclca.models import Variant
 
 MODEL = Variant(**ATC, img_size=224)
@@ -27,7 +27,7 @@ ARCH = dict(
 )
 NORM = dict(type='LN', eps=1e-6)
 BACKBONE = dict(type=VIT, arch=ARCH, patch_size=16, norm_cfg=NORM)
-DEIT = Pretrained(
+DEIT = PretrainedWeights(
     'deit_tiny', 'deit_tiny.pth', BACKBONE, PIXELS['imagenet'], ''
 )
 

@@ -25,7 +25,7 @@ from mmclca.page.blocks import build_page, build_tabs
 from mmclca.page.explore import build_explore, explore
 from mmclca.page.identify import IdentifyTab, SeenPhoto
 from mmclca.page.loaded_model import ModelVersion
-from mmclca.page.variants import Cost
+from mmclca.page.variants import MeasuredCost
 
 SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
 
@@ -133,7 +133,7 @@ def test_costs_of_a_method_are_shown_with_three_digits(tab):
         [*tab.identify(upload(tab.uploads))][0].seen, 'TopK', 0.5
     )
     assert parts.show(first)[parts.costs] is None
-    costs = [Cost('TopK', 0.123456, 7.89123)]
+    costs = [MeasuredCost('TopK', 0.123456, 7.89123)]
     update = parts.show(replace(exploration, costs=costs))
     assert update == {parts.costs: [['TopK', 0.123, 7.89]]}
     assert parts.show(None) == dict.fromkeys(parts.results)
