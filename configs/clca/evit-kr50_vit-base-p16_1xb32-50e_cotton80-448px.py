@@ -7,19 +7,13 @@
 # Cost: 38.21 GMACs, 86.31 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py
-_base_ = './clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px.py'
+_base_ = [
+    '../_base_/models/evit_vit-base-p16.py',
+    '../_base_/datasets/cotton80_448.py',
+    '../_base_/schedules/clca_50e.py',
+    '../_base_/default_runtime.py',
+]
 model = dict(
-    backbone=dict(
-        reducer=dict(keep_rate=0.5),
-        cache=None,
-        out_indices=-1,
-        final_norm=True,
-    ),
-    head=dict(
-        _delete_=True,
-        type='VisionTransformerClsHead',
-        num_classes=_base_.num_classes,
-        in_channels=768,
-        init_cfg=None,
-    ),
+    backbone=dict(img_size=448, reducer=dict(keep_rate=0.5)),
+    head=dict(num_classes=_base_.num_classes),
 )
