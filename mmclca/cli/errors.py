@@ -2,6 +2,7 @@
 """Errors that end a command in one line."""
 
 import errno
+import re
 
 # errors of the disk or its permissions, not of the command
 DISK = {
@@ -30,5 +31,6 @@ def describe_error(error: BaseException) -> str:
     elif isinstance(error, OSError) and error.strerror and not error.filename:
         message = error.strerror
     elif 'Original Traceback' in message:  # from a data loader process
-        message = message.strip().rpartition('\n')[2]
+        last = message.strip().rpartition('\n')[2]
+        message = re.sub(r'^[\w.]+Error: ', '', last)
     return ' '.join(message.split())

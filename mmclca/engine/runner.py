@@ -2,6 +2,7 @@
 """Build an mmengine runner from a config and command-line options."""
 
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,17 +11,20 @@ from mmengine.device import get_device
 from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import BaseLoop, Runner
 from torch import nn
+from torch.utils.data import DataLoader
 
 from mmclca.building import config_errors
 from mmclca.checkpoints.load import adapt, fill
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
+from mmclca.datasets.loading_steps import name_unread_files
 from mmclca.errors import Error
 from mmclca.models.pretrained import use_safe_initializer
 from mmclca.utils.files import replace_text
 
+from .first_iteration import convert_shape_errors
 from .hooks import CheckInvalidLossHook, ExactResumeHook
 
 # methods of runners that build what the config describes, or compare it with
@@ -28,12 +32,10 @@ from .hooks import CheckInvalidLossHook, ExactResumeHook
 SETUP = (
     'build_optim_wrapper',
     'build_param_scheduler',
-    'build_test_loop',
-    'build_train_loop',
-    'build_val_loop',
     'load_or_resume',
     'scale_lr',
 )
+LOOPS = 'build_test_loop', 'build_train_loop', 'build_val_loop'
 SETUP_HOOKS = ('before_run', 'before_train', 'before_test')
 PLAIN_CHECKPOINT_HOOK = (
     CheckpointHook,
@@ -55,6 +57,17 @@ class SafeRunner(Runner):
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """Build a model, whose ``init_cfg`` runs no code of a checkpoint."""
         return super().build_model(use_safe_initializer(model))
+
+    @staticmethod
+    def build_dataloader(
+        dataloader: DataLoader | dict,
+        seed: int | None = None,
+        diff_rank_seed: bool = False,
+    ) -> DataLoader:
+        """Build a data loader, whose errors name the file of an image."""
+        loader = Runner.build_dataloader(dataloader, seed, diff_rank_seed)
+        name_unread_files(loader.dataset)
+        return loader
 
     @master_only
     def dump_config(self) -> None:
@@ -178,10 +191,14 @@ def convert_setup_errors(runner: Runner, source: str | None) -> None:
     """Make a runner raise ``mmclca.Error`` for wrong settings of its parts.
 
     It builds some of them, and hooks prepare themselves, at the start of a
-    training or test. Errors after this are not converted.
+    training or test. Errors after this are not converted, except for images
+    that cannot be decoded, and shapes that do not fit in the first iteration.
     """
     for name in {*SETUP} & {*dir(runner)}:
         setattr(runner, name, config_errors(source)(getattr(runner, name)))
+    for name in {*LOOPS} & {*dir(runner)}:
+        build = _convert_loop(getattr(runner, name), source)
+        setattr(runner, name, build)
     call_hook = runner.call_hook
 
     def call(fn_name: str, **arguments) -> None:
@@ -190,6 +207,20 @@ def convert_setup_errors(runner: Runner, source: str | None) -> None:
             call_hook(fn_name, **arguments)
 
     runner.call_hook = call
+
+
+def _convert_loop(
+    build: Callable[..., BaseLoop], source: str | None
+) -> Callable[..., BaseLoop]:
+    """Extend a method that builds a loop, see ``convert_setup_errors``."""
+
+    def build_converted(settings: BaseLoop | dict) -> BaseLoop:
+        with config_errors(source):
+            loop = build(settings)
+        convert_shape_errors(loop, source)
+        return loop
+
+    return build_converted
 
 
 def build_runner(cfg, runner_class=SafeRunner):

@@ -33,6 +33,10 @@ EXPORT = 'export tiny.py tiny.pth'
 SPEED, SPLIT = 'throughput', 'split-folder'
 FIT = 'fit photographs --weights weights/tiny.safetensors --probe-only'
 DATASET = 'train_dataloader.dataset'
+AFRESH = 'load_from=None'
+DAMAGED_ROOT = 'dataset.data_root=damaged'
+DAMAGED = f'train_dataloader.{DAMAGED_ROOT}'
+TEST_TINY = f'test tiny.py tiny.pth {OPTIONS}'
 REDUCER = 'model.backbone.reducer'
 IMAGE = 'data/elm/0.png'
 CAM = f'vis-cam tiny.pth {IMAGE} --out a.png'
@@ -57,6 +61,15 @@ ERRORS = [
     (f'{TRAIN} train_cfg.max_epochs=0', 'max_epochs=0'),
     (f'{TRAIN} model.backbone.patch_size=0', 'patch_size=0'),
     (f'{TRAIN} val_evaluator.topk=99', 'val_evaluator'),
+    (f'{TRAIN} {AFRESH} model.head.in_channels=25', 'in_channels'),
+    (f'{TRAIN} {AFRESH} {DAMAGED}', 'damaged/ash/0.png: no image'),
+    (
+        f'{TRAIN} {AFRESH} {DAMAGED} train_dataloader.num_workers=1',
+        ': damaged/ash/0.png: no image',
+    ),
+    (f'{TRAIN} {AFRESH} {DATASET}.ann_file=../empty.txt', 'empty.png: no'),
+    (f'{TRAIN} {AFRESH} {DATASET}.ann_file=../gone.txt', 'ash/gone.png'),
+    (f'{TEST_TINY} test_dataloader.{DAMAGED_ROOT}', 'damaged/ash/0.png'),
     ('train tiny2.py', 'tiny2.py'),
     ('train tiny.py --auto-scale-lr', 'auto_scale_lr'),
     (f'{TEST} {REDUCER}.type=mmclca.TopKK', 'mmclca.TopK '),
@@ -226,6 +239,8 @@ TEXTS = {
     'table.csv': 'file,class\nash/0.png,ash\nash/9.png,elm\n',
     'text.png': 'no image',
     'taken/thesis.tex': '',
+    'empty.txt': '../damaged/empty.png 0\n',
+    'gone.txt': 'ash/gone.png 0\n',
 }
 
 
@@ -242,6 +257,9 @@ def folder(tmp_path_factory):
         Image.new('RGB', (8, 8)).save(folder / name / '0.png')
     write_models(folder)
     write_images(folder / 'new', per_class=1, seed=1)
+    write_images(folder / 'damaged', per_class=1, seed=1)
+    (folder / 'damaged/ash/0.png').write_text('no image')
+    (folder / 'damaged/empty.png').touch()
     write_photos(folder, per_class=2)
     write_weights(folder / 'weights')
     row = dict(sample_idx=0, gt_label=torch.tensor([0]))
