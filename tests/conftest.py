@@ -20,7 +20,7 @@ from process_state import kept, quiet_loggers, register_all, seed_all
 from quick_runs import make_quick
 from tiny_run import train_by_tool
 
-# test files and tests that must not be skipped, set in CI
+# test files and tests never to be skipped, set in CI
 MUST_RUN = tuple(os.environ.get('MMCLCA_MUST_RUN', '').split())
 
 

@@ -73,7 +73,7 @@ def _without(capabilities):
 
 
 def full_disk(random, folder, size):
-    """Return a context of a disk that refuses an output of ``size`` bytes."""
+    """Return a context of a disk refusing an output of ``size`` bytes."""
     return random.choice(
         [
             lambda: file_size_limit(random.randrange(size)),
@@ -87,7 +87,7 @@ def full_disk(random, folder, size):
 def contents(folder, skipped='$'):
     """Return the SHA-256 of all files below a folder, by relative path.
 
-    Paths that start with the pattern ``skipped`` are left out.
+    Paths starting with the pattern ``skipped`` are left out.
     """
     files = [path for path in folder.rglob('*') if path.is_file()]
     return {

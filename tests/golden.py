@@ -2,7 +2,7 @@
 """Golden files: stored output of commands.
 
 ``MMCLCA_WRITE_GOLDEN=1 python -m pytest TESTS`` writes the files for these
-tests again. A commit that changes a golden file gives the reason.
+tests again. A commit with a changed golden file gives the reason.
 """
 
 import os

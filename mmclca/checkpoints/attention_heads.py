@@ -43,7 +43,7 @@ class NumHeads:
 def infer_num_heads(checkpoint: Checkpoint, embed_dims: int) -> NumHeads:
     """Infer the number of attention heads of a ViT.
 
-    It is that of the stored config; 12 for small encoders from MoCo v3, and
+    It comes from the stored config; 12 for small encoders from MoCo v3, and
     from MAE-Lite and MIRL in files with their decoders; else one per 64
     channels.
 

@@ -53,7 +53,7 @@ class Checkpoint(dict):
         contents (Mapping): Contents, with the weights as ``'state_dict'``.
         name (str): Path or URL as given by the user.
         file_names (list[str], optional): Parameter names in the file.
-            Defaults to None: those of the weights.
+            Defaults to None: from the weights.
         arch (str): Value of ``arch`` in the file, such as 'vit_small'.
             Defaults to ''.
         choice (str): Description of the chosen weights, if the file has
@@ -79,7 +79,7 @@ class Checkpoint(dict):
 
     @property
     def meta(self) -> dict:
-        """Metadata as in MMEngine; empty if the file has none."""
+        """Metadata as in MMEngine; empty if missing."""
         return get_dict(self, 'meta')
 
     @classmethod
@@ -134,7 +134,7 @@ def get_dict(contents: Mapping, key: str) -> dict:
 
 
 def unwrap_in_place(state_dict: dict) -> None:
-    """Replace a checkpoint that another program loads by its weights.
+    """Replace a checkpoint of another program by its weights.
 
     mmengine and MMPretrain's tools open only ``state_dict`` in a file, and
     take all other keys, such as ``model``, for parameters.
@@ -148,7 +148,7 @@ def unwrap_in_place(state_dict: dict) -> None:
 
 
 def _clean(weights: Mapping) -> dict[str, Tensor]:
-    """Drop the prefixes of model wrappers, and values that are not weights.
+    """Drop the prefixes of model wrappers, and values other than weights.
 
     These are sparse, quantized and nested tensors, and other types. Tensors
     are shared.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Compare the parameters of a model with weights, and refuse others."""
+"""Compare the parameters of a model with weights, and check them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Differences:
     Args:
         unfit (dict[str, str]): Reason per parameter of the model that the
             weights lack, or have in another shape.
-        unexpected (list[str]): Names that the model lacks.
+        unexpected (list[str]): Names missing in the model.
     """
 
     unfit: dict[str, str]
@@ -67,7 +67,7 @@ def compare_weights(
 def refuse_broken(tensors: Mapping[str, Tensor], source: str) -> None:
     """Raise ``Error`` if a model would predict NaN.
 
-    The error names tensors that are not finite and negative variances.
+    The error names infinite tensors and negative variances.
     """
     broken = [name for name, x in tensors.items() if _is_broken(name, x)]
     if broken:

@@ -122,7 +122,7 @@ def _fetch_from_timm(name: str) -> dict:
 
 
 def _ask_hub(repository: str) -> None:
-    """Raise at once if the hub is unreachable and the cache has no copy.
+    """Raise at once if the hub is unreachable and the cache lacks a copy.
 
     timm would try a dozen times, for a minute.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Convert the names of earlier checkpoints and model folders.
 
-Stored configs and fit.json keep the names of the version that wrote them.
+Stored configs and fit.json keep the names of their version.
 They are converted once, when they are read, so other code knows the present
 names only.
 """

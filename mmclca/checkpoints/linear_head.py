@@ -61,7 +61,7 @@ def refuse_unnamed(head: nn.Module, weights: Mapping, prefix: str) -> None:
 
     Else a trained classifier would be replaced by random numbers. Only
     matrices with a row per class count, so that hidden layers of equal shape
-    are no classifiers.
+    are not classifiers.
 
     Args:
         head (nn.Module): Head of the model.

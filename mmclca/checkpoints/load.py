@@ -46,7 +46,7 @@ class ReleaseBackbone(AdaptsWeights, Protocol):
         """Rename to the names of a classifier; return dropped names."""
 
     def list_mismatches(self, weights: dict, prefix: str) -> list[str]:
-        """List the parameters that differ, with the reason."""
+        """List the differing parameters, with the reason."""
 
     def refuse_weights(
         self, source: str, file_names: list[str], mismatches: list[str]
@@ -108,7 +108,7 @@ def adapt(
     The first half of :func:`load`.
 
     Raises:
-        CheckpointError: If a layer of the classifier has no place.
+        CheckpointError: If a layer of the classifier is left over.
     """
     if isinstance(checkpoint, dict):
         checkpoint = Checkpoint.from_contents(checkpoint, 'the checkpoint')

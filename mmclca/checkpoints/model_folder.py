@@ -34,7 +34,7 @@ PICTURES = 'pictures.safetensors'
 WEB = 'web'  # folder of the exported web app
 # model files, replaced together
 FILES = (MODEL, THRESHOLD, PROBE, RECORD, TABLE, CV_PROBABILITIES, REPORT)
-# other entries that fit and export write
+# other entries, written by fit and export
 OTHERS = ('.draft', '.lock', 'features', 'log.txt', 'training', PICTURES, WEB)
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 # SHA-256 in photographs.csv; empty if the column is missing
@@ -242,7 +242,7 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | PathLike) -> 'ModelFolder':
-        """Open a folder that contains a model.
+        """Open a folder with a model.
 
         Raises:
             FileNotFoundError: If it contains none.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Rename the parameters of a release to those of this package.
+"""Rename the parameters of a release as in this package.
 
 The tables are in :mod:`mmclca.checkpoints.families`.
 """

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Report a model and data that do not fit together in one line.
+"""Report a mismatch of model and data in one line.
 
 Most settings of a config are checked when its objects are built. Whether the
 head fits the backbone, and the images and labels fit the model, shows only
@@ -16,7 +16,7 @@ from mmengine.runner import BaseLoop
 
 from mmclca.errors import Error
 
-# messages of torch about operands that do not fit
+# messages of torch about operands of wrong shapes
 SHAPES = re.compile(
     'shapes cannot be multiplied|must match the size of tensor|multi-target '
     'not supported'

@@ -42,7 +42,7 @@ PLAIN_CHECKPOINT_HOOK = (
     'CheckpointHook',
     'mmengine.CheckpointHook',
     'mmpretrain.CheckpointHook',
-    'mmengine.hooks.CheckpointHook',  # in configs that were written as text
+    'mmengine.hooks.CheckpointHook',  # in configs written as text
     'mmengine.hooks.checkpoint_hook.CheckpointHook',
 )
 
@@ -192,7 +192,7 @@ def convert_setup_errors(runner: Runner, source: str | None) -> None:
 
     It builds some of them, and hooks prepare themselves, at the start of a
     training or test. Errors after this are not converted, except for images
-    that cannot be decoded, and shapes that do not fit in the first iteration.
+    that cannot be decoded, and wrong shapes in the first iteration.
     """
     for name in {*SETUP} & {*dir(runner)}:
         setattr(runner, name, config_errors(source)(getattr(runner, name)))
@@ -212,7 +212,7 @@ def convert_setup_errors(runner: Runner, source: str | None) -> None:
 def _convert_loop(
     build: Callable[..., BaseLoop], source: str | None
 ) -> Callable[..., BaseLoop]:
-    """Extend a method that builds a loop, see ``convert_setup_errors``."""
+    """Extend a method for building a loop, see ``convert_setup_errors``."""
 
     def build_converted(settings: BaseLoop | dict) -> BaseLoop:
         with config_errors(source):

@@ -124,7 +124,7 @@ class FuseHook(Hook):
 
 
 class UnfuseHook(Hook):
-    """Restore the branches that :class:`FuseHook` fused."""
+    """Restore the branches fused by :class:`FuseHook`."""
 
     priority = 'HIGHEST'  # run before EMA swaps its weights out
 

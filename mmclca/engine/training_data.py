@@ -13,7 +13,7 @@ from mmclca.checkpoints.checkpoint import get_dict
 from mmclca.datasets.seeded_batches import SeededBatches
 
 KEY = 'training_data'  # in ``meta`` of a checkpoint
-# values that must not change, as a message calls them
+# values to keep, as a message calls them
 FACTS = dict(
     unit='training in',
     batches='batches per epoch',
@@ -23,7 +23,7 @@ FACTS = dict(
     images='images',
     files='image files or labels',
 )
-# values that are numbers from 1
+# values with a minimum of 1
 COUNTS = ('batches', 'processes', 'images')
 
 
@@ -71,7 +71,7 @@ def _list_files(dataset) -> Iterator[tuple[str, object]]:
 
 
 def list_changes(stored: dict, now: dict) -> list[str]:
-    """Describe the values that differ, with both values."""
+    """Describe the differing values, with both values."""
     changed = [name for name in FACTS if stored.get(name) != now[name]]
     if 'images' in changed:  # the files then differ, too
         changed = [name for name in changed if name != 'files']

@@ -30,7 +30,7 @@ class NewPhotos:
     """Photos to add to a model.
 
     Args:
-        folder (Path): Folder of photos of one class.
+        folder (Path): Folder with photos of one class.
         name (str): Name of the class.
         digests (dict[str, str | None]): SHA-256 of the photos by path, None
             for unreadable ones.
@@ -48,7 +48,7 @@ def add_photos(
     force: bool,
     device: str | None,
 ) -> None:
-    """Add a folder of photos; see :meth:`FittedModel.add_class`."""
+    """Add a photo folder; see :meth:`FittedModel.add_class`."""
     if name is None:
         _check_one_class(folder)
     with find_log() as log, files.locked():
@@ -122,7 +122,7 @@ def _read_learned(files: FitFolder) -> list[PhotoRow]:
 
 
 def _discard_measurements(record: FitRecord) -> FitRecord:
-    """Drop the measurements that other photos change."""
+    """Drop the measurements changed by other photos."""
     training = record.training
     if training is not None:
         training = replace(training, finetune_val=None)
@@ -132,7 +132,7 @@ def _discard_measurements(record: FitRecord) -> FitRecord:
 def join_photos(
     learned: Sequence[PhotoRow], record: FitRecord, new: NewPhotos
 ) -> LabeledImages:
-    """Join the photos of a model with new ones of one class."""
+    """Add new photos of one class to the photos of a model."""
     _check_class(learned, new)
     paths_in_model = {photo.path for photo in learned}
     digests = {photo.sha256 for photo in learned}

@@ -72,7 +72,7 @@ def infer_backbone(checkpoint: Checkpoint) -> dict:
 def _infer_settings(
     checkpoint: Checkpoint, network: Network, weights: dict[str, Tensor]
 ) -> dict:
-    """Infer the settings of a network of a release from its shapes."""
+    """Infer the settings of a released network from its shapes."""
     try:
         settings = network.settings(weights)
     except KeyError as error:
@@ -126,7 +126,7 @@ def _refusal(kind: str, mismatches: list[str], name: str) -> CheckpointError:
 
 
 def _expand_arch(settings: dict, backbone: BaseBackbone) -> dict:
-    """Drop the settings chosen by fit, and expand the name of the arch."""
+    """Drop the settings chosen by fit, and expand the arch."""
     kind, kept = type(backbone), dict(settings)
     kept.pop('img_size', None)
     arch = kept.setdefault('arch', signature(kind).parameters['arch'].default)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Candidate models of pretrained weights, and selection by their cost."""
+"""Candidate models for pretrained weights, and selection by cost."""
 
 from collections.abc import Iterable, Iterator
 from math import ceil
@@ -66,7 +66,7 @@ VIT_TINY = (
 
 
 class CandidateCost(NamedTuple):
-    """Cost of a candidate in the unit of the budget, and a note for errors."""
+    """A candidate's cost in the budget's unit, and a note for errors."""
 
     variant: Variant
     cost: float

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Changes to a model that need a confirmation."""
+"""Changes to a model with a confirmation."""
 
 import re
 from collections.abc import Collection
@@ -12,11 +12,11 @@ from mmclca.errors import Error
 from .record import FitRecord
 from .records import describe_share
 
-MIN_RATIO = 0.8  # similarity of two names that may be one, misspelled
+MIN_RATIO = 0.8  # similarity of two spellings of one name
 
 
 class ConfirmationError(Error):
-    """A change that is probably a mistake; nothing was changed.
+    """A probable mistake; nothing was changed.
 
     Args:
         reason (str): Object, problem, found and expected values.

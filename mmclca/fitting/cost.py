@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Cost per photo of the selected model and of the full ViT."""
+"""Cost per photo: selected model and full ViT."""
 
 from collections.abc import Hashable
 from dataclasses import replace
@@ -26,7 +26,7 @@ def compute_cost(plan: Plan) -> PhotoCost:
 
 
 def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
-    """Add the latency of the model and of the full ViT to their cost."""
+    """Add the latencies of the model and the full ViT to their cost."""
     runtime = find_runtime(plan.options.runtime, plan.device)
     models: dict[Hashable, dict[str, Any]] = dict(
         enumerate(_list_models(plan))

@@ -77,7 +77,7 @@ def estimate_recall(recall: Tensor, n: int) -> ClassRecall:
 def measure_accuracy(
     probe: Probe, photos: LabeledImages
 ) -> tuple[Measurement, Tensor]:
-    """Measure a model on photos that were not used for training.
+    """Measure a model on photos not used for training.
 
     Return the accuracy with its 95% interval, and the class scores (N, K).
     """

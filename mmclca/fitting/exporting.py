@@ -39,7 +39,7 @@ def export_model(
         checkpoint (str): Path of the model folder or checkpoint.
         export_format (ExportFormat): An entry of ``FORMATS``.
         out (Path): File or folder to write.
-        settings (dict): Values of the options of the format.
+        settings (dict): Values of the format's options.
 
     Returns:
         Exported: Written files, and how they compare with PyTorch.
@@ -78,7 +78,7 @@ def export_model(
 
 
 def describe_model(checkpoint: str) -> ModelTitle:
-    """Return name and accuracy of a model folder, or the name of a file."""
+    """Return a model folder's name and accuracy, or a file's name."""
     path = Path(checkpoint).resolve()
     if not is_fitted(path):
         return ModelTitle(path.name if path.is_dir() else path.stem, '')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Model folder that ``fit`` writes: draft, lock, resuming."""
+"""Model folder of ``fit``: draft, lock, resuming."""
 
 import json
 import os
@@ -25,12 +25,12 @@ from mmclca.utils.folders import WHOLE, locked, remove_folder, replace_files
 
 from .record import FitRecord
 
-# folder names that say nothing about the photos
+# folder names without a meaning
 GENERIC_NAMES = {'model', 'photos', 'images', 'data', ''}
 
 
 class FitFolder(ModelFolder):
-    """Folder of a fitted model that ``fit`` writes; it need not exist.
+    """Folder of a fitted model; it need not exist.
 
     New files are written to a draft folder and replace the previous ones in
     one step.
@@ -66,7 +66,7 @@ class FitFolder(ModelFolder):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder, and complete interrupted replacements of files.
+        """Lock the folder, and complete interrupted file replacements.
 
         Raise an ``Error`` if another process writes into the folder, or
         it has links.
@@ -87,7 +87,7 @@ class FitFolder(ModelFolder):
             return FitRecord.from_json(content)
 
     def read_complete(self) -> FitRecord:
-        """Read fit.json of a model, which has all figures of the report.
+        """Read a model's fit.json, which has all figures of the report.
 
         Raises:
             FileNotFoundError: If it is missing.
@@ -199,7 +199,7 @@ class FitFolder(ModelFolder):
             self.remove_training()
 
     def remove_training(self) -> None:
-        """Remove training checkpoints, but no files of the user."""
+        """Remove training checkpoints, but no files from the user."""
         for folder in (self.hold_out, self.final_training):
             remove_folder(folder)
         with suppress(OSError):  # missing, or not empty

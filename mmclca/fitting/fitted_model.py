@@ -20,11 +20,11 @@ class FittedModel:
     """Model written by :func:`mmclca.fitting.fit`.
 
     Args:
-        folder (str | Path): Folder of the model.
+        folder (str | Path): The model folder.
         device (str, optional): Device. Defaults to None: a GPU if available.
 
     Attributes:
-        folder (Path): Folder of the model.
+        folder (Path): The model folder.
         facts (dict): Content of fit.json.
         classes (list[str]): Class names.
         accuracy (float | None): Accuracy on new photos, 0 to 1. None if
@@ -92,7 +92,7 @@ class FittedModel:
         the folder of the model.
 
         Args:
-            photos (str | Path): Folder of photos of one class.
+            photos (str | Path): Folder with photos of one class.
             name (str, optional): Class name. Defaults to None: the name of
                 the folder.
             force (bool): Whether to change the model although the name

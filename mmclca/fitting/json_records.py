@@ -16,7 +16,7 @@ def parse_json(annotation: Any, content: Any, key: str) -> Any:
     int, float, str, None and Any.
 
     Args:
-        annotation (type): Type of the result.
+        annotation (type): The type to return.
         content (object): Parsed JSON.
         key (str): Name of the content in errors, such as 'probe.accuracy'.
 

@@ -115,7 +115,7 @@ def find_log() -> Log:
 
 @contextmanager
 def redirected_output() -> Iterator[None]:
-    """Send library output to the log file of a fit.
+    """Send library output to a fit's log file.
 
     Only for commands: this replaces standard output and error.
     """

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Configs of the models that ``fit`` builds from pretrained weights."""
+"""Configs of the models built by ``fit`` from pretrained weights."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def build_plain_config(
 def _build_head(
     pretrained: PretrainedWeights, backbone: dict, num_classes: int
 ) -> dict[str, Any]:
-    """Build the head: linear, or over all stages of a network of timm."""
+    """Build the head: linear, or over all stages of a timm network."""
     if not pretrained.is_of_timm:
         return dict(
             type='LinearClsHead',

@@ -2,7 +2,7 @@
 """Options of ``fit``: its command line, its keywords and ``fit.json``.
 
 Each option is one field of :class:`FitOptions`, with its default, help text
-and check. This module imports nothing that takes seconds.
+and check. The imports of this module are fast.
 """
 
 import inspect
@@ -36,7 +36,7 @@ class OptionSpec:
             values. Defaults to False.
         is_recorded (bool): Whether a resumed fit needs the same value; it is
             in ``fit.json``. Defaults to False.
-        excludes (str): Name of another option that excludes this one.
+        excludes (str): Name of another option, not allowed with this one.
             Defaults to ''.
     """
 
@@ -102,7 +102,7 @@ def check_budget(name: str, value: Any) -> str | None:
 
 
 def check_one_of(*choices: str) -> Callable[[str, Any], str | None]:
-    """Create a check that accepts None and some names."""
+    """Create a check for None and some names."""
 
     def check(name: str, value: Any) -> str | None:
         if value is not None:
@@ -147,7 +147,7 @@ class FitOptions:
         groups (str, optional): Photos to keep together, such as photos of
             one plant: a regular expression for their paths, or a column of
             the table. Defaults to None.
-        folds (int): Number of cross-validation folds. Defaults to 5.
+        folds (int): Cross-validation folds. Defaults to 5.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: photos are weighted equally.
         coarse (str | Path, optional): Table of classes and coarse classes,
@@ -297,7 +297,7 @@ class FitOptions:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """Options that a resumed fit needs, by name."""
+        """Options needed by a resumed fit, by name."""
         return {
             item.name: getattr(self, item.name)
             for item in fields(self)
@@ -327,7 +327,7 @@ class FitKeywords(TypedDict, total=False):
 
 
 def get_spec(item: Field) -> OptionSpec:
-    """Return the description of a field of :class:`FitOptions`."""
+    """Describe a field of :class:`FitOptions`."""
     return item.metadata['spec']
 
 

@@ -120,7 +120,7 @@ def _png(inferencer: TokenReductionInferencer, path: str) -> bytes:
 
 
 def _element(content: bytes, alt: str) -> dict:
-    """Return the attributes of an HTML image for a JPEG file."""
+    """Return HTML attributes for a JPEG file."""
     width, height = open_image(BytesIO(content)).size
     src = f'data:image/jpeg;base64,{base64.b64encode(content).decode()}'
     return dict(src=src, width=width, height=height, alt=alt)

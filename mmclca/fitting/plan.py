@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Inputs of the steps of a fit: photos, weights, selected model."""
+"""Inputs for the steps of a fit: photos, weights, selected model."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -170,7 +170,7 @@ def make_plan(
 
 
 def list_labels(photos: LabeledImages) -> list[int]:
-    """Return the labels of photos, all of which have one."""
+    """Return labels of photos, which must all have one."""
     return [label for label in photos.labels if label is not None]
 
 

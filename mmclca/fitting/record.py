@@ -53,7 +53,7 @@ class FitCall:
         return cls(photos, parse_record(FitOptions, options, 'call'))
 
     def list_differences(self, other: 'FitCall') -> list[str]:
-        """Describe the options that another call has changed."""
+        """Describe the options changed by another call."""
         options = self.to_json()
         return [
             f'{name} {options[name]!r} (now {value!r})'
@@ -69,7 +69,7 @@ class FitRecord:
     Args:
         call (FitCall): Photos and options.
         photos (Photos): Photos, classes and problems.
-        version (str): Version of mmclca.
+        version (str): The mmclca version.
         name (str, optional): Title of the report.
         table (int, optional): Checksum of photographs.csv.
         weights (Weights, optional): Pretrained weights.
@@ -84,7 +84,7 @@ class FitRecord:
         test (Measurement, optional): Accuracy on photos in val and test.
         final (str, optional): 'probe', or 'trained' if the fine-tuned model
             was kept.
-        versions (dict[str, str]): Versions of libraries.
+        versions (dict[str, str]): Library versions.
         date (str): Start.
         seconds (float): Duration.
     """
@@ -210,7 +210,7 @@ class FitRecord:
         return max(counts) >= UNEVEN * min(counts)
 
     def list_differences(self, other: 'FitRecord') -> list[str]:
-        """Describe the options or photos that another record has changed."""
+        """Describe the options or photos changed by another record."""
         differences = self.call.list_differences(other.call)
         if not differences and self.photos.digest != other.photos.digest:
             before, now = (
@@ -220,7 +220,7 @@ class FitRecord:
         return differences
 
     def check_complete(self) -> None:
-        """Raise an Error if a part that each complete fit has is missing."""
+        """Raise an Error if a part of a complete fit is missing."""
         for name in ('weights', 'model', 'cost', 'probe'):
             get_part(getattr(self, name), name)
         if not any(self.photos.counts.values()):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts of the record of a fit, with their description for readers."""
+"""Parts of a fit's record, with their description for readers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Photos:
     """Photos of a model.
 
     Args:
-        digest (str): Digest of the list of photos. Defaults to ''.
+        digest (str): Digest of the photo list. Defaults to ''.
         source (str): Folder or table. Defaults to ''.
         classes (list[str]): Class names. Defaults to [].
         counts (dict[str, int]): Training photos per class. Defaults to {}.
@@ -87,7 +87,7 @@ class Model:
         img_size (int): Image size in pixels.
         out_type (str, optional): Features per layer; None if it is not a ViT.
         layers (tuple[int, ...], optional): Layers whose features are used.
-        depth (int, optional): Number of layers of the full ViT.
+        depth (int, optional): Layers of the full ViT.
     """
 
     method: str | None
@@ -127,7 +127,7 @@ def describe_variant(variant: Variant) -> str:
 
 @dataclass(frozen=True)
 class PhotoCost:
-    """Cost per photo of the model and (``_full``) of the full ViT.
+    """Cost per photo: model and (``_full``) full ViT.
 
     Args:
         gmacs (float): Multiply-accumulates in 1e9.
@@ -171,7 +171,7 @@ class PhotoCost:
 
 @dataclass(frozen=True)
 class ComparedWeights:
-    """Weights that were compared; figures are None if over the budget.
+    """Compared weights; figures are None if over the budget.
 
     Args:
         source (str): File or ``timm://NAME``.
@@ -205,7 +205,7 @@ class ComparedWeights:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Accuracy on ``n`` photos that were not used for training.
+    """Accuracy on ``n`` photos not used for training.
 
     ``low`` to ``high`` is its 95% interval.
     """
@@ -223,7 +223,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class FinetuneVal(Measurement):
-    """Accuracy of a fine-tuned model, and of the linear probe before."""
+    """Accuracies: fine-tuned model, and the linear probe before."""
 
     probe_accuracy: float
 

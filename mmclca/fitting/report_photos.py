@@ -96,7 +96,7 @@ def list_added_classes(
 
 @dataclass(frozen=True)
 class RecallSection:
-    """Names and recalls of measured classes, and names of the others."""
+    """Names and recalls of measured classes, and all other names."""
 
     measured: list[tuple[str, ClassRecall]]
     unmeasured: list[str]

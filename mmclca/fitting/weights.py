@@ -68,7 +68,7 @@ class PretrainedWeights:
 
     @property
     def depth(self) -> int | None:
-        """Number of layers; None for a network of timm."""
+        """Number of layers; None for a timm network."""
         return None if self.is_of_timm else self.backbone['arch']['num_layers']
 
     def describe(self) -> str:
@@ -186,7 +186,7 @@ def recognize_timm_backbone(
 
 
 def _find_arch(name: str) -> str | None:
-    """Return the name of a network in timm at the start of a file name."""
+    """Find the name of a timm network at the start of a file name."""
     parts, networks = re.split(r'([._-])', name), {*timm.list_models()}
     starts = (''.join(parts[:n]) for n in range(len(parts), 0, -2))
     return next((start for start in starts if start in networks), None)

@@ -117,7 +117,7 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
 
     Modules may have about twice as many parameters as ``weights``, to allow
     for a new head and buffers, and ten times as many tensors, to allow for
-    branches that are merged. Errors name the file, ``name``.
+    merged branches. Errors name the file, ``name``.
 
     Raises:
         CheckpointError: If the modules are larger or cannot be built.

@@ -6,7 +6,7 @@ runs helper.py; ``conv_type``, ``norm_layer`` and ``_scope_`` are looked up in
 the same way. Models download the weights named in their settings. A config
 stored in a checkpoint must do none of this, so only registered types from
 allowed packages are accepted. A text must be a listed option, a default, or a
-value that the constructor declares as a ``Literal``.
+value declared by the constructor as a ``Literal``.
 """
 
 import re
@@ -49,7 +49,7 @@ STEP_PACKAGES = (
     'mmcv.transforms.',
     'mmpretrain.datasets.transforms.',
 )
-# types that look up other names, read files, or build any type
+# types to look up other names, read files, or build any type
 REFUSED_TYPES = (
     'Albu',
     'Albumentations',
@@ -68,7 +68,7 @@ BASES: dict[tuple, tuple[type, ...]] = {
     ('model', 'module'): (BaseClassifier,),
 }
 # text options in mmpretrain, mmcv and torch that only select a value or
-# branch: first those of models, then those of transforms
+# branch: first of models, then of transforms
 TEXT_OPTIONS = {
     'approximate',
     'arch',
@@ -239,7 +239,7 @@ def _allows_text(value: str, name: str, owner: type | None) -> bool:
 
 
 def _list_choices(owner: type, name: str) -> list[str]:
-    """List the texts that constructors declare for a setting.
+    """List the texts declared by constructors for a setting.
 
     These are the values of a ``Literal`` and the default, which a model
     without the setting would have.

@@ -32,7 +32,7 @@ def read_stored_config(checkpoint: Checkpoint) -> Config:
     The config is parsed as plain settings and never executed.
 
     Raises:
-        Error: If there is no config, or it contains more than plain
+        Error: If the config is missing, or contains more than plain
             settings; see :func:`.settings.check_settings`.
         CheckpointError: If the model is larger than the weights.
     """
@@ -49,7 +49,7 @@ def read_stored_parts(checkpoint: Checkpoint) -> dict:
     The size of the model is not checked, see :func:`read_stored_config`.
 
     Raises:
-        Error: If there is no config, or it contains more than plain settings.
+        Error: If the config is missing, or contains more than plain settings.
     """
     config_text = get_stored_text(checkpoint)
     if config_text is None:
@@ -124,7 +124,7 @@ def check_names(classes, source: str) -> None:
 def _read_parts(
     config_text: str, select: Callable[[dict], dict], source: str, remedy: str
 ) -> dict:
-    """Parse a config, then select and check the parts that are used."""
+    """Parse a config, then select and check the used parts."""
     try:
         config = parse_plain_config(config_text).to_dict()
         parts = select(convert_config(config))

@@ -14,7 +14,7 @@ MAX_SKIPPED = 100  # consecutive steps that a loss scale may need to settle
 class CheckInvalidLossHook(Hook):
     """Stop a training or a test with NaN or infinite numbers.
 
-    Training ends at the first loss that is not finite. A loss scale skips
+    Training ends at the first infinite loss. A loss scale skips
     such steps, so mixed-precision training only ends after more than
     ``MAX_SKIPPED`` consecutive steps. A test reports its metrics and then
     ends with an error if some scores were not finite.

@@ -26,7 +26,7 @@ SETS = ('train', 'val', 'test')
 class ClassCountHook(Hook):
     """Stop before the first iteration if data, head and weights disagree.
 
-    All datasets, and a checkpoint that is tested or resumed, must have the
+    All datasets, and a tested or resumed checkpoint, must have the
     same class names in the same order, and ``model.head.num_classes`` names.
     Training also checks the validation dataset, which would otherwise fail
     only after the first epoch. A dataset without class names only causes a
