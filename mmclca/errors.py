@@ -4,8 +4,8 @@
 import re
 from collections.abc import Callable
 
-# `out` or `overwrite=True`
-SETTING = re.compile(r'`([a-z]\w*)(?:=([^`\s]+))?`')
+# `out`, `overwrite=True` or `model.head.num_classes=4`
+SETTING = re.compile(r'`([a-z][\w.]*)(?:=([^`\s]+))?`')
 
 
 class Error(ValueError):

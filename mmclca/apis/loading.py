@@ -222,8 +222,8 @@ def check_class_number(classes, num_classes: int, source: str) -> None:
     if len(classes) != num_classes:
         raise Error(
             f'{source} has {len(classes)} class names for {num_classes} '
-            f'classes; set model.head.num_classes={len(classes)}, or use the '
-            'config of its training'
+            f'classes; set `model.head.num_classes={len(classes)}`, or use '
+            'the config of its training'
         )
 
 

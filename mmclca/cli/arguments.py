@@ -38,8 +38,12 @@ class Parser(argparse.ArgumentParser):
 
         ``overwrite`` and ``overwrite=True`` give ``--overwrite``,
         ``memory=False`` gives ``--no-memory``, ``budget=best`` gives
-        ``--budget best``.
+        ``--budget best``; settings of a config with a value, such as
+        ``model.head.num_classes=4``, give
+        ``--cfg-options model.head.num_classes=4``.
         """
+        if '.' in name and '--cfg-options' in self._option_string_actions:
+            return value and f'--cfg-options {name}={value}'
         for action in self._actions:
             options = action.option_strings
             if action.dest == name and options:

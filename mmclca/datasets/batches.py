@@ -255,7 +255,7 @@ def build_dataset(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
             f'{split}_dataloader does not list images (a config stored in a '
             'checkpoint never does); pass the config file (as argument or '
             'as `config`), pass images if the tool accepts them, or set '
-            f'{split}_dataloader.dataset.data_root=FOLDER'
+            f'`{split}_dataloader.dataset.data_root=FOLDER`'
         )
     init_default_scope('mmpretrain')
     with config_errors():

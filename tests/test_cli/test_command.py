@@ -125,6 +125,17 @@ def test_settings_are_printed_as_options_of_the_command():
     assert said == ('change --out, --out b, --table, --overwrite or `depth`')
 
 
+def test_config_settings_are_printed_as_option_if_the_command_has_it():
+    message = 'set `model.head.num_classes=4`, not `model.head`'
+    parser = cli.Parser()
+    assert replace_settings(message, parser.describe_setting) == message
+    parser.share('--cfg-options')
+    said = replace_settings(message, parser.describe_setting)
+    assert said == (
+        'set --cfg-options model.head.num_classes=4, not `model.head`'
+    )
+
+
 def test_every_listing_names_a_page_of_the_docs():
     groups = list_groups()
     names = [name for listings in groups.values() for name in listings]

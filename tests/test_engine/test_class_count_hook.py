@@ -62,7 +62,7 @@ SWAPPED = ('c1', 'c0', *NAMES[2:])
 @pytest.mark.parametrize(
     'loop, datasets, term',
     [
-        ('train', dict(train=7, val=7), 'num_classes=7$'),
+        ('train', dict(train=7, val=7), 'num_classes=7`$'),
         # no advice to use 4 classes, which the training set exceeds
         ('train', dict(val=4), 'only the train set has c4'),
         ('train', dict(val=OTHER), 'zzz'),

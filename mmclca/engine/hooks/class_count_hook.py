@@ -99,7 +99,7 @@ class ClassCountHook(Hook):
             datasets = ', '.join(f'{count} classes in {x}' for x in self.names)
             raise Error(
                 f'{setting} is {number}, but there are {datasets}; set '
-                f'{setting}={count}'
+                f'`{setting}={count}`'
             )
         for name, loop in self.loops.items():
             _check_loop(name, loop, model)
@@ -117,7 +117,7 @@ def _check_names(named: dict[str, tuple]) -> None:
         }
         said = [f'only {k} has {join_first(v)}' for k, v in only.items() if v]
         sets = [x for x in SETS if f'the {x} set' in named]
-        options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
+        options = [f'`{x}_dataloader.dataset.classes=FILE`' for x in sets]
         raise Error(
             f'the classes of {first} and {other} differ: '
             f'{", ".join(said) or "their order"}; rename or remove class '
