@@ -128,7 +128,7 @@ def test_install_error_names_missing_requirement(env, said, tree):
     assert not (tree / '.venv').exists()
 
 
-def test_normalize_name_keeps_data_and_results(tree):
+def test_clean_keeps_data_and_results(tree):
     install(tree)
     for name in ('data', 'work_dirs', 'mmclca/__pycache__'):
         (tree / name).mkdir(parents=True)
