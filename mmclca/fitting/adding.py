@@ -13,13 +13,13 @@ from mmclca.datasets.photos import LabeledImages, check_photos
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
-from . import screen
+from . import console_text
 from .confirmation import ConfirmationError, check_accuracy, check_name
 from .fit_folder import FitFolder
 from .log import Log, find_log
 from .plan import make_plan
 from .record import FitRecord
-from .records import get_part
+from .record_parts import require_part
 from .steps import StepRequest, add_latency, run_steps
 
 ADVICE = 'give a folder of photos of one class'
@@ -77,7 +77,7 @@ def _add(
         record = _discard_measurements(record)
     else:
         warning = f'no new photos: the model has all photos of {new.name}'
-        log.print(screen.row('Warning', warning))
+        log.print(console_text.row('Warning', warning))
     files.discard_draft()
     exports = files.list_exports()
     options = replace(record.call.options, device=device)
@@ -92,9 +92,11 @@ def _add(
     except ConfirmationError:
         files.discard_draft()
         raise
-    log.print_lines(screen.class_lines(previous, record, new.name))
-    log.print_lines(screen.saved_lines(files.path, exports, log.is_console))
-    if not get_part(record.cost, 'cost').has_latency:  # interrupted fit
+    log.print_lines(console_text.class_lines(previous, record, new.name))
+    log.print_lines(
+        console_text.saved_lines(files.path, exports, log.is_console)
+    )
+    if not require_part(record.cost, 'cost').has_latency:  # interrupted fit
         add_latency(plan, record, log, request.opened)
 
 

@@ -12,7 +12,7 @@ from mmclca.models import Variant
 from .budget import Budget, BudgetError, parse_budget
 from .model_config import build_config
 from .options import FitOptions
-from .records import describe_variant
+from .record_parts import describe_variant
 from .weights import PIXELS, VIT, PretrainedWeights
 
 # image sizes of candidates without token reduction

@@ -12,7 +12,7 @@ from .options import FitOptions
 from .plan import Plan, make_plan
 from .probing import fit_classifier, join_near_duplicates
 from .record import FitRecord
-from .records import ComparedWeights, describe_variant, get_part
+from .record_parts import ComparedWeights, describe_variant, require_part
 
 
 def choose_plan(
@@ -32,7 +32,7 @@ def choose_plan(
         for weights, arch in options.pair_weights()
     ]
     if record.considered:
-        source = get_part(record.weights, 'weights').source
+        source = require_part(record.weights, 'weights').source
         trials = [trial for trial in trials if trial.weights == source]
     if len(trials) == 1:
         return make_plan(files, record, checked, trials[0]), record

@@ -10,7 +10,7 @@ from mmclca.datasets.photos.spellings import visual_key
 from mmclca.errors import Error
 
 from .record import FitRecord
-from .records import describe_share
+from .record_parts import describe_share
 
 MIN_RATIO = 0.8  # similarity of two spellings of one name
 

@@ -12,7 +12,7 @@ from mmclca.utils.provenance import machine_name
 from .candidates import IMAGE_SIZES
 from .model_config import build_plain_config
 from .plan import Plan
-from .records import PhotoCost
+from .record_parts import PhotoCost
 
 
 def compute_cost(plan: Plan) -> PhotoCost:

@@ -21,8 +21,8 @@ from mmclca.deployment import (
 from mmclca.export_formats import ExportFormat
 from mmclca.utils.files import remove_partial_files
 
+from .console_text import describe_claim
 from .fit_folder import FitFolder
-from .screen import describe_claim
 
 
 def export_model(

@@ -9,7 +9,7 @@ from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.models import Variant
 from mmclca.models.head_variants import build_on_meta
 
-from .records import get_part
+from .record_parts import require_part
 from .weights import VIT, PretrainedWeights
 
 
@@ -17,7 +17,7 @@ def build_config(
     pretrained: PretrainedWeights, variant: Variant, num_classes: int
 ) -> Config:
     """Build the config of a variant: its model and test pipeline."""
-    img_size = get_part(variant.img_size, 'img_size')
+    img_size = require_part(variant.img_size, 'img_size')
     plain = build_plain_config(pretrained, img_size, num_classes)
     pipeline = evaluation_pipeline(img_size)
     return Config(

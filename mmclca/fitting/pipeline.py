@@ -11,7 +11,7 @@ from mmclca.benchmark.timing import find_runtime
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photos import check_photos, read_photos
 
-from . import screen
+from . import console_text
 from .choice import choose_plan
 from .fit_folder import FitFolder
 from .fitted_model import FittedModel
@@ -83,11 +83,11 @@ def fit(
             if coarse_classes is not None:
                 log.print(describe_coarse(plan, coarse_classes))
             log.print_lines(
-                screen.saved_lines(files.path, exports, log.is_console)
+                console_text.saved_lines(files.path, exports, log.is_console)
             )
             record = add_latency(plan, record, log)
             if not (settings.probe_only or record.training):
                 log.print_lines(skipped_lines(plan, log))
         if settings.compare:
-            log.print_lines(screen.comparison_lines(plan, record))
+            log.print_lines(console_text.comparison_lines(plan, record))
     return FittedModel(out, settings.device)

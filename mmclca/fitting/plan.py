@@ -20,7 +20,7 @@ from .fit_folder import FitFolder
 from .model_config import build_config
 from .options import FitOptions
 from .record import FitRecord
-from .records import Model, Weights, get_part
+from .record_parts import Model, Weights, require_part
 from .weights import PIXELS, PretrainedWeights, find_weights
 
 # after the center crop, zoomed views show 75 and 60% of height and width;
@@ -118,7 +118,7 @@ class Plan:
         return Model(
             method=self.variant.method,
             keep_rate=keep_rate if isinstance(keep_rate, float) else 1.0,
-            img_size=get_part(self.variant.img_size, 'img_size'),
+            img_size=require_part(self.variant.img_size, 'img_size'),
             out_type=self.variant.out_type,
             layers=None if layers is None else tuple(layers),
             depth=self.pretrained.depth,
@@ -150,7 +150,7 @@ def make_plan(
     device = check_device(options.device)
     num_classes, cost = len(checked.photos.classes), None
     if checked.unopened:
-        variant = get_part(record.model, 'model').variant
+        variant = require_part(record.model, 'model').variant
         pretrained, config = _read_network(files, record)
         return Plan(
             options, files, checked, pretrained, variant, config, device
@@ -195,11 +195,11 @@ def _read_network(
     """
     config, _ = config_and_weights(files.probe, None)
     backbone = config.model.backbone.to_dict()
-    depth = get_part(record.model, 'model').depth
+    depth = require_part(record.model, 'model').depth
     if depth is not None:  # some models omit the last layers
         backbone['arch'] |= dict(num_layers=depth)
     pretrained = PretrainedWeights(
-        get_part(record.weights, 'weights').name,
+        require_part(record.weights, 'weights').name,
         str(files.probe),
         backbone,
         PIXELS['imagenet'],

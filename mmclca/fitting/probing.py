@@ -30,7 +30,7 @@ from .model_config import build_config
 from .photo_table import write_predictions
 from .plan import Plan, list_labels
 from .record import FitRecord
-from .records import Measurement, ThresholdEstimate
+from .record_parts import Measurement, ThresholdEstimate
 
 CLASSIFIER = 'ridge'
 

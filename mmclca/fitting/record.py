@@ -12,9 +12,9 @@ from mmclca.errors import Error
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
-from .json_records import parse_record
+from .json_parsing import parse_record
 from .options import FitOptions
-from .records import (
+from .record_parts import (
     ComparedWeights,
     Estimate,
     Measurement,
@@ -24,7 +24,7 @@ from .records import (
     ThresholdEstimate,
     Training,
     Weights,
-    get_part,
+    require_part,
 )
 
 UNEVEN = 10  # ratio of the largest to the smallest class
@@ -174,7 +174,7 @@ class FitRecord:
     @property
     def estimate(self) -> Estimate:
         """Linear probe, or an Error if it is missing."""
-        return get_part(self.probe, 'probe')
+        return require_part(self.probe, 'probe')
 
     @property
     def best(self) -> Measurement | Estimate:
@@ -222,7 +222,7 @@ class FitRecord:
     def check_complete(self) -> None:
         """Raise an Error if a part of a complete fit is missing."""
         for name in ('weights', 'model', 'cost', 'probe'):
-            get_part(getattr(self, name), name)
+            require_part(getattr(self, name), name)
         if not any(self.photos.counts.values()):
             raise Error('counts has no photos')
         for point in self.learning_curve:

@@ -21,6 +21,7 @@ from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import join_first
 
 from . import report_text
+from .console_text import why_unmeasured
 from .fit_folder import FitFolder
 from .pictures import Pictures
 from .record import FitRecord
@@ -33,7 +34,6 @@ from .report_photos import (
     list_added_classes,
     list_tested_photos,
 )
-from .screen import why_unmeasured
 
 __all__ = ['write_report']
 

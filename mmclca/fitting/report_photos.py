@@ -14,7 +14,7 @@ from mmclca.errors import Error
 from mmclca.visualization.confusions import Predictions, most_confused
 
 from .pictures import Pictures
-from .records import ClassRecall
+from .record_parts import ClassRecall
 from .report_text import is_table
 
 MAX_PAIRS = 6

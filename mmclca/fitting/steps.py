@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from . import screen, training
+from . import console_text, training
 from .cost import compute_cost, measure_latency
 from .log import Log, Step
 from .plan import Plan
 from .probing import join_near_duplicates, run_probe
 from .record import FitRecord
-from .records import get_part
+from .record_parts import require_part
 from .report import write_report
 
 
@@ -54,20 +54,20 @@ def run_steps(
     log.open(files.log)
     log.begin(Step.FIRST_MODEL)
     start, seconds = time.perf_counter(), record.seconds
-    log.print_lines(screen.start_lines(plan, record))
+    log.print_lines(console_text.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
     problems = record.photos.problems
     plan, record = join_near_duplicates(plan, record)
     record = files.add(record)
     log.print_lines(
-        screen.problem_lines(
+        console_text.problem_lines(
             problem
             for problem in record.photos.problems
             if problem not in problems
         )
     )
-    log.print_lines(screen.near_duplicate_lines(record))
+    log.print_lines(console_text.near_duplicate_lines(record))
     if record.probe is None:
         record = files.add(run_probe(plan, record))
     if request.check:
@@ -75,27 +75,29 @@ def run_steps(
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.training:
-        log.print(screen.resumed_training_line(record))
+        log.print(console_text.resumed_training_line(record))
     elif request.fine_tune is not False and not training.explain_skipping(
         plan, request.fine_tune
     ):
-        log.print(screen.probe_line(record))
+        log.print(console_text.probe_line(record))
         record = files.publish(training.fine_tune(plan, record, log))
     seconds += time.perf_counter() - start
     record = files.publish(record, seconds=seconds)
     _write_report(plan, log, request.opened)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    log.print_lines(screen.result_lines(record, log.is_console))
+    log.print_lines(console_text.result_lines(record, log.is_console))
     return record
 
 
 def skipped_lines(plan: Plan, log: Log) -> Iterator[str]:
     """Describe why fine-tuning was skipped, and how to request it."""
     reason = training.explain_skipping(plan, None)
-    yield screen.row(training.LABEL, f'skipped: {reason}')
+    yield console_text.row(training.LABEL, f'skipped: {reason}')
     if log.is_console and not training.explain_impossible(plan):
-        yield screen.row('', 'to fine-tune anyway, in minutes: --fine-tune')
+        yield console_text.row(
+            '', 'to fine-tune anyway, in minutes: --fine-tune'
+        )
 
 
 def add_latency(
@@ -106,14 +108,14 @@ def add_latency(
     This is the last step, since it takes long and changes no prediction:
     after an interruption, model and report are complete.
     """
-    log.print_lines(screen.model_lines(plan, record))
-    cost = get_part(record.cost, 'cost')
+    log.print_lines(console_text.model_lines(plan, record))
+    cost = require_part(record.cost, 'cost')
     if not cost.has_latency:
         log.begin(Step.LATENCY)
         cost = measure_latency(plan, cost)
         record = plan.files.publish(record, keep_report=True, cost=cost)
         _write_report(plan, log, opened)
-    log.print_lines(screen.latency_lines(plan, cost))
+    log.print_lines(console_text.latency_lines(plan, cost))
     return record
 
 

@@ -36,13 +36,13 @@ from mmclca.model_index import package_root
 from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 from . import probing
+from .console_text import row
 from .estimate import measure_accuracy
 from .log import FitRunner, Log, Step
 from .plan import Plan, list_labels
 from .probing import CLASSIFIER, fit_classifier, write_model
 from .record import FitRecord
-from .records import FinetuneVal, Training, get_part
-from .screen import row
+from .record_parts import FinetuneVal, Training, require_part
 
 LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
@@ -297,7 +297,7 @@ def training_config(
     # stored in the checkpoint, for inference
     config.test_dataloader = plan.config.test_dataloader
     write_lists(format_lists(photos, work_dir, relative=False), force=True)
-    img_size = get_part(plan.variant.img_size, 'img_size')
+    img_size = require_part(plan.variant.img_size, 'img_size')
     _set_loader(config.train_dataloader, work_dir.absolute(), img_size)
     return config
 
@@ -355,4 +355,4 @@ def train(
     runner.register_hook(ProgressHook(log.print, title, later))
     runner.train()
     checkpoint, _ = newest_checkpoint(Path(config.work_dir))
-    return Path(get_part(checkpoint, 'checkpoint'))
+    return Path(require_part(checkpoint, 'checkpoint'))

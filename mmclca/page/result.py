@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Accuracy of a model, for readers without knowledge of statistics."""
 
+from mmclca.fitting.console_text import describe_validity, why_unmeasured
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report_text import out_of_hundred
-from mmclca.fitting.screen import describe_validity, why_unmeasured
 
 
 def describe_result(record: FitRecord) -> str:

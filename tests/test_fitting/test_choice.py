@@ -14,7 +14,7 @@ from mmclca.fitting import choice
 from mmclca.fitting.budget import BudgetError
 from mmclca.fitting.options import FitOptions
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.records import ComparedWeights, Weights
+from mmclca.fitting.record_parts import ComparedWeights, Weights
 
 COSTLY = 'dear'
 FIGURES = dict(

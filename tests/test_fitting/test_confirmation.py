@@ -9,7 +9,7 @@ import pytest
 from mmclca.fitting import FittedModel, confirmation
 from mmclca.fitting.confirmation import ConfirmationError, check_accuracy
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.records import Estimate
+from mmclca.fitting.record_parts import Estimate
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import torch
 
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.fitting import probing
+from mmclca.fitting.console_text import near_duplicate_lines, result_lines
 from mmclca.fitting.options import FitOptions
 from mmclca.fitting.photo_table import list_photo_rows
 from mmclca.fitting.record import FitCall, FitRecord
-from mmclca.fitting.records import (
+from mmclca.fitting.record_parts import (
     ClassRecall,
     Estimate,
     FinetuneVal,
@@ -21,7 +22,6 @@ from mmclca.fitting.records import (
     ThresholdEstimate,
     Training,
 )
-from mmclca.fitting.screen import near_duplicate_lines, result_lines
 from mmclca.utils.files import write_rows
 
 MEASURED = dict(accuracy=0.9, low=0.8, high=0.95)

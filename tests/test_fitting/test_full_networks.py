@@ -11,7 +11,7 @@ from tiny_photos import write_photos
 
 import mmclca
 from mmclca.fitting.candidates import IMAGE_SIZES, list_variants
-from mmclca.fitting.records import describe_variant
+from mmclca.fitting.record_parts import describe_variant
 from mmclca.registry import MODELS
 
 CAIT = dict(type='mmclca.CaiT', arch=arch(2), img_size=32, patch_size=8)

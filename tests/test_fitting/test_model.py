@@ -21,7 +21,7 @@ from mmclca.fitting.candidates import (
     find_within_budget,
 )
 from mmclca.fitting.options import FitOptions
-from mmclca.fitting.records import describe_variant
+from mmclca.fitting.record_parts import describe_variant
 from mmclca.fitting.weights import (
     DEFAULT,
     PIXELS,

@@ -8,7 +8,7 @@ from report_folder import facts, write_folder
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.options import FitOptions
 from mmclca.fitting.record import FitCall, FitRecord
-from mmclca.fitting.records import Photos
+from mmclca.fitting.record_parts import Photos
 from mmclca.fitting.report import write_report
 
 RECORD = FitRecord(

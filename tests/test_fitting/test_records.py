@@ -9,9 +9,9 @@ import pytest
 import report_folder
 
 import mmclca
-from mmclca.fitting.json_records import parse_record
+from mmclca.fitting.json_parsing import parse_record
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.records import Model
+from mmclca.fitting.record_parts import Model
 
 
 @dataclass(frozen=True)

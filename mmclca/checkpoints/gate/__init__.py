@@ -13,7 +13,7 @@ name. The modules check what :mod:`mmclca.checkpoints.opening` reads:
 The other files of a model folder are checked where they are read:
 
 - fit.json and photographs.csv in :mod:`mmclca.checkpoints.model_folder`, and
-  the fields of fit.json in :mod:`mmclca.fitting.json_records`;
+  the fields of fit.json in :mod:`mmclca.fitting.json_parsing`;
 - threshold.json in :mod:`mmclca.evaluation.open_set`;
 - links are refused in :mod:`mmclca.utils.folders`.
 """

@@ -124,7 +124,7 @@ def main(args):
 
 def report(exported, export_format, out):
     """Print the checks, the size and the next steps."""
-    from mmclca.fitting.screen import row
+    from mmclca.fitting.console_text import row
 
     comparison = exported.comparison
     when = ', before quantization' if comparison else ''

@@ -15,7 +15,7 @@ from .budget import COST_UNITS
 Part = TypeVar('Part')
 
 
-def get_part(part: Part | None, key: str) -> Part:
+def require_part(part: Part | None, key: str) -> Part:
     """Return a part of the record; raise an Error if it is missing."""
     if part is None:
         raise Error(f'{key} is missing')
@@ -165,7 +165,7 @@ class PhotoCost:
 
     def describe_latency(self) -> str:
         """Describe the latency and the runtime."""
-        ms = get_part(self.ms, 'ms')
+        ms = require_part(self.ms, 'ms')
         return f'{ms:.3g} ms per photo, {self.runtime}'
 
 

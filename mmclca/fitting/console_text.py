@@ -17,13 +17,13 @@ from .model_config import build_config
 from .plan import Plan
 from .probing import cross_validate_best
 from .record import FitRecord
-from .records import (
+from .record_parts import (
     Measurement,
     PhotoCost,
     describe_interval,
     describe_share,
     describe_variant,
-    get_part,
+    require_part,
 )
 
 
@@ -56,8 +56,8 @@ def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     yield row('Weights', plan.pretrained.describe())
     for compared in record.considered:
         yield row('Backbone', compared.describe())
-    cost = get_part(record.cost, 'cost')
-    model = get_part(record.model, 'model').describe()
+    cost = require_part(record.cost, 'cost')
+    model = require_part(record.model, 'model').describe()
     full = _describe_full(plan, f'{cost.gmacs_full:.3g}')
     yield row('Model', f'{model}: {cost.describe()}{full}')
 
@@ -71,7 +71,7 @@ def problem_lines(problems: Iterable[Problem]) -> Iterator[str]:
 
 def latency_lines(plan: Plan, cost: PhotoCost) -> Iterator[str]:
     """Describe the latency, and warn if the machine was busy."""
-    ms_full = get_part(cost.ms_full, 'ms_full')
+    ms_full = require_part(cost.ms_full, 'ms_full')
     full = _describe_full(plan, f'{ms_full:.3g} ms')
     yield row('Latency', f'{cost.describe_latency()}{full}')
     if cost.busy:
@@ -170,7 +170,7 @@ def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     yield row('Valid for', describe_validity(record))
     if is_console and not (record.test or record.is_grouped):
         yield row('', 'elsewhere: group photos by day or place (--groups)')
-    threshold = get_part(record.threshold, 'threshold')
+    threshold = require_part(record.threshold, 'threshold')
     yield from list_rows('Unknown', threshold.describe())
 
 
@@ -229,7 +229,7 @@ def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     best, cv = cross_validate_best(plan)
     share = float(cv.accuracy.mean()) if cv.independent else None
     description = describe_variant(best.variant)
-    gmacs = get_part(record.cost, 'cost').gmacs
+    gmacs = require_part(record.cost, 'cost').gmacs
     yield row(
         'Full ViT',
         f'on your photos: {description} {describe_share(share)} at '
