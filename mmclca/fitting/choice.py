@@ -58,12 +58,12 @@ def choose_plan(
 
 def measure_backbone(plan: Plan) -> ComparedWeights:
     """Measure accuracy, GMACs, and milliseconds if the budget has them."""
-    cv = fit_classifier(plan, plan.probe, plan.training, plan.views)
+    cv = fit_classifier(plan, plan.probe, plan.training_photos, plan.views)
     budget = parse_budget(plan.options.budget or NO_BUDGET)
     return ComparedWeights(
         source=plan.pretrained.source,
         model=describe_variant(plan.variant),
         gmacs=compute_cost(plan).gmacs,
-        ms=plan.cost if budget.unit == 'ms' else None,
+        ms=plan.budgeted_cost if budget.unit == 'ms' else None,
         accuracy=float(cv.accuracy.mean()) if cv.independent else None,
     )

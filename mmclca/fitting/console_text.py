@@ -241,7 +241,7 @@ def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
 
 def _count_gmacs(plan: Plan, variant: Variant) -> float:
     """Count the GMACs of a candidate."""
-    number = len(plan.training.classes)
+    number = len(plan.training_photos.classes)
     config = build_config(plan.pretrained, variant, number)
     return count_config(config.model).flops / 1e9
 

@@ -46,7 +46,7 @@ def _list_models(plan: Plan) -> list[dict[str, Any]]:
     """Return the model config and, for a ViT, the config of the full ViT."""
     models = [plan.config.model]
     if plan.variant.out_type:
-        num_classes = len(plan.training.classes)
+        num_classes = len(plan.training_photos.classes)
         models.append(
             build_plain_config(plan.pretrained, max(IMAGE_SIZES), num_classes)
         )

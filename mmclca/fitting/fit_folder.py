@@ -40,9 +40,9 @@ class FitFolder(ModelFolder):
         super().__init__(path)
         self.log = self.path / 'log.txt'
         self.features = self.path / 'features'
-        self.training = self.path / 'training'
-        self.hold_out = self.training / 'hold_out'
-        self.final_training = self.training / 'all'
+        self.training_folder = self.path / 'training'
+        self.hold_out = self.training_folder / 'hold_out'
+        self.final_training = self.training_folder / 'all'
 
     def name_model(self, record: FitRecord) -> str:
         """Return the given name of a model, or derive one.
@@ -203,4 +203,4 @@ class FitFolder(ModelFolder):
         for folder in (self.hold_out, self.final_training):
             remove_folder(folder)
         with suppress(OSError):  # missing, or not empty
-            self.training.rmdir()
+            self.training_folder.rmdir()

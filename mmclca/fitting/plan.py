@@ -40,7 +40,7 @@ class Plan:
         variant (Variant): Selected model.
         config (Config): Its config, with the classes of the photos.
         device (str): Device.
-        cost (float, optional): Cost in the unit of the budget.
+        budgeted_cost (float, optional): Cost in the unit of the budget.
     """
 
     options: FitOptions
@@ -50,10 +50,10 @@ class Plan:
     variant: Variant
     config: Config
     device: str
-    cost: float | None = None
+    budgeted_cost: float | None = None
 
     @cached_property
-    def training(self) -> LabeledImages:
+    def training_photos(self) -> LabeledImages:
         """Training photos."""
         photos = self.checked.photos
         return photos.select(photos.to_train())
@@ -61,12 +61,13 @@ class Plan:
     @cached_property
     def test(self) -> LabeledImages:
         """Photos in val and test folders."""
-        return self.checked.photos.without({*self.training.paths})
+        return self.checked.photos.without({*self.training_photos.paths})
 
     @property
     def zooms(self) -> tuple[float, ...]:
         """Zoom factors of further views, if there are few training photos."""
-        return CROP_ZOOMS if len(self.training) <= MAX_PHOTOS_FOR_CROPS else ()
+        has_few_photos = len(self.training_photos) <= MAX_PHOTOS_FOR_CROPS
+        return CROP_ZOOMS if has_few_photos else ()
 
     @cached_property
     def probe(self) -> Probe:
@@ -95,7 +96,7 @@ class Plan:
     @cached_property
     def views(self) -> Tensor:
         """Pretrained features (N, V, D) of training photos and their views."""
-        return self.probe.views(self.training.paths)[0]
+        return self.probe.views(self.training_photos.paths)[0]
 
     def with_groups(self, checked: PhotoCheck) -> 'Plan':
         """Return the plan with other groups of the same photos."""

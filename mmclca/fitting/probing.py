@@ -46,7 +46,7 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         ``threshold`` and ``test``.
     """
     start = time.perf_counter()
-    files, training, probe = plan.files, plan.training, plan.probe
+    files, training, probe = plan.files, plan.training_photos, plan.probe
     views = plan.views
     cv = fit_classifier(plan, probe, training, views)
     probe.save(files.draft.probe)
@@ -86,7 +86,7 @@ def join_near_duplicates(
     Groups are those of all pairs in the record. Pairs are searched once, in
     photos that may be opened.
     """
-    checked, training = plan.checked, plan.training
+    checked, training = plan.checked, plan.training_photos
     pairs = record.photos.near_duplicates
     opened = [
         i
@@ -132,8 +132,10 @@ def fit_classifier(
 
 def describe_coarse(plan: Plan, coarse_classes: dict[str, str]) -> str:
     """Describe the accuracy on coarse classes and within them."""
-    cv = fit_classifier(plan, plan.probe, plan.training, plan.views)
-    coarse, fine = cv.level_accuracies(plan.training.classes, coarse_classes)
+    cv = fit_classifier(plan, plan.probe, plan.training_photos, plan.views)
+    coarse, fine = cv.level_accuracies(
+        plan.training_photos.classes, coarse_classes
+    )
     return (
         f'Coarse     {coarse:.1%} accuracy on coarse classes; {fine:.1%} on '
         'fine classes, given the coarse class'
@@ -150,9 +152,11 @@ class BestCandidate(NamedTuple):
 def cross_validate_best(plan: Plan) -> BestCandidate:
     """Cross-validate a probe on the most accurate candidate."""
     variant, *_ = list_variants(plan.pretrained)
-    config = build_config(plan.pretrained, variant, len(plan.training.classes))
+    config = build_config(
+        plan.pretrained, variant, len(plan.training_photos.classes)
+    )
     best = replace(plan, variant=variant, config=config)
-    cv = fit_classifier(best, best.probe, best.training, best.views)
+    cv = fit_classifier(best, best.probe, best.training_photos, best.views)
     return BestCandidate(best, cv)
 
 
@@ -171,7 +175,7 @@ def write_model(
     keep_references(probe.model, features)
     probe.save(draft.model)
     figures = open_set.threshold_by_folds(
-        similarities, plan.training.groups, plan.options.folds
+        similarities, plan.training_photos.groups, plan.options.folds
     )
     if figures:
         figures = dict(score=open_set.NEAREST, **figures)

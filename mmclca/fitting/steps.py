@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from . import console_text, training
+from . import console_text, fine_tuning
 from .cost import compute_cost, measure_latency
 from .log import Log, Step
 from .plan import Plan
@@ -76,11 +76,11 @@ def run_steps(
     record = files.publish(record, final=record.final or 'probe')
     if record.training:
         log.print(console_text.resumed_training_line(record))
-    elif request.fine_tune is not False and not training.explain_skipping(
+    elif request.fine_tune is not False and not fine_tuning.explain_skipping(
         plan, request.fine_tune
     ):
         log.print(console_text.probe_line(record))
-        record = files.publish(training.fine_tune(plan, record, log))
+        record = files.publish(fine_tuning.fine_tune(plan, record, log))
     seconds += time.perf_counter() - start
     record = files.publish(record, seconds=seconds)
     _write_report(plan, log, request.opened)
@@ -92,9 +92,9 @@ def run_steps(
 
 def skipped_lines(plan: Plan, log: Log) -> Iterator[str]:
     """Describe why fine-tuning was skipped, and how to request it."""
-    reason = training.explain_skipping(plan, None)
-    yield console_text.row(training.LABEL, f'skipped: {reason}')
-    if log.is_console and not training.explain_impossible(plan):
+    reason = fine_tuning.explain_skipping(plan, None)
+    yield console_text.row(fine_tuning.LABEL, f'skipped: {reason}')
+    if log.is_console and not fine_tuning.explain_impossible(plan):
         yield console_text.row(
             '', 'to fine-tune anyway, in minutes: --fine-tune'
         )

@@ -16,12 +16,12 @@ import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.hooks import ProgressHook
-from mmclca.fitting import training
+from mmclca.fitting import fine_tuning
 
 pytestmark = pytest.mark.slow
 
 
-def measured(probe, photos, measure=training.measure_accuracy):
+def measured(probe, photos, measure=fine_tuning.measure_accuracy):
     """Measure, with accuracy 1 for the fine-tuned model and 0.5 before."""
     measurement, logits = measure(probe, photos)
     is_trained = probe._caches[1.0]._folder is None
@@ -32,14 +32,14 @@ def measured(probe, photos, measure=training.measure_accuracy):
 @pytest.fixture
 def fit(tmp_path, monkeypatch):
     """Fit with a short training that needs few photos."""
-    recipe = training.read_recipe()
+    recipe = fine_tuning.read_recipe()
     recipe.train_cfg.max_epochs = 4
     recipe.train_dataloader.sampler.min_samples = 32
-    monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
-    monkeypatch.setattr(training, 'WORKERS', 0)
-    monkeypatch.setattr(training, 'MIN_PHOTOS', 16)
-    monkeypatch.setattr(training, 'MIN_PER_CLASS', 4)
-    monkeypatch.setattr(training, 'measure_accuracy', measured)
+    monkeypatch.setattr(fine_tuning, 'read_recipe', lambda: deepcopy(recipe))
+    monkeypatch.setattr(fine_tuning, 'WORKERS', 0)
+    monkeypatch.setattr(fine_tuning, 'MIN_PHOTOS', 16)
+    monkeypatch.setattr(fine_tuning, 'MIN_PER_CLASS', 4)
+    monkeypatch.setattr(fine_tuning, 'measure_accuracy', measured)
     torch.manual_seed(0)
     options = dict(weights=write_weights(tmp_path), runtime='pytorch')
     photos = write_photos(tmp_path)
@@ -118,7 +118,7 @@ def test_fine_tuned_model_is_discarded_if_it_is_less_accurate(
         accuracy = 0.7 - 0.4 * measurement.accuracy
         return replace(measurement, accuracy=accuracy), logits
 
-    monkeypatch.setattr(training, 'measure_accuracy', worse)
+    monkeypatch.setattr(fine_tuning, 'measure_accuracy', worse)
     model = fit(pixels='half')  # as ViT-Tiny, the default
     assert model.facts['model']['method'] == 'DiffRate'
     finetune_val = model.facts['training']['finetune_val']
@@ -153,12 +153,12 @@ def test_fine_tuning_resumes_from_its_checkpoint(fit, monkeypatch, tmp_path):
 
 @pytest.mark.hostile
 def test_fits_are_equal_with_and_without_workers(fit, monkeypatch, attack):
-    monkeypatch.setattr(training.os, 'cpu_count', lambda: 4)
+    monkeypatch.setattr(fine_tuning.os, 'cpu_count', lambda: 4)
     found = []
 
     def attempt(_):
         for workers in (0, 2):
-            monkeypatch.setattr(training, 'WORKERS', workers)
+            monkeypatch.setattr(fine_tuning, 'WORKERS', workers)
             folder = fit(overwrite=True).folder
             files = 'photographs.csv', 'cv_probabilities.safetensors'
             found.append([(folder / name).read_bytes() for name in files])

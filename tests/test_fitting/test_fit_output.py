@@ -148,7 +148,7 @@ def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
     record = FitRecord()
     for _ in range(2):  # the second one resumes
         plan = FakePlan(
-            training=PHOTOS.select([0, 1, 2]),
+            training_photos=PHOTOS.select([0, 1, 2]),
             views=torch.zeros(3, 1, 2),
             checked=CHECKED,
         )

@@ -6,7 +6,7 @@ import pytest
 from tiny_run import ROOT, run_tool
 
 import mmclca
-from mmclca.fitting import training
+from mmclca.fitting import fine_tuning
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def test_fine_tuning_improves_accuracy(shared, tmp_path, monkeypatch):
     weights = shared / 'weights' / 'deit_tiny_patch16_224.pth'
     place = tmp_path / 'photographs', tmp_path / 'model'
     options = dict(weights=weights, budget='0.3GMACs')
-    monkeypatch.setattr(training, 'MIN_PHOTOS', 96)
+    monkeypatch.setattr(fine_tuning, 'MIN_PHOTOS', 96)
     before = accuracy(mmclca.fit(*place, probe_only=True, **options), leaves)
     model = mmclca.fit(*place, **options)  # resumes
     assert model.facts['final'] == 'trained'

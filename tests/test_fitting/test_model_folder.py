@@ -74,7 +74,7 @@ def test_clear_keeps_features_model_and_user_files(folder):
     (folder.path / 'features').mkdir()
     (folder.path / 'thesis.tex').touch()
     folder.model.touch()
-    photo = folder.training / 'ash/a.jpg'
+    photo = folder.training_folder / 'ash/a.jpg'
     for path in (photo, folder.hold_out / 'epoch_1.pth'):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -86,7 +86,7 @@ def test_clear_keeps_features_model_and_user_files(folder):
     photo.unlink()
     photo.parent.rmdir()
     folder.remove_training()
-    assert not folder.training.exists()
+    assert not folder.training_folder.exists()
 
 
 def test_read_names_fit_json_if_it_is_missing(tmp_path):

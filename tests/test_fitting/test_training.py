@@ -8,9 +8,7 @@ import pytest
 
 from mmclca.datasets.photos import LabeledImages
 from mmclca.fitting.candidates import ATC
-from mmclca.fitting.model_config import build_config
-from mmclca.fitting.options import FitOptions
-from mmclca.fitting.training import (
+from mmclca.fitting.fine_tuning import (
     explain_too_few,
     hold_out,
     num_steps,
@@ -18,6 +16,8 @@ from mmclca.fitting.training import (
     read_recipe,
     training_config,
 )
+from mmclca.fitting.model_config import build_config
+from mmclca.fitting.options import FitOptions
 from mmclca.fitting.weights import PIXELS, VIT, PretrainedWeights
 from mmclca.models import Variant
 

@@ -19,6 +19,7 @@ from mmclca.apis import Probe
 from mmclca.datasets.photos import LabeledImages, check_photos
 from mmclca.fitting import plan as plans
 from mmclca.fitting.estimate import measure_accuracy
+from mmclca.fitting.fine_tuning import refit_classifier, train, training_config
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.log import Log
 from mmclca.fitting.model_config import build_plain_config
@@ -26,7 +27,6 @@ from mmclca.fitting.options import FitOptions
 from mmclca.fitting.plan import make_plan
 from mmclca.fitting.probing import fit_classifier
 from mmclca.fitting.record import FitCall, FitRecord
-from mmclca.fitting.training import refit_classifier, train, training_config
 
 STUDY = 'few_photos_trained'
 WHOLE = 'fine-tuning'

@@ -80,7 +80,8 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
         is kept, with its ``final``, ``test`` and ``threshold``.
     """
     log.begin(Step.FINE_TUNE)
-    start, files, photos = time.perf_counter(), plan.files, plan.training
+    start, files = time.perf_counter(), plan.files
+    photos = plan.training_photos
     work_dir = files.final_training
     config = training_config(plan, photos, files.probe, work_dir)
     split = hold_out(photos)
@@ -141,7 +142,7 @@ def explain_impossible(plan: Plan) -> str:
     if plan.variant.out_type is None and not plan.pretrained.is_of_timm:
         backbone = plan.pretrained.backbone_name
         return f'its benefit with {backbone} has not been measured'
-    if max(photos_per_class(plan.training)) < 2:
+    if max(photos_per_class(plan.training_photos)) < 2:
         return 'no class has two photos'
     return ''
 
@@ -152,7 +153,9 @@ def explain_skipping(plan: Plan, is_requested: bool | None) -> str:
     Unless it is requested, the number of photos decides.
     """
     reason = explain_impossible(plan)
-    return reason or ('' if is_requested else explain_too_few(plan.training))
+    if reason or is_requested:
+        return reason
+    return explain_too_few(plan.training_photos)
 
 
 def explain_too_few(photos: LabeledImages) -> str:
@@ -208,7 +211,7 @@ def fine_tune_on_part(
 
     ``amp`` is the format of mixed precision, see :func:`train`.
     """
-    photos = plan.training
+    photos = plan.training_photos
     training, test = photos.select(split.train), photos.select(split.test)
     work_dir, probe = plan.files.hold_out, plan.probe
     start = work_dir / 'start.pth'
