@@ -16,12 +16,15 @@ MODULES = {
     'mmengine': (
         '>=0.10.7,<0.11',
         'onedl-mmengine>=0.10.12,<0.11',
-        *('mmengine', 'mmengine-lite'),
+        'mmengine',
+        'mmengine-lite',
     ),
     'mmcv': (
         '>=2.1,<2.4',
         'onedl-mmcv>=2.3.6,<2.4',
-        *('mmcv', 'mmcv-lite', 'mmcv-full'),
+        'mmcv',
+        'mmcv-lite',
+        'mmcv-full',
     ),
     'mmpretrain': ('>=1.2,<1.4', 'onedl-mmpretrain>=1.3.6,<1.4', 'mmpretrain'),
     'torch': ('>=2.12', 'torch>=2.12,<2.16'),

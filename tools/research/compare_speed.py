@@ -65,8 +65,10 @@ def add_models(parser):
         nargs='*',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
-    more = dict(nargs='+', type=keep_rate, metavar='RATE')
-    parser.add('--keep-rates', 'keep rates of --methods', rates, **more)
+    rate_options = dict(nargs='+', type=keep_rate, metavar='RATE')
+    parser.add(
+        '--keep-rates', 'keep rates of --methods', rates, **rate_options
+    )
     meaning = '--methods with cache and CLA head'
     parser.add('--clca', meaning, 'both', choices=['no', 'yes', 'both'])
     parser.flag(
@@ -106,8 +108,8 @@ def set_defaults(args):
     from speed import candidates
 
     if args.arch is None:
-        given = args.configs or args.baseline
-        args.arch = [] if given else ['deit-small']
+        has_networks = args.configs or args.baseline
+        args.arch = [] if has_networks else ['deit-small']
     if args.methods is None:
         reducers = [] if args.configs else candidates.REDUCERS
         names = [*candidates.PLAINS, *reducers]
@@ -140,12 +142,12 @@ def refused_together(args):
     if args.baseline and args.arch:
         yield '--arch excludes --baseline: its baseline is the ViT of timm'
     names = ('amp', 'compile', 'memory', 'train')
-    given = [f'--{name}' for name in names if vars(args)[name]]
-    given += [f'--device {args.device}'] * (args.device != 'cpu')
-    if args.backend == 'onnx' and given:
+    unsupported = [f'--{name}' for name in names if vars(args)[name]]
+    unsupported += [f'--device {args.device}'] * (args.device != 'cpu')
+    if args.backend == 'onnx' and unsupported:
         yield (
             '--backend onnx measures float32 inference on the CPU: omit '
-            f'{" and ".join(given)}'
+            f'{" and ".join(unsupported)}'
         )
     if args.train and min(args.batch) < 2:
         yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
@@ -245,11 +247,11 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/research/compare_speed.py', *sys.argv[1:]]
-    facts = describe_machine(setting, shlex.join(command))
+    machine = describe_machine(setting, shlex.join(command))
     if args.backend == 'onnx':
-        facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
-    words = setting.describe(args.batch)
-    print(words, '', *pages.machine_lines(facts), '', sep='\n')
+        machine['versions'] += f', ONNX Runtime {version("onnxruntime")}'
+    caption = setting.describe(args.batch)
+    print(caption, '', *pages.machine_lines(machine), '', sep='\n')
     title = TITLE
     if args.baseline:
         title = f'Speed compared with {Path(args.baseline).stem}'
@@ -257,7 +259,7 @@ def main():
 
     def write():
         pages.write_comparison(
-            args.out, title, setting, args.batch, facts, results, missing
+            args.out, title, setting, args.batch, machine, results, missing
         )
 
     for result in measure(args, setting, planned, missing):

@@ -36,8 +36,17 @@ FILES = {
 }
 # datasets on which the defaults of fit were chosen
 DATASETS = (
-    *('coffee5', 'cotton5', 'flower17', 'grape5', 'leaf40', 'leaf40_white'),
-    *('leafsnap27', 'mangodis8', 'mushroom10', 'seedlings12', 'strawberry5'),
+    'coffee5',
+    'cotton5',
+    'flower17',
+    'grape5',
+    'leaf40',
+    'leaf40_white',
+    'leafsnap27',
+    'mangodis8',
+    'mushroom10',
+    'seedlings12',
+    'strawberry5',
 )
 DEPTH = 12
 # features of a layer

@@ -12,8 +12,13 @@ from ..picture_inputs import add_images, check_label_range, load_with_views
 LISTING = Listing('analyze', 'Grad-CAM heat map per class', 'pictures')
 # see visualization.cam
 CAM_METHODS = (
-    *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
-    *('hirescam', 'eigencam', 'eigengradcam'),
+    'gradcam',
+    'gradcam++',
+    'xgradcam',
+    'layercam',
+    'hirescam',
+    'eigencam',
+    'eigengradcam',
 )
 LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
 

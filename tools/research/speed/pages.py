@@ -61,9 +61,9 @@ def table_line(result: Result) -> str:
     )
 
 
-def machine_lines(facts: dict[str, str]) -> list[str]:
-    """Format the machine facts as a Markdown list."""
-    marked = dict(facts, command=f'`{facts["command"]}`')
+def machine_lines(machine: dict[str, str]) -> list[str]:
+    """Format the machine as a Markdown list."""
+    marked = dict(machine, command=f'`{machine["command"]}`')
     return [f'- {name}: {fact}' for name, fact in marked.items()]
 
 
@@ -75,30 +75,32 @@ def exponents(results: list[Result]) -> list[dict]:
     ``GMACs``, ``seconds`` and, if measured, ``memory`` without weights.
     """
     models = defaultdict(list)
-    for one in results:
-        numbers = dict(GMACs=one.cost.flops, seconds=median(one.seconds))
-        if one.memory is not None:
+    for result in results:
+        numbers = dict(GMACs=result.cost.flops, seconds=median(result.seconds))
+        if result.memory is not None:
             # at least one memory page, the unit of resident sets
-            beside = one.memory - 4 * one.cost.params
+            beside = result.memory - 4 * result.cost.params
             numbers['memory'] = max(beside, 4096)
-        pixels = prod(one.candidate.size.img_size)
-        own = models[one.candidate.full_title, one.candidate.label, one.batch]
-        own.append(np.log([pixels, *numbers.values()]))
-    found = []
-    for key, own in models.items():
-        pixels, *values = np.transpose(own)
+        pixels = prod(result.candidate.size.img_size)
+        logarithms = models[
+            result.candidate.full_title, result.candidate.label, result.batch
+        ]
+        logarithms.append(np.log([pixels, *numbers.values()]))
+    fitted = []
+    for key, logarithms in models.items():
+        pixels, *values = np.transpose(logarithms)
         if np.ptp(pixels) > 0:
             powers = [float(np.polyfit(pixels, v, 1)[0]) for v in values]
             names = ('model', 'method', 'batch', *numbers)
-            found.append(dict(zip(names, (*key, *powers), strict=True)))
-    return found
+            fitted.append(dict(zip(names, (*key, *powers), strict=True)))
+    return fitted
 
 
 def exponent_lines(fitted: list[dict]) -> list[str]:
     """Page section with the exponents, if any."""
     if not fitted:
         return []
-    rows = [[*one.values()] for one in fitted]
+    rows = [[*exponent.values()] for exponent in fitted]
     cells = [[*row[:3], *(f'{p:.2f}' for p in row[3:])] for row in rows]
     head = format_head([*fitted[0]])
     return [
@@ -115,25 +117,25 @@ def write_comparison(
     title: str,
     setting: Setting,
     batches: Sequence[int],
-    facts: dict[str, str],
+    machine: dict[str, str],
     results: list[Result],
     missing: list[str],
 ) -> None:
     """Write a comparison as PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png.
 
-    ``facts`` comes from :func:`describe_machine`, and ``missing`` lists the
+    ``machine`` comes from :func:`describe_machine`, and ``missing`` lists the
     models that exceed the GPU memory.
     """
-    words, fitted = setting.describe(batches), exponents(results)
-    lines = [f'# {title}', '', f'{words[0].upper()}{words[1:]}.', '']
-    lines += [*machine_lines(facts), '', *results_head()]
+    caption, fitted = setting.describe(batches), exponents(results)
+    lines = [f'# {title}', '', f'{caption[0].upper()}{caption[1:]}.', '']
+    lines += [*machine_lines(machine), '', *results_head()]
     lines += map(table_line, results)
     if missing:
         lines += ['', f'Out of memory: {"; ".join(missing)}.']
     lines += ['', f'![speed-up]({Path(prefix).name}.png)']
     lines += [*exponent_lines(fitted), '']
     records = [result.record() for result in results]
-    content = dict(machine=facts, setting=asdict(setting), results=records)
+    content = dict(machine=machine, setting=asdict(setting), results=records)
     content['batches'] = batches
     if fitted:
         content['exponents'] = fitted
@@ -156,15 +158,15 @@ def draw_speed_up(results: list[Result], out: str) -> None:
     baseline.
     """
     groups = defaultdict(list)
-    for one in results:
-        groups[(one.baseline or one).candidate].append(one)
+    for result in results:
+        groups[(result.baseline or result).candidate].append(result)
     size = 7.5 * len(groups), 7
     figure = matplotlib.figure.Figure(size, layout='constrained')
     axes = figure.subplots(1, len(groups), squeeze=False)[0]
-    for axis, (baseline, own) in zip(axes, groups.items(), strict=True):
+    for axis, (baseline, members) in zip(axes, groups.items(), strict=True):
         _draw(
             axis,
-            own,
+            members,
             "timm's plain ViT" if baseline.source == TIMM else baseline.title,
         )
         axis.set_title(f'{baseline.size.name}, {baseline.size.pixels} px')
@@ -172,7 +174,7 @@ def draw_speed_up(results: list[Result], out: str) -> None:
 
 
 def _draw(axis, results: list[Result], baseline: str) -> None:
-    batches = sorted({one.batch for one in results})
+    batches = sorted({result.batch for result in results})
     several = len(batches) > 1
     if several:
         axis.axhline(1, **DASHED)
@@ -183,9 +185,9 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
         axis.axline((1, 1), slope=1, **DASHED)
         axis.set_xlabel(f'GMACs of {baseline} / GMACs')
     lines = defaultdict(list)
-    for one in results:
-        place = one.batch if several else one.gmacs_ratio
-        lines[_legend(one, several)].append((place, *one.speed_up))
+    for result in results:
+        x = result.batch if several else result.gmacs_ratio
+        lines[_legend(result, several)].append((x, *result.speed_up))
     for i, (name, points) in enumerate(lines.items()):
         places, low, middle, high = np.transpose(points)
         look = dict(marker=MARKERS[i % 10], linewidth=0.7, label=name)
@@ -199,7 +201,12 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
 
 def _legend(result: Result, with_rate: bool) -> str:
     """Legend entry for a model, with or without its keep rate."""
-    one = result.candidate
-    clca = one.applied.clca and f'+ {one.applied.clca}'
-    words = one.full_title, one.method, with_rate and one.applied.rates, clca
-    return ' '.join(filter(None, words))
+    candidate = result.candidate
+    clca = candidate.applied.clca and f'+ {candidate.applied.clca}'
+    parts = (
+        candidate.full_title,
+        candidate.method,
+        with_rate and candidate.applied.rates,
+        clca,
+    )
+    return ' '.join(filter(None, parts))
