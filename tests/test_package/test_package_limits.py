@@ -40,7 +40,7 @@ LIMITS = {
         frames=0,
     ),
     'tools': dict(
-        vague=5, of=0.5, splats=12, starred=0, fragments=3, tuples=0.1,
+        vague=5, of=0.5, splats=8, starred=0, fragments=3, tuples=0.1,
         frames=0,
     ),
 }  # fmt: skip

@@ -67,7 +67,7 @@ def main():
     for seed in range(total // BATCH):
         errors, exact = compare(seed)
         if exact is None:
-            largest = max(largest, *errors)
+            largest = max([largest, *errors])
         else:
             count = sum(value >= 1e-3 for value in errors)
             row = dict(seed=seed, images=count, float32=max(errors))

@@ -225,11 +225,12 @@ def measure(args, setting, planned, missing):
     from speed import pages
     from speed.comparison import compare
 
-    print(*pages.results_head(), sep='\n')
-    passes = args.rounds, args.warm_up, args.memory, missing
+    print('\n'.join(pages.results_head()))
     for batch in args.batch:
         of_batch = replace(setting, batch=batch)
-        for result in compare(planned, of_batch, *passes):
+        for result in compare(
+            planned, of_batch, args.rounds, args.warm_up, args.memory, missing
+        ):
             print(pages.table_line(result), flush=True)
             yield result
 
@@ -251,7 +252,7 @@ def main():
     if args.backend == 'onnx':
         machine['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     caption = setting.describe(args.batch)
-    print(caption, '', *pages.machine_lines(machine), '', sep='\n')
+    print('\n'.join([caption, '', *pages.machine_lines(machine), '']))
     title = TITLE
     if args.baseline:
         title = f'Speed compared with {Path(args.baseline).stem}'
@@ -266,7 +267,7 @@ def main():
         results.append(result)
         if args.out:  # results stay if the command is interrupted
             write()
-    print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
+    print('\n'.join(pages.exponent_lines(pages.exponents(results))))
     if args.out and results:  # adds trailing models without enough memory
         write()
         print_safe(f'Saved      {args.out}.md, .csv, .json, .png')

@@ -143,8 +143,8 @@ def mean_accuracies(probe, dataset, columns):
     for drawn in draws(
         labels[~tested], torch.ones(len(training_features)) > 0, 3
     ):
-        training = training_features[drawn], labels[~tested][drawn]
-        for classifier, scores in scored(probe, *training, new, columns):
+        views, classes = training_features[drawn], labels[~tested][drawn]
+        for classifier, scores in scored(probe, views, classes, new, columns):
             right = scores.argmax(1) == labels[tested]
             accuracies.setdefault(classifier, []).append(
                 100 * right.float().mean().item()

@@ -145,14 +145,11 @@ def main():
         times = measure(steps, image, photos, args.rounds)
         for row in make_rows(runtime, times, gmacs):
             results.append(row)
-            print(
-                *(
-                    f'{x:.3f}' if isinstance(x, float) else x
-                    for x in row.values()
-                ),
-                sep='\t',
-                flush=True,
-            )
+            cells = [
+                f'{x:.3f}' if isinstance(x, float) else str(x)
+                for x in row.values()
+            ]
+            print('\t'.join(cells), flush=True)
         if args.out:  # after each runtime, in case of an interruption
             write(args.out, results)
 

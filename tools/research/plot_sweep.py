@@ -67,13 +67,13 @@ def costs(axis, points):
     """Draw accuracy lines over GMACs, with standard deviations over seeds."""
     names = ['method', 'size', 'clca']
     for (method, size, clca), curves_by_part in points.groupby(names):
-        numbers = (
+        axis.errorbar(
             curves_by_part.gmacs,
             curves_by_part.accuracy,
             curves_by_part.accuracy_std,
+            fmt=STYLES[clca],
+            label=f'{method}, {size} px, {CLCA[clca]}',
         )
-        label = f'{method}, {size} px, {CLCA[clca]}'
-        axis.errorbar(*numbers, fmt=STYLES[clca], label=label)
     gmacs_axis(axis)
 
 

@@ -79,9 +79,9 @@ def tested_few(dataset):
 def read(network, name, few):
     """Return normalized CLS, ImageNet scores, and average features."""
     table = network.features(name)[few]
-    norm, head = last_layers(network.weights)
-    cls = F.layer_norm(table[:, -1, 0], table.shape[-1:], *norm, 1e-6)
-    scores = F.linear(cls, *head)
+    (scale, shift), (weight, bias) = last_layers(network.weights)
+    cls = F.layer_norm(table[:, -1, 0], table.shape[-1:], scale, shift, 1e-6)
+    scores = F.linear(cls, weight, bias)
     averages = F.layer_norm(table[:, :READ, 1], table.shape[-1:])
     return cls, scores, averages.flatten(1)
 
@@ -99,17 +99,12 @@ def probe(x, dataset):
     cross-validation chooses the regularization strength."""
     labels = torch.tensor(dataset.label.to_numpy())
     train_mask = torch.tensor((dataset.split == 'train').to_numpy())
-    training = (
-        x[train_mask],
-        labels[train_mask],
-        1 + int(labels.max()),
-        'ridge',
-    )
-    task = ProbeData.from_features(*training)
+    features, classes = x[train_mask], labels[train_mask]
+    number = 1 + int(labels.max())
+    task = ProbeData.from_features(features, classes, number, 'ridge')
     setting = task.settings[task.choose(3, seed=0)]
-    table = (
-        fit_linear(*training, setting.alpha).scores(x[~train_mask]).argmax(1)
-    )
+    fitted = fit_linear(features, classes, number, 'ridge', setting.alpha)
+    table = fitted.scores(x[~train_mask]).argmax(1)
     return round(100 * float((table == labels[~train_mask]).float().mean()), 4)
 
 

@@ -181,7 +181,9 @@ def compare(plan, probe, path, test):
     for share in SHARES:
         # a new probe, as probes cache features
         between = Probe(path, None, plan.device)
-        between.model.load_state_dict(mixed(*ends, share), strict=False)
+        between.model.load_state_dict(
+            mixed(ends[0], ends[1], share), strict=False
+        )
         fitted[f'{share}'] = accuracy(between, test)
     return fitted
 

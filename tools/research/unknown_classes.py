@@ -64,16 +64,13 @@ def measured(title, name, count):
         known_labels = torch.from_numpy(np.sort(order[number // 3 :]))
         is_known = torch.isin(labels, known_labels)
         drawn = [*draws(labels, ~tested & is_known, count)][draw]
-        training = (
-            features[drawn],
-            torch.searchsorted(known_labels, labels[drawn]),
-        )
         places = {
             'same set': features[tested & ~is_known, 0],
             'other sets': other,
         }
         yield compare(
-            *training,
+            features[drawn],
+            torch.searchsorted(known_labels, labels[drawn]),
             len(known_labels),
             features[tested & is_known, 0],
             places,

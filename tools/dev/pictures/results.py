@@ -160,8 +160,10 @@ def frontier():
     axes[0].set(xlabel='GMACs', ylabel='accuracy (%), mean of eleven datasets')
     axes[1].set(xlabel='ms per photo, ONNX Runtime, one thread')
     figure.suptitle('Three photos per class, 128 to 256 px')
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc='outside lower center', ncols=3, frameon=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc='outside lower center', ncols=3, frameon=False
+    )
     return figure
 
 

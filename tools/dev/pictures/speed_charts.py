@@ -99,8 +99,10 @@ def growth():
         axis.xaxis.set_minor_locator(NullLocator())
         axis.set_xticks(rows.pixels, rows.pixels)
         axis.yaxis.set_major_formatter('{x:g}')
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc='outside lower center', ncols=3, frameon=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc='outside lower center', ncols=3, frameon=False
+    )
     return figure
 
 

@@ -91,7 +91,8 @@ def _free_memory() -> None:
 
 def print_peak() -> None:
     """Print the peak of a pickled model and setting, read from stdin."""
-    print(_peak_on_cpu(*pickle.load(sys.stdin.buffer)))
+    candidate, setting = pickle.load(sys.stdin.buffer)
+    print(_peak_on_cpu(candidate, setting))
 
 
 def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
