@@ -16,7 +16,7 @@ from sweep_results import KEY, make_task, result_of
 from tiny_run import exit_code
 
 from mmclca.cli.commands import sweep
-from mmclca.sweep import run
+from mmclca.sweep import execution
 from mmclca.sweep.results import config_hash
 from mmclca.utils.files import replace_text
 
@@ -93,8 +93,8 @@ def patch_sweeps(patch, log):
     patch.setattr('mmclca.sweep.inputs.check_inputs', lambda _: None)
     patch.setattr('mmclca.sweep.jobs.POLL', 0.01)
     patch.setattr(local.subprocess, 'Popen', Fork)
-    patch.setattr(run, 'measure', measure)
-    patch.setattr(run, 'replace_text', logged)
+    patch.setattr(execution, 'measure', measure)
+    patch.setattr(execution, 'replace_text', logged)
 
 
 def measure(cfg, work_dir):

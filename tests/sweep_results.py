@@ -4,7 +4,7 @@
 from dataclasses import asdict, replace
 
 from mmclca.models import Variant
-from mmclca.sweep.run import Task
+from mmclca.sweep.execution import Task
 from mmclca.sweep.runs import Run, RunKey
 
 KEY = RunKey('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 1)

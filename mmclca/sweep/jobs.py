@@ -16,7 +16,7 @@ from submitit.helpers import as_completed
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe, track
 
-from .run import DONE, Task, run_one
+from .execution import DONE, Task, run_one
 
 TRIES = 2
 POLL = 1.0  # seconds between job status checks

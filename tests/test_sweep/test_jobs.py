@@ -14,9 +14,9 @@ from sweep_results import KEY, make_task, result_of
 
 from mmclca.cli.commands.sweep import plan
 from mmclca.sweep import jobs
+from mmclca.sweep.execution import DONE, TAKEN
 from mmclca.sweep.grid import Grid
 from mmclca.sweep.results import config_hash
-from mmclca.sweep.run import DONE, TAKEN
 from mmclca.utils.files import replace_text
 
 KEYS = [replace(KEY, seed=seed) for seed in range(5)]

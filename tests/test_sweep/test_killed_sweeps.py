@@ -16,7 +16,7 @@ import pytest
 from forked_sweeps import KEYS, Fork, expected, patch_sweeps, start, wait
 from hostile import few_and_many
 
-from mmclca.sweep.run import DONE
+from mmclca.sweep.execution import DONE
 
 
 @pytest.fixture

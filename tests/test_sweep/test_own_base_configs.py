@@ -9,10 +9,10 @@ from quick_runs import make_quick
 from tiny_run import write_run
 
 from mmclca.registry import MODELS
+from mmclca.sweep.execution import DONE, Task, run_one
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.inputs import check_inputs
 from mmclca.sweep.results import config_hash
-from mmclca.sweep.run import DONE, Task, run_one
 from mmclca.utils.files import replace_text
 
 # settings of the tiny config in each kind of base config

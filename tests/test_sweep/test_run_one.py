@@ -22,8 +22,8 @@ from sweep_results import KEY, make_task
 from tiny_run import write_run
 
 from mmclca.checkpoints.resuming import newest_checkpoint
+from mmclca.sweep.execution import DONE, LOCK, TAKEN, run_one
 from mmclca.sweep.results import config_hash
-from mmclca.sweep.run import DONE, LOCK, TAKEN, run_one
 
 
 @pytest.fixture

@@ -77,8 +77,8 @@ def make_executor(args, root, gpus):
 
 def plan(args, root, grid, configs):
     """Return the executor and the tasks of the runs in ``configs``."""
+    from mmclca.sweep.execution import Task
     from mmclca.sweep.jobs import list_visible_gpus
-    from mmclca.sweep.run import Task
 
     gpus = [0] if args.executor == 'slurm' else list_visible_gpus()
     executor, threads = make_executor(args, root, gpus)
@@ -98,8 +98,8 @@ def plan(args, root, grid, configs):
 
 def main(args):
     from mmclca.sweep import inputs, jobs
+    from mmclca.sweep.execution import TAKEN
     from mmclca.sweep.grid import read_grid
-    from mmclca.sweep.run import TAKEN
 
     grid = read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem

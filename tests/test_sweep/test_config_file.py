@@ -7,10 +7,10 @@ from sweep_results import KEY
 from tiny_run import ROOT
 
 from mmclca.errors import Error
+from mmclca.sweep.config_file import find_changes, write_config
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.results import SECTIONS
 from mmclca.sweep.runs import Run
-from mmclca.sweep.written import find_changes, write_config
 
 GRIDS = [
     path.stem

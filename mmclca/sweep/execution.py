@@ -24,9 +24,9 @@ from mmclca.utils.files import remove_partial_files, replace_text
 from mmclca.utils.folders import refuse_links
 from mmclca.utils.provenance import provenance
 
+from .config_file import write_config
 from .results import config_hash, read_result, set_aside
 from .runs import Run
-from .written import write_config
 
 # outcomes of a task
 DONE, TAKEN = 'done', 'skipped, running in another process'
