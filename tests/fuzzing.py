@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from mmclca.cli.errors import describe_error
-from mmclca.cli.process import prepare_process
+from mmclca.cli.run_program import prepare_process
 from mmclca.errors import is_wrong_input
 
 SECONDS, BYTES, WARNINGS = 60, 2**31, 5

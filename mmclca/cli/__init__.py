@@ -7,7 +7,7 @@ Import time is below 0.1 s: commands import torch, mmengine and mmpretrain in
 
 from .arguments import Parser
 from .main import run_command
-from .process import run
+from .run_program import run
 from .upstream import upstream, vis_scheduler
 
 __all__ = ['Parser', 'run', 'run_command', 'upstream', 'vis_scheduler']

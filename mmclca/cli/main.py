@@ -12,7 +12,7 @@ from mmclca.version import __version__
 
 from .arguments import Parser
 from .listing import SUBCOMMANDS, describe_commands, load_command
-from .process import run
+from .run_program import run
 
 
 def main() -> None:
