@@ -21,7 +21,7 @@ from mmclca.datasets.photos import (
     find_near_duplicates,
     join_groups,
 )
-from mmclca.fitting.estimate import estimate_interval
+from mmclca.fitting.estimate import extrapolate_interval
 
 STUDY = 'intervals'
 NUM_PAIRS = 10  # random training and test sets per dataset
@@ -130,7 +130,7 @@ def reported(probe, read, dataset, drawn, tested, groups):
     groups = join_groups(subset, find_near_duplicates(subset, read[drawn]))
     result = probe.fit(read[drawn], train_mask, classes, groups=groups)
     curve = learning_curve(result, read[drawn], groups=groups)
-    low, high = estimate_interval(result, curve)
+    low, high = extrapolate_interval(result, curve)
     scores, names = probe.scores(read[tested]), labels[tested]
     test = (scores.argmax(1) == names).float().mean().item()
     every = dict(calibrated=1, uncalibrated=result.temperature)
