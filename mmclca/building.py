@@ -2,6 +2,7 @@
 """Errors of mmengine and mmpretrain that build what a config describes."""
 
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,7 +55,11 @@ def _describe(error: Exception) -> str:
         return _describe_unknown_type(match[1], match[2])
     if message and isinstance(error, SENTENCES):
         return message
-    return f'{type(error).__name__}: {message}'.removesuffix(': ')
+    description = f'{type(error).__name__}: {message}'.removesuffix(': ')
+    if 'keyword argument' in message:
+        return description  # names the class and the argument
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f'{description} at `{place.line}` ({place.name})'
 
 
 def _describe_unknown_type(name: str, registry_name: str) -> str:

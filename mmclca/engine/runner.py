@@ -30,6 +30,7 @@ from .hooks import CheckInvalidLossHook, ExactResumeHook
 # methods of runners that build what the config describes, or compare it with
 # a checkpoint, when a training or test starts
 SETUP = (
+    '_init_model_weights',
     'build_optim_wrapper',
     'build_param_scheduler',
     'load_or_resume',

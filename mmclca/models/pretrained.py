@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Initialize models from checkpoints, without running code in them."""
 
+from pathlib import Path
 from typing import TypeVar
 
 from mmengine.config import ConfigDict
@@ -10,6 +11,7 @@ from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.load import load
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.errors import Error
 from mmclca.registry import WEIGHT_INITIALIZERS
 from mmclca.utils.messages import join_first
 
@@ -33,6 +35,9 @@ class Pretrained:
             checkpoint, such as 'backbone'. Defaults to None: the checkpoint
             of a whole model, or one that is renamed.
         map_location (str): See ``torch.load``. Defaults to 'cpu'.
+
+    Raises:
+        Error: If ``checkpoint`` is not a path or URL.
     """
 
     def __init__(
@@ -41,6 +46,11 @@ class Pretrained:
         prefix: str | None = None,
         map_location: str = 'cpu',
     ):
+        if not isinstance(checkpoint, str | Path):
+            raise Error(
+                f'checkpoint={checkpoint!r} of Pretrained must be a path or '
+                'URL (text)'
+            )
         self.checkpoint, self.prefix = checkpoint, prefix
         self.map_location = map_location
 
