@@ -22,25 +22,12 @@ CLCA = 'clca-evit_'
 OTHERS = ('deit', 'par-vit', 'cait', 'resmlp', 'patchconvnet')
 # the paper's backbones, then similar ones
 BACKBONES = (
-    'vit-base-p16',
-    'deit-base-p16',
-    'deit3-base-p16',
-    'deit3-in21k-base-p16',
-    'miil-base-p16',
-    'mocov3-base-p16',
-    'dino-base-p16',
-    'mae-base-p16',
-    'clip-base-p16',
-    'vit-augreg-base-p16',
-    'vit-small-p16',
-    'vit-tiny-p16',
-    'deit-small-p16',
-    'deit-tiny-p16',
-    'dinov2-base-p14',
-    'dinov2-small-p14',
-    'dinov2-reg-base-p14',
-    'dinov2-reg-small-p14',
-)
+    'vit-base-p16', 'deit-base-p16', 'deit3-base-p16', 'deit3-in21k-base-p16',
+    'miil-base-p16', 'mocov3-base-p16', 'dino-base-p16', 'mae-base-p16',
+    'clip-base-p16', 'vit-augreg-base-p16', 'vit-small-p16', 'vit-tiny-p16',
+    'deit-small-p16', 'deit-tiny-p16', 'dinov2-base-p14', 'dinov2-small-p14',
+    'dinov2-reg-base-p14', 'dinov2-reg-small-p14',
+)  # fmt: skip
 # top-1 in % on ImageNet-1k, quoted from Touvron's thesis (2022): trained on
 # ImageNet-1k alone and tested at 224 px, without a teacher except for DeiT
 QUOTED = {
