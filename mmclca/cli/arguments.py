@@ -52,7 +52,10 @@ class Parser(argparse.ArgumentParser):
                 option = max(no if value == 'False' and no else yes, key=len)
                 bare = value is None or action.nargs == 0
                 return option if bare else f'{option} {value}'
-        return None
+        # messages about a damaged model advise to repeat fit
+        return (
+            '--overwrite' if (name, value) == ('overwrite', 'True') else None
+        )
 
     def add(self, names: str, meaning: str, default=None, **options) -> None:
         """Add an argument whose help ends with its default.

@@ -125,6 +125,12 @@ def test_settings_are_printed_as_options_of_the_command():
     assert said == ('change --out, --out b, --table, --overwrite or `depth`')
 
 
+def test_overwriting_is_printed_as_option_if_only_fit_has_it():
+    message = 'fit again with `overwrite=True`'
+    said = replace_settings(message, cli.Parser().describe_setting)
+    assert said == 'fit again with --overwrite'
+
+
 def test_config_settings_are_printed_as_option_if_the_command_has_it():
     message = 'set `model.head.num_classes=4`, not `model.head`'
     parser = cli.Parser()
