@@ -56,5 +56,5 @@ def test_bank_is_stored_in_training_and_recomputed_in_tests(
 def test_grafit_run_is_refused_if_class_count_differs(grafit):
     cfg = grafit(dict(type='mmclca.ClassCountHook'))
     cfg.model.num_classes = 3
-    with pytest.raises(ValueError, match='set model.num_classes=4'):
+    with pytest.raises(ValueError, match='model.num_classes=4'):
         Runner.from_cfg(cfg).train()
