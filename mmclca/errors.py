@@ -12,9 +12,9 @@ class Error(ValueError):
     """Wrong input: a setting, file or photo that mmclca detects and refuses.
 
     The message names the object, the problem, the values found and expected,
-    and the fix. A setting is written as an argument of the function, in
-    backquotes: ```` `out` ```` or ```` `overwrite=True` ````. Commands print
-    the message in one line, with the option instead (``--out`` or
+    and the fix. A setting is written as an argument of the function, such as
+    ``out`` or ``overwrite=True``, in single backquotes. Commands print the
+    message in one line, with the option instead (``--out`` or
     ``--overwrite``), and exit with code 2. See :func:`is_wrong_input` for
     other errors that are not bugs.
     """
@@ -24,8 +24,8 @@ def is_wrong_input(error: Exception) -> bool:
     """Return whether an error is of the user, not a bug.
 
     These are :class:`Error`, errors of files and folders, and missing
-    packages, such as those of an extra. A failed
-    import inside mmclca is a bug.
+    packages, such as those of an extra. A failed import inside mmclca is a
+    bug.
     """
     if isinstance(error, ImportError):
         is_missing = isinstance(error, ModuleNotFoundError)
