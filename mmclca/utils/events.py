@@ -115,6 +115,8 @@ def connect_to_parent() -> Channel:
     when the parent is killed, this process is interrupted.
     """
     global _parent
+    # a shell lets background jobs, and so their children, ignore SIGINT
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _parent = Channel(os.dup(1))
     os.dup2(2, 1)
     Thread(target=_end_with_parent, daemon=True).start()

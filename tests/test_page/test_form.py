@@ -2,6 +2,7 @@
 """Uploads to the form, which may be hostile, and the process of a fit."""
 
 import json
+import signal
 import stat
 import subprocess
 import sys
@@ -270,6 +271,19 @@ def test_job_describes_the_end_of_the_process(
     assert endless.has_failed == bool(failure)
     assert failure in endless.describe()
     assert ('Training failed' in endless.describe()) == bool(failure)
+
+
+def test_job_is_stopped_soon_if_the_page_ignores_interrupts(endless):
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        endless.start('leaves', {})
+        while not endless.lines:
+            time.sleep(0.05)
+        endless.cancel()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    # in order, not at the end of the time that it has for this
+    assert endless._process._process.returncode == -signal.SIGINT
 
 
 def test_events_are_read_as_they_were_sent():
