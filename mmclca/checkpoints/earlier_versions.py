@@ -46,27 +46,9 @@ def convert_config(config: dict) -> dict:
     Args:
         config (dict): Plain settings, which are not changed.
     """
-    return {name: _convert_settings(value) for name, value in config.items()}
-
-
-def _convert_settings(settings):
-    """Convert a value of a config, at all depths."""
-    if isinstance(settings, list | tuple):
-        return type(settings)(map(_convert_settings, settings))
-    if not isinstance(settings, dict):
-        return settings
-    settings = {
-        name: _convert_settings(value) for name, value in settings.items()
-    }
-    registered = settings.get('type')
-    if not isinstance(registered, str):
-        return settings
-    scope, dot, name = registered.rpartition('.')
-    name = TYPES.get(name, name)
-    settings['type'] = f'{scope}{dot}{name}'
     return {
-        OPTIONS.get((name, option), option): value
-        for option, value in settings.items()
+        name: _rename_settings(value, TYPES, OPTIONS)
+        for name, value in config.items()
     }
 
 
@@ -80,29 +62,44 @@ def restore_config(config: dict) -> dict:
         config (dict): Plain settings with present names, which are not
             changed.
     """
-    return {name: _restore_settings(value) for name, value in config.items()}
+    first_types = {new: old for old, new in TYPES.items()}
+    first_options = {
+        (type_name, new): old for (type_name, old), new in OPTIONS.items()
+    }
+    return {
+        name: _rename_settings(value, first_types, first_options)
+        for name, value in config.items()
+    }
 
 
-def _restore_settings(settings):
-    """Restore the first names in a value of a config, at all depths."""
+def _rename_settings(
+    settings, types: dict[str, str], options: dict[tuple[str, str], str]
+):
+    """Rename types and options in a value of a config, at all depths.
+
+    Args:
+        settings: Value of a config.
+        types (dict[str, str]): New type per type, both without scope.
+        options (dict[tuple[str, str], str]): New option per present type and
+            option.
+    """
     if isinstance(settings, list | tuple):
-        return type(settings)(map(_restore_settings, settings))
+        values = [_rename_settings(x, types, options) for x in settings]
+        return type(settings)(values)
     if not isinstance(settings, dict):
         return settings
     settings = {
-        name: _restore_settings(value) for name, value in settings.items()
+        name: _rename_settings(value, types, options)
+        for name, value in settings.items()
     }
     registered = settings.get('type')
     if not isinstance(registered, str):
         return settings
     scope, dot, name = registered.rpartition('.')
-    first_types = {new: old for old, new in TYPES.items()}
-    first_options = {
-        (type_name, new): old for (type_name, old), new in OPTIONS.items()
-    }
-    settings['type'] = f'{scope}{dot}{first_types.get(name, name)}'
+    settings['type'] = f'{scope}{dot}{types.get(name, name)}'
+    present = TYPES.get(name, name)
     return {
-        first_options.get((name, option), option): value
+        options.get((present, option), option): value
         for option, value in settings.items()
     }
 
