@@ -81,8 +81,6 @@ def refuse_broken(tensors: Mapping[str, Tensor], source: str) -> None:
 def _is_broken(name: str, tensor: Tensor) -> bool:
     if tensor.is_complex():
         return True
-    if tensor.is_meta:
-        return False
     tensor = tensor.float()  # 8-bit types lack some functions
     negative = name.endswith('running_var') and (tensor < 0).any()
     return bool(negative or not tensor.isfinite().all())
