@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmclca.checkpoints.model_folder import is_checkpoint
 from mmclca.errors import Error
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import spinner
@@ -48,6 +47,8 @@ def quiet() -> Iterator[None]:
 
 def check_order(first: str, arguments: Sequence[str]) -> None:
     """Refuse a model after the first argument; show the right command."""
+    from mmclca.checkpoints.model_folder import is_checkpoint
+
     models = [*filter(is_checkpoint, arguments)]
     if models and not is_checkpoint(first):
         images = [file for file in arguments if file != models[0]]
@@ -66,6 +67,8 @@ def sort_files(
 
     ``random`` allows a config without a checkpoint: random weights.
     """
+    from mmclca.checkpoints.model_folder import is_checkpoint
+
     checkpoints = [file for file in files if is_checkpoint(file)]
     others_than_models = [file for file in files if file not in checkpoints]
     images = [file for file in others_than_models if _is_image(file)]
