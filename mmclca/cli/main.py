@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mmclca.errors import Error, replace_settings
 from mmclca.utils.files import atomic_backend
 from mmclca.utils.messages import did_you_mean, print_safe
+from mmclca.utils.quiet import hide_unused_service
 from mmclca.version import __version__
 
 from .arguments import Parser
@@ -69,8 +70,6 @@ def get_main(subcommand: str) -> Callable[[], int | None]:
     def main():
         args = parser.parse_args()
         del args.debug  # which run() has read
-        from mmclca.utils.quiet import hide_unused_service
-
         try:
             with hide_unused_service(), atomic_backend():
                 if 'main' in vars(command):

@@ -1,17 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Run a program: its streams, arguments, errors and exit code."""
 
-import logging
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
 
 from mmclca.errors import is_wrong_input
 from mmclca.utils.messages import print_safe
+from mmclca.utils.quiet import silence_libraries
 
 from .errors import describe_error, is_of_disk
 
@@ -67,16 +66,11 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 def prepare_process() -> None:
-    """Print unencodable characters as escapes, and expand ``~``.
+    """Silence libraries, escape unencodable characters, and expand ``~``.
 
-    Shells do not expand ``--out=~/model`` or ``data_root=~/leaves``. A
-    warning of mmcv about operators that are not compiled is hidden: no
-    command needs them.
+    Shells do not expand ``--out=~/model`` or ``data_root=~/leaves``.
     """
-    message = 'Fail to import ``MultiScaleDeformableAttention``'
-    warnings.filterwarnings('ignore', message)
-    logging.raiseExceptions = False  # a log file on a full disk
-    warnings.filterwarnings('ignore', module='PIL')  # of damaged photos
+    silence_libraries()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors='backslashreplace')

@@ -6,10 +6,8 @@ settings as JSON; see :class:`mmclca.page.process.ChildProcess`.
 """
 
 import json
-import logging
 import sys
 import traceback
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from mmclca.utils.events import (
     connect_to_parent,
 )
 from mmclca.utils.files import atomic_backend
+from mmclca.utils.quiet import silence_libraries
 
 from .problems import describe_bug, describe_problem
 
@@ -72,9 +71,7 @@ def main() -> int:
     """Do the task on the command line; return the exit code."""
     # before the imports of a task, which take seconds
     parent = connect_to_parent()
-    logging.raiseExceptions = False  # a log file on a full disk
-    # mmcv misses compiled operators, but nothing needs them
-    warnings.filterwarnings('ignore', 'Fail to import')
+    silence_libraries()
     task, settings = sys.argv[1], json.loads(sys.argv[2])
     try:
         parent.send(ResultEvent(do_task(task, settings)))

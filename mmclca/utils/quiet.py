@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from mmengine.logging import logger
 
 UNUSED = 'Could not import OneDL'
 
@@ -14,6 +14,7 @@ def hide_unused_service() -> Iterator[None]:
     It is about a cloud service that no command needs. Only ``print`` in the
     module that prints it is replaced, and only in this context.
     """
+    from mmengine.logging import logger
 
     def print_others(message):
         if message != UNUSED:
@@ -28,3 +29,16 @@ def hide_unused_service() -> Iterator[None]:
             logger.print = before
         else:
             del logger.print
+
+
+def silence_libraries() -> None:
+    """Hide what libraries report to the whole process and no user needs.
+
+    Only for a process of this package: a warning of mmcv about operators that
+    are not compiled, those of Pillow about damaged photos, and errors of a
+    log file on a full disk.
+    """
+    message = 'Fail to import ``MultiScaleDeformableAttention``'
+    warnings.filterwarnings('ignore', message)
+    warnings.filterwarnings('ignore', module='PIL')
+    logging.raiseExceptions = False

@@ -2,6 +2,7 @@
 """Uploads to the form, which may be hostile, and the process of a fit."""
 
 import json
+import logging
 import signal
 import stat
 import subprocess
@@ -499,6 +500,6 @@ def test_page_and_its_process_agree_on_bugs(monkeypatch, name, is_bug):
     monkeypatch.setitem(child.TASKS, 'fit', raise_import_error)
     settings = json.dumps(dict(name=name))
     monkeypatch.setattr(sys, 'argv', ['child', 'fit', settings])
-    monkeypatch.setattr(child.logging, 'raiseExceptions', True)
+    monkeypatch.setattr(logging, 'raiseExceptions', True)
     assert child.main() == 1
     assert [event.is_bug for event in events] == [is_bug]
