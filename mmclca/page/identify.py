@@ -8,20 +8,18 @@ The texts are written for readers without knowledge of networks.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-import gradio as gr
 from PIL import Image
 
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import NEAREST, Threshold
 
+from .handlers import shown_problems
 from .loaded_model import LoadedModel, ModelVersion, SimilarPhoto, load_version
 from .photos import make_preview, read_photo
 from .prediction import Prediction, classify
-from .problems import describe_problem
 from .uploads import resolve_upload
 
 
@@ -77,13 +75,12 @@ class IdentifyTab:
 
         If the photo cannot be used, warn and yield None.
         """
-        try:
+        answer = None
+        with shown_problems():
             answer = self._name_photo(upload, version)
-        except (Error, OSError) as error:
-            gr.Warning(escape(describe_problem(error)), duration=30)
-            yield None
-            return
         yield answer
+        if answer is None:
+            return
         seen = answer.seen
         similar = seen.model.find_similar(seen.packed['inputs'])
         yield replace(answer, similar=similar)
