@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What an export format gets, and what it returns."""
+"""Input and result of an export format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class RunKey:
-    """What distinguishes a run from the others of a sweep.
+    """Place of a run in the grid of a sweep.
 
     Args:
         dataset (str): Name of a dataset config.

@@ -67,7 +67,7 @@ def find_places(file: Path) -> Iterator[Place]:
 
 
 def inspect_node(node: ast.AST, used: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield keys and names of what a node is."""
+    """Yield the bindings, functions, calls and habits in a node."""
     for name in list_bindings(node):
         yield 'bindings', name
         if name in VAGUE:
