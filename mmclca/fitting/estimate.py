@@ -18,7 +18,6 @@ def estimate_accuracy(
     cv: OutOfFold,
     curve: Sequence[CurvePoint],
     classes: Sequence[str],
-    classifier: str,
     seconds: float,
 ) -> Estimate:
     """Estimate accuracy and recalls of a probe by cross-validation.
@@ -27,7 +26,6 @@ def estimate_accuracy(
         cv (OutOfFold): Cross-validated scores.
         curve (Sequence[CurvePoint]): Learning curve.
         classes (Sequence[str]): Class names.
-        classifier (str): Name of the classifier.
         seconds (float): Duration, for the record.
     """
     low = high = mean = macro_recall = None
@@ -37,7 +35,7 @@ def estimate_accuracy(
     counts = cv.labels.bincount(minlength=len(classes)).tolist()
     recalls = map(estimate_recall, cv.recalls(), counts)
     return Estimate(
-        classifier=classifier,
+        classifier=cv.classifier.name,
         alpha=cv.setting.alpha,
         late_cls_weight=cv.setting.late_cls_weight,
         temperature=cv.temperature,

@@ -20,8 +20,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
-from mmclca.apis.probe import Probe, fit_linear
-from mmclca.apis.probe.classifiers import ProbeSetting
+from mmclca.apis.probe import LabeledFeatures, Probe, ProbeSetting, fit_linear
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark.steps import quicker_amp
@@ -40,7 +39,7 @@ from .console_text import row
 from .estimate import measure_accuracy
 from .log import FitRunner, Log, Step
 from .plan import Plan, list_labels
-from .probing import CLASSIFIER, fit_classifier, write_model
+from .probing import fit_classifier, write_model
 from .record import FitRecord
 from .record_parts import FinetuneVal, Training, require_part
 
@@ -262,16 +261,13 @@ def refit_classifier(
     """
     probe = plan.build_probe(checkpoint, features=features)
     views, _ = probe.views(photos.paths)
-    fitted = fit_linear(
+    data = LabeledFeatures(
         views,
         list_labels(photos),
         len(photos.classes),
-        CLASSIFIER,
-        alpha=setting.alpha,
-        class_weights=plan.options.class_weights,
         feature_subsets=get_feature_subsets(probe.model.head),
-        late_cls_weight=setting.late_cls_weight,
     )
+    fitted = fit_linear(data, plan.classifier, setting)
     put_classifier(probe.model, fitted, temperature, photos.classes)
     return probe
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mmclca.apis import Probe
 from mmclca.apis.loading import config_and_weights
+from mmclca.apis.probe import ClassifierSettings
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.errors import Error
 from mmclca.models import Variant
@@ -105,6 +106,11 @@ class Plan:
             if name in vars(self):
                 vars(plan)[name] = vars(self)[name]
         return plan
+
+    @property
+    def classifier(self) -> ClassifierSettings:
+        """Ridge regression, with the class weights of the options."""
+        return ClassifierSettings('ridge', self.options.class_weights)
 
     @property
     def weights(self) -> Weights:

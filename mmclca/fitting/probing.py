@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from mmclca.apis import Probe
-from mmclca.apis.probe import OutOfFold, learning_curve
+from mmclca.apis.probe import FoldSettings, OutOfFold, learning_curve
 from mmclca.datasets.photos import (
     LabeledImages,
     find_near_duplicates,
@@ -32,8 +32,6 @@ from .plan import Plan, list_labels
 from .record import FitRecord
 from .record_parts import Measurement, ThresholdEstimate
 
-CLASSIFIER = 'ridge'
-
 
 def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
     """Fit the probe, estimate its accuracy, and write it as the model.
@@ -52,17 +50,10 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
     probe.save(files.draft.probe)
     table = write_predictions(files.draft, plan.checked, cv)
     curve = learning_curve(
-        cv,
-        views,
-        CLASSIFIER,
-        training.groups,
-        class_weights=plan.options.class_weights,
-        progress=partial(track, description='Learning curve'),
+        cv, progress=partial(track, description='Learning curve')
     )
     seconds = time.perf_counter() - start
-    estimate = estimate_accuracy(
-        cv, curve, training.classes, CLASSIFIER, seconds
-    )
+    estimate = estimate_accuracy(cv, curve, training.classes, seconds)
     if record.final == 'trained':
         probe = plan.build_probe(files.model, features=files.features)
         views, _ = probe.views(training.paths)
@@ -122,11 +113,9 @@ def fit_classifier(
         views,
         list_labels(photos),
         photos.classes,
-        CLASSIFIER,
-        class_weights=plan.options.class_weights,
-        groups=photos.groups,
-        folds=plan.options.folds,
-        progress=partial(track, description='Cross-validation'),
+        photos.groups,
+        plan.classifier,
+        FoldSettings(plan.options.folds),
     )
 
 

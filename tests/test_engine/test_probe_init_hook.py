@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from mmclca.apis.probe import fit_linear, out_of_fold
+from mmclca.apis.probe import LabeledFeatures, fit_linear, out_of_fold
 from mmclca.datasets.batches import batches, build_dataset
 from mmclca.engine.testing import mirrored
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
@@ -58,8 +58,9 @@ def test_head_equals_linear_probe_on_training_images(start, change):
     runner = start(change)
     assert runner.model.training
     features, labels = features_of(runner)
-    found = out_of_fold(features, labels, 4)
-    expected = fit_linear(features, labels, 4, 'ridge', found.setting.alpha)
+    data = LabeledFeatures(features, labels, 4)
+    found = out_of_fold(data)
+    expected = fit_linear(data, setting=found.setting)
     layer = last_linear(runner.model.head)
     torch.testing.assert_close(
         layer.weight, expected.weight / found.temperature, rtol=1e-3, atol=1e-4

@@ -11,6 +11,7 @@ import trained
 import unknown_classes
 from test_frozen import few_of_leaf40
 
+from mmclca.apis.probe import LabeledFeatures
 from mmclca.apis.probe.folds import fit_chosen
 
 WHICH = 'deit-tiny-p16', 3  # weights and crops
@@ -48,8 +49,8 @@ def probe(monkeypatch):
     read = one_hot + 0.3 * torch.randn(120, 6)
 
     def fit(features, labels, classes, groups):
-        given = features, labels, len(classes), 'ridge'
-        found, fitted = fit_chosen(*given, groups=groups)
+        data = LabeledFeatures(features, labels, len(classes), groups)
+        found, fitted = fit_chosen(data)
         probe.scores = lambda x: fitted.scores(x) / found.temperature
         return found
 

@@ -13,8 +13,13 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestCentroid
 from tables import half_width, kept, read_machine, select
 
-from mmclca.apis.probe import fit_linear
-from mmclca.apis.probe.classifiers import rotate
+from mmclca.apis.probe import (
+    ClassifierSettings,
+    LabeledFeatures,
+    ProbeSetting,
+    fit_linear,
+)
+from mmclca.apis.probe.data import rotate
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.runs import NONE
 from mmclca.utils.provenance import provenance
@@ -137,8 +142,9 @@ def accuracy(read, labels, tested, drawn, method):
 def predicted(method, strength, features, labels, tested):
     """Return the classes that a classifier predicts for test features."""
     if method in ('ridge', 'logistic'):
-        number = 1 + int(labels.max())
-        fitted = fit_linear(features, labels, number, method, strength)
+        data = LabeledFeatures(features, labels, 1 + int(labels.max()))
+        setting = ProbeSetting(strength)
+        fitted = fit_linear(data, ClassifierSettings(method), setting)
         return fitted.scores(tested).argmax(1)
     features, basis = rotate(features)  # LDA shrinks by the mean variance
     tested = tested if basis is None else tested @ basis

@@ -19,7 +19,13 @@ from mmengine.config import Config
 from tables import kept, read, read_machine, select
 
 from mmclca.apis import Probe
-from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe import (
+    ClassifierSettings,
+    FoldSettings,
+    LabeledFeatures,
+    ProbeSetting,
+    fit_linear,
+)
 from mmclca.benchmark.timing import time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.fitting.candidates import DEIT, VIT_TINY
@@ -157,12 +163,19 @@ def mean_accuracies(probe, dataset, columns):
 def scored(probe, views, labels, new, columns):
     """Yield the class scores of test photos, as fit and as users get them."""
     number = 1 + int(labels.max())
-    probe.fit(views, labels, [*map(str, range(number))], folds=3)
+    classes = [*map(str, range(number))]
+    probe.fit(views, labels, classes, folds=FoldSettings(folds=3))
     yield FIT, probe.scores(new)
     for classifier, (selected, method) in columns.items():
         # users have one view and a classifier, fit's other readings have all
         training = (views[:, 0] if method else views)[..., selected]
-        fitted = fit_linear(training, labels, number, *(method or ()))
+        data = LabeledFeatures(training, labels, number)
+        classifier, setting = ClassifierSettings(), None
+        if method:
+            name, alpha = method
+            classifier = ClassifierSettings(name)
+            setting = ProbeSetting(alpha)
+        fitted = fit_linear(data, classifier, setting)
         yield classifier, fitted.scores(new[:, selected])
 
 

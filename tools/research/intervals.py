@@ -128,8 +128,8 @@ def reported(probe, read, dataset, drawn, tested, groups):
     paths, train_mask = [*dataset.path.iloc[drawn]], labels[drawn]
     subset = LabeledImages(paths, train_mask.tolist(), classes, groups, [], '')
     groups = join_groups(subset, find_near_duplicates(subset, read[drawn]))
-    result = probe.fit(read[drawn], train_mask, classes, groups=groups)
-    curve = learning_curve(result, read[drawn], groups=groups)
+    result = probe.fit(read[drawn], train_mask, classes, groups)
+    curve = learning_curve(result)
     low, high = extrapolate_interval(result, curve)
     scores, names = probe.scores(read[tested]), labels[tested]
     test = (scores.argmax(1) == names).float().mean().item()

@@ -9,8 +9,9 @@ from frozen import FILES, Frozen, photos
 from mmengine.config import Config
 from tables import kept, read_machine, select
 
-from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe import LabeledFeatures, fit_linear
 from mmclca.apis.probe.classifiers import ProbeData
+from mmclca.apis.probe.settings import RIDGE
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.provenance import provenance
@@ -99,11 +100,11 @@ def probe(x, dataset):
     cross-validation chooses the regularization strength."""
     labels = torch.tensor(dataset.label.to_numpy())
     train_mask = torch.tensor((dataset.split == 'train').to_numpy())
-    features, classes = x[train_mask], labels[train_mask]
     number = 1 + int(labels.max())
-    task = ProbeData.from_features(features, classes, number, 'ridge')
+    data = LabeledFeatures(x[train_mask], labels[train_mask], number)
+    task = ProbeData.from_features(data, RIDGE)
     setting = task.settings[task.choose(3, seed=0)]
-    fitted = fit_linear(features, classes, number, 'ridge', setting.alpha)
+    fitted = fit_linear(data, setting=setting)
     table = fitted.scores(x[~train_mask]).argmax(1)
     return round(100 * float((table == labels[~train_mask]).float().mean()), 4)
 

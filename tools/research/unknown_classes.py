@@ -10,7 +10,7 @@ from few_photos import GRID, NUM_DRAWS, draws, get_features, get_labels
 from frozen import Frozen, photos
 from tables import kept, select
 
-from mmclca.apis.probe import fit_linear, out_of_fold
+from mmclca.apis.probe import LabeledFeatures, fit_linear, out_of_fold
 from mmclca.evaluation.open_set import auroc, max_softmax, threshold_by_folds
 from mmclca.models.heads import nearest_of_others
 from mmclca.models.heads.nearest_heads import nearest_cosine
@@ -79,8 +79,9 @@ def measured(title, name, count):
 
 def compare(views, labels, number, tested, places):
     """Compare known-class test photos with unknown classes."""
-    folds, features = out_of_fold(views, labels, number), views[:, 0]
-    fitted = fit_linear(views, labels, number, 'ridge', folds.setting.alpha)
+    data = LabeledFeatures(views, labels, number)
+    folds, features = out_of_fold(data), views[:, 0]
+    fitted = fit_linear(data, setting=folds.setting)
     cut = threshold_by_folds(nearest_of_others(features, folds.splits))
 
     def nearest(x):

@@ -17,7 +17,7 @@ import torch
 from cka import cka, gram_matrices
 
 from mmclca import cli
-from mmclca.apis.probe import out_of_fold
+from mmclca.apis.probe import LabeledFeatures, out_of_fold
 from mmclca.cli.arguments import positive
 from mmclca.cli.picture_inputs import add_split, load_model
 from mmclca.datasets.batches import batches, build_dataset
@@ -99,7 +99,10 @@ def compute_curves(args, model, read):
         model, read(), args.feature
     )
     labels, classes = layer_studies.renumbered(labels)
-    estimates = [out_of_fold(x.float(), labels, classes) for x in features]
+    estimates = [
+        out_of_fold(LabeledFeatures(x.float(), labels, classes))
+        for x in features
+    ]
     right = [estimate.accuracy.mean() for estimate in estimates]
     return dict(accuracy=torch.stack(right)[:, None])
 

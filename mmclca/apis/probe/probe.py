@@ -21,6 +21,7 @@ from mmclca.models.heads import (
     rebuild_head,
     set_last_linear,
 )
+from mmclca.utils.messages import track
 
 from ..features import (
     FeatureCache,
@@ -38,8 +39,10 @@ from ..loading import (
     save_classifier,
 )
 from ..threshold_choice import accuracy_by_name, check_known, common_files
-from .classifiers import LinearClassifier
+from .data import LabeledFeatures
 from .folds import OutOfFold, fit_chosen
+from .settings import FIVE_FOLDS, RIDGE, ClassifierSettings, FoldSettings
+from .solvers import LinearClassifier
 
 MODEL_PARTS = ('backbone', 'neck', 'head')
 # head settings without effect on the input features of its last layer
@@ -213,44 +216,44 @@ class Probe:
         features: Tensor,
         labels: Tensor | Sequence[int],
         classes: Sequence[str],
-        classifier: str = 'ridge',
-        class_weights: str | None = None,
-        **folds,
+        groups: Sequence | None = None,
+        classifier: ClassifierSettings = RIDGE,
+        folds: FoldSettings = FIVE_FOLDS,
     ) -> OutOfFold:
         """Fit the last layer to all images, and cross-validate it.
+
+        Shows a progress bar.
 
         Args:
             features (Tensor): Result of :meth:`features`, (N, D), or
                 :meth:`views`, (N, V, D).
             labels (Tensor | Sequence[int]): Labels (N,), from 0.
             classes (Sequence[str]): Class names.
-            classifier (str): 'ridge' or 'logistic', see :func:`fit_linear`.
-                Defaults to 'ridge'.
-            class_weights (str, optional): See :func:`out_of_fold`. Defaults to
-                None.
-            **folds: ``groups``, ``folds``, ``repeats``, ``seed`` and
-                ``progress`` of :func:`out_of_fold`.
+            groups (Sequence, optional): Group of each image (N,), such as
+                the plant. Each group stays in one fold. Defaults to None.
+            classifier (ClassifierSettings): Classifier and class weights, see
+                :func:`fit_linear`. Defaults to ridge regression with equal
+                weights of images.
+            folds (FoldSettings): Folds, repeats and seed of the
+                cross-validation. Defaults to five repeats of five folds.
 
         Returns:
             OutOfFold: The cross-validated scores.
 
         Raises:
-            Error: If there are fewer than two classes, a class is empty,
-                or a setting is unknown.
+            Error: If there are fewer than two classes, or a class is empty.
         """
         if len(classes) < 2:
             raise Error(
                 'a classifier needs images of at least two classes, found '
                 f'{len(classes)} ({", ".join(classes)})'
             )
+        subsets = get_feature_subsets(self.model.head)
         cross_validated, fitted = fit_chosen(
-            features,
-            torch.as_tensor(labels),
-            len(classes),
+            LabeledFeatures(features, labels, len(classes), groups, subsets),
             classifier,
-            class_weights=class_weights,
-            feature_subsets=get_feature_subsets(self.model.head),
-            **folds,
+            folds,
+            partial(track, description='Cross-validation'),
         )
         temperature = cross_validated.temperature
         put_classifier(self.model, fitted, temperature, classes)
@@ -325,9 +328,12 @@ def _set_number_of_classes(model: BaseModel, number: int) -> None:
 
 
 def fit_to_images(
-    probe: Probe, images: LabeledImages, **options
+    probe: Probe,
+    images: LabeledImages,
+    classifier: ClassifierSettings,
+    folds: FoldSettings,
 ) -> tuple[LabeledImages, int, OutOfFold]:
-    """Fit a probe to labeled images, with the options of ``Probe.fit``.
+    """Fit a probe to labeled images, with the settings of ``Probe.fit``.
 
     Returns the readable images, without empty classes, the dimension of
     their features, and the cross-validated scores.
@@ -349,8 +355,9 @@ def fit_to_images(
         features,
         [label for label in images.labels if label is not None],
         images.classes,
-        groups=images.groups,
-        **options,
+        images.groups,
+        classifier,
+        folds,
     )
     return images, features.shape[-1], cross_validated
 

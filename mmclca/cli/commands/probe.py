@@ -8,13 +8,12 @@ python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
 import os
 import sys
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from mmclca.checkpoints import model_folder
 from mmclca.errors import Error
-from mmclca.utils.messages import join_first, print_safe, track, warn
+from mmclca.utils.messages import join_first, print_safe, warn
 
 from .. import model_files
 from ..arguments import check_file, file_named, keep_rate, positive, whole
@@ -84,14 +83,11 @@ def add_classifier(parser):
 
 
 def check(args):
-    from mmclca.apis.probe.classifiers import check_classifier
-
     if args.keep_rate and not args.method:
         raise Error('--keep-rate needs --method, such as EViT')
     if args.groups and (args.images or '.txt').endswith('.txt'):
         raise Error('--groups needs --images FOLDER or --images TABLE')
     check_file(args.out)
-    check_classifier(args.classifier)
 
 
 def load_probe(args):
@@ -169,21 +165,17 @@ def format_accuracy(share, interval):
 
 
 def run(args):
+    from mmclca.apis.probe import ClassifierSettings, FoldSettings
     from mmclca.apis.probe.probe import accuracy_on, fit_to_images
     from mmclca.evaluation import wilson
 
     check(args)
+    classifier = ClassifierSettings(args.classifier, args.class_weights)
     probe, cfg = load_probe(args)
     training = training_images(args, cfg)
     warn_of_known(args.model, training)
     images, channels, cv = fit_to_images(
-        probe,
-        training,
-        classifier=args.classifier,
-        folds=args.folds,
-        repeats=args.repeats,
-        class_weights=args.class_weights,
-        progress=partial(track, description='Cross-validation'),
+        probe, training, classifier, FoldSettings(args.folds, args.repeats)
     )
     lines = list(summary_lines(args.classifier, images, channels, cv))
     if args.test:

@@ -4,7 +4,7 @@ from mmengine.hooks import Hook
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
-from mmclca.apis.probe.classifiers import check_classifier
+from mmclca.apis.probe import ClassifierSettings, FoldSettings, LabeledFeatures
 from mmclca.apis.probe.folds import fit_chosen
 from mmclca.datasets.batches import batches, build_dataset, without_cache
 from mmclca.models import last_linear, set_last_linear
@@ -44,7 +44,8 @@ class ProbeInitHook(Hook):
         batch_size (int): Images per batch. Defaults to 32.
 
     Raises:
-        Error: If the classifier is unknown or not linear.
+        Error: If the classifier or class weights are unknown, or the head
+            does not end in a linear layer.
     """
 
     priority = 'VERY_HIGH'  # run before hooks that copy the model, such as EMA
@@ -56,10 +57,8 @@ class ProbeInitHook(Hook):
         class_weights: str | None = None,
         batch_size: int = 32,
     ):
-        check_classifier(classifier)
-        self.classifier = classifier
-        self.folds = folds
-        self.class_weights = class_weights
+        self.classifier = ClassifierSettings(classifier, class_weights)
+        self.folds = FoldSettings(folds)
         self.batch_size = batch_size
 
     def before_train(self, runner) -> None:
@@ -78,9 +77,9 @@ class ProbeInitHook(Hook):
             features, labels = self._features(model, dataset)
         accuracy = self._fit(model.head, features, labels)
         runner.logger.info(
-            f'head initialized with a {self.classifier} classifier on frozen '
-            f'features of {len(labels)} images: {accuracy:.1%} '
-            f'accuracy in {self.folds}-fold cross-validation'
+            f'head initialized with a {self.classifier.name} classifier on '
+            f'frozen features of {len(labels)} images: {accuracy:.1%} '
+            f'accuracy in {self.folds.folds}-fold cross-validation'
         )
 
     @torch.no_grad()
@@ -101,12 +100,9 @@ class ProbeInitHook(Hook):
     def _fit(self, head: nn.Module, features: Tensor, labels: Tensor) -> float:
         """Fit the last layer; return the cross-validated accuracy."""
         tested, (weight, bias) = fit_chosen(
-            features,
-            labels,
-            head.num_classes,
+            LabeledFeatures(features, labels, head.num_classes),
             self.classifier,
-            class_weights=self.class_weights,
-            folds=self.folds,
+            self.folds,
         )
         temperature = tested.temperature
         set_last_linear(head, weight / temperature, bias / temperature)

@@ -1,18 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from mmclca.apis.probe import (
+    ClassifierSettings,
+    CurvePoint,
+    FoldSettings,
+    LabeledFeatures,
+    ProbeSetting,
     fit_linear,
     folds,
     forecast,
     learning_curve,
     out_of_fold,
 )
-from mmclca.apis.probe.classifiers import CLASSIFIERS, best_setting
+from mmclca.apis.probe.classifiers import best_setting
 from mmclca.apis.probe.folds import fit_chosen, fit_temperature
+from mmclca.apis.probe.settings import CLASSIFIERS
 from mmclca.datasets.grouped_splits import GroupedSplits
 
 
@@ -25,18 +33,20 @@ def drawn(counts, noise=1.0, channels=8):
 
 def test_out_of_fold_scores_images_outside_the_training_fold():
     features, labels = drawn([4, 5, 6])
-    found = out_of_fold(features, labels, 3, repeats=1, folds=4)
+    data = LabeledFeatures(features, labels, 3)
+    found = out_of_fold(data, folds=FoldSettings(4, repeats=1))
     folds = GroupedSplits(labels).folds(4, 0)
     for (train, test), setting in zip(folds, found.settings, strict=True):
-        given = features[train], labels[train], 3, 'ridge', setting.alpha
-        fitted = fit_linear(*given)
+        data = LabeledFeatures(features[train], labels[train], 3)
+        fitted = fit_linear(data, setting=setting)
         expected = fitted.scores(features[test]) / found.temperature
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
 
 
 def test_accuracy_recalls_and_probabilities_omit_untested_classes():
     features, labels = drawn([1, 2, 20, 30], noise=0.8)
-    found = out_of_fold(features, labels, 4, repeats=3)
+    data = LabeledFeatures(features, labels, 4)
+    found = out_of_fold(data, folds=FoldSettings(repeats=3))
     assert found.untested == [0] and found.independent == 52
     assert found.folds == 5 and found.accuracy.shape == (3,)
     right = found.logits.argmax(2) == labels
@@ -56,10 +66,9 @@ def test_groups_stay_in_one_fold_and_count_once():
     plants = torch.arange(24)
     labels = (plants % 4).repeat_interleave(3)
     features = torch.randn(24, 64).repeat_interleave(3, 0)
-    parted = out_of_fold(features, labels, 4, 'ridge')
-    whole = out_of_fold(
-        features, labels, 4, 'ridge', plants.repeat_interleave(3).tolist()
-    )
+    groups = plants.repeat_interleave(3).tolist()
+    parted = out_of_fold(LabeledFeatures(features, labels, 4))
+    whole = out_of_fold(LabeledFeatures(features, labels, 4, groups))
     assert parted.accuracy.min() > 0.9 and whole.accuracy.max() < 0.6
     assert parted.independent == 72 and whole.independent == 24
 
@@ -68,10 +77,10 @@ def test_groups_may_span_classes():
     """Observers with photos of several classes, the last one of no own."""
     features, labels = drawn([6] * 4)
     groups = [*'abcabc' * 2, *'abcdef' * 2]
-    found = out_of_fold(features, labels, 4, groups=groups)
+    found = out_of_fold(LabeledFeatures(features, labels, 4, groups))
     for train, test in found.splits:
         assert not {groups[i] for i in train} & {groups[i] for i in test}
-    curve = learning_curve(found, features, groups=groups, sizes=[1])
+    curve = learning_curve(found, sizes=[1])
     assert curve[-1].accuracy == float(found.accuracy.mean())
 
 
@@ -81,9 +90,9 @@ def test_interval_contains_the_accuracy_on_new_images():
     for _ in range(20):
         features, labels = drawn([205] * 3, noise=1.8)
         few = torch.arange(615).reshape(3, 205)[:, :5].flatten()
-        given = features[few], labels[few], 3
-        probe = out_of_fold(*given, repeats=2, folds=3)
-        fitted = fit_linear(*given, 'ridge', probe.setting.alpha)
+        data = LabeledFeatures(features[few], labels[few], 3)
+        probe = out_of_fold(data, folds=FoldSettings(3, repeats=2))
+        fitted = fit_linear(data, setting=probe.setting)
         right = fitted.scores(features).argmax(1) == labels
         low, high = probe.interval()
         found.append((right.float().mean() - low) / (high - low))
@@ -94,11 +103,12 @@ def test_interval_contains_the_accuracy_on_new_images():
 
 def test_one_image_per_class_gives_no_estimate():
     features, labels = drawn([1, 1, 1])
-    found = out_of_fold(features, labels, 3)
+    data = LabeledFeatures(features, labels, 3)
+    found = out_of_fold(data)
     assert found.accuracy.isnan().all() and found.interval() == (0, 1)
     assert found.untested == [0, 1, 2] and found.folds == 0
-    assert learning_curve(found, features) == []
-    fitted = fit_linear(features, labels, 3, 'ridge', *found.setting[:1])
+    assert learning_curve(found) == []
+    fitted = fit_linear(data, setting=found.setting)
     scores = fitted.scores(features) / found.temperature
     own = scores.softmax(1).diagonal()
     assert ((own > 0.4) & (own < 0.8)).all()  # not confident
@@ -106,7 +116,7 @@ def test_one_image_per_class_gives_no_estimate():
 
 def test_repeats_are_limited_for_many_images(monkeypatch):
     monkeypatch.setattr(folds, 'MAX_SCORES', 2 * 40 * 4)
-    found = out_of_fold(*drawn([10] * 4), 4)
+    found = out_of_fold(LabeledFeatures(*drawn([10] * 4), 4))
     assert found.logits.shape == (2, 40, 4)
 
 
@@ -125,9 +135,13 @@ def test_strength_grows_with_noise():
     labels = torch.arange(200) % 2
     features = torch.randn(200, 150)
     features[:, 0] += 2.5 * labels
-    assert out_of_fold(features, labels, 2, repeats=2).setting.alpha > 0.3
     few = torch.cat([features[:, :1]] * 3, 1)
-    assert out_of_fold(few, labels, 2, repeats=2).setting.alpha == 0.3
+    twice = FoldSettings(repeats=2)
+    noisy, clear = (
+        out_of_fold(LabeledFeatures(x, labels, 2), folds=twice)
+        for x in (features, few)
+    )
+    assert noisy.setting.alpha > 0.3 and clear.setting.alpha == 0.3
 
 
 def test_fit_temperature_minimizes_cross_entropy():
@@ -163,10 +177,11 @@ def test_learning_curve_ends_with_the_cross_validated_accuracy(
     counts, parts, group, weights, sizes
 ):
     features, labels = drawn(counts, noise=1.5)
-    more = dict(groups=[i // group for i in range(len(labels))])
-    more['class_weights'] = weights
-    found = out_of_fold(features, labels, len(counts), folds=parts, **more)
-    curve = learning_curve(found, features, **more)
+    groups = [i // group for i in range(len(labels))]
+    data = LabeledFeatures(features, labels, len(counts), groups)
+    classifier = ClassifierSettings(class_weights=weights)
+    found = out_of_fold(data, classifier, FoldSettings(parts))
+    curve = learning_curve(found)
     assert [point.photos for point in curve] == sizes
     last, interval = curve[-1], (curve[-1].low, curve[-1].high)
     assert last.accuracy == float(found.accuracy.mean())
@@ -175,16 +190,17 @@ def test_learning_curve_ends_with_the_cross_validated_accuracy(
 
 def test_learning_curve_tests_the_same_images_at_each_size():
     features, labels = drawn([8] * 5 + [1], noise=1.5)
-    found = out_of_fold(features, labels, 6, repeats=2, folds=4)
-    curve = learning_curve(found, features, sizes=(2, 5, 9))
+    data = LabeledFeatures(features, labels, 6)
+    found = out_of_fold(data, folds=FoldSettings(4, repeats=2))
+    curve = learning_curve(found, sizes=(2, 5, 9))
     assert [point.photos for point in curve] == [2, 5, 6]
     right = []
     for i, (train, test) in enumerate(found.splits):
         units = GroupedSplits(labels[train])
         some = train[units.draw(np.full(6, 2), i)]
-        strength = found.settings[i].alpha
-        given = features[some], labels[some], 6, 'ridge', strength
-        scores = fit_linear(*given).scores(features[test])
+        data = LabeledFeatures(features[some], labels[some], 6)
+        fitted = fit_linear(data, setting=found.settings[i])
+        scores = fitted.scores(features[test])
         right += (scores.argmax(1) == labels[test]).tolist()
     assert curve[0].accuracy == pytest.approx(np.mean(right))
 
@@ -196,7 +212,7 @@ def law(*numbers):
 
 
 def curve_of(*rows):
-    return [folds.CurvePoint(*row) for row in rows]
+    return [CurvePoint(*row) for row in rows]
 
 
 @pytest.mark.parametrize('numbers', [(1, 2), (1, 2, 3, 5)])
@@ -225,17 +241,19 @@ def test_all_views_are_fitted_and_the_first_is_tested():
     labels = torch.arange(12) % 3
     views = torch.randn(12, 2, 40, generator=generator)
     views[:, 0] += F.one_hot(labels, 40)
-    fitted = fit_linear(views, labels, 3)
+    data = LabeledFeatures(views, labels, 3)
+    fitted = fit_linear(data)
     rows = views.flatten(0, 1), labels.repeat_interleave(2)
-    expected = fit_linear(*rows, 3)
+    expected = fit_linear(LabeledFeatures(*rows, 3))
     for one, other in zip(fitted, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-5)
-    found = out_of_fold(views, labels, 3, folds=3, repeats=1)
+    found = out_of_fold(data, folds=FoldSettings(3, repeats=1))
     train, test = found.splits[0]
     rows = views[train].flatten(0, 1), labels[train].repeat_interleave(2)
     logits = found.logits[0, test] * found.temperature
     strengths = CLASSIFIERS['ridge']
-    known = [fit_linear(*rows, 3, 'ridge', s) for s in strengths]
+    data = LabeledFeatures(*rows, 3)
+    known = [fit_linear(data, setting=ProbeSetting(s)) for s in strengths]
     scores = [one.scores(views[test, 0]) for one in known]
     assert any(torch.allclose(logits, x, atol=1e-4) for x in scores)
 
@@ -246,14 +264,14 @@ def test_second_subset_is_averaged_with_evidence_for_it():
     features = torch.randn(40, 90)
     features[:, 80:84] += 4 * F.one_hot(labels, 4)
     subsets = [torch.arange(80), torch.arange(80, 90)]
-    given = features, labels, 4
-    found, fitted = fit_chosen(*given, 'ridge', feature_subsets=subsets)
+    data = LabeledFeatures(features, labels, 4, feature_subsets=subsets)
+    found, fitted = fit_chosen(data)
     assert found.setting.late_cls_weight == 1
     assert found.accuracy.mean() > 0.8
     assert not fitted.weight[:, :80].any()
-    curve = learning_curve(found, features)
+    curve = learning_curve(found)
     assert curve[-1].accuracy == float(found.accuracy.mean())
-    swapped = out_of_fold(*given, feature_subsets=subsets[::-1])
+    swapped = out_of_fold(replace(data, feature_subsets=subsets[::-1]))
     assert swapped.setting.late_cls_weight == 0
 
 
@@ -261,29 +279,24 @@ def test_second_subset_is_averaged_with_evidence_for_it():
 def test_feature_subsets_average_the_scores_of_two_classifiers(weight):
     features, labels = drawn([5, 5], channels=30)
     one, other = torch.arange(25), torch.tensor([1, 28, 29])
-    found = fit_linear(
-        features,
-        labels,
-        2,
-        feature_subsets=[one, other],
-        late_cls_weight=weight,
-    )
-    scores = [
-        fit_linear(features[:, x], labels, 2).scores(features[:, x])
-        for x in (one, other)
-    ]
+    subsets = [one, other]
+    data = LabeledFeatures(features, labels, 2, feature_subsets=subsets)
+    found = fit_linear(data, setting=ProbeSetting(0.3, weight))
+    scores = []
+    for columns in subsets:
+        part = LabeledFeatures(features[:, columns], labels, 2)
+        scores.append(fit_linear(part).scores(part.features))
     expected = torch.lerp(*scores, weight)
     assert torch.allclose(found.scores(features), expected, atol=1e-4)
 
 
 def test_level_accuracies_by_hand():
     names, coarse_of = 'abc', dict(a='x', b='y', c='x')
-    found = out_of_fold(*drawn([2, 2, 2]), 3)
     nan = torch.nan
     # correct; wrong class within x; wrong coarse class; not tested
     rows = [[3, 0, 1], [1, 0, 2], [1, 3, 2], [nan] * 3]
-    found.logits = torch.tensor([rows])
-    found.labels = torch.tensor([0, 0, 2, 1])
+    data = LabeledFeatures(torch.eye(4), [0, 0, 2, 1], 3)
+    found = replace(out_of_fold(data), logits=torch.tensor([rows]))
     shares = found.level_accuracies(names, coarse_of)
     assert shares == pytest.approx((2 / 3, 2 / 3))
     with pytest.raises(ValueError, match='such as c'):

@@ -6,8 +6,14 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from mmclca.apis.probe import fit_linear
-from mmclca.apis.probe.classifiers import CLASSIFIERS
+from mmclca.apis.probe import (
+    ClassifierSettings,
+    LabeledFeatures,
+    ProbeSetting,
+    fit_linear,
+)
+from mmclca.apis.probe.settings import CLASSIFIERS
+from mmclca.errors import Error
 
 
 @pytest.fixture(params=[6, 60])
@@ -24,6 +30,12 @@ def new(data):
     return data[0][:9] + 0.5 * torch.randn_like(data[0][:9])
 
 
+def fit(features, labels, num_classes, name='ridge', alpha=None, weights=None):
+    data = LabeledFeatures(features, labels, num_classes)
+    setting = None if alpha is None else ProbeSetting(alpha)
+    return fit_linear(data, ClassifierSettings(name, weights), setting)
+
+
 def spread(features):
     return float((features - features.mean(0)).square().sum(1).mean())
 
@@ -34,7 +46,7 @@ def test_ridge_equals_scikit_learn(data, new, balanced):
     weights = torch.ones(36)
     if balanced:
         weights = 9 / labels.bincount()[labels]
-    found = fit_linear(features, labels, 4, 'ridge', 0.3, balanced)
+    found = fit(features, labels, 4, 'ridge', 0.3, balanced)
     mean = (weights[:, None] * features).sum(0) / weights.sum()
     scale = (weights * (features - mean).square().sum(1)).sum()
     ridge = Ridge(0.3 * float(scale / weights.sum()))
@@ -46,7 +58,7 @@ def test_ridge_equals_scikit_learn(data, new, balanced):
 def test_logistic_equals_scikit_learn(data, new, classes):
     features, labels = data
     labels = labels % classes
-    found = fit_linear(features, labels, classes, 'logistic', 10.0)
+    found = fit(features, labels, classes, 'logistic', 10.0)
     scaled = spread(features) ** 0.5
     model = LogisticRegression(C=10, max_iter=1000, tol=1e-8)
     model.fit(features / scaled, labels)
@@ -58,8 +70,8 @@ def test_logistic_equals_scikit_learn(data, new, classes):
 def test_predictions_are_scale_and_rotation_invariant(data, new, classifier):
     features, labels = data
     turn = torch.linalg.qr(torch.randn(features.shape[1], features.shape[1]))
-    ours = fit_linear(features, labels, 4, classifier).scores(new)
-    turned = fit_linear(100 * features @ turn.Q, labels, 4, classifier)
+    ours = fit(features, labels, 4, classifier).scores(new)
+    turned = fit(100 * features @ turn.Q, labels, 4, classifier)
     theirs = turned.scores(100 * new @ turn.Q)
     assert ours.argmax(1).tolist() == theirs.argmax(1).tolist()
 
@@ -67,7 +79,7 @@ def test_predictions_are_scale_and_rotation_invariant(data, new, classifier):
 @pytest.mark.parametrize('classifier', CLASSIFIERS)
 def test_one_image_per_class_is_enough(classifier):
     features = torch.eye(3) + 0.1 * torch.randn(3, 3)
-    found = fit_linear(features, torch.arange(3), 3, classifier)
+    found = fit(features, torch.arange(3), 3, classifier)
     scores = found.scores(features)
     assert scores.isfinite().all() and scores.argmax(1).tolist() == [0, 1, 2]
 
@@ -75,8 +87,8 @@ def test_one_image_per_class_is_enough(classifier):
 def test_balanced_weights_move_the_boundary():
     features = torch.tensor([[0.0], [1.0], [1.2], [1.4], [1.6], [1.8]])
     labels = torch.tensor([0, 1, 1, 1, 1, 1])
-    plain = fit_linear(features, labels, 2, 'ridge', 30.0)
-    balanced = fit_linear(features, labels, 2, 'ridge', 30.0, 'balanced')
+    plain = fit(features, labels, 2, 'ridge', 30.0)
+    balanced = fit(features, labels, 2, 'ridge', 30.0, 'balanced')
     assert plain.scores(features).argmax(1).tolist() == [1] * 6
     assert balanced.scores(features).argmax(1).tolist() == labels.tolist()
 
@@ -84,14 +96,14 @@ def test_balanced_weights_move_the_boundary():
 @pytest.mark.parametrize(
     'change, term',
     [
-        (dict(classifier='rigde'), 'ridge'),
+        (dict(name='rigde'), 'ridge'),
         (dict(num_classes=5), '1 of 5'),
         (dict(num_classes=3), '0 and 2'),
         (dict(labels=torch.arange(20) % 2, num_classes=2), '20 labels'),
-        (dict(class_weights='even'), 'even'),
+        (dict(weights='even'), 'even'),
     ],
 )
 def test_fit_linear_refuses_invalid_arguments(data, change, term):
     given = dict(features=data[0], labels=data[1], num_classes=4) | change
-    with pytest.raises(ValueError, match=term):
-        fit_linear(**given)
+    with pytest.raises(Error, match=term):
+        fit(**given)

@@ -8,7 +8,7 @@ from tiny_run import CLASSES
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.features import extract_features
-from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe import LabeledFeatures, fit_linear
 from mmclca.models import with_layer_fusion, with_reduction
 
 LABELS = [label for label in range(4) for _ in range(4)]
@@ -55,7 +55,8 @@ def test_saved_probe_predicts_like_the_classifier(
     probe, features, paths, tmp_path
 ):
     found = probe.fit(features, LABELS, CLASSES)
-    fitted = fit_linear(features, LABELS, 4, 'ridge', found.setting.alpha)
+    data = LabeledFeatures(features, LABELS, 4)
+    fitted = fit_linear(data, setting=found.setting)
     expected = (fitted.scores(features) / found.temperature).softmax(1)
     assert torch.allclose(probe.scores(features).softmax(1), expected)
     probe.save(tmp_path / 'new/probe.pth')

@@ -1,0 +1,70 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Settings of a linear probe: classifier, folds, regularization."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mmclca.utils.messages import check_choice
+
+# candidate alphas, the default first
+CLASSIFIERS = dict(
+    ridge=(0.3, 0.03, 0.1, 1.0, 3.0),
+    logistic=(100.0, 1.0, 10.0, 1000.0, 10000.0),
+)
+# candidates if there are two feature subsets
+LATE_CLS_WEIGHTS = (0.25, 0.5, 0.75, 1.0)
+
+
+class ProbeSetting(NamedTuple):
+    """Regularization strength, and weight of the second feature subset.
+
+    Larger values of ``alpha`` regularize more with 'ridge', less with
+    'logistic'. The second subset has the late CLS tokens.
+    """
+
+    alpha: float
+    late_cls_weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """Settings of a linear classifier.
+
+    Args:
+        name (str): A key of ``CLASSIFIERS``, 'ridge' or 'logistic'. Defaults
+            to 'ridge'.
+        class_weights (str, optional): 'balanced' to weight classes equally.
+            Defaults to None: images are weighted equally.
+
+    Raises:
+        Error: If a setting is unknown.
+    """
+
+    name: str = 'ridge'
+    class_weights: str | None = None
+
+    def __post_init__(self):
+        check_choice(CLASSIFIERS, classifier=self.name)
+        weights = self.class_weights or 'balanced'
+        check_choice(('balanced',), class_weights=weights)
+
+
+@dataclass(frozen=True)
+class FoldSettings:
+    """Settings of a repeated stratified cross-validation.
+
+    Args:
+        folds (int): Number of folds, fewer if no class has as many images.
+            Defaults to 5.
+        repeats (int): Number of repeats, fewer for millions of images times
+            classes. Defaults to 5.
+        seed (int): Random seed of the splits. Defaults to 0.
+    """
+
+    folds: int = 5
+    repeats: int = 5
+    seed: int = 0
+
+
+RIDGE = ClassifierSettings()
+FIVE_FOLDS = FoldSettings()
