@@ -9,13 +9,13 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from mmclca.errors import is_wrong_input
+from mmclca.utils.events import INTERRUPTED
 from mmclca.utils.messages import print_safe
 from mmclca.utils.quiet import silence_libraries
 
 from .errors import describe_error, is_of_disk
 
-# exit codes; shells use 130 for Ctrl-C
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
+FAILED, WRONG = 1, 2  # exit codes
 REPORT = (
     'This is a bug in mmclca, or in your own module. Please report it with '
     'the lines above and the command; see docs/troubleshooting.md.'
