@@ -66,6 +66,8 @@ class ExportFormat:
             the export; ``{out}`` is the quoted path. Defaults to ().
         download (Download, optional): Download on the page. Defaults to None:
             the page does not offer the format.
+        model_file (str): Name of the model within a folder. Defaults to '':
+            the format is a file.
     """
 
     name: str
@@ -76,6 +78,7 @@ class ExportFormat:
     has_flag: bool = False
     next_steps: tuple[tuple[str, str], ...] = ()
     download: Download | None = None
+    model_file: str = ''
 
     @property
     def is_folder(self) -> bool:
@@ -86,6 +89,13 @@ class ExportFormat:
     def suffix(self) -> str:
         """Ending of the file, such as '.onnx'; empty for a folder."""
         return Path(self.file).suffix
+
+    @property
+    def model_pattern(self) -> str:
+        """Pattern of exported models, relative to the checkpoint's folder."""
+        if self.is_folder:
+            return f'{self.file}/{self.model_file}'
+        return self.file
 
     @property
     def flag(self) -> str:
@@ -189,10 +199,17 @@ FORMATS = {
             has_flag=True,
             next_steps=HOST,
             download=PHONE_APP,
+            model_file='model.onnx',
         ),
         ExportFormat('pt2', 'file for torch.export.load', 'pt2', '*.pt2'),
     )
 }
+
+
+def find_format(model: Path) -> ExportFormat:
+    """Return the format of an exported model by the names of its files."""
+    matching = [x for x in FORMATS.values() if model.match(x.model_pattern)]
+    return max(matching, key=lambda x: len(x.model_pattern))
 
 
 def list_options() -> Iterator[ExportOption]:

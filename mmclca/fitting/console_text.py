@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mmclca.datasets.photos import Problem
 from mmclca.evaluation.cost import count_config
+from mmclca.export_formats import FORMATS, find_format
 from mmclca.models import Variant
 from mmclca.utils.messages import join_first
 
@@ -200,15 +201,16 @@ def saved_lines(
     program = f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
     for file in (file for file in exports if not file.exists()):
         name = file.relative_to(folder).as_posix()
-        option = '--web' if '/' in name else '--int8' * ('.int8.' in name)
-        again = f'; run: {program} export {quoted} {option}'.rstrip()
+        flag = find_format(file).flag
+        again = f'; run: {program} export {quoted} {flag}'
         yield row('Removed', f'outdated {name}{again * is_console}')
     yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
     if is_console:
         yield row('Next', f'open {quoted}/report.html in a browser')
         arguments = 'NEW_PHOTOS --out results.csv'
         yield row('', f'{program} predict {quoted} {arguments}')
-        yield row('', f'{program} export {quoted} --web (app for phones)')
+        web = FORMATS['web'].flag
+        yield row('', f'{program} export {quoted} {web} (app for phones)')
 
 
 def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:

@@ -14,12 +14,12 @@ from mmclca.checkpoints import checksums
 from mmclca.checkpoints.model_folder import (
     FILES,
     MODEL,
-    WEB,
     ModelFolder,
     damaged_file_errors,
     prepare_writing,
 )
 from mmclca.errors import Error
+from mmclca.export_formats import FORMATS
 from mmclca.utils.files import remove_partial_files, replace_text
 from mmclca.utils.folders import WHOLE, locked, remove_folder, replace_files
 
@@ -147,9 +147,13 @@ class FitFolder(ModelFolder):
 
     def list_exports(self) -> list[Path]:
         """List the exported models in the folder."""
-        patterns = 'model*.onnx', 'model*.pt2', f'{WEB}/model.onnx'
+        stem = self.model.stem
+        patterns = [
+            export_format.model_pattern.replace('*', f'{stem}*')
+            for export_format in FORMATS.values()
+        ]
         return sorted(
-            path for pattern in patterns for path in self.path.glob(pattern)
+            {path for pattern in patterns for path in self.path.glob(pattern)}
         )
 
     def begin(self, record: FitRecord) -> None:

@@ -12,7 +12,7 @@ from tiny_run import ROOT
 from mmclca import Error
 from mmclca.apis import TokenReductionInferencer
 from mmclca.deployment import web_app
-from mmclca.export_formats import FORMATS, list_options
+from mmclca.export_formats import FORMATS, find_format, list_options
 from mmclca.fitting.exporting import export_model
 
 DEFAULTS = {option.name: option.default for option in list_options()}
@@ -37,6 +37,12 @@ def test_format_is_in_the_table_of_the_docs(each):
     assert f'| `{each.flag}` | {each.summary} | `{file}` |' in page
     options = page + (ROOT / 'docs/web_app.md').read_text()
     assert all(f'`--{x.name}' in options for x in each.options)
+
+
+@formats
+def test_find_format_selects_the_format_by_the_exported_files(each):
+    out = each.name_file(Path('leaves', 'model.pth'))
+    assert find_format(out / each.model_file) is each
 
 
 @formats
