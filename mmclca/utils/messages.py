@@ -18,8 +18,6 @@ from rich.spinner import Spinner
 from mmclca.errors import Error
 from mmclca.utils.events import ProgressEvent, get_parent
 
-# progress displays are temporary and do not redirect standard streams
-PLAIN = dict(transient=True, redirect_stdout=False, redirect_stderr=False)
 # control characters, marks of the text direction, and bytes of file names
 # without UTF-8
 _CONTROLS = re.compile(
@@ -62,7 +60,13 @@ class Bar(Progress):
         self.is_shown = bool(
             self.parent or console.is_terminal or console.is_jupyter
         )
-        super().__init__(console=console, disable=not self.is_shown, **PLAIN)
+        super().__init__(
+            console=console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            disable=not self.is_shown,
+        )
 
     def get_renderable(self) -> RenderableType:
         """Draw the bar, and send the progress; see ``rich``."""
@@ -96,7 +100,13 @@ def track(
 
 def spinner(title: str, file: TextIO) -> Live:
     """Return a context manager that shows a spinner on a terminal."""
-    return Live(Spinner('dots', title), console=Console(file=file), **PLAIN)
+    return Live(
+        Spinner('dots', title),
+        console=Console(file=file),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
 def did_you_mean(
@@ -163,8 +173,8 @@ def check_ascending(
     name: str, indices: Sequence[int] | int, count: int
 ) -> tuple[int, ...]:
     """Return ascending integers below ``count`` as a tuple, or raise."""
-    is_sequence = isinstance(indices, Sequence)
-    layers = tuple(indices) if is_sequence else (indices,)
+    several = indices if isinstance(indices, Sequence) else [indices]
+    layers = tuple(several)
     inside = all(type(i) is int and 0 <= i < count for i in layers)
     if not inside or list(layers) != sorted(set(layers)):
         raise Error(

@@ -9,7 +9,12 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 from mmclca.models import Reducible
-from mmclca.models.recording import grid_of, recording_copy, share_out
+from mmclca.models.recording import (
+    Recorder,
+    grid_of,
+    recording_copy,
+    share_out,
+)
 from mmclca.models.reduced.transformers_vit import with_tensors
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.utils.messages import check_choice, check_integer
@@ -61,15 +66,17 @@ def class_activation_maps(
     method = method.lower()
     check_choice(CAM_METHODS, method=method)
     copied = recording_copy(model)
-    backbone, layers = copied.backbone, copied.backbone.layers
-    check_integer(-len(layers), len(layers) - 1, layer=layer)
-    normalized = _record_normalized(backbone, layers[layer])
+    backbone: Reducible = copied.backbone
+    recorder: Recorder = backbone.recorder
+    depth = len(backbone.layers)
+    check_integer(-depth, depth - 1, layer=layer)
+    normalized = _record_normalized(backbone, backbone.layers[layer])
     scores = with_tensors(copied)(images)
     chosen = _targets(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized
     (grad,) = torch.autograd.grad(total, x)
-    entered = backbone.recorder.layers[layer].entered
+    entered = recorder.layers[layer].entered
     maps = token_maps(x, grad, entered, method, eigen_smooth)
     return maps.unflatten(1, grid_of(backbone, images))
 
@@ -106,9 +113,10 @@ def _targets(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 def weights_per_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
     """Compute patch weights (B, N, P) in the input tokens per layer."""
     copied = recording_copy(model)
+    backbone: Reducible = copied.backbone
+    recorder: Recorder = backbone.recorder
     copied(images)
-    layers = copied.backbone.recorder.layers
-    return [layer.entered.patch_weights for layer in layers]
+    return [layer.entered.patch_weights for layer in recorder.layers]
 
 
 @torch.no_grad()

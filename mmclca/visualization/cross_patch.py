@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -15,6 +14,7 @@ from mmclca.errors import Error
 from mmclca.utils.messages import check_integer
 
 from .figures import Panel, draw_cells, save_figure
+from .painting import paint_signed
 
 COLUMNS = 6  # layers per row
 SMALL = 0.05  # share of the largest weight, as in the thesis
@@ -81,7 +81,10 @@ def draw_cross_patch(
         check_integer(0, depth - 1, layers=n)
     grid = backbone.patch_resolution
     cells = [
-        _map_panel(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
+        Panel(
+            paint_signed(rows_as_maps(weights['A'][n], grid, side)),
+            f'layer {n}',
+        )
         for n in drawn_layers
     ]
     rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
@@ -92,14 +95,6 @@ def draw_cross_patch(
     draw_cells(top, rows, width)
     _draw_sparsity(below.subplots(), weights)
     save_figure(figure, out)
-
-
-def _map_panel(maps: np.ndarray, title: str) -> Panel:
-    """Color maps: red above zero, blue below, scaled to the largest value."""
-    maximum = np.nanmax(np.abs(maps))
-    colors = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
-    share = np.ma.masked_invalid(0.5 + maps / (2 * maximum))
-    return Panel(255 * colors(share)[..., :3], title)
 
 
 def _draw_sparsity(axis: Axes, weights: dict[str, list[Tensor]]) -> None:

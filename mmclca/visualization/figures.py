@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,6 +25,7 @@ from mmclca.utils.files import replace_file
 
 from .painting import HEAT, paint_map
 
+Out = TypeVar('Out', bound=str | Path)
 DPI = 100
 LINE = 0.17  # height of a text line in inches
 # by correctness: same class, same coarse class, other class, or unlabeled;
@@ -47,7 +49,9 @@ class Panel:
 
 def draw_photo(path: str | Path, side: int = 320, **texts) -> Panel:
     """Read an image as a :class:`Panel`, downscaled to ``side`` pixels."""
-    image = Image.fromarray(np.ascontiguousarray(read_bgr(path)[..., ::-1]))
+    image = Image.fromarray(
+        np.ascontiguousarray(read_bgr(str(path))[..., ::-1])
+    )
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
     return Panel(np.asarray(image), **texts)
 
@@ -70,16 +74,16 @@ def picture_grid(
     width = max(height * max(w / h for h, w, *_ in shapes), 1.2)
     width *= max(map(len, rows))
     above = 0.5 * bool(heading)
-    size = width, sum(height + _lines(row) for row in rows) + margin + above
+    # lines of text around the panels of a row
+    lines = [
+        1 + max(f'{x.title}\n{x.note}'.count('\n') for x in row if x)
+        for row in rows
+    ]
+    total = sum(height + LINE * number for number in lines)
+    size = width, total + margin + above
     figure = Figure(size, dpi=DPI, layout='constrained')
     figure.suptitle(wrapped(heading, 10 * width), fontsize=12)
     return figure, draw_cells(figure, rows, width, names)
-
-
-def _lines(row: Sequence[Panel | None]) -> float:
-    """Text height of a row, in inches."""
-    texts = [f'{cell.title}\n{cell.note}' for cell in row if cell]
-    return LINE * (1 + max(x.count('\n') for x in texts))
 
 
 def draw_cells(
@@ -91,7 +95,8 @@ def draw_cells(
     """Draw panels in rows into a figure ``width`` inches wide."""
     columns = max(map(len, rows))
     axes = figure.subplots(len(rows), columns, squeeze=False)
-    for line, row, name in zip_longest(axes, rows, names, fillvalue=''):
+    names = names or [''] * len(rows)
+    for line, row, name in zip(axes, rows, names, strict=True):
         line[0].set_ylabel(name, fontsize=9)
         for axis, cell in zip_longest(line, row):
             axis.set(xticks=[], yticks=[])
@@ -198,18 +203,26 @@ def draw_heat_maps(images: Sequence[HeatMapRow], out: str, label: str) -> str:
 
 def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     """Add a color bar below axes, with texts at both ends."""
-    style = dict(location='bottom', shrink=0.5, aspect=25, pad=0.02)
-    bar = figure.colorbar(ScalarMappable(cmap=HEAT), ax=list(axes), **style)
+    bar = figure.colorbar(
+        ScalarMappable(cmap=HEAT),
+        ax=list(axes),
+        location='bottom',
+        shrink=0.5,
+        aspect=25,
+        pad=0.02,
+    )
     bar.set_ticks([0, 1], labels=ends, fontsize=8)
     bar.set_label(label, fontsize=9, labelpad=1)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
 
 
-def save_figure(figure: Figure, out: str | Path) -> str | Path:
+def save_figure(figure: Figure, out: Out) -> Out:
     """Write a figure and return its path; the suffix selects the format."""
-    layout = dict(dpi=DPI, bbox_inches='tight', pad_inches=0.06)
-    replace_file(Path(out), partial(figure.savefig, **layout))
+    write = partial(
+        figure.savefig, dpi=DPI, bbox_inches='tight', pad_inches=0.06
+    )
+    replace_file(Path(out), write)
     return out
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
 from mmclca.errors import Error
-from mmclca.models import recording, reduces
+from mmclca.models import Reducible, recording, reduces
 
 from .figures import Panel, add_heat_bar, picture_grid, save_figure
 from .painting import (
@@ -62,7 +62,8 @@ class Swatch:
 
 
 def _hex(color: np.ndarray) -> str:
-    return to_hex(color.ravel()[:3] / 255)
+    red, green, blue = color.ravel()[:3] / 255
+    return to_hex((red, green, blue))
 
 
 SWATCHES = {
@@ -158,6 +159,12 @@ class KeptPatches:
     hw: tuple[int, int]
     stages: list[Stage]
 
+    @property
+    def panels(self) -> list[Panel]:
+        """Panels of the image and of each stage."""
+        first = Panel(self.image, f'{self.hw[0]} x {self.hw[1]} patches')
+        return [first, *(Panel(x.picture, x.contents) for x in self.stages)]
+
 
 def check_reduces(backbone: nn.Module) -> None:
     """Refuse a backbone without token reduction.
@@ -186,17 +193,19 @@ def find_kept_patches(
         views (Sequence[View]): The images. The picture has the size of the
             image, not of its batch.
     """
+    backbone: Reducible = model.backbone
     # one by one, to avoid padding
-    return [_find_in_view(model.backbone, x) for x in views]
+    return [_find_in_view(backbone, view) for view in views]
 
 
-def _find_in_view(backbone: nn.Module, view: View) -> KeptPatches:
+def _find_in_view(backbone: Reducible, view: View) -> KeptPatches:
+    reduce_at: Sequence[int] = backbone.reduce_at
     _, tokens = backbone.forward_tokens(view.batch)
     hw = recording.grid_of(backbone, view.batch)
     weights = [stage[0].cpu() for stage in recording.stage_weights(tokens)]
     cached = [stage[0] for stage in recording.cached_by_stage(tokens)]
     cached = cached or [None] * len(weights)
-    parts = zip(backbone.reduce_at, weights, cached, strict=True)
+    parts = zip(reduce_at, weights, cached, strict=True)
     stages = [
         Stage(f'after layer {layer}', of, paint(view.image, of, hw), put_back)
         for layer, of, put_back in parts
@@ -252,7 +261,7 @@ def plot_kept_patches(images: Sequence[KeptPatches]) -> Figure:
     Args:
         images (Sequence[KeptPatches]): See :func:`draw_kept_patches`.
     """
-    rows = [_row(image) for image in images]
+    rows = [image.panels for image in images]
     for cell, stage in zip(rows[0][1:], images[0].stages, strict=True):
         cell.title = f'{stage.title}\n{cell.title}'
     names = [x.title for x in images]
@@ -276,8 +285,3 @@ def plot_kept_patches(images: Sequence[KeptPatches]) -> Figure:
         position = dict(loc='outside lower center', ncols=len(patches))
         figure.legend(handles=patches, fontsize=9, **position, **square)
     return figure
-
-
-def _row(image: KeptPatches) -> list[Panel]:
-    first = Panel(image.image, f'{image.hw[0]} x {image.hw[1]} patches')
-    return [first, *(Panel(s.picture, s.contents) for s in image.stages)]

@@ -69,6 +69,17 @@ def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
     return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
 
 
+def paint_signed(values: np.ndarray) -> np.ndarray:
+    """Paint a map: red above zero, blue below, scaled to the largest value.
+
+    NaN is white.
+    """
+    maximum = np.nanmax(np.abs(values))
+    colors = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
+    share = np.ma.masked_invalid(0.5 + values / (2 * maximum))
+    return 255 * colors(share)[..., :3]
+
+
 def paint_map(image: np.ndarray, weights: Tensor) -> np.ndarray:
     """Paint a non-negative map (h, w) over an image; its maximum is bright."""
     share = weights / weights.max().clamp(min=1e-12)
@@ -81,21 +92,22 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     token = assigned(weights[None])[0]
     clear = weights.sum(dim=1)[token].clamp(max=1)
     colors = _mean_colors(image, token, weights, hw)
-    patch_kinds, clear, token = (
+    patch_kinds, clear_pixels, token_pixels = (
         enlarge(values.unflatten(0, hw), shape)[..., None]
         for values in (kinds(weights), clear, token)
     )
     faded = fade(image)
     looks = {
-        KEPT: clear * image + (1 - clear) * faded,
-        MERGED: clear * colors + (1 - clear) * faded,
+        KEPT: clear_pixels * image + (1 - clear_pixels) * faded,
+        MERGED: clear_pixels * colors + (1 - clear_pixels) * faded,
         FUSED: blend(image),
     }
     drawn = np.select(
         [patch_kinds == k for k in looks], [*looks.values()], faded
     )
-    border = _edges(token[..., 0]) * _dilate(patch_kinds[..., 0] == MERGED)
-    return np.where(border[..., None] > 0, INK, drawn)
+    is_merged = patch_kinds[..., 0] == MERGED
+    is_border = _find_borders(token_pixels[..., 0], is_merged)
+    return np.where(is_border[..., None], INK, drawn)
 
 
 def blend(image: np.ndarray) -> np.ndarray:
@@ -117,18 +129,17 @@ def _mean_colors(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
     return enlarge(colors[token].unflatten(0, hw), image.shape)
 
 
-def _edges(token: np.ndarray) -> np.ndarray:
-    """Mark pixels whose right or lower neighbor belongs to another token."""
+def _find_borders(token: np.ndarray, is_merged: np.ndarray) -> np.ndarray:
+    """Find the border pixels of merged tokens, as bool (H, W).
+
+    Their right or lower neighbor belongs to another token, and one of the
+    three pixels is merged.
+    """
     right = np.diff(token, axis=1, append=token[:, -1:]) != 0
     below = np.diff(token, axis=0, append=token[-1:]) != 0
-    return (right | below).astype(float)
-
-
-def _dilate(amount: np.ndarray) -> np.ndarray:
-    """Maximum of a pixel and its right and lower neighbors."""
-    padded = np.pad(amount, ((0, 1), (0, 1)), mode='edge')
-    neighbors = (padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1])
-    return np.maximum.reduce(neighbors)
+    padded = np.pad(is_merged, ((0, 1), (0, 1)), mode='edge')
+    near_merged = padded[:-1, :-1] | padded[:-1, 1:] | padded[1:, :-1]
+    return (right | below) & near_merged
 
 
 def fade(image: np.ndarray) -> np.ndarray:

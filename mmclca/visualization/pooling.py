@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from math import ceil
 
 import torch
-from torch import Tensor, nn
+from mmpretrain.models.classifiers import ImageClassifier
+from torch import Tensor
 
 from mmclca.datasets.batches import View
 from mmclca.errors import Error
@@ -16,7 +17,7 @@ TOP = 3  # default number of classes to draw
 
 
 @torch.no_grad()
-def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
+def pooling_maps(model: ImageClassifier, images: Tensor) -> list[Tensor]:
     """Compute class-token attention to image positions, by layer.
 
     The softmax itself, without gradients or layer fusion: Touvron's thesis
@@ -24,7 +25,7 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
     The model keeps its mode.
 
     Args:
-        model (nn.Module): See :func:`class_attention`.
+        model (ImageClassifier): See :func:`class_attention`.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
@@ -35,7 +36,12 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
         Error: If the model does not pool by class attention, or patches
             were reduced before.
     """
-    layers, hw = class_attention(model, images), _pooled_grid(model, images)
+    layers = class_attention(model, images)
+    if _pools_in_neck(model):
+        hw = tuple(model.backbone(images)[-1].shape[-2:])
+    else:
+        sides = zip(images.shape[-2:], model.backbone.stride, strict=True)
+        hw = tuple(ceil(pixels / patch) for pixels, patch in sides)
     places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
     if keys not in (places, K + places):
         raise Error(
@@ -45,14 +51,14 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
     return [rows[..., -places:].unflatten(-1, hw) for rows in layers]
 
 
-def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
+def class_attention(model: ImageClassifier, images: Tensor) -> list[Tensor]:
     """Compute the class-token attention in a model.
 
     The model keeps its mode; call ``eval()`` first.
 
     Args:
-        model (nn.Module): A classifier whose backbone, or neck, has a method
-            ``class_attention``: :class:`PatchConvNet`, :class:`CaiT`,
+        model (ImageClassifier): A classifier whose backbone, or neck, has a
+            method ``class_attention``: :class:`PatchConvNet`, :class:`CaiT`,
             :class:`AttentionPool` on any convolutional network.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
@@ -77,19 +83,11 @@ def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
     return rows
 
 
-def _pooled_grid(model: nn.Module, images: Tensor) -> tuple[int, int]:
-    """Height and width of the pooled grid."""
-    if _pools_in_neck(model):
-        return tuple(model.backbone(images)[-1].shape[-2:])
-    sides = zip(images.shape[-2:], model.backbone.stride, strict=True)
-    return tuple(ceil(pixels / patch) for pixels, patch in sides)
-
-
-def _pools_in_neck(model: nn.Module) -> bool:
+def _pools_in_neck(model: ImageClassifier) -> bool:
     return model.with_neck and hasattr(model.neck, 'class_attention')
 
 
-def has_query_per_class(model: nn.Module) -> bool:
+def has_query_per_class(model: ImageClassifier) -> bool:
     """Return whether a model has one map per class."""
     parts = (part for part in model.modules() if hasattr(part, 'multiclass'))
     return any(part.multiclass for part in parts)
@@ -97,12 +95,15 @@ def has_query_per_class(model: nn.Module) -> bool:
 
 @torch.no_grad()
 def pooled(
-    model: nn.Module, view: View, names: Sequence[str], labels: Sequence[int]
+    model: ImageClassifier,
+    view: View,
+    names: Sequence[str],
+    labels: Sequence[int],
 ) -> list[HeatMapRow]:
     """Compute attention maps for an image, one row per class layer.
 
     Args:
-        model (nn.Module): A classifier.
+        model (ImageClassifier): A classifier.
         view (View): The image.
         names (Sequence[str]): Class names.
         labels (Sequence[int]): Classes to draw, for one query per class;

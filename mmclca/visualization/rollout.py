@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.errors import Error
-from mmclca.models import recording
+from mmclca.models import Reducible, recording
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Appended
 
@@ -37,16 +37,16 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     Raises:
         Error: If the backbone does not support recording, or lacks CLS.
     """
-    backbone = recording.recording_copy(
-        model, recording.AttentionRecorder
-    ).backbone
+    copied = recording.recording_copy(model, recording.AttentionRecorder)
+    backbone: Reducible = copied.backbone
+    recorder: recording.Recorder = backbone.recorder
+    cache: nn.Module | None = backbone.cache
     if not backbone.ranks_by_cls:
         raise Error(f'rollout needs CLS: {backbone.why_no_cls}')
     backbone.forward_tokens(images)
-    layers = backbone.recorder.layers
-    rows = rollout_rows(layers, backbone.cache)
+    rows = rollout_rows(recorder.layers, cache)
     hw = recording.grid_of(backbone, images)
-    first = layers[0].entered.num_prefix
+    first = recorder.layers[0].entered.num_prefix
     return rows[:, 0, first : first + hw[0] * hw[1]].unflatten(1, hw)
 
 
@@ -63,9 +63,8 @@ def rollout_rows(
     cached = []
     for i, layer in enumerate(layers):
         flow = _apply_trace(flow, layer.entered)
-        mixed = (
-            layer.attn.to(flow.features) @ flow.features + flow.features
-        ) / 2
+        attn: Tensor = layer.attn  # set by AttentionRecorder
+        mixed = (attn.to(flow.features) @ flow.features + flow.features) / 2
         flow = _apply_trace(flow.with_features(mixed), layer.left)
         if cache is not None:
             flow = cache(i, flow, cached)

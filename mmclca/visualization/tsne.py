@@ -2,6 +2,7 @@
 """Image features as points in a plane (t-SNE)."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -31,7 +32,8 @@ def collect(
     """
     features, labels = [], []
     for batch in batches:
-        features.append(look(batch.images).cpu())
+        images: Tensor = batch.images  # not None: datasets raise if unreadable
+        features.append(look(images).cpu())
         labels += batch.labels
     return torch.cat(features, dim), labels
 
@@ -78,7 +80,8 @@ def draw_points(
     """
     figure = Figure(figsize=(7, 6), layout='constrained')
     flat = points.shape[1] == 2
-    axis = figure.add_subplot(projection=None if flat else '3d')
+    # Axes or Axes3D, whose methods take one more coordinate
+    axis: Any = figure.add_subplot(projection=None if flat else '3d')
     axis.set(xticks=[], yticks=[], title=f't-SNE of {len(points)} images')
     for n, label in enumerate(sorted(set(labels))):
         members = points[np.asarray(labels) == label]

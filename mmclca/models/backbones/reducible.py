@@ -49,6 +49,7 @@ class Reducible(ForeignWeights):
     backbone.
     """
 
+    layers: nn.ModuleList
     with_cp = False
     final_norm = False  # whether ``apply_final_norm`` normalizes tokens
     rel_pos_bias = False  # True requires a method ``position_bias``
