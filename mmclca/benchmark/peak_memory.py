@@ -2,7 +2,6 @@
 """Memory of this process."""
 
 import re
-import resource
 from pathlib import Path
 
 import torch
@@ -14,7 +13,7 @@ PROCESS = Path('/proc/self')
 
 def read_resident(name: str) -> int:
     """Bytes in the line ``name`` of ``/proc/self/status``."""
-    status = PROCESS.joinpath('status').read_text()
+    status = PROCESS.joinpath('status').read_text('utf-8')
     match = re.search(rf'{name}:\s+(\d+) kB', status)
     if match is None:
         raise Error(f'{PROCESS}/status lacks the line {name}')
@@ -27,5 +26,11 @@ def get_peak_memory() -> float:
         return torch.cuda.max_memory_allocated() / 2**20
     if PROCESS.joinpath('status').exists():
         return read_resident('VmHWM') / 2**20
+    try:
+        import resource
+    except ImportError:  # Windows
+        import psutil
+
+        return psutil.Process().memory_info().peak_wset / 2**20
     # macOS, in bytes; on Linux it may be the parent's peak
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -99,7 +99,7 @@ def _last_checkpoint(work_dir: Path) -> Path:
     If the work dir was moved, it is the file in it with the same name.
     """
     note = work_dir / 'last_checkpoint'
-    last = note.read_text().strip() if note.is_file() else ''
+    last = note.read_text('utf-8').strip() if note.is_file() else ''
     named = Path(last or 'none')
     return named if named.is_file() else work_dir / named.name
 

@@ -281,7 +281,7 @@ def check_file(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existed = path.exists()
-        path.open('a').close()
+        path.open('ab').close()
         if not existed:
             path.unlink()
     except OSError as error:

@@ -93,7 +93,9 @@ def _glob(pattern: str) -> list[str]:
 
     ``glob.glob`` follows a link to a parent folder up to 40 times.
     """
-    head, *tail = re.split(r'(?:^|(?<=/))\*\*(?:/|$)', pattern, maxsplit=1)
+    slash = f'[/{re.escape(os.sep)}]'  # Windows has two separators
+    stars = rf'(?:^|(?<={slash}))\*\*(?:{slash}|$)'
+    head, *tail = re.split(stars, pattern, maxsplit=1)
     if not tail:
         return sorted(glob.glob(pattern))
     tops = glob.glob(head) if head else ['']

@@ -8,6 +8,7 @@ interrupted training is resumed.
 
 import math
 import os
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -316,10 +317,20 @@ def _model(plan: Plan, photos: LabeledImages, loss: dict) -> dict:
     return model
 
 
+def count_workers() -> int:
+    """Return the number of loader processes.
+
+    Systems that do not fork have none: each would import PyTorch, and run the
+    script of the user again.
+    """
+    workers = WORKERS if sys.platform == 'linux' else 0
+    return min(workers, os.cpu_count() - 1)
+
+
 def _set_loader(loader: ConfigDict, lists: Path, img_size: int) -> None:
     """Point the data loader of the recipe to the lists in a folder."""
     loader.pop('batch_sampler')
-    loader.num_workers = min(WORKERS, os.cpu_count() - 1)
+    loader.num_workers = count_workers()
     dataset = loader.dataset
     dataset.data_root, dataset.ann_file = str(lists), 'train.txt'
     dataset.classes = f'{lists}/classes.txt'

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Console output and log file, without changes to the host process."""
 
-import resource
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -137,20 +136,37 @@ def isolation(file: TextIO) -> Iterator[None]:
     settings changed by a ``Runner``.
     """
     before = {managed: dict(managed._instance_dict) for managed in MANAGED}
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     start = multiprocessing.get_start_method(allow_none=True)
     threads = cv2.getNumThreads()
     for handler in MMLogger.get_instance(f'mmclca-{id(file)}').handlers:
         handler.setStream(file)
     try:
-        yield
+        with file_limit():
+            yield
     finally:
         for managed, instances in before.items():  # the last one is current
             managed._instance_dict.clear()
             managed._instance_dict.update(instances)
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         multiprocessing.set_start_method(start, force=True)
         cv2.setNumThreads(threads)
+
+
+@contextmanager
+def file_limit() -> Iterator[None]:
+    """Restore the limit of open files, which mmengine changes.
+
+    Windows has no such limit.
+    """
+    try:
+        import resource
+    except ImportError:
+        yield
+        return
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 class FitRunner(SafeRunner):

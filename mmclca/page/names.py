@@ -2,6 +2,7 @@
 """Names of uploaded files and models: their encoding, and safe spellings."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +25,9 @@ MAX_LETTERS, MAX_BYTES = 64, 200  # for model names
 MAX_PART = 255  # bytes per file or folder name, on all file systems
 # control characters, surrogates, and characters refused elsewhere
 _REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff/\\<>:"|?*]')
+# what Windows refuses besides: ends of names, and names of devices
+_REFUSED_ENDS = re.compile(r'[. ]+\Z')
+_DEVICES = re.compile(r'(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|\Z)', re.I)
 _DRIVE = re.compile(r'\A[A-Za-z]:(?=/)')
 # encodings with two bytes per letter
 _WIDE = 'big5', 'cp932', 'cp949', 'gb18030'
@@ -39,7 +43,18 @@ def safe_name(name: str) -> str:
     name = name.lstrip('.- ')[:MAX_LETTERS]
     while len(name.encode()) > MAX_BYTES:
         name = name[:-1]
-    return name.rstrip('. ') or '_'
+    return _avoid_devices(name.rstrip('. ') or '_')
+
+
+def _avoid_devices(name: str) -> str:
+    """Put ``_`` before the name of a Windows device, such as ``con.jpg``."""
+    return f'_{name}' if _DEVICES.match(name) else name
+
+
+def _allow_on_windows(name: str) -> str:
+    """Replace what Windows refuses in the name of a file or folder."""
+    allowed = _REFUSED_ENDS.sub('_', _REFUSED.sub('_', name))
+    return _avoid_devices(allowed)
 
 
 def name_upload(names: Sequence[str], files: Sequence[Path]) -> str:
@@ -145,17 +160,24 @@ def normalize_path(name: str) -> PurePosixPath:
                 f'({len(part.encode())} bytes): the limit is {MAX_PART} '
                 'bytes. Please shorten it.'
             )
+    if sys.platform == 'win32':
+        parts = tuple(map(_allow_on_windows, parts))
     return PurePosixPath(*parts)
 
 
 def distinct(paths: Sequence[PurePosixPath]) -> list[PurePosixPath]:
-    """Number equal paths, whose names differed in their bytes."""
+    """Number equal paths, whose names differed in their bytes.
+
+    On Windows and macOS, paths that differ in case are equal.
+    """
+    ignores_case = sys.platform in ('win32', 'darwin')
+    fold = str.casefold if ignores_case else str
     unique, counts = {}, Counter()  # in the order of the paths
     for path in paths:
-        new = path
-        while new in unique:
-            counts[path] += 1
-            number = counts[path] + 1
+        new, key = path, fold(str(path))
+        while fold(str(new)) in unique:
+            counts[key] += 1
+            number = counts[key] + 1
             new = path.with_name(f'{path.stem} ({number}){path.suffix}')
-        unique[new] = None
-    return [*unique]
+        unique[fold(str(new))] = new
+    return [*unique.values()]

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from signal import SIGINT, SIGKILL
+from signal import SIGINT
 from threading import Thread
 from typing import Any
 
@@ -22,6 +22,9 @@ from mmclca.utils.events import (
 
 from .problems import BUG
 
+# CREATE_NEW_PROCESS_GROUP of Windows, the same as a new session
+NEW_GROUP = 0x200
+KILLED = -9  # exit code after SIGKILL, which Windows lacks
 COMMAND = [sys.executable, '-m', 'mmclca.page.child']
 
 
@@ -47,7 +50,8 @@ class ChildProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Ctrl-C reaches only the page, which then stops the child
-            start_new_session=True,
+            start_new_session=True,  # ignored on Windows
+            creationflags=NEW_GROUP if sys.platform == 'win32' else 0,
         )
 
     def events(self) -> Iterator[Event]:
@@ -72,7 +76,7 @@ class ChildProcess:
         code = self._process.returncode
         if code in (None, 0) or self.was_stopped:
             return ''
-        if code == -SIGKILL:
+        if code == KILLED:
             return 'the process was killed, probably because memory ran out'
         if self.error is None:
             return BUG.format(f'a process ended with exit code {code}')
@@ -95,7 +99,10 @@ class ChildProcess:
         try:
             process.wait(2 * GRACE)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, SIGKILL)
+            if sys.platform == 'win32':
+                process.kill()  # its workers end with it
+            else:
+                os.killpg(process.pid, -KILLED)
 
 
 def run_task(task: str, settings: dict) -> Any:

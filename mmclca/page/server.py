@@ -99,11 +99,17 @@ def _warn_of_error() -> None:
 def _private_folder() -> Iterator[Path]:
     """Create an upload folder; remove the folders of killed pages."""
     for lock in Path(gettempdir()).glob(f'{FOLDER}*/lock'):
-        # keep links and folders created by another user
-        if lock.parent.lstat().st_uid == os.getuid():
-            with suppress(Timeout, OSError), FileLock(lock, timeout=0):
-                shutil.rmtree(lock.parent)
-    folder = TemporaryDirectory(prefix=FOLDER)
+        # keep links and folders created by another user; on Windows, all
+        # users have temporary folders of their own
+        if sys.platform == 'win32' or (
+            lock.parent.lstat().st_uid == os.getuid()
+        ):
+            with suppress(Timeout, OSError):
+                with FileLock(lock, timeout=0):
+                    pass
+                shutil.rmtree(lock.parent)  # Windows keeps locked files
+    # a photo that is still open cannot be removed on Windows
+    folder = TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True)
     with folder as name, FileLock(Path(name, 'lock')):
         yield Path(name)
 
@@ -195,6 +201,7 @@ def _launch(
     megabytes: int,
 ) -> str:
     """Start the server in another thread; return the address."""
+    script = SCRIPT.read_text('utf-8')
     guard = Middleware(Guard, folder=folder, megabytes=megabytes)
     try:
         _, address, _ = page.launch(
@@ -206,7 +213,7 @@ def _launch(
             app_kwargs=dict(middleware=[guard]),
             css=CSS,
             i18n=gr.I18n(en=DROP_HERE),
-            head=f'<script>{SCRIPT.read_text()}</script>',
+            head=f'<script>{script}</script>',
             footer_links=[],
             show_error=True,
             share=False,

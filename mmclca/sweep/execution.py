@@ -159,7 +159,7 @@ def _read_first_start(work_dir: Path, started: datetime) -> datetime:
     """Start time of a run, stored for later resumes."""
     note = work_dir / 'started.txt'
     if note.exists():
-        return datetime.fromisoformat(note.read_text())
+        return datetime.fromisoformat(note.read_text('utf-8'))
     replace_text(note, started.isoformat())
     return started
 

@@ -8,6 +8,7 @@ with :func:`read_events`.
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -130,7 +131,10 @@ def _end_with_parent() -> None:
     that has not ended after ``GRACE`` seconds exits at once.
     """
     os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGINT)
+    if sys.platform == 'win32':
+        signal.raise_signal(signal.SIGINT)
+    else:  # also ends system calls of the main thread
+        os.kill(os.getpid(), signal.SIGINT)
     time.sleep(GRACE)
     os._exit(INTERRUPTED)
 

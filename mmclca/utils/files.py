@@ -10,6 +10,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
@@ -53,10 +54,13 @@ def replacing(path: Path, sync: bool = True) -> Iterator[Path]:
     except OSError as error:
         folder = next(parent for parent in path.parents if parent.is_dir())
         free = shutil.disk_usage(folder).free / MIB
+        # Windows does not replace files that are open
+        is_open = sys.platform == 'win32' and error.errno == errno.EACCES
+        hint = '; close the programs that show it' * is_open
         raise OSError(
             error.errno,
             f'cannot write {path}: {error.strerror or error} '
-            f'({free:.1f} MiB free)',
+            f'({free:.1f} MiB free){hint}',
         ) from error
     finally:
         with suppress(OSError):  # already reported
@@ -125,7 +129,9 @@ def remove_partial_files(folder: Path, stem='*', suffix='*') -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    # Windows syncs only what is open for writing; there, no folder is
+    flags = os.O_RDWR if sys.platform == 'win32' else os.O_RDONLY
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

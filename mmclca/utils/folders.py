@@ -26,6 +26,8 @@ WHOLE = '.whole'  # complete set of new files, which replaces the old set
 _HAS_HANDLES = os.open in os.supports_dir_fd
 _FOLDER = os.O_RDONLY | getattr(os, 'O_DIRECTORY', 0)
 _NO_LINK = getattr(os, 'O_NOFOLLOW', 0)
+# else Windows converts line ends and stops at Ctrl-Z
+_BINARY = getattr(os, 'O_BINARY', 0)
 
 
 def refuse_links(folder: Path, names: Iterable[str]) -> None:
@@ -85,10 +87,11 @@ def locked(folder: Path, users: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
+        with suppress(OSError):  # Windows removes it after the release
             (folder / '.lock').unlink()
-            folder.rmdir()
         lock.release()
+        with suppress(OSError):  # not empty
+            folder.rmdir()
 
 
 def remove_folder(folder: Path) -> None:
@@ -140,7 +143,7 @@ def read_file(folder: Path, name: str) -> bytes:
     """
     path = find_newest(folder, name)
     names = path.parent.relative_to(folder).parts
-    flags = os.O_RDONLY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
+    flags = os.O_RDONLY | _BINARY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
     with _open_folder(folder, names) as parent:
         entry = parent.get_entry(name)
         file = os.open(entry, flags, dir_fd=parent.handle)

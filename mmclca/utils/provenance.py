@@ -45,7 +45,7 @@ def versions() -> dict[str, str]:
 def cpu_name() -> str:
     """Return name and architecture of the CPU."""
     info = Path('/proc/cpuinfo')
-    content = info.read_text() if info.exists() else ''
+    content = info.read_text('utf-8') if info.exists() else ''
     name = re.search(r'model name\s*: (.+)', content)
     return f'{name[1] if name else platform.processor()}, {platform.machine()}'
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Workflows run targets that the Makefile has."""
+"""Workflows run targets of the Makefile, or tests that exist."""
 
 import re
 
@@ -14,12 +14,25 @@ TARGETS = re.findall(r'(?m)^([a-z-]+):', (ROOT / 'Makefile').read_text())
 @pytest.mark.parametrize('file', FILES, ids=lambda file: file.stem)
 def test_workflow_runs_make_targets(file):
     jobs = yaml.safe_load(file.read_text())['jobs']
+    jobs.pop('systems', None)  # without make
     steps = [step for job in jobs.values() for step in job['steps']]
     commands = [step['run'] for step in steps if 'run' in step]
     assert len(commands) == len(jobs) or file.stem == 'codeql'
     for command in commands:
         target = re.match(r'make ([a-z-]+)', command)[1].rstrip('-')
         assert any(name.startswith(target) for name in TARGETS), command
+
+
+def test_tests_run_on_windows_and_macos():
+    jobs = yaml.safe_load((ROOT / '.github/workflows/test.yml').read_text())
+    job = jobs['jobs']['systems']
+    systems = job['strategy']['matrix']['system']
+    assert systems == ['windows-latest', 'macos-latest']
+    install, test = [step['run'] for step in job['steps'] if 'run' in step]
+    assert install == 'python -m pip install -e .[test]'
+    folders = re.findall(r'tests/\S+', test)
+    assert 'tests/test_package/test_platforms.py' in folders
+    assert all((ROOT / folder).exists() for folder in folders)
 
 
 def test_quick_tests_run_on_each_supported_version():

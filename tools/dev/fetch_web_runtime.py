@@ -60,14 +60,14 @@ def store(content: bytes, folder: Path) -> None:
             file = archive.extractfile(f'package/dist/{name}')
             (folder / name).write_bytes(file.read())
     part = folder / f'.{MARK}.{os.getpid()}'
-    part.write_text(f'{NAME} {VERSION} {INTEGRITY}\n')
+    part.write_text(f'{NAME} {VERSION} {INTEGRITY}\n', 'utf-8')
     part.replace(folder / MARK)
 
 
 def is_current(folder: Path) -> bool:
     """Return whether a folder has the files of this version."""
     mark = folder / MARK
-    return mark.is_file() and INTEGRITY in mark.read_text()
+    return mark.is_file() and INTEGRITY in mark.read_text('utf-8')
 
 
 def main() -> None:

@@ -67,14 +67,14 @@ def changes(tree):
 
 def mutated(path, rng):
     """Change one place in a file; return its line and the change, or None."""
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text('utf-8'))
     faults = changes(tree)
     if not faults:
         return None
     node, field, value = rng.choice(faults)
     before = ast.unparse(node)
     setattr(node, field, value)
-    path.write_text(ast.unparse(tree))
+    path.write_text(ast.unparse(tree), 'utf-8')
     return f'{path.name}:{node.lineno}  {before}  ->  {ast.unparse(node)}'
 
 
@@ -113,12 +113,12 @@ def survey(root, package, rng):
     left = FAULTS[package]
     while left:
         path = rng.choice(files)
-        source = path.read_text()
+        source = path.read_text('utf-8')
         change = mutated(path, rng)
         if change is None:
             continue
         yield change, outcome(root, package, 3 * seconds)
-        path.write_text(source)
+        path.write_text(source, 'utf-8')
         left -= 1
 
 

@@ -126,7 +126,7 @@ def rows() -> dict[str, list[str]]:
 
 def written() -> dict[str, list[str]]:
     """Return the cells of each package in the page."""
-    table = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    table = PAGE.read_text('utf-8').partition(BEGIN)[2].partition(END)[0]
     lines = [line.strip('| ').split('|') for line in table.splitlines()]
     cells = [[cell.strip() for cell in line] for line in lines[3:]]
     return {row[0]: (row + [''])[:4] for row in cells if row[0]}
@@ -134,7 +134,7 @@ def written() -> dict[str, list[str]]:
 
 def main() -> None:
     """Replace the table of the page."""
-    locked = (ROOT / 'requirements/locked.txt').read_text()
+    locked = (ROOT / 'requirements/locked.txt').read_text('utf-8')
     names = set(re.findall(r'(?m)^([a-z][\w.-]*)==', locked))
     kept = {k: v for k, v in written().items() if k in names}
     licenses = dict(sorted((kept | rows()).items()))

@@ -68,7 +68,7 @@ def describe(path, previous, collection):
 
 def updated(folder):
     """Return the updated metafile content for a folder."""
-    metafile = yaml.safe_load((folder / 'metafile.yml').read_text())
+    metafile = yaml.safe_load((folder / 'metafile.yml').read_text('utf-8'))
     previous = {model['Name']: model for model in metafile.get('Models', [])}
     collection = metafile['Collections'][0]['Name']
     metafile['Models'] = [
@@ -92,7 +92,9 @@ def main():
         )
         replace_text(folder / 'metafile.yml', entry)
         for path in folder.glob('*.py'):
-            replace_text(path, with_cost(path.read_text(), count_cost(path)))
+            replace_text(
+                path, with_cost(path.read_text('utf-8'), count_cost(path))
+            )
 
 
 if __name__ == '__main__':

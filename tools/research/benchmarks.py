@@ -19,7 +19,7 @@ FOLDER = Path('docs/benchmarks')
 
 def merge(study, file):
     """Add the rows in a JSON file to a study; replace its earlier rows."""
-    content, run = json.loads(file.read_text()), file.stem
+    content, run = json.loads(file.read_text('utf-8')), file.stem
     batch = dict(batch=content['setting'].pop('batch'))
     rows = [dict(batch, run=run) | row for row in content['results']]
     rows = pd.DataFrame(rows).drop(columns='seconds', errors='ignore')

@@ -80,7 +80,7 @@ def read_files(folder):
     for result in results:
         start = folder / f'starts/{RunKey(**result["run"]).name}.json'
         if start.exists():
-            result['start'] = json.loads(start.read_text())
+            result['start'] = json.loads(start.read_text('utf-8'))
     return results
 
 

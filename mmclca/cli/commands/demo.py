@@ -106,7 +106,7 @@ def main(args):
         'benchmark/throughput',
         f'{CONFIG} --methods none --batch 32 --rounds 15'.split(),
     )
-    top1 = json.loads(metrics.read_text())['accuracy/top1']
+    top1 = json.loads(metrics.read_text('utf-8'))['accuracy/top1']
     print(
         f'\ntop-1 {top1:.1f}% (chance level 12.5%), seed {args.seed}, {best}'
     )

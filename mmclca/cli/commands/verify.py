@@ -99,7 +99,7 @@ def check_folder(folder):
 
 def read_digests(folder):
     """Return the digests in a service worker by file name; {} for others."""
-    match = DIGESTS.search((folder / WORKER).read_text())
+    match = DIGESTS.search((folder / WORKER).read_text('utf-8'))
     digests = json.loads(match[1]) if match else {}
     return {START if x == './' else x: y for x, y in digests.items()}
 
@@ -152,7 +152,7 @@ def missing_checkpoint(folder):
     """List the newest checkpoint of a work dir if it is missing."""
     if not (folder / LAST).is_file():
         return []
-    newest = Path((folder / LAST).read_text().strip())
+    newest = Path((folder / LAST).read_text('utf-8').strip())
     # by its name, since a work dir may be moved
     is_there = newest.exists() or (folder / newest.name).exists()
     return [] if is_there else [newest.name]

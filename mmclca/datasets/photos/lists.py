@@ -84,7 +84,8 @@ def format_lists(
     lists = dict(classes=photos.classes, **{name: [] for name in names})
     rows = zip(photos.splits, photos.paths, photos.labels, strict=True)
     for split, path, label in rows:
-        path = os.path.relpath(path, folder) if relative else path
+        if relative:  # slashes on Windows, too
+            path = os.path.relpath(path, folder).replace(os.sep, '/')
         # readers strip lines
         path = path if path == path.lstrip() else os.path.join('.', path)
         lists.setdefault(split or 'train', []).append(f'{path} {label}')

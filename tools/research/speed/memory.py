@@ -101,7 +101,7 @@ def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
     gc.collect()
     before = read_resident('VmRSS')
     # 5 resets the peak (proc(5)); getrusage would report the parent's peak
-    PROCESS.joinpath('clear_refs').write_text('5')
+    PROCESS.joinpath('clear_refs').write_text('5', 'utf-8')
     _run_passes(candidate, setting)
     return read_resident('VmHWM') - before
 
