@@ -8,6 +8,8 @@ from mmclca.registry import HOOKS, PARAM_SCHEDULERS
 SCHEDULER = dict(type='mmclca.WarmupCosineLR', optimizer=None, T_max=45)
 SCHEDULE = dict(type='mmclca.KeepRateScheduleHook', epochs=2)
 
+CHECKPOINT = dict(type='mmclca.AtomicCheckpointHook')
+
 
 @pytest.mark.parametrize(
     'registry, config, name, value',
@@ -18,6 +20,11 @@ SCHEDULE = dict(type='mmclca.KeepRateScheduleHook', epochs=2)
         (PARAM_SCHEDULERS, SCHEDULER, 'warmup', -1),
         (HOOKS, SCHEDULE, 'epochs', 0),
         (HOOKS, SCHEDULE, 'start', -1),
+        (HOOKS, CHECKPOINT, 'interval', 'x'),
+        (HOOKS, CHECKPOINT, 'interval', 1.5),
+        (HOOKS, CHECKPOINT, 'max_keep_ckpts', True),
+        (HOOKS, CHECKPOINT, 'save_begin', -1),
+        (HOOKS, CHECKPOINT, 'filename_tmpl', 'epoch.pth'),
         (HOOKS, dict(type='mmclca.CompileHook'), 'mode', 'max'),
         (HOOKS, dict(type='mmclca.ProbeInitHook'), 'classifier', 'rigde'),
         (HOOKS, dict(type='mmclca.ReconstructionHook'), 'interval', 0),

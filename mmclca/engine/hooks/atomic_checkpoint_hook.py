@@ -1,11 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from operator import ge, le
+from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 import torch
 from mmengine.dist import all_reduce_params, is_main_process, master_only
@@ -16,8 +18,11 @@ from mmengine.runner import save_checkpoint
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
+from mmclca.engine.histories import restore_histories, store_histories
+from mmclca.errors import Error
 from mmclca.registry import HOOKS
 from mmclca.utils.files import remove_partial_files, save, save_text
+from mmclca.utils.messages import check_integer, suggest_choices
 
 ATOMIC = dict(backend='mmclca_atomic')
 
@@ -56,22 +61,105 @@ class AtomicCheckpointHook(CheckpointHook):
     Local files go through a file backend of their own, unless
     ``backend_args`` or ``file_client_args`` are given.
 
+    Logged values are stored as plain lists, see
+    :mod:`mmclca.engine.histories`.
+
     Args:
         interval (int): Epochs or iterations between checkpoints. Defaults to
             -1, never.
+        by_epoch (bool): Count epochs, not iterations. Defaults to True.
+        save_optimizer (bool): Store the state of the optimizer. Defaults to
+            True.
+        save_param_scheduler (bool): Store the state of the learning rate
+            schedule. Defaults to True.
+        out_dir (str | Path, optional): Folder with a subfolder per work dir.
+            Defaults to None: the work dir.
+        max_keep_ckpts (int): Number of kept checkpoints. Defaults to -1, all.
+        save_last (bool): Always write the last checkpoint. Defaults to True.
+        save_best (str | Sequence[str], optional): Metrics whose best
+            checkpoints are kept, or 'auto', the first one. Defaults to None.
+        rule (str | Sequence[str], optional): 'greater' or 'less' is better,
+            per metric. Defaults to None: inferred from its name.
+        greater_keys (Sequence[str], optional): Names of metrics for
+            'greater'. Defaults to None: those of mmengine.
+        less_keys (Sequence[str], optional): Names of metrics for 'less'.
+            Defaults to None: those of mmengine.
+        file_client_args (dict, optional): Deprecated by mmengine. Defaults to
+            None.
+        filename_tmpl (str, optional): File name, with '{}' for the number.
+            Defaults to None: 'epoch_{}.pth' or 'iter_{}.pth'.
+        backend_args (dict, optional): File backend. Defaults to None.
+        published_keys (str | Sequence[str], optional): Keys in the published
+            copies of the last and the best checkpoint. Defaults to None, no
+            copies.
+        save_begin (int): First epoch or iteration with a checkpoint. Defaults
+            to 0.
         keep_last_best (bool): Keep the last of several equally good
             checkpoints, not the first. With few validation images, the first
             one comes from a model that has hardly been trained. Defaults to
             False.
-        **checkpoint: Other arguments of mmengine's ``CheckpointHook``.
+
+    Raises:
+        Error: If a number or file name is invalid.
     """
 
     def __init__(
-        self, interval: int = -1, *, keep_last_best: bool = False, **checkpoint
+        self,
+        interval: int = -1,
+        by_epoch: bool = True,
+        save_optimizer: bool = True,
+        save_param_scheduler: bool = True,
+        out_dir: str | PathLike | None = None,
+        max_keep_ckpts: int = -1,
+        save_last: bool = True,
+        save_best: str | list[str] | None = None,
+        rule: Literal['greater', 'less'] | list[str] | None = None,
+        greater_keys: Sequence[str] | None = None,
+        less_keys: Sequence[str] | None = None,
+        file_client_args: dict | None = None,
+        filename_tmpl: str | None = None,
+        backend_args: dict | None = None,
+        published_keys: str | list[str] | None = None,
+        save_begin: int = 0,
+        *,
+        keep_last_best: bool = False,
     ):
+        # mmengine would compare them during the training
+        check_integer(-1, interval=interval, max_keep_ckpts=max_keep_ckpts)
+        check_integer(0, save_begin=save_begin)
+        if filename_tmpl is not None and str(filename_tmpl).count('{}') != 1:
+            raise Error(
+                f'filename_tmpl={filename_tmpl!r} must be a file name with '
+                'one {} for the number, such as epoch_{}.pth'
+            )
         if keep_last_best:
             self.rule_map = dict(greater=ge, less=le)
-        super().__init__(interval, **checkpoint)
+        super().__init__(
+            interval=interval,
+            by_epoch=by_epoch,
+            save_optimizer=save_optimizer,
+            save_param_scheduler=save_param_scheduler,
+            out_dir=out_dir,
+            max_keep_ckpts=max_keep_ckpts,
+            save_last=save_last,
+            save_best=save_best,
+            rule=rule,
+            greater_keys=greater_keys,
+            less_keys=less_keys,
+            file_client_args=file_client_args,
+            filename_tmpl=filename_tmpl,
+            backend_args=backend_args,
+            published_keys=published_keys,
+            save_begin=save_begin,
+        )
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Store logged values as lists."""
+        store_histories(checkpoint)
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Restore logged values for a resumed training."""
+        restore_histories(checkpoint)
 
     def before_train(self, runner) -> None:
         """Select the backend and clean up after a killed run."""
@@ -117,6 +205,11 @@ class AtomicCheckpointHook(CheckpointHook):
             super()._save_checkpoint_with_step(runner, step, meta)
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
+        missing = {*(self.save_best or ())} - {'auto', *metrics}
+        if missing:
+            raise Error(
+                f'save_best: {suggest_choices(min(missing), sorted(metrics))}'
+            )
         with self._saving():
             super()._save_best_checkpoint(runner, metrics)
 
