@@ -16,7 +16,7 @@ from mmclca.checkpoints import checksums
 from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.models.classifiers import FEATURES, extract_feature
-from mmclca.utils.files import read_bytes, replace_bytes
+from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import check_choice, warn
 
 from .inferencer import TokenReductionInferencer, check_finite
@@ -137,7 +137,7 @@ class FeatureCache(dict):
                 self._read(part)
 
     def add(self, digests: list[str], features: Tensor) -> None:
-        """Store the features (N, D) of files by :func:`digest_of_file`."""
+        """Store the features (N, D) of files by their SHA-256."""
         self.update(zip(digests, features, strict=True))
         if self._folder is None or not digests:
             return
@@ -164,11 +164,3 @@ class FeatureCache(dict):
         if not features.isfinite().all():
             raise Error(f'{part} contains NaN or infinity; remove it')
         self.update(zip(digests, features, strict=True))
-
-
-def digest_of_file(path: str) -> str | None:
-    """SHA-256 of a file, or None if it is unreadable."""
-    try:
-        return sha256(read_bytes(path)).hexdigest()
-    except OSError:
-        return None

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import digest_of_file, extract_outputs
-from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow, is_fitted
+from mmclca.apis.features import extract_outputs
+from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
+from mmclca.checkpoints.model_folder import ModelFolder, is_fitted
 from mmclca.deployment import QuantizedComparison, load_onnx
-from mmclca.utils.folders import is_below
 
 from .steps import Setting, interleaved_seconds
 
@@ -59,8 +59,10 @@ def compare_quantized(
         return QuantizedComparison(
             latency, 'Accuracy', '8-bit not measured: not a model folder'
         )
+    rows = list_photos(checkpoint)
     folders = [Path(folder) for folder in (checkpoint, photos) if folder]
-    rows = [row for row in list_photos(checkpoint) if _is_safe(row, folders)]
+    photo_files = PhotoFiles.from_rows(rows, *folders)
+    rows = [row for row in rows if photo_files.may_show(row.path)]
     if not rows:
         return QuantizedComparison(
             latency,
@@ -72,19 +74,6 @@ def compare_quantized(
         inferencer, rows, [files['8'], files['32']]
     )
     return QuantizedComparison(latency, label, agreement)
-
-
-def _is_safe(photo: PhotoRow, folders: list[Path]) -> bool:
-    """Return whether a listed photo may be opened.
-
-    A folder from elsewhere may name any file of this computer, so a photo is
-    in one of the folders, or has the listed content.
-    """
-    path = photo.path
-    if any(is_below(path, folder) for folder in folders):
-        return True
-    # neither an address nor a pipe, which would be read
-    return Path(path).is_file() and digest_of_file(path) == photo.sha256
 
 
 def list_photos(folder: str) -> list[PhotoRow]:

@@ -6,26 +6,24 @@ links, fit.json and photographs.csv are parsed and checked here, and nothing
 that they name is opened.
 """
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from os import PathLike
 from os.path import expanduser
 from pathlib import Path
 
 from mmclca.errors import Error
-from mmclca.utils.files import parse_rows
-from mmclca.utils.folders import (
+from mmclca.utils.messages import warn
+
+from .earlier_versions import FILE_NAMES, convert_record
+from .gate.folders import (
     find_newest,
     finish_replacing,
     read_file,
     refuse_links,
 )
-from mmclca.utils.messages import warn
-
-from .earlier_versions import FILE_NAMES, convert_record
+from .gate.json_parsing import load_json_object
+from .gate.photo_table import PhotoRow, parse_photo_table
 
 MODEL, PROBE, THRESHOLD = 'model.pth', 'probe.pth', 'threshold.json'
 RECORD, TABLE, REPORT = 'fit.json', 'photographs.csv', 'report.html'
@@ -37,8 +35,6 @@ FILES = (MODEL, THRESHOLD, PROBE, RECORD, TABLE, CV_PROBABILITIES, REPORT)
 # other entries, written by fit and export
 OTHERS = ('.draft', '.lock', 'features', 'log.txt', 'training', PICTURES, WEB)
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
-# SHA-256 in photographs.csv; empty if the column is missing
-_SHA256 = re.compile('([0-9a-f]{64})?')
 
 
 def is_checkpoint(name) -> bool:
@@ -147,82 +143,6 @@ def damaged_file_errors(
         ) from error
 
 
-@dataclass(frozen=True)
-class PhotoRow:
-    """Row of photographs.csv.
-
-    Args:
-        path (str): Photo, which may be any file: do not open it unless its
-            SHA-256 is ``sha256`` or the user names its folder.
-        label (str): Class name.
-        group (str): Group name, empty without.
-        split (str): 'train', 'val' or 'test'.
-        is_used (bool): Whether the photo was used for training.
-        reason (str): Why a photo was not used.
-        prediction (str): Cross-validated prediction, empty if not tested.
-        label_probability (float, optional): Probability of ``label``.
-        prediction_probability (float, optional): Probability of
-            ``prediction``.
-        sha256 (str): Digest of the file, empty if unknown.
-    """
-
-    path: str
-    label: str
-    group: str = ''
-    split: str = ''
-    is_used: bool = True
-    reason: str = ''
-    prediction: str = ''
-    label_probability: float | None = None
-    prediction_probability: float | None = None
-    sha256: str = ''
-
-    @classmethod
-    def from_cells(cls, cells: Mapping[str, str | None]) -> 'PhotoRow':
-        """Parse the cells of a row by column.
-
-        Raises:
-            Error: If a cell is invalid.
-        """
-        sha256 = cells.get('digest') or ''
-        if not _SHA256.fullmatch(sha256):
-            raise Error(f'digest {sha256:.80} is not a SHA-256')
-        if not cells['path']:
-            raise Error('a row without a path')
-        if cells.get('predicted') and not (
-            cells.get('p_given') and cells.get('p_predicted')
-        ):
-            raise Error('a prediction without probabilities')
-        return cls(
-            path=cells['path'],
-            label=cells['class'] or '',
-            group=cells.get('group') or '',
-            split=cells.get('split') or '',
-            is_used=cells['used'] == 'True',
-            reason=cells.get('why_not') or '',
-            prediction=cells.get('predicted') or '',
-            label_probability=_parse_probability(cells.get('p_given')),
-            prediction_probability=_parse_probability(
-                cells.get('p_predicted')
-            ),
-            sha256=sha256,
-        )
-
-    @property
-    def is_held_out(self) -> bool:
-        """Whether the photo is in a val or test folder."""
-        return not self.is_used and self.split in ('val', 'test')
-
-
-def _parse_probability(cell: str | None) -> float | None:
-    if not cell:
-        return None
-    try:
-        return float(cell)
-    except ValueError as error:
-        raise Error(f'probability {cell:.80} is not a number') from error
-
-
 class ModelFolder:
     """Folder of a fitted model; it need not exist.
 
@@ -270,12 +190,10 @@ class ModelFolder:
                 f'{self.path} is not a model folder: fit.json is missing; '
                 f'run: python -m mmclca fit PHOTOS --out {self.path}'
             ) from None
-        with damaged_file_errors(self.file, ValueError, RecursionError):
-            record = json.loads(content)
-            if not isinstance(record, dict):
-                raise Error('no record of a model')
-            record.pop(KEY, None)
-            return convert_record(record)
+        with damaged_file_errors(self.file, Error):
+            record = load_json_object(content)
+        record.pop(KEY, None)
+        return convert_record(record)
 
     def read_photos(self) -> list[PhotoRow]:
         """Read photographs.csv.
@@ -286,8 +204,7 @@ class ModelFolder:
         """
         content = read_file(self.path, TABLE)
         with damaged_file_errors(self.table, ValueError):
-            rows = parse_rows(content, 'path', 'class', 'used')
-            return [PhotoRow.from_cells(row) for row in rows]
+            return parse_photo_table(content)
 
     def read_used_photos(self) -> list[PhotoRow]:
         """Read the training photos from photographs.csv.

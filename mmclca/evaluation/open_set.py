@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints import checksums, digests
 from mmclca.checkpoints.earlier_versions import restore_config
+from mmclca.checkpoints.gate.json_parsing import load_json_object, parse_record
 from mmclca.checkpoints.gate.settings import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.grouped_splits import GroupedSplits
@@ -171,7 +172,6 @@ class Threshold:
     def __post_init__(self):
         check_choice((*SCORES, NEAREST), score=self.score)
         is_number = isinstance(self.threshold, int | float)
-        # a large integer is no float
         if not is_number or not abs(self.threshold) < math.inf:
             raise Error(f'threshold={self.threshold!r} is not finite')
 
@@ -230,7 +230,10 @@ def read_threshold(path: str | PathLike, model: BaseModel) -> Threshold:
     if not path.is_file():
         raise FileNotFoundError(f'{path} not found: run tools/open_set.py')
     try:
-        threshold = _parse_threshold(path.read_bytes())
+        content = load_json_object(path.read_bytes())
+        names = content.keys() & {field.name for field in fields(Threshold)}
+        settings = {name: content[name] for name in names}  # without notes
+        threshold = parse_record(Threshold, settings)
     except Error as error:
         raise Error(f'{path}: {error}; run tools/open_set.py') from error
     if threshold.model != fingerprint(model):
@@ -240,19 +243,6 @@ def read_threshold(path: str | PathLike, model: BaseModel) -> Threshold:
         )
     check_choice(list_scores(model.head), score=threshold.score)
     return threshold
-
-
-def _parse_threshold(content: bytes) -> Threshold:
-    try:
-        values = json.loads(content)
-    except (RecursionError, ValueError) as error:
-        raise Error(f'not JSON ({error})') from error
-    names = [field.name for field in fields(Threshold)]
-    if not isinstance(values, dict) or not values.keys() >= {*names}:
-        raise Error(f'lacks one of {", ".join(names)}')
-    if not isinstance(values['score'], str):
-        raise Error(f'score={values["score"]!r:.80} is not a name')
-    return Threshold(values['score'], values['threshold'], values['model'])
 
 
 @contextmanager

@@ -7,8 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from mmclca.apis import find_images
-from mmclca.apis.features import digest_of_file
-from mmclca.checkpoints.model_folder import PhotoRow
+from mmclca.checkpoints.gate.photo_table import (
+    PhotoFiles,
+    PhotoRow,
+    compute_sha256,
+)
 from mmclca.datasets.photos import LabeledImages, check_photos
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
@@ -68,9 +71,12 @@ def _add(
     device: str | None,
 ) -> None:
     learned = _read_learned(files)
-    digests = {photo.path: photo.sha256 for photo in learned}
+    # an interrupted call may have learned these photos
+    photo_files = PhotoFiles.from_rows(learned, files.path).confirm(
+        {x.path for x in learned if new.digests.get(x.path) == x.sha256}
+    )
     images = join_photos(learned, previous, new)
-    checked = check_photos(images, unopened=digests)
+    checked = check_photos(images, photo_files)
     record = previous.with_photos(checked)
     _check_learned(previous, record, new.name)
     if record.photos.counts != previous.photos.counts:
@@ -82,13 +88,9 @@ def _add(
     exports = files.list_exports()
     options = replace(record.call.options, device=device)
     plan = make_plan(files, record, checked, options)
-    request = StepRequest(
-        # an interrupted call may have learned these photos
-        opened=dict(new.digests.items() & digests.items()),
-        check=None if force else partial(check_accuracy, previous),
-    )
+    check = None if force else partial(check_accuracy, previous)
     try:
-        record = run_steps(plan, record, log, request)
+        record = run_steps(plan, record, log, StepRequest(check=check))
     except ConfirmationError:
         files.discard_draft()
         raise
@@ -97,7 +99,7 @@ def _add(
         console_text.saved_lines(files.path, exports, log.is_console)
     )
     if not require_part(record.cost, 'cost').has_latency:  # interrupted fit
-        add_latency(plan, record, log, request.opened)
+        add_latency(plan, record, log)
 
 
 def _compute_digests(folder: Path) -> dict[str, str | None]:
@@ -106,7 +108,7 @@ def _compute_digests(folder: Path) -> dict[str, str | None]:
         raise Error(f'{folder} is a file; {ADVICE}')
     if not folder.is_dir():
         raise FileNotFoundError(f'folder {folder} does not exist; {ADVICE}')
-    digests = {path: digest_of_file(path) for path in find_images([folder])}
+    digests = {path: compute_sha256(path) for path in find_images([folder])}
     if not digests:
         raise Error(f'{folder} has no photos; {ADVICE}')
     return digests

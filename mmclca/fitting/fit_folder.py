@@ -11,6 +11,12 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.checkpoints import checksums
+from mmclca.checkpoints.gate.folders import (
+    WHOLE,
+    locked,
+    remove_folder,
+    replace_files,
+)
 from mmclca.checkpoints.model_folder import (
     FILES,
     MODEL,
@@ -21,7 +27,6 @@ from mmclca.checkpoints.model_folder import (
 from mmclca.errors import Error
 from mmclca.export_formats import FORMATS
 from mmclca.utils.files import remove_partial_files, replace_text
-from mmclca.utils.folders import WHOLE, locked, remove_folder, replace_files
 
 from .record import FitRecord
 

@@ -56,7 +56,7 @@ def list_photo_rows(
             if is_used
             else [''] * len(PREDICTION_COLUMNS)
         )
-        row.append(checked.digests.get(path, ''))
+        row.append(checked.files.sha256.get(path, ''))
         row.append(' | '.join(near_duplicates[path]) if is_used else '')
         rows.append(row)
     # stable: training photos keep the order of their probabilities

@@ -6,7 +6,7 @@ folder from elsewhere may name any file. The report shows the copies instead.
 """
 
 import base64
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -20,9 +20,10 @@ from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints import checksums
+from mmclca.checkpoints.gate.folders import read_file
+from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.datasets.decoding import UndecodedError, decode, open_image
 from mmclca.utils.files import read_bytes, replace_bytes
-from mmclca.utils.folders import is_below, read_file
 
 SIDE = 160  # longer side in pixels, twice the shown size
 QUALITY = 72
@@ -34,14 +35,13 @@ class Pictures:
     """Copies of photos by SHA-256, stored in one file.
 
     Args:
-        file (Path): The file. Photos in its folder may be opened.
-        digests (dict[str, str]): SHA-256 of photos by path.
-        opened (Container[str]): Paths of other photos that may be opened.
+        file (Path): The file.
+        photo_files (PhotoFiles): SHA-256 of the photos, and which of them
+            may be opened.
     """
 
     file: Path
-    digests: dict[str, str]
-    opened: Container[str] = ()
+    photo_files: PhotoFiles
 
     def __post_init__(self):
         self._copies = {}
@@ -78,8 +78,8 @@ class Pictures:
 
         Without a copy, return empty bytes.
         """
-        name = f'{self.digests[path]}.{suffix}'
-        if path in self.opened or is_below(path, self.file.parent):
+        name = f'{self.photo_files.sha256[path]}.{suffix}'
+        if self.photo_files.may_open(path):
             with suppress(OSError, UndecodedError):
                 self._copies[name] = torch.frombuffer(
                     bytearray(make()), dtype=torch.uint8

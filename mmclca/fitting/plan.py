@@ -65,6 +65,11 @@ class Plan:
         return self.checked.photos.without({*self.training_photos.paths})
 
     @property
+    def adds_photos(self) -> bool:
+        """Whether photos are added to those of a model."""
+        return bool(self.checked.files.listed_paths)
+
+    @property
     def zooms(self) -> tuple[float, ...]:
         """Zoom factors of further views, if there are few training photos."""
         has_few_photos = len(self.training_photos) <= MAX_PHOTOS_FOR_CROPS
@@ -90,8 +95,7 @@ class Plan:
             self.device,
             features,
             zooms=self.zooms,
-            digests=self.checked.digests,
-            unopened=self.checked.unopened,
+            photo_files=self.checked.files,
         )
 
     @cached_property
@@ -156,7 +160,7 @@ def make_plan(
     """
     device = check_device(options.device)
     num_classes, cost = len(checked.photos.classes), None
-    if checked.unopened:
+    if checked.files.listed_paths:
         variant = require_part(record.model, 'model').variant
         pretrained, config = _read_network(files, record)
         return Plan(

@@ -75,21 +75,19 @@ def join_near_duplicates(
     """Keep near-duplicate photos in one group, and note them in a record.
 
     Groups are those of all pairs in the record. Pairs are searched once, in
-    photos that may be opened.
+    photos that are new to the model.
     """
     checked, training = plan.checked, plan.training_photos
     pairs = record.photos.near_duplicates
-    opened = [
+    new = [
         i
         for i, path in enumerate(training.paths)
-        if path not in checked.unopened
+        if path not in checked.files.listed_paths
     ]
-    if opened and (pairs is None or checked.unopened):
+    if new and (pairs is None or plan.adds_photos):
         pairs = [
             *(pairs or ()),
-            *find_near_duplicates(
-                training.select(opened), plan.views[opened, 0]
-            ),
+            *find_near_duplicates(training.select(new), plan.views[new, 0]),
         ]
     pairs = [(path, other) for path, other in pairs or ()]
     photos = checked.photos

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from mmclca.apis.probe import CurvePoint
 from mmclca.checkpoints.digests import digest
+from mmclca.checkpoints.gate.json_parsing import parse_record
 from mmclca.datasets.photos import PhotoCheck
 from mmclca.errors import Error
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
-from .json_parsing import parse_record
 from .options import FitOptions
 from .record_parts import (
     ComparedWeights,

@@ -3,15 +3,15 @@
 
 import os
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
 from mmclca.checkpoints.model_folder import (
-    PhotoRow,
     damaged_file_errors,
     prepare_writing,
 )
@@ -42,7 +42,7 @@ SURE = 0.9  # probability of a prediction that questions the label
 
 
 def write_report(
-    folder: str | os.PathLike, opened: Container[str] = ()
+    folder: str | os.PathLike, confirmed: Collection[str] = ()
 ) -> Path:
     """Write the report of a fitted model, ``report.html``.
 
@@ -51,9 +51,9 @@ def write_report(
 
     Args:
         folder (str | Path): Folder of the model.
-        opened (Container[str]): Paths of photos that may be opened. Defaults
-            to (): copies in the folder are shown, and photos without a copy
-            are left blank.
+        confirmed (Collection[str]): Paths of photos that may be opened, see
+            :class:`PhotoFiles`. Defaults to (): copies in the folder are
+            shown, and photos without a copy are left blank.
 
     Returns:
         Path: The file.
@@ -65,8 +65,8 @@ def write_report(
     files = FitFolder(folder)
     prepare_writing(files.path)
     record, photos = files.read_complete(), files.read_used_photos()
-    digests = {photo.path: photo.sha256 for photo in photos}
-    pictures = Pictures(files.pictures, digests, opened)
+    photo_files = PhotoFiles.from_rows(photos, files.path).confirm(confirmed)
+    pictures = Pictures(files.pictures, photo_files)
     with damaged_file_errors(files.table, Error):
         tested = list_tested_photos(photos, record.photos.classes)
     page = render(
@@ -77,7 +77,7 @@ def write_report(
         **describe_photos(record, photos),
         **describe_predictions(record, tested, pictures),
     )
-    if opened:
+    if confirmed:
         pictures.save()
     # file names need not be UTF-8
     replace_bytes(files.report, page.encode(errors='replace'))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mmclca.checkpoints.model_folder import PhotoRow
+from mmclca.checkpoints.gate.photo_table import PhotoRow
 from mmclca.errors import Error
 from mmclca.visualization.confusions import Predictions, most_confused
 

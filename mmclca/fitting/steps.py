@@ -2,7 +2,7 @@
 """Steps of a fit, in their order; a resumed fit skips finished ones."""
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from . import console_text, fine_tuning
@@ -24,8 +24,6 @@ class StepRequest:
             to False.
         fine_tune (bool, optional): Whether to fine-tune; None leaves it to
             the number of photos. Defaults to False.
-        opened (Collection[str]): Paths of known photos that the report may
-            open. Defaults to ().
         check (Callable, optional): Function of the record with the linear
             probe, which raises an error to keep the previous model. Defaults
             to None.
@@ -33,7 +31,6 @@ class StepRequest:
 
     overwrite: bool = False
     fine_tune: bool | None = False
-    opened: Collection[str] = ()
     check: Callable[[FitRecord], None] | None = None
 
 
@@ -46,7 +43,7 @@ def run_steps(
     is selected.
     """
     files = plan.files
-    if not plan.checked.unopened:
+    if not plan.adds_photos:
         record = replace(record, weights=plan.weights, model=plan.model)
     if request.overwrite:
         files.clear()
@@ -83,7 +80,7 @@ def run_steps(
         record = files.publish(fine_tuning.fine_tune(plan, record, log))
     seconds += time.perf_counter() - start
     record = files.publish(record, seconds=seconds)
-    _write_report(plan, log, request.opened)
+    _write_report(plan, log)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
     log.print_lines(console_text.result_lines(record, log.is_console))
@@ -100,9 +97,7 @@ def skipped_lines(plan: Plan, log: Log) -> Iterator[str]:
         )
 
 
-def add_latency(
-    plan: Plan, record: FitRecord, log: Log, opened: Collection[str] = ()
-) -> FitRecord:
+def add_latency(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
     """Measure the latency unless it is known, and describe the model.
 
     This is the last step, since it takes long and changes no prediction:
@@ -114,14 +109,20 @@ def add_latency(
         log.begin(Step.LATENCY)
         cost = measure_latency(plan, cost)
         record = plan.files.publish(record, keep_report=True, cost=cost)
-        _write_report(plan, log, opened)
+        _write_report(plan, log)
     log.print_lines(console_text.latency_lines(plan, cost))
     return record
 
 
-def _write_report(plan: Plan, log: Log, opened: Collection[str]) -> None:
-    """Write the report; ``opened`` are known photos that it may open."""
-    checked = plan.checked
+def _write_report(plan: Plan, log: Log) -> None:
+    """Write the report, with new copies of photos that may be opened."""
+    photo_files = plan.checked.files
     with log.status('Writing the report'):
-        unopened = checked.unopened.keys() - opened
-        write_report(plan.files.path, checked.digests.keys() - unopened)
+        write_report(
+            plan.files.path,
+            [
+                path
+                for path in photo_files.sha256
+                if photo_files.may_open(path)
+            ],
+        )

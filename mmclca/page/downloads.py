@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
+from mmclca.checkpoints.gate.folders import remove_folder
 from mmclca.export_formats import FORMATS, ExportFormat
 from mmclca.utils.files import replace_file
-from mmclca.utils.folders import remove_folder
 
 from .models import KeptModel
 from .process import run_task

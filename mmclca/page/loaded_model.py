@@ -13,14 +13,10 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import digest_of_file
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import Search, look_up
-from mmclca.checkpoints.model_folder import (
-    PhotoRow,
-    damaged_file_errors,
-    is_fitted,
-)
+from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
+from mmclca.checkpoints.model_folder import damaged_file_errors, is_fitted
 from mmclca.datasets.decoding import UndecodedError
 from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
@@ -70,14 +66,13 @@ class LoadedModel:
         inferencer (TokenReductionInferencer): The model.
         about (str): Its name, classes and accuracy, a line each.
         gallery (Gallery | None): Photos to search for similar ones.
-        digests (dict[str, str]): SHA-256 of photos by path; files with other
-            content are not shown.
+        photo_files (PhotoFiles): Photos that may be shown.
     """
 
     inferencer: TokenReductionInferencer
     about: str
     gallery: Gallery | None
-    digests: dict[str, str]
+    photo_files: PhotoFiles
 
     @property
     def can_reduce(self) -> bool:
@@ -115,9 +110,7 @@ class LoadedModel:
         for neighbor in neighbors:
             path = neighbor['image']
             with suppress(OSError, UndecodedError):
-                # a folder from elsewhere may name any file of this computer
-                digest = self.digests.get(path)
-                if digest in (None, digest_of_file(path)):
+                if self.photo_files.may_show(path):
                     similarity = f'{neighbor["similarity"]:.3f}'
                     yield SimilarPhoto(
                         make_preview(upright(path)),
@@ -148,7 +141,7 @@ def open_model(
     """
     inferencer = inferencer or TokenReductionInferencer(path)
     result, files = '', FitFolder(path)
-    digests: dict[str, str] = {}
+    photo_files = PhotoFiles()
     if is_fitted(path) and files.file.is_file():
         record = files.read_complete()
         name = name or files.name_model(record)
@@ -157,14 +150,13 @@ def open_model(
         if gallery is None and isinstance(head, NearestHead):
             with damaged_file_errors(files.table, ValueError):
                 gallery = _list_training_photos(photos, head)
-            # '' for photos without a digest, which are not shown
-            digests = {photo.path: photo.sha256 for photo in photos}
+            photo_files = PhotoFiles.from_rows(photos)
     classes = inferencer.classes
     name = name or Path(path).resolve().name
     about = f'{name}, {len(classes)} classes: {join_first(classes, 6)}'
     if result:
         about = f'{about}\n{result}'
-    return LoadedModel(inferencer, about, gallery, digests)
+    return LoadedModel(inferencer, about, gallery, photo_files)
 
 
 @lru_cache(maxsize=4)

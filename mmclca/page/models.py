@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from zipfile import ZipFile
 
+from mmclca.checkpoints.gate.folders import is_below
 from mmclca.checkpoints.model_folder import FILES
 from mmclca.datasets.photos import check_photos, read_photos
 from mmclca.datasets.photos.spellings import normalize_name
@@ -14,7 +15,6 @@ from mmclca.errors import Error
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report import write_report
-from mmclca.utils.folders import is_below
 
 from .loaded_model import ModelVersion
 from .names import MAX_LETTERS, safe_name

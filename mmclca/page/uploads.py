@@ -12,9 +12,9 @@ from pathlib import Path
 from struct import error as StructError
 from zipfile import BadZipFile, ZipFile
 
-from mmclca.apis.features import digest_of_file
+from mmclca.checkpoints.gate.folders import is_below, locked, remove_folder
+from mmclca.checkpoints.gate.photo_table import compute_sha256
 from mmclca.errors import Error
-from mmclca.utils.folders import is_below, locked, remove_folder
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import join_first
 
@@ -249,4 +249,4 @@ def _find_innermost(folder: Path, notes: list[str]) -> Path:
 def _hash_files(folder: Path) -> dict:
     """Return the SHA-256 of all files, by relative path."""
     files = [path for path in folder.rglob('*') if path.is_file()]
-    return {x.relative_to(folder): digest_of_file(str(x)) for x in files}
+    return {x.relative_to(folder): compute_sha256(str(x)) for x in files}

@@ -17,11 +17,11 @@ from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
 from mmclca.benchmark.peak_memory import get_peak_memory
+from mmclca.checkpoints.gate.folders import refuse_links
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.files import remove_partial_files, replace_text
-from mmclca.utils.folders import refuse_links
 from mmclca.utils.provenance import provenance
 
 from .config_file import write_config

@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Latency per photo, and the accuracy of an int8 file."""
 
-from dataclasses import replace
-from hashlib import sha256
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +8,6 @@ import torch
 from tiny_photos import write_weights
 
 from mmclca.benchmark import quantized, timing
-from mmclca.checkpoints.model_folder import PhotoRow
 from mmclca.fitting.candidates import list_variants
 from mmclca.fitting.model_config import build_config
 from mmclca.fitting.weights import find_weights
@@ -118,14 +115,3 @@ def test_accuracy_is_reported_on_hold_out_photos(said):
 def test_agreement_is_reported_if_only_training_photos_exist(said):
     assert '2 of 3 training photos' in said(TRAINED + LEFT)
     assert 'not measured' in said(TRAINED, 0, 1, 2)
-
-
-def test_only_unchanged_photos_outside_the_folders_are_opened(tmp_path):
-    photo = tmp_path / 'a.jpg'
-    photo.write_bytes(b'photo')
-    row = PhotoRow(str(photo), 'ash', sha256=sha256(b'photo').hexdigest())
-    assert quantized._is_safe(row, [])
-    photo.write_bytes(b'other content')
-    assert not quantized._is_safe(row, [tmp_path / 'model'])
-    assert quantized._is_safe(row, [tmp_path / 'model', tmp_path])
-    assert not quantized._is_safe(replace(row, path=str(tmp_path)), [])

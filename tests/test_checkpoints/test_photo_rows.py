@@ -5,7 +5,12 @@ import json
 
 import pytest
 
-from mmclca.checkpoints.model_folder import ModelFolder, PhotoRow
+from mmclca.checkpoints.gate.photo_table import (
+    PhotoFiles,
+    PhotoRow,
+    compute_sha256,
+)
+from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.errors import Error
 
 DIGEST = 'a1' * 32
@@ -96,3 +101,46 @@ def test_digests_are_those_of_used_photos(tmp_path):
         'b.png',
         'c.png',
     ]
+
+
+def test_photo_is_opened_if_listed_only_with_consent(tmp_path):
+    inside, outside = tmp_path / 'model/a.png', tmp_path / 'b.png'
+    inside.parent.mkdir()
+    rows = [PhotoRow(str(path), 'ash') for path in (inside, outside)]
+    files = PhotoFiles.from_rows(rows, inside.parent)
+    assert files.may_open(str(inside))
+    assert not files.may_open(str(outside))
+    assert files.confirm([str(outside)]).may_open(str(outside))
+    assert not files.may_open(str(outside))  # unchanged
+    assert files.may_open(str(tmp_path / 'named_by_the_user.png'))
+    inside.symlink_to(outside)
+    assert not files.may_open(str(inside))
+
+
+def test_listed_photo_is_shown_only_with_the_listed_content(tmp_path):
+    path = str(tmp_path / 'a.png')
+    (tmp_path / 'a.png').write_bytes(b'a photo')
+    sha256 = compute_sha256(path)
+    listed = PhotoFiles.from_rows([PhotoRow(path, 'ash', sha256=sha256)])
+    assert listed.may_show(path)
+    assert not listed.may_open(path)
+    (tmp_path / 'a.png').write_bytes(b'a secret')
+    assert not listed.may_show(path)
+    others = PhotoFiles.from_rows(
+        [PhotoRow(path, 'ash', sha256=sha256)], tmp_path / 'model', tmp_path
+    )
+    assert others.may_show(path)
+    (tmp_path / 'a.png').unlink()
+    assert not listed.may_show(path)
+    address = 'http://127.0.0.1:9/a.png'
+    assert not PhotoFiles.from_rows([PhotoRow(address, 'ash')]).may_show(
+        address
+    )
+
+
+def test_listed_photo_without_a_digest_is_not_shown(tmp_path):
+    path = tmp_path / 'a.png'
+    path.touch()
+    assert not PhotoFiles.from_rows([PhotoRow(str(path), 'ash')]).may_show(
+        str(path)
+    )

@@ -24,9 +24,9 @@ from tiny_run import ROOT
 from yapf.yapflib import yapf_api
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import digest_of_file
 from mmclca.building import config_errors
 from mmclca.checkpoints.checkpoint import Checkpoint
+from mmclca.checkpoints.gate.photo_table import compute_sha256
 from mmclca.checkpoints.gate.stored_config import (
     read_stored_classes,
     read_stored_config,
@@ -144,7 +144,7 @@ def model_folders(tiny, folder):
     model = TokenReductionInferencer(tiny / 'tiny.pth', device='cpu').model
     write_threshold(folder / 'threshold.json', model, 'energy', 0.5)
     opened = [x.path for x in FitFolder(folder).read_used_photos()]
-    cells = ['digest', *map(digest_of_file, opened), '']
+    cells = ['digest', *map(compute_sha256, opened), '']
     lines = zip(table.read_text().splitlines(), cells, strict=True)
     table.write_text('\n'.join(map(','.join, lines)))
     write_report(folder, opened)

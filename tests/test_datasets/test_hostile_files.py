@@ -13,7 +13,7 @@ import pytest
 from PIL import EpsImagePlugin
 from tiny_export import INFER
 
-from mmclca.apis.features import digest_of_file
+from mmclca.checkpoints.gate.photo_table import PhotoFiles, compute_sha256
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_image, check_images
@@ -67,7 +67,7 @@ def refused(read, *errors):
     return reason
 
 
-COPIES = Pictures(Path('copies'), {'a.jpg': 'a'}, opened=['a.jpg'])
+COPIES = Pictures(Path('copies'), PhotoFiles({'a.jpg': 'a'}))
 READERS = dict(
     check_image=check_image,
     check_images=lambda path: check_images([path])[path],
@@ -118,4 +118,4 @@ def test_lists_do_not_wait_for_pipe():
         read_lines('classes.txt')
     with pytest.raises(ValueError, match='folder or a .txt list'):
         list_images('classes.txt')
-    assert digest_of_file('classes.txt') is None
+    assert compute_sha256('classes.txt') is None

@@ -62,7 +62,7 @@ def noted_fit(fit):
             redirect_stderr(StringIO()) as errors,
             warnings.catch_warnings(record=True) as note.warned,
         ):
-            for name in ('load_classifier', 'digest_of_file'):
+            for name in ('load_classifier', 'compute_sha256'):
                 patch.setattr(probe, name, counted(name, vars(probe)[name]))
             MMLogger.get_instance('foreign')
             note.before = note_state()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.fitting import probing
 from mmclca.fitting.console_text import near_duplicate_lines, result_lines
@@ -133,7 +134,7 @@ CHECKED = PhotoCheck(
     conflicting_labels=[('/a/4.jpg', '/b/4.jpg')],
     cross_split_duplicates=[('/b/5.jpg', '/b/1.jpg')],
     untrained_classes={},
-    digests={'/a/0.jpg': 'd0'},
+    files=PhotoFiles({'/a/0.jpg': 'd0'}),
 )
 
 
@@ -151,6 +152,7 @@ def test_near_duplicates_are_joined_and_noted_once(monkeypatch):
             training_photos=PHOTOS.select([0, 1, 2]),
             views=torch.zeros(3, 1, 2),
             checked=CHECKED,
+            adds_photos=False,
         )
         plan, record = probing.join_near_duplicates(plan, record)
         assert plan.checked.photos.groups == ['p1', 'p1', 'p1', 'p3']

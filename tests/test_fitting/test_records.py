@@ -9,7 +9,7 @@ import pytest
 import report_folder
 
 import mmclca
-from mmclca.fitting.json_parsing import parse_record
+from mmclca.checkpoints.gate.json_parsing import parse_record
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.record_parts import Model
 

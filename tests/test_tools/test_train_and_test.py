@@ -13,9 +13,9 @@ import torch
 from mmpretrain import get_model
 from tiny_run import ROOT, end_of, load_tool, write_run
 
+from mmclca.checkpoints.gate.folders import locked
 from mmclca.errors import Error
 from mmclca.models.layers.parallel import ParallelLayer
-from mmclca.utils.folders import locked
 
 
 @pytest.fixture(autouse=True)

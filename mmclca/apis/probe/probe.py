@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Linear probe: a classifier on the frozen features of a model."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import partial
 from os import PathLike
 
@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
+from mmclca.checkpoints.gate.photo_table import PhotoFiles, compute_sha256
 from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import image_settings, model_digest
@@ -26,7 +27,6 @@ from mmclca.utils.messages import track
 from ..features import (
     FeatureCache,
     Outputs,
-    digest_of_file,
     drop_unreadable,
     feature_batches,
     require_readable,
@@ -71,10 +71,9 @@ class Probe:
         zooms (Sequence[float]): Zoom factors of additional training views,
             center crops with 1 / zoom times the height and width. Defaults to
             ().
-        digests (dict[str, str]): Known SHA-256 of image files by path.
-            Defaults to {}.
-        unopened (Container[str]): Paths of images that must not be opened,
-            because their features are in ``features_dir``. Defaults to ().
+        photo_files (PhotoFiles, optional): SHA-256 of image files by path, if
+            known, and which of them may be opened. The features of others
+            must be in ``features_dir``. Defaults to None: all may be opened.
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
@@ -102,8 +101,7 @@ class Probe:
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
         zooms: Sequence[float] = (),
-        digests: dict[str, str] = {},
-        unopened: Container[str] = (),
+        photo_files: PhotoFiles | None = None,
     ):
         config, weights = config_and_weights(model, pretrained)
         weights = weights or config.get('load_from')
@@ -115,7 +113,7 @@ class Probe:
         drop_references(self.model)  # they belong to other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
-        self._digests, self._unopened = digests, unopened
+        self._photo_files = photo_files or PhotoFiles()
         self._inferencer = TokenReductionInferencer(
             self.model, classes=self.classes
         )
@@ -160,7 +158,7 @@ class Probe:
     ) -> list[tuple[str, str | None]]:
         """Return path and SHA-256 of each image, None if unreadable."""
         return [
-            (path, self._digests.get(path) or digest_of_file(path))
+            (path, self._photo_files.sha256.get(path) or compute_sha256(path))
             for path in map(str, paths)
         ]
 
@@ -172,7 +170,9 @@ class Probe:
         paths = [path for path, _ in images]
         digests = [digest for _, digest in images]
         new = [i for i, digest in enumerate(digests) if digest not in cache]
-        closed = [paths[i] for i in new if paths[i] in self._unopened]
+        closed = [
+            paths[i] for i in new if not self._photo_files.may_open(paths[i])
+        ]
         if closed:
             raise Error(
                 f'features of {len(closed)} images are missing, such as '

@@ -1,8 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Trust boundary for checkpoint files of other people.
+"""Trust boundary for checkpoints and model folders of other people.
 
 Nothing stored in a file is executed, imported, downloaded or opened by its
-name. The modules check what :mod:`mmclca.checkpoints.opening` reads:
+name, and no link is followed. What these modules return can be trusted.
+
+Checkpoints, read by :mod:`mmclca.checkpoints.opening`:
 
 - ``unpickling``: pickles hold tensors, logged values and plain settings;
 - ``contents``: the format is known, and the size in memory is limited;
@@ -10,10 +12,9 @@ name. The modules check what :mod:`mmclca.checkpoints.opening` reads:
 - ``settings``: registered types and declared values, and nothing else;
 - ``stored_config``: reads config and class names, checked by the two above.
 
-The other files of a model folder are checked where they are read:
+Model folders, read by :mod:`mmclca.checkpoints.model_folder`:
 
-- fit.json and photographs.csv in :mod:`mmclca.checkpoints.model_folder`, and
-  the fields of fit.json in :mod:`mmclca.fitting.json_parsing`;
-- threshold.json in :mod:`mmclca.evaluation.open_set`;
-- links are refused in :mod:`mmclca.utils.folders`.
+- ``folders``: files are read, written and removed without following links;
+- ``json_parsing``: fit.json and threshold.json become typed records;
+- ``photo_table``: rows of photographs.csv, and which photos may be opened.
 """

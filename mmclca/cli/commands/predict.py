@@ -143,14 +143,14 @@ def describe_unknown(result, threshold):
 
 def count_trained(args, results):
     """Count photos that were used to train a fitted model."""
-    from mmclca.apis.features import digest_of_file
+    from mmclca.checkpoints.gate.photo_table import compute_sha256
 
     if not is_fitted(args.checkpoint):
         return 0
     digests = ModelFolder(args.checkpoint).read_used_digests()
     paths = [result['image'] for result in results if 'error' not in result]
     files = filter(os.path.isfile, paths) if digests else ()
-    return sum(digest_of_file(x) in digests for x in files)
+    return sum(compute_sha256(x) in digests for x in files)
 
 
 def summarize(results, out):

@@ -8,7 +8,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from mmclca.utils.folders import locked
+from mmclca.checkpoints.gate.folders import locked
 from mmclca.utils.messages import check_integer
 
 from ..arguments import add_run_arguments

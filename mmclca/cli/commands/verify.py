@@ -13,6 +13,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from mmclca.checkpoints.gate.folders import WHOLE, read_file
 from mmclca.checkpoints.model_folder import (
     RECORD,
     THRESHOLD,
@@ -21,7 +22,6 @@ from mmclca.checkpoints.model_folder import (
 )
 from mmclca.errors import Error
 from mmclca.utils.files import PARTIAL
-from mmclca.utils.folders import WHOLE, read_file
 from mmclca.utils.messages import join_first, print_safe, track
 
 from ..errors import describe_error

@@ -4,9 +4,10 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import starmap
 
+from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.errors import Error
 
 from .copies import ImageSummary, find_copies, keys_by, summarize_images
@@ -34,8 +35,8 @@ class PhotoCheck:
             training.
         untrained_classes (dict[str, int]): Skipped classes without training
             photos, with their number of photos.
-        digests (dict[str, str]): SHA-256 of readable files, by path.
-        unopened (dict[str, str]): SHA-256 of unopened files, by path.
+        files (PhotoFiles): SHA-256 of readable photos, and which of them
+            may be opened.
         near_duplicates (list[tuple[str, str]]): Result from
             :func:`find_near_duplicates`.
     """
@@ -46,8 +47,7 @@ class PhotoCheck:
     conflicting_labels: list[tuple[str, ...]]
     cross_split_duplicates: list[tuple[str, str]]
     untrained_classes: dict[str, int]
-    digests: dict[str, str] = field(default_factory=dict)
-    unopened: dict[str, str] = field(default_factory=dict)
+    files: PhotoFiles = field(default_factory=PhotoFiles)
     near_duplicates: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -102,14 +102,14 @@ class PhotoCheck:
 
 
 def check_photos(
-    photos: LabeledImages, unopened: dict[str, str] | None = None
+    photos: LabeledImages, checked_before: PhotoFiles | None = None
 ) -> PhotoCheck:
     """Open photos, and skip unreadable files, duplicates and conflicts.
 
     Args:
         photos (LabeledImages): All photos.
-        unopened (dict[str, str], optional): SHA-256 by path of previously
-            checked files, which are not opened. Defaults to None.
+        checked_before (PhotoFiles, optional): Photos of a model, which are
+            not opened again. Defaults to None.
 
     Returns:
         PhotoCheck: The usable photos. Labels are renumbered if a class is
@@ -118,10 +118,13 @@ def check_photos(
     Raises:
         Error: If fewer than two classes have training photos.
     """
-    unopened = unopened or {}
-    summaries = {path: ImageSummary('', x) for path, x in unopened.items()}
+    checked_before = checked_before or PhotoFiles()
+    summaries = {
+        path: ImageSummary('', sha256)
+        for path, sha256 in checked_before.sha256.items()
+    }
     summaries |= summarize_images(
-        [x for x in photos.paths if x not in unopened]
+        [path for path in photos.paths if path not in summaries]
     )
     readable = {path: x for path, x in summaries.items() if not x.problem}
     unreadable = {
@@ -142,8 +145,10 @@ def check_photos(
             for name, number in usable.counts().items()
             if name not in trained_classes
         },
-        digests={path: x.digest for path, x in readable.items()},
-        unopened=unopened,
+        files=replace(
+            checked_before,
+            sha256={path: x.digest for path, x in readable.items()},
+        ),
     )
     if len(trained) < 2:
         problems = '; '.join(x.describe() for x in checked.list_problems())

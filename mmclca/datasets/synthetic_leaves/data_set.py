@@ -10,9 +10,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from mmclca.checkpoints.gate.folders import remove_folder
 from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
-from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import check_integer, track
 
 from ..photos import LabeledImages

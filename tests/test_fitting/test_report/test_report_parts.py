@@ -9,7 +9,7 @@ from PIL import Image
 from tiny_model import write_tiny
 
 from mmclca.apis.probe import CurvePoint, forecast
-from mmclca.checkpoints.model_folder import PhotoRow
+from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
 from mmclca.fitting import report_text
 from mmclca.fitting.pictures import Pictures
 from mmclca.fitting.report_chart import choose_curve_unit, draw_chart
@@ -63,8 +63,8 @@ def tested(tmp_path_factory):
 
 
 def pictures(folder, photos):
-    digests = {photo.path: 'a' for photo in photos}
-    return Pictures(folder / 'pictures', digests, opened=digests)
+    photo_files = PhotoFiles({photo.path: 'a' for photo in photos})
+    return Pictures(folder / 'pictures', photo_files)
 
 
 PLAIN = dict(reducer=None, reduce_at=())
@@ -104,9 +104,10 @@ def test_kept_patches_are_drawn_for_reduced_models(tmp_path, tested):
 def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
     path = str(tmp_path / 'leaf.tif')
     Image.new('CMYK', (400, 200), 200).save(path)
-    reader = Pictures(tmp_path / 'model/pictures.safetensors', {path: 'a'})
+    listed = PhotoFiles.from_rows([PhotoRow(path, 'oak', sha256='a')])
+    reader = Pictures(tmp_path / 'model/pictures.safetensors', listed)
     assert reader.thumbnail(path, 'a leaf') == dict(src='', alt='a leaf')
-    writer = replace(reader, opened=[path])
+    writer = replace(reader, photo_files=listed.confirm([path]))
     found = writer.thumbnail(path, 'a leaf')
     writer.save()
     assert found['src'] and found['alt'] == 'a leaf'

@@ -9,8 +9,7 @@ import filelock
 import pytest
 from hostile import few_and_many
 
-from mmclca.checkpoints.model_folder import is_fitted
-from mmclca.utils.folders import (
+from mmclca.checkpoints.gate.folders import (
     WHOLE,
     find_newest,
     finish_replacing,
@@ -19,6 +18,7 @@ from mmclca.utils.folders import (
     remove_folder,
     replace_files,
 )
+from mmclca.checkpoints.model_folder import is_fitted
 
 NAMES = ('model.pth', 'fit.json')
 PROCESSES = multiprocessing.get_context('forkserver')
@@ -112,7 +112,7 @@ def use(folder, seed):
 def test_one_of_several_users_has_a_lock_and_kills_free_it(
     attack, tries, tmp_path
 ):
-    PROCESSES.set_forkserver_preload(['mmclca.utils.folders'])
+    PROCESSES.set_forkserver_preload(['mmclca.checkpoints.gate.folders'])
 
     def attempt(random):
         (tmp_path / 'journal').write_text('')

@@ -1,12 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Convert dataclasses from JSON, with a check of all types."""
+"""Parse JSON to dataclasses, with a check of all types."""
 
+import json
+import sys
 from dataclasses import MISSING, fields, is_dataclass
-from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from mmclca.errors import Error
+
+
+def load_json_object(content: bytes) -> dict[str, Any]:
+    """Parse a JSON object.
+
+    Raises:
+        Error: If the content is not JSON, or another value.
+    """
+    try:
+        parsed = json.loads(content)
+    except (RecursionError, ValueError) as error:
+        raise Error(f'not JSON: {error}') from error
+    _check(isinstance(parsed, dict), 'a JSON object', parsed, 'the content')
+    return parsed
 
 
 def parse_json(annotation: Any, content: Any, key: str) -> Any:
@@ -51,7 +66,9 @@ def parse_json(annotation: Any, content: Any, key: str) -> Any:
         _check(content in inner, annotation, content, key)
         return content
     if annotation is float and type(content) in (int, float):
-        _check(isfinite(content), 'a finite number', content, key)
+        # false for NaN, infinity and integers that are too large for a float
+        is_finite = abs(content) <= sys.float_info.max
+        _check(is_finite, 'a finite number', content, key)
         return content
     _check(type(content) is annotation, annotation, content, key)
     return content
