@@ -43,6 +43,8 @@ class AdaptsWeights(Protocol):
 class ReleaseBackbone(AdaptsWeights, Protocol):
     """Backbone that loads the weights of releases."""
 
+    has_weights: bool  # whether complete weights were loaded
+
     def rename_state_dict(self, weights: dict, prefix: str) -> list[str]:
         """Rename to the names of a classifier; return dropped names."""
 
@@ -53,6 +55,9 @@ class ReleaseBackbone(AdaptsWeights, Protocol):
         self, source: str, file_names: list[str], mismatches: list[str]
     ) -> CheckpointError:
         """Return the error for weights of another network."""
+
+    def check_part(self, names: list[str]) -> None:
+        """Raise for a part of a network without the other weights."""
 
 
 @dataclass
@@ -170,6 +175,8 @@ def fill(
         {name: x for name, x in tensors.items() if name in weights},
         checkpoint.name,
     )
+    if backbone is not None:
+        backbone.has_weights = True
     if assign:
         model.load_state_dict(tensors, strict=False, assign=True)
     else:

@@ -9,10 +9,10 @@ from mmengine.config import Config, ConfigDict
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmclca.checkpoints.load import load
 from mmclca.errors import Error
 from mmclca.models import fuse, fusible
-from mmclca.utils.wrappers import inner_model
+
+from .hooks.class_count_hook import ClassCountHook, load_completely
 
 # folder name in the ImageNet-V2 release
 V2 = 'imagenetv2-matched-frequency-format-val'
@@ -89,7 +89,8 @@ def average_runs(runs: list[dict]) -> dict:
 
 def register_hooks(runner: Runner, fused: bool = False) -> None:
     """Register the test hooks; ``fused`` adds branch fusion."""
-    hooks = [CompleteWeightsHook()]
+    counts = (isinstance(hook, ClassCountHook) for hook in runner.hooks)
+    hooks: list[Hook] = [] if any(counts) else [CompleteWeightsHook()]
     if fused:
         joined = FuseHook()
         hooks += [joined, UnfuseHook(joined)]
@@ -98,14 +99,15 @@ def register_hooks(runner: Runner, fused: bool = False) -> None:
 
 
 class CompleteWeightsHook(Hook):
-    """Stop before the first image if the head is untrained."""
+    """Stop before the first image if the head is untrained.
+
+    For configs without :class:`ClassCountHook`, which does so, too.
+    """
 
     priority = 'HIGHEST'  # run before EMA swaps its weights in
 
     def after_load_checkpoint(self, runner, checkpoint):
-        model = inner_model(runner.model)
-        load(model, checkpoint)
-        checkpoint['state_dict'] = model.state_dict()
+        load_completely(runner, checkpoint)
 
 
 class FuseHook(Hook):

@@ -10,10 +10,10 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
 
 from .backbones import Reducible
-from .backbones.classifier_hook import rename_on_load
 from .distillation import EncoderTeacher, Teacher
 from .distillation.layers import LayerFeatures
 from .heads import Head, check_head, has_class_loss
+from .pretrained import use_safe_initializer
 from .recording import recording_copy
 
 # features of an image: last CLS token, input of the classifier
@@ -75,7 +75,7 @@ class DistilledClassifier(ImageClassifier):
         **classifier,
     ):
         super().__init__(backbone, neck, head, **classifier)
-        rename_on_load(self)
+        self.init_cfg = use_safe_initializer(self.init_cfg)
         self.teacher = self._build_teacher(teacher)
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:

@@ -100,6 +100,18 @@ def test_test_stops_if_checkpoint_has_other_names(tmp_path, names, test, term):
     assert 'num_classes' not in str(error.value)
 
 
+def test_plain_runner_does_not_test_an_untrained_head(tmp_path):
+    """MMEngine itself only logs the missing parameters."""
+    runner = build_runner(tmp_path)
+    file = tmp_path / 'a.pth'
+    state = runner.model.state_dict()
+    state = {k: x for k, x in state.items() if not k.startswith('head.')}
+    torch.save(dict(state_dict=state), file)
+    runner._load_from = str(file)
+    with pytest.raises(ValueError, match=r'2 parameters.*head\.fc\.weight'):
+        runner.test()
+
+
 @pytest.mark.parametrize(
     'names, term', [(OTHER, 'zzz'), (NAMES, 'only weights')]
 )

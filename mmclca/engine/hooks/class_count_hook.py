@@ -1,10 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmengine.hooks import Hook
-from mmengine.runner import BaseLoop
+from mmengine.runner import BaseLoop, Runner
 from mmpretrain.evaluation import Accuracy
 
 from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import read_stored_classes
+from mmclca.checkpoints.load import load
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
@@ -31,7 +32,8 @@ class ClassCountHook(Hook):
     Training also checks the validation dataset, which would otherwise fail
     only after the first epoch. A dataset without class names only causes a
     warning. A teacher is prepared for training and must have the same class
-    names.
+    names. A tested checkpoint must have all parameters of the model: MMEngine
+    only logs missing ones, and would test a random head.
     """
 
     priority = 'HIGHEST'  # before weights of another shape are refused
@@ -68,8 +70,8 @@ class ClassCountHook(Hook):
     def after_load_checkpoint(self, runner, checkpoint):
         """Compare a tested or resumed checkpoint with the datasets.
 
-        Raises an Error if the classes differ, or if a resumed checkpoint
-        contains only weights.
+        Raises an Error if the classes differ, if a resumed checkpoint
+        contains only weights, or if a tested one lacks parameters.
         """
         if 'train' in self.loops and not runner._resume:
             return
@@ -82,6 +84,8 @@ class ClassCountHook(Hook):
             raise Error(
                 'only weights found; use load_from=FILE without `resume`'
             )
+        if 'train' not in self.loops:
+            load_completely(runner, checkpoint)
 
     def _check_model(self, runner) -> None:
         """Compare the head and the metrics with the datasets."""
@@ -103,6 +107,19 @@ class ClassCountHook(Hook):
             )
         for name, loop in self.loops.items():
             _check_loop(name, loop, model)
+
+
+def load_completely(runner: Runner, checkpoint: dict) -> None:
+    """Load a checkpoint of a runner into its model; refuse an untrained head.
+
+    Args:
+        runner (Runner): The runner.
+        checkpoint (dict): The checkpoint. It gets the weights of the model,
+            which the runner loads again.
+    """
+    model = inner_model(runner.model)
+    load(model, checkpoint)
+    checkpoint['state_dict'] = model.state_dict()
 
 
 def _check_names(named: dict[str, tuple]) -> None:

@@ -22,7 +22,7 @@ from mmclca.utils.messages import check_choice, check_integer, join_first
 
 from ..layers.class_attention import check_heads
 from ..pretrained import use_safe_initializer
-from .classifier_hook import rename_without_head
+from .classifier_hook import watch_classifiers
 from .position_weights import explain_rows, fit_positions, take_prefix
 
 # tokens that a backbone may lack
@@ -106,12 +106,15 @@ class ForeignWeights:
     embedding = ('patch_embed.', 'pos_embed', 'cls_token')
     layer_lists = ('layers',)
     frozen_stages = -1  # a larger number needs ``_freeze_stages``
+    has_weights = False  # whether complete weights were loaded
 
     def rename_on_load(self) -> None:
         """Register the load hook that renames parameters.
 
-        An ``init_cfg`` with a checkpoint is loaded by :class:`.Pretrained`.
+        A classifier around the backbone gets one, too. An ``init_cfg`` with a
+        checkpoint is loaded by :class:`.Pretrained`.
         """
+        watch_classifiers()
         self.init_cfg = use_safe_initializer(self.init_cfg)
         self._register_load_state_dict_pre_hook(self._load_hook)
 
@@ -184,8 +187,8 @@ class ForeignWeights:
         """Rename and adapt weights that another program loads.
 
         Its report of other weights is a line in the log, or none, and the
-        model would stay random: they are refused. Only parts of a network, by
-        their names in the backbone, are left to the loader.
+        model would stay random: they are refused. Only parts of a network
+        that is loaded already, by their names, are left to the loader.
         """
         unwrap_in_place(state_dict)
         report = LoadReport('the weights', list_names(state_dict, prefix))
@@ -194,11 +197,34 @@ class ForeignWeights:
         self.rename_state_dict(state_dict, prefix)
         keep_backbone(state_dict, prefix)
         self.adapt_state_dict(state_dict, prefix, report)
-        if self._is_part(take_prefix(state_dict, prefix)):
-            return
-        if mismatches := self.list_mismatches(state_dict, prefix):
+        mismatches = self.list_mismatches(state_dict, prefix)
+        part = take_prefix(state_dict, prefix)
+        if not mismatches:
+            self.has_weights = True
+        elif self._is_part(part):
+            self.check_part([*part])
+        else:
             raise self.refuse_weights(
                 report.source, report.file_names, mismatches
+            )
+
+    def check_part(self, names: list[str]) -> None:
+        """Refuse a part of a network if the backbone would stay random.
+
+        Args:
+            names (list[str]): Parameter names of the part.
+
+        Raises:
+            CheckpointError: If complete weights were never loaded.
+        """
+        if not self.has_weights:
+            raise CheckpointError(
+                f'the weights are a part of a network ({len(names)} '
+                f'parameters: {join_first(names, 3)}), and '
+                f'{type(self).__name__} has no other weights; load complete '
+                'weights first, use mmclca.checkpoints.load.load(model, FILE)'
+                ' for a file that SaveTrainableHook wrote, or pass '
+                'model.state_dict() | part to load_state_dict'
             )
 
     def _is_part(self, weights: dict) -> bool:
@@ -240,14 +266,6 @@ class ForeignWeights:
 
     def _prepare_pos_embed(self, *_):
         """Replace mmpretrain's load hook, superseded by ``_load_hook``."""
-
-    def _checkpoint_filter(self, state_dict: dict, prefix: str, *_) -> None:
-        """Rename weights for a plain classifier of mmpretrain.
-
-        A load hook that its classifiers register on themselves. It does not
-        know the head, see :func:`.classifier_hook.rename_on_load`.
-        """
-        rename_without_head(self, state_dict, prefix)
 
 
 def rename_to_original(weights: dict, prefix: str, *_) -> None:

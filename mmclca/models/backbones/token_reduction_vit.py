@@ -309,6 +309,7 @@ class TokenReductionViT(
         model._parameters = dict(vit._parameters)
         model._modules = dict(vit._modules)
         model._load_state_dict_pre_hooks = OrderedDict()
+        model.has_weights = True  # of the ViT
         model.num_prefix = vit.num_extra_tokens
         model.set_reduction()
         model.set_embedding()

@@ -12,7 +12,7 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
 
-from ..backbones.classifier_hook import rename_on_load
+from ..pretrained import use_safe_initializer
 from .losses import (
     CLEViTWeights,
     cle_vit_loss,
@@ -74,7 +74,7 @@ class ContrastiveClassifier(ImageClassifier):
     ):
         check_choice(CONTRASTS, contrast=contrast)
         super().__init__(backbone, neck, head, **classifier)
-        rename_on_load(self)
+        self.init_cfg = use_safe_initializer(self.init_cfg)
         _check_no_mixing(self)
         self.contrast = CONTRASTS[contrast]
         self.options = {} if margin is None else dict(margin=margin)
@@ -147,7 +147,7 @@ class CLEViTClassifier(ImageClassifier):
     ):
         check_choice(('released', 'triplet'), contrast=contrast)
         super().__init__(backbone, neck, head, **classifier)
-        rename_on_load(self)
+        self.init_cfg = use_safe_initializer(self.init_cfg)
         _check_no_mixing(self)
         self.contrast = contrast
         released = contrast_weight * (contrast == 'released')

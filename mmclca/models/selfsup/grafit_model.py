@@ -18,7 +18,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice, check_integer
 
 from ..backbones import Reducible
-from ..backbones.classifier_hook import rename_on_load
+from ..pretrained import use_safe_initializer
 from . import grafit
 
 PROJECTORS = dict(mlp=256, fc=128)  # channels of the embedding
@@ -179,7 +179,7 @@ class Grafit(ImageClassifier):
         preprocessor = dict(type='mmclca.ViewsDataPreprocessor')
         preprocessor.update(data_preprocessor or {})
         super().__init__(backbone, data_preprocessor=preprocessor, **kwargs)
-        rename_on_load(self)
+        self.init_cfg = use_safe_initializer(self.init_cfg)
         width = out_channels or PROJECTORS[projector]
         channels = find_channels(self.backbone)
         layers: Iterable[nn.Module] = [nn.Linear(channels, width)]
