@@ -109,10 +109,16 @@ def _parse_gallery(content: bytes) -> Gallery:
             raise Error(f'{path} is not a local path')
     if not all(isinstance(name, str | None) for name in names):
         raise Error('class names are not texts')
-    _check_features(tensors['features'], len(paths))
+    features = tensors['features']
+    if features.shape[:-1] != (len(paths),) or not features.numel():
+        raise Error(f'{len(paths)} images, but features {features.shape}')
+    if not torch.stack(features.aminmax()).isfinite().all():
+        raise Error('features are not finite')
+    if not features.is_floating_point():
+        raise Error(f'features are {features.dtype}, expected floats')
     return Gallery(
         LabeledImages.from_names(paths, names, metadata['source']),
-        tensors['features'],
+        features,
         model=metadata['model'],
         feature=metadata['stage'],
     )
@@ -126,13 +132,3 @@ def _parse_list(content: str) -> list:
     if not isinstance(values, list):
         raise Error(f'{content:.40} is not a list')
     return values
-
-
-def _check_features(features: Tensor, number: int) -> None:
-    """Refuse features that do not belong to a number of images."""
-    if features.ndim != 2 or len(features) != number or not features.numel():
-        raise Error(f'{number} images, but features {features.shape}')
-    if not torch.stack(features.aminmax()).isfinite().all():
-        raise Error('features are not finite')
-    if not features.is_floating_point():
-        raise Error(f'features are {features.dtype}, expected floats')

@@ -154,7 +154,14 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         sources = find_images(inputs)
         samples = list(self._samples(sources, batch_size, **forward))
         is_readable = ['error' not in sample for sample in samples]
-        _warn(sample for sample in samples if 'error' in sample)
+        unreadable = [
+            printable(f'  {sample.image}: {sample.error}')
+            for sample in samples
+            if 'error' in sample
+        ]
+        if unreadable:
+            lines = '\n'.join(['unreadable:', *unreadable])
+            warnings.warn(lines, stacklevel=2)
         if visualize and any(is_readable):
             # mmpretrain draws paths and arrays
             images = [
@@ -290,9 +297,3 @@ def check_finite(numbers: torch.Tensor) -> None:
             'images (damaged weights or diverged training); use another '
             'checkpoint'
         )
-
-
-def _warn(unreadable: Iterator[DataSample]) -> None:
-    lines = [printable(f'  {x.image}: {x.error}') for x in unreadable]
-    if lines:
-        warnings.warn('\n'.join(['unreadable:', *lines]), stacklevel=3)

@@ -135,24 +135,19 @@ def _rows(results, classes, topk) -> Iterator[list]:
     yield ['image', *RESULT, *PREDICTION, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
-        row = [result['image'], *_result_cells(result)]
-        row += prediction_cells(result)
+        # sorted by the cells of RESULT, unknown photos come first
+        cells = [''] * len(RESULT)
+        if 'error' not in result:
+            is_unknown = result['known'] is False
+            score = round(result['pred_score'], 6)
+            cells = (
+                [UNKNOWN, 0] if is_unknown else [result['pred_class'], score]
+            )
+        row = [result['image'], *cells, *prediction_cells(result)]
         row += [x[key] for x in best for key in keys] or [''] * len(named)
-        row += [_cell(result.get(name, '')) for name in numbers]
+        cells = [result.get(name, '') for name in numbers]
+        row += [' '.join(map(str, x)) if type(x) is list else x for x in cells]
         yield [*row, result.get('error', '')]
-
-
-def _result_cells(result: dict) -> list:
-    """Return the cells of ``RESULT``; sorted, unknown photos come first."""
-    if 'error' in result:
-        return [''] * len(RESULT)
-    if result['known'] is False:
-        return [UNKNOWN, 0]
-    return [result['pred_class'], round(result['pred_score'], 6)]
-
-
-def _cell(value):
-    return ' '.join(map(str, value)) if isinstance(value, list) else value
 
 
 def dump_json(content, path: str | Path) -> None:
@@ -225,19 +220,17 @@ def write_neighbors(
 
     A CSV table has one row per query, and no metrics.
     """
-    if path.suffix == '.csv':
-        write_rows(path, _neighbor_rows(entries))
-    else:
+    if path.suffix != '.csv':
         dump_json(dict(metrics=metrics, queries=entries), path)
-
-
-def _neighbor_rows(entries: Sequence[dict]) -> Iterator[list]:
+        return
     ranks = range(1, 1 + max(len(e['neighbors']) for e in entries))
-    yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
+    named = [f'{key}_{rank}' for rank in ranks for key in NEAREST]
+    rows: list[list] = [[*QUERY, *named]]
     for entry in entries:
         row = [entry.get(name) for name in QUERY]
         row += [x[key] for x in entry['neighbors'] for key in NEAREST]
-        yield row
+        rows.append(row)
+    write_rows(path, rows)
 
 
 def draw_neighbors(

@@ -153,7 +153,11 @@ def _clean(weights: Mapping) -> dict[str, Tensor]:
     These are sparse, quantized and nested tensors, and other types. Tensors
     are shared.
     """
-    start = _count_prefix([str(key) for key in weights])
+    start = 0
+    if len(weights) > 9:
+        shared = os.path.commonprefix([str(key) for key in weights])
+        shared = shared[: shared.rfind('.') + 1]  # such as ``1.``
+        start = len(shared) if NUMBERED.match(shared) else 0
     return {
         INSIDE.sub('', str(key)[start:]).removeprefix('module.'): value
         for key, value in weights.items()
@@ -162,16 +166,6 @@ def _clean(weights: Mapping) -> dict[str, Tensor]:
         and not value.is_quantized
         and not value.is_nested
     }
-
-
-def _count_prefix(keys: list[str]) -> int:
-    """Count the characters of a common prefix such as ``1.``, else 0.
-
-    It is 0 for fewer than ten keys.
-    """
-    shared = os.path.commonprefix(keys)
-    shared = shared[: shared.rfind('.') + 1]
-    return len(shared) if len(keys) > 9 and NUMBERED.match(shared) else 0
 
 
 def _choose_set(contents: dict) -> tuple[str | None, list[str]]:

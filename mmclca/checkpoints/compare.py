@@ -69,21 +69,21 @@ def refuse_broken(tensors: Mapping[str, Tensor], source: str) -> None:
 
     The error names infinite tensors and negative variances.
     """
-    broken = [name for name, x in tensors.items() if _is_broken(name, x)]
+    broken = []
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            broken.append(name)
+            continue
+        tensor = tensor.float()  # 8-bit types lack some functions
+        negative = name.endswith('running_var') and (tensor < 0).any()
+        if negative or not tensor.isfinite().all():
+            broken.append(name)
     if broken:
         raise Error(
             f'{source}: {len(broken)} tensors contain NaN, infinite or '
             f'complex numbers or negative variances ({join_first(broken, 6)})'
             '; damaged file or diverged training; use another checkpoint'
         )
-
-
-def _is_broken(name: str, tensor: Tensor) -> bool:
-    if tensor.is_complex():
-        return True
-    tensor = tensor.float()  # 8-bit types lack some functions
-    negative = name.endswith('running_var') and (tensor < 0).any()
-    return bool(negative or not tensor.isfinite().all())
 
 
 def refuse_missing(

@@ -100,17 +100,23 @@ def _reform(weights: dict[str, Tensor], family: Family) -> None:
         for match in _match_all(weights, pattern):
             weights[match.expand(new)] = change(weights[match.string])
     for pattern, new in family.stacked:
-        stacks: dict[str, list[Tensor]] = {}
-        for match in sorted(_match_all(weights, pattern), key=_get_position):
-            rows = stacks.setdefault(match.expand(new), [])
-            rows.append(weights.pop(match.string))
-        weights |= {name: torch.cat(rows) for name, rows in stacks.items()}
+        _stack(weights, _match_all(weights, pattern), new)
 
 
-def _get_position(match: re.Match) -> int:
-    """Return the position of a part: its number, or query, key, value."""
-    part = match['part']
-    return int(part) if part.isdigit() else 'qkv'.index(part[0])
+def _stack(
+    weights: dict[str, Tensor], parts: list[re.Match], new: str
+) -> None:
+    """Concatenate parts in the order of numbers, or of query, key, value."""
+
+    def position(match: re.Match) -> int:
+        part = match['part']
+        return int(part) if part.isdigit() else 'qkv'.index(part[0])
+
+    stacks: dict[str, list[Tensor]] = {}
+    for match in sorted(parts, key=position):
+        rows = stacks.setdefault(match.expand(new), [])
+        rows.append(weights.pop(match.string))
+    weights |= {name: torch.cat(rows) for name, rows in stacks.items()}
 
 
 def _match_all(weights: dict, pattern: str) -> list[re.Match]:

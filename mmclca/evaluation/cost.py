@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from mmclca.building import config_errors
 from mmclca.errors import Error
-from mmclca.models import LoRAModel, as_reducible
+from mmclca.models import LoRAModel
 from mmclca.models.recording import Recorder, recording_copy
 from mmclca.registry import MODELS
 
@@ -114,8 +114,16 @@ class _PartCounter:
         self.last = 0
 
     def instrument(self, model: nn.Module) -> nn.Module:
-        """Return a copy of a classifier that assigns its costs to parts."""
-        model = recording_copy(model)
+        """Return a copy of a classifier that assigns its costs to parts.
+
+        A model whose tokens cannot be recorded is returned itself.
+        """
+        if not hasattr(model, 'backbone'):  # such as TimmClassifier
+            return model
+        try:
+            model = recording_copy(model)
+        except Error:
+            return model
         self.cost.parts.update(dict.fromkeys(COST_PARTS, 0))
         for name, part in COUNTED.items():
             method = getattr(model.backbone, name)
@@ -147,13 +155,20 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     ``shape`` is the height and width of the image, by default the ``img_size``
     of the backbone; an Error is raised if it has no fixed size.
     """
-    cost = Cost(shape or _image_shape(model))
+    if shape is None:
+        if not hasattr(model.backbone, 'img_size'):
+            raise Error(
+                f'{type(model.backbone).__name__} has no fixed image size: '
+                'set `shape`=(HEIGHT, WIDTH)'
+            )
+        shape = to_2tuple(model.backbone.img_size)
+    cost = Cost(shape)
     cost.params = sum(param.numel() for param in model.parameters())
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
     counter = MacCounter()
     meter = _PartCounter(counter, cost)
-    followed = _is_recordable(model)
-    counted = meter.instrument(model) if followed else model
+    counted = meter.instrument(model)
+    followed = counted is not model
     modes = [(module, module.training) for module in model.modules()]
     try:
         counted.eval()
@@ -173,25 +188,6 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     cost.flops = counter.without_distances()
     cost.distances = counter.distances()
     return cost
-
-
-def _is_recordable(model: nn.Module) -> bool:
-    if not hasattr(model, 'backbone'):  # such as TimmClassifier
-        return False
-    try:
-        as_reducible(model.backbone)  # type: ignore[arg-type]  # no tensor
-    except Error:
-        return False
-    return True
-
-
-def _image_shape(model: nn.Module) -> tuple[int, int]:
-    if hasattr(model.backbone, 'img_size'):
-        return to_2tuple(model.backbone.img_size)
-    raise Error(
-        f'{type(model.backbone).__name__} has no fixed image size: set '
-        '`shape`=(HEIGHT, WIDTH)'
-    )
 
 
 def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:

@@ -121,8 +121,10 @@ def measure(cfg: Config, work_dir: Path) -> dict:
     only.
     """
     origin = provenance()
-    digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
-    started = _read_first_start(work_dir, resumed)
+    digest, start_file = config_hash(cfg), work_dir / 'started.txt'
+    if not start_file.exists():  # else the run is resumed
+        replace_text(start_file, datetime.now(timezone.utc).isoformat())
+    started = datetime.fromisoformat(start_file.read_text('utf-8'))
     clock = time.perf_counter()
     cost = count_config(cfg.model)
     latest, num_iters = newest_checkpoint(work_dir)
@@ -153,15 +155,6 @@ def measure(cfg: Config, work_dir: Path) -> dict:
         # sum over all threads; unknown for a resumed run
         cpu_seconds=None if num_iters else cpu_seconds,
     )
-
-
-def _read_first_start(work_dir: Path, started: datetime) -> datetime:
-    """Start time of a run, stored for later resumes."""
-    note = work_dir / 'started.txt'
-    if note.exists():
-        return datetime.fromisoformat(note.read_text('utf-8'))
-    replace_text(note, started.isoformat())
-    return started
 
 
 def get_throughput(runner: Runner) -> dict[str, float]:

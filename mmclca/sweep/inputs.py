@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,11 @@ def check_inputs(configs: list[Config]) -> None:
     problems = [
         *_list_failures(open_checkpoint, weights),
         *_list_failures(_open_images, datasets),
-        *_list_failures(_build_model, [cfg.model for cfg in configs]),
     ]
+    # mmpretrain adds defaults in place
+    models = [deepcopy(cfg.model) for cfg in configs]
+    with torch.device('meta'):
+        problems += _list_failures(partial(_build, MODELS), models)
     if problems:
         lines = '\n  '.join(problems)
         raise Error(f'sweep not started; missing or wrong inputs:\n  {lines}')
@@ -64,11 +68,6 @@ def _open_images(dataset: Any) -> None:
         raise FileNotFoundError(
             f'{len(missing)} of {len(paths)} images missing: {missing[0]}'
         )
-
-
-def _build_model(model: dict) -> None:
-    with torch.device('meta'):
-        _build(MODELS, deepcopy(model))  # mmpretrain adds defaults in place
 
 
 def _build(registry: Registry, settings: Any) -> Any:

@@ -105,14 +105,12 @@ def to_table(results: list[dict]) -> pd.DataFrame:
             f'{len(duplicates)} duplicate results: use one sweep folder\n'
             + duplicates[key].head().to_string(index=False)
         )
-    return table.sort_values(ORDER, key=_rank, ignore_index=True)
-
-
-def _rank(column: pd.Series) -> pd.Series:
-    """Sort key: falling keep rates, and CLCA last."""
-    if column.name == 'clca':
-        return column.map(list(CLCA).index)
-    return -column if column.name == 'keep_rate' else column
+    return table.sort_values(
+        ORDER,
+        ascending=[name != 'keep_rate' for name in ORDER],
+        key=lambda x: x.map([*CLCA].index) if x.name == 'clca' else x,
+        ignore_index=True,
+    )
 
 
 def summarize(table: pd.DataFrame) -> pd.DataFrame:

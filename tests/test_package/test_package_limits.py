@@ -36,7 +36,7 @@ PACKAGES = (  # from the top
 # most per habit, see the titles in count_habits.py
 LIMITS = {
     'mmclca': dict(
-        vague=5, of=0.5, splats=8, starred=0, fragments=4, tuples=0.1,
+        vague=5, of=0.5, splats=8, starred=0, fragments=3, tuples=0.1,
         frames=0,
     ),
     'tools': dict(

@@ -16,17 +16,20 @@ from .family import (
 from .vit import BLOCK, EMBEDDING, HEAD, LAYER, LAYER_RENAMES, layer_renames
 
 
-def _cait(weights: dict[str, Tensor]) -> dict:
+def read_cait_settings(weights: dict[str, Tensor]) -> dict:
+    """Return the settings of a CaiT by its weights."""
     heads = weights['layers.0.attn.mix_logits.weight'].size(0)
     arch = transformer_sizes(weights, heads)
     return patch_settings(weights, weights['pos_embed'].size(1), arch)
 
 
-def _patch_convnet(weights: dict[str, Tensor]) -> dict:
+def read_patch_convnet_settings(weights: dict[str, Tensor]) -> dict:
+    """Return the settings of a PatchConvNet by its weights."""
     return dict(arch=width_and_depth(weights, 'pool.cls_token'))
 
 
-def _resmlp(weights: dict[str, Tensor]) -> dict:
+def read_resmlp_settings(weights: dict[str, Tensor]) -> dict:
+    """Return the settings of a ResMLP by its weights."""
     arch = width_and_depth(weights, 'layers.0.norm1.alpha')
     mlp = 'class_layers.0.mix.weight' in weights
     rows = weights['layers.0.mix.weight'].size(0)
@@ -52,7 +55,7 @@ CAIT = Family(
     backbone=Network(
         'mmclca.CaiT',
         ('class_layers.0.attn.q.weight', 'layers.0.attn.mix_logits.weight'),
-        _cait,
+        read_cait_settings,
     ),
 )
 
@@ -108,13 +111,17 @@ PATCH_CONVNET = Family(
         (r'head\.(?P<part>\d+)\.bias', 'per_class.bias'),
     ),
     backbone=Network(
-        'mmclca.PatchConvNet', ('layers.0.depthwise.weight',), _patch_convnet
+        'mmclca.PatchConvNet',
+        ('layers.0.depthwise.weight',),
+        read_patch_convnet_settings,
     ),
 )
 
 # ResMLP; timm has three other names, and vectors of shape (1, 1, C)
 RESMLP_NETWORK = Network(
-    'mmclca.ResMLP', ('layers.0.mix.weight', 'layers.0.norm1.alpha'), _resmlp
+    'mmclca.ResMLP',
+    ('layers.0.mix.weight', 'layers.0.norm1.alpha'),
+    read_resmlp_settings,
 )
 RESMLP = Family(
     mark=r'blocks\.\d+\.(norm1\.alpha|linear_tokens\.)',

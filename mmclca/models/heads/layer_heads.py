@@ -190,13 +190,14 @@ class LayerFusionHead(Head):
         Returns:
             Tensor: (B, D), where D is the sum of all channels.
         """
-        return torch.cat([self._normalized(feat) for feat in feats], dim=-1)
-
-    def _normalized(self, feat: Tensor) -> Tensor:
-        if feat.dim() == 4:
-            feat = _pooled(feat, self.num_parts)
-        parts = feat.unflatten(-1, (self.num_parts, -1))
-        return F.layer_norm(parts, parts.shape[-1:]).flatten(1)
+        normalized = []
+        for feat in feats:
+            if feat.dim() == 4:
+                feat = _pooled(feat, self.num_parts)
+            parts = feat.unflatten(-1, (self.num_parts, -1))
+            parts = F.layer_norm(parts, parts.shape[-1:])
+            normalized.append(parts.flatten(1))
+        return torch.cat(normalized, dim=-1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Map the outputs of G layers to class scores (B, num_classes)."""

@@ -18,17 +18,13 @@ from mmclca.utils.messages import check_choice
 from ..layers.deit_init import TRUNC_NORMAL, trunc_normal
 from .base import Head
 
-
-def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:
-    """Return the logarithm of the mean softmax, accurate for tiny values."""
-    both = torch.stack((cls, dist)).log_softmax(dim=-1)
-    return both.logsumexp(dim=0) - log(2)
-
-
 # output from the scores (B, K) of CLS and the distillation token
 OUTPUTS = dict(
     logits=lambda cls, dist: (cls + dist) / 2,
-    softmax=_log_mean_softmax,
+    # logarithm of the mean softmax, accurate for tiny values
+    softmax=lambda cls, dist: (
+        torch.stack((cls, dist)).log_softmax(dim=-1).logsumexp(dim=0) - log(2)
+    ),
     cls=lambda cls, dist: cls,
     dist=lambda cls, dist: dist,
 )
