@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 from mmclca.datasets.image_files import find_images
 
 from .inferencer import TokenReductionInferencer

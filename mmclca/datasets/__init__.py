@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
+# hides a line that mmpretrain.datasets prints
+import mmclca.registry  # noqa: F401, so before mmpretrain.datasets
 
 from .batches import match_by_name
 from .class_folders import ClassFolders, ImageNetV2

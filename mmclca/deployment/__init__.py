@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 
 from .int8 import quantize
 from .onnx_file import export_onnx, write_onnx

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 
 # imported to register its classes
 from . import hooks  # noqa: F401

@@ -7,7 +7,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.inferencer import PREDICTION
 from mmclca.checkpoints.model_folder import ModelFolder

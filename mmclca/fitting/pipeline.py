@@ -6,7 +6,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 from mmclca.benchmark.timing import find_runtime
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photos import check_photos, read_photos

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmclca.registry  # noqa: F401, quiet, so before mmpretrain
 
 from .cam import class_activation_maps
 from .figures import HeatMapRow, contact_sheet, draw_heat_maps
