@@ -14,6 +14,7 @@ from mmclca.registry import MODELS
 PYTORCH, FUSED = 'pytorch', 'fused'
 ONNX, INT8 = 'onnx', 'onnx-int8'
 RUNTIMES = (PYTORCH, FUSED, ONNX, INT8)
+NONE = 'none'  # method name for the model without reduction
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,31 @@ class Candidate:
         return fuse(backbone).state_dict().keys() != names
 
 
+def combine_methods(
+    methods: Iterable[str],
+    keep_rates: Iterable[float],
+    clca: Iterable[bool] = (False,),
+) -> list[Variant]:
+    """Combine methods with keep rates, and CLCA on or off.
+
+    Args:
+        methods (Iterable[str]): Registered reducers, or ``NONE`` for the
+            plain model, which comes last, once.
+        keep_rates (Iterable[float]): Keep rates of each method.
+        clca (Iterable[bool]): Whether to use the cache and the CLA head.
+            Defaults to (False,).
+    """
+    names = dict.fromkeys(methods)
+    variants = [
+        Variant(method, rate, cache=with_clca, cla=with_clca)
+        for method in names
+        for rate in dict.fromkeys(keep_rates)
+        for with_clca in clca
+        if method != NONE
+    ]
+    return [*variants, Variant()] if NONE in names else variants
+
+
 def list_candidates(
     configs: dict[str, dict],
     variants: Iterable[Variant] = (),
@@ -90,6 +116,6 @@ def list_candidates(
     return [
         replace(model, runtime=runtime)
         for model in models
-        for runtime in runtimes
+        for runtime in dict.fromkeys(runtimes)
         if runtime != FUSED or model.is_fusible()
     ]

@@ -4,7 +4,12 @@
 import pytest
 from small_models import classifier, vit
 
-from mmclca.benchmark import Candidate, Setting, list_candidates
+from mmclca.benchmark import (
+    Candidate,
+    Setting,
+    combine_methods,
+    list_candidates,
+)
 from mmclca.benchmark.candidates import FUSED, PYTORCH
 from mmclca.benchmark.steps import build, make_step
 from mmclca.errors import Error
@@ -34,6 +39,20 @@ def test_candidates_combine_configs_variants_and_runtimes():
     ]
     names = build(candidates[4], 'meta').state_dict().keys()
     assert not any('branches' in name for name in names)
+
+
+def test_variants_combine_methods_rates_and_clca():
+    variants = combine_methods(
+        ('none', 'EViT', 'EViT'), (0.7, 0.5), (False, True)
+    )
+    assert [variant.name for variant in variants] == [
+        'EViT 0.7',
+        'EViT 0.7 + CLCA',
+        'EViT 0.5',
+        'EViT 0.5 + CLCA',
+        'none',
+    ]
+    assert combine_methods((), (0.5,)) == []
 
 
 def test_candidate_keeps_its_config_and_applies_its_variant():

@@ -106,15 +106,14 @@ ERRORS = [
     (f'{SPEED} tiny.py --batch 0', '--batch'),
     (f'{SPEED} tiny.py --keep-rates 0.5 2', '--keep-rates'),
     (f'{SPEED} tiny.py --methods Topk', 'TopK'),
-    (f'{SPEED} tiny.py --out /proc/x/y', '--out'),
+    (f'{SPEED} tiny.py --out /proc/x/y.csv', '--out'),
     (f'{SPEED} none.py', 'none.py'),
     (f'{SPEED} tiny.py tiny.py', 'same name'),
-    (f'{SPEED} tiny.py --train --batch 1', '--batch 1'),
-    (f'{SPEED} tiny.py --train --runtimes fused', '--runtimes fused'),
+    (f'{SPEED} tiny.py --out speed.xlsx', '.json'),
     (f'{SPEED} tiny.py --runtimes onnx --amp bf16', '--amp'),
+    (f'{SPEED} tiny.py --runtimes onnx-int8 --compile', '--compile'),
     (f'{SPEED} empty.py', 'model.backbone'),
     (f'{SPEED} open.py', 'open.py'),
-    (f'{SPEED} taught.py --train', 'model.teacher'),
     (f'{SPEED} unknown.py --methods EViT', 'mmclca.No'),
     (f'{SPLIT} gone', 'gone'),
     (f'{SPLIT} one', 'two classes'),
@@ -231,7 +230,6 @@ ERRORS = [
 TEXTS = {
     'empty.py': 'x = 1',
     'open.py': 'model = dict(',
-    'taught.py': f"{CONFIG}\nmodel['teacher'] = dict(config='x')",
     'unknown.py': CONFIG.replace('mmclca.TopK', 'mmclca.No'),
     'grid.py': "datasets = ['leaf40']\nbackbones = ['vit-mini-p14']\n"
     "methods = ['Evit']\nkeep_rates = [0.5]\nsizes = [56]\n"

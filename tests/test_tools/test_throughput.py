@@ -2,13 +2,14 @@
 """tools/benchmark/throughput.py: given configs and variants in turn."""
 
 import csv
+import json
 from functools import partial
 
 import pytest
 import torch
 from tiny_run import CONFIG, ROOT, load_tool
 
-from mmclca.benchmark import steps
+from mmclca.benchmark import steps, throughput
 
 TOOL = ROOT / 'tools/benchmark/throughput.py'
 
@@ -66,14 +67,31 @@ def test_runtimes_are_measured_for_each_variant(tool, tmp_path, capsys):
     assert rows[0][4] == rows[1][4]  # GMACs of the unfused model
 
 
-def test_train_measures_training_steps(tool, config, capsys):
-    options = ('--train', '--clca', 'yes', '--amp', 'bf16', '--batch', 2)
-    variants = ('--methods', 'DynamicViT', '--rounds', 1)
-    tool(config, *options, *variants)['main']()
+def test_json_has_the_numbers_of_the_table(tool, config, tmp_path, capsys):
+    path = tmp_path / 'speed.json'
+    variants = ('--methods', 'DynamicViT', '--clca', 'yes', '--rounds', 1)
+    tool(config, *variants, '--amp', 'bf16', '--out', path)['main']()
     out = capsys.readouterr().out
-    assert out.startswith('training step, batch 2, bf16, eager')
-    names = [row[1] for row in read_rows(out)[1:]]
-    assert names == ['TopK 0.5 + CLC', 'DynamicViT 0.5 + CLCA']
+    assert out.startswith('inference, batch 8, bf16, eager')
+    rows = read_rows(out)[1:]
+    results = json.loads(path.read_text())
+    assert [x['reduction'] for x in results] == [row[1] for row in rows]
+    assert rows[1][1] == 'DynamicViT 0.5 + CLCA'
+    for result, row in zip(results, rows, strict=True):
+        assert f'{result["gmacs"]:.2f}' == row[4]
+        assert f'{result["images_per_second"]:.4g}' == row[5]
+        low, high = result['quartiles']
+        assert low <= result['speed_up'] <= high
+
+
+def test_groups_share_the_baseline_without_repeating_it(
+    tool, config, capsys, monkeypatch
+):
+    monkeypatch.setattr(throughput, 'AT_ONCE', 1)
+    variants = ('--methods', 'EViT', 'none', '--rounds', 1)
+    tool(config, *variants, '--batch', 1)['main']()
+    names = [row[1] for row in read_rows(capsys.readouterr().out)[1:]]
+    assert names == ['TopK 0.5 + CLC', 'EViT 0.5', 'none']
 
 
 def test_model_is_left_out_if_out_of_memory(tool, config, capsys, monkeypatch):

@@ -79,6 +79,10 @@ def add_models(parser):
 
 def add_setting(parser):
     add_conditions(parser)
+    parser.flag(
+        '--train',
+        'training steps instead of inference: forward, backward, AdamW',
+    )
     parser.add(
         '--backend',
         'runtime; onnx adds float32 and 8-bit ONNX Runtime to PyTorch',
