@@ -3,11 +3,12 @@
 
 from typing import Any
 
+import torch
 from mmengine.config import Config
 
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.models import Variant
-from mmclca.models.head_variants import build_on_meta
+from mmclca.models.backbones.timm_stages import TimmStages
 
 from .record_parts import require_part
 from .weights import VIT, PretrainedWeights
@@ -58,9 +59,8 @@ def _build_head(
             in_channels=backbone['arch']['embed_dims'],
             num_classes=num_classes,
         )
-    network = build_on_meta(backbone)
-    # of TimmStages
-    channels = network.channels  # type: ignore[attr-defined]
+    with torch.device('meta'):
+        channels = TimmStages(backbone['arch']).channels
     return dict(
         type='mmclca.LayerFusionHead',
         in_channels=channels,

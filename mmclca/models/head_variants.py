@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import cached_property
 
 import torch
 from mmengine.config import ConfigDict
@@ -18,12 +19,6 @@ from .classifiers import DistilledClassifier
 from .config_class import get_class
 from .heads import CLAHead, DistilledHead, LayerFusionHead, replace_by_linear
 from .heads.layer_heads import POOLED_PARTS
-
-
-def build_on_meta(backbone: dict) -> Reducible:
-    """Build a backbone on the meta device, to read its depth and channels."""
-    with torch.device('meta'):
-        return MODELS.build(deepcopy(backbone))
 
 
 def is_reducible(model: dict) -> bool:
@@ -62,38 +57,116 @@ def _explain(backbone_class: type) -> str:
     return ''
 
 
-def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
-    """Replace the head by a CLA head over the reducing layers and the last.
+class ConfigEdit:
+    """A changed copy of a classifier config with a reducible backbone.
+
+    Args:
+        model (dict): Classifier config with a :class:`Reducible` backbone or
+            mmpretrain's ``VisionTransformer``; not changed.
+
+    Attributes:
+        model (dict): The copy, with types of this package.
 
     Raises:
-        Error: If a CLA head cannot replace the head.
+        Error: If the backbone does not support token reduction.
     """
-    backbone = model['backbone']
-    built = build_on_meta(backbone)
-    if built.default_out_indices is None:
-        built.check_cla()
-    layers = sorted({*reduce_at, len(built.layers) - 1})
-    backbone['out_indices'] = tuple(layers)
-    if built.final_norm:
-        backbone['final_norm'] = False
-    build_on_meta(backbone).check_cla()
-    model['head'] = CLAHead.replace(
-        model.get('head'), built, num_layers=len(layers)
-    )
 
+    def __init__(self, model: dict):
+        self.model = deepcopy(model)
+        make_reducible(self.model)
 
-def remove_cla_head(model: dict) -> None:
-    """Replace a CLA head by a linear head over the last layer."""
-    backbone = model['backbone']
-    backbone_class = get_class(backbone)
-    backbone['out_indices'] = backbone_class.default_out_indices
-    if 'final_norm' in backbone:
-        backbone['final_norm'] = True
-    built = build_on_meta(backbone)
-    replace = (
-        DistilledHead.replace if built.is_distilled else replace_by_linear
-    )
-    model['head'] = replace(model['head'], built)
+    @property
+    def backbone(self) -> dict:
+        """Config of the backbone in the copy."""
+        return self.model['backbone']
+
+    @cached_property
+    def network(self) -> Reducible:
+        """The backbone on the meta device, to read depth and channels.
+
+        It is built once, with the settings at the first use. Only a
+        constructor knows the depth: settings may name an architecture, cut
+        it, or be defaults of a class in another package.
+        """
+        with torch.device('meta'):
+            return MODELS.build(deepcopy(self.backbone))
+
+    def put_cla_head(self, reduce_at: tuple[int, ...]) -> None:
+        """Replace the head by a CLA head over reducing layers and the last.
+
+        Raises:
+            Error: If a CLA head cannot replace the head.
+        """
+        network, depth = self.network, len(self.network.layers)
+        if network.default_out_indices is None:
+            network.check_cla()
+        layers = {*check_ascending('reduce_at', reduce_at, depth), depth - 1}
+        self.backbone['out_indices'] = tuple(sorted(layers))
+        if network.final_norm:
+            self.backbone['final_norm'] = network.final_norm = False
+        network.check_cla()
+        self.model['head'] = CLAHead.replace(
+            self.model.get('head'), network, num_layers=len(layers)
+        )
+
+    def remove_cla_head(self) -> None:
+        """Replace a CLA head by a linear head over the last layer."""
+        backbone_class = get_class(self.backbone)
+        self.backbone['out_indices'] = backbone_class.default_out_indices
+        if 'final_norm' in self.backbone:
+            self.backbone['final_norm'] = True
+        is_distilled = self.network.is_distilled
+        replace = DistilledHead.replace if is_distilled else replace_by_linear
+        self.model['head'] = replace(self.model['head'], self.network)
+
+    def put_layer_fusion_head(
+        self, layers: Sequence[int] | None, out_type: str
+    ) -> None:
+        """Replace the head; see :func:`with_layer_fusion`."""
+        network, backbone = self.network, self.backbone
+        if network.default_out_indices is None:
+            raise Error(
+                f'{type(network).__name__} returns only its last layer, but '
+                'several are needed; use TokenReductionViT'
+            )
+        depth = len(network.layers)
+        if layers is None:
+            layers = tuple(range(max(3 * depth // 4, 1)))
+        elif not layers:
+            raise Error('layers=() is empty; list some, ascending')
+        layers = check_ascending('layers', layers, depth)
+        if isinstance(network, VisionTransformer):
+            self._cut(layers[-1] + 1)
+            # the head normalizes
+            backbone.update(final_norm=False, out_type=out_type)
+        elif out_type != 'cls_token':
+            raise Error(
+                f'{type(network).__name__} returns only CLS, not '
+                f"out_type={out_type!r}; set out_type='cls_token'"
+            )
+        backbone['out_indices'] = layers
+        self.model['neck'] = None
+        self.model['head'] = LayerFusionHead.replace(
+            self.model.get('head'),
+            network,
+            num_layers=len(layers),
+            num_parts=POOLED_PARTS[out_type],
+        )
+
+    def _cut(self, depth: int) -> None:
+        """Remove the layers from ``depth`` on, and their reductions."""
+        if depth == len(self.network.layers):
+            return
+        reduce_at = self.network.reduce_at
+        stages = [layer for layer in reduce_at if layer < depth]
+        self.backbone.update(depth=depth, reduce_at=tuple(stages))
+        if not stages:
+            self.backbone['reducer'] = self.backbone['cache'] = None
+            return
+        reducer = self.backbone.get('reducer') or {}
+        for name, value in reducer.items():
+            if isinstance(value, Sequence) and len(value) == len(reduce_at):
+                reducer[name] = type(value)(value[: len(stages)])
 
 
 def with_layer_fusion(
@@ -125,51 +198,7 @@ def with_layer_fusion(
             layers or the ``out_type``.
     """
     check_choice(POOLED_PARTS, out_type=out_type)
-    new = deepcopy(model)
-    make_reducible(new)
-    backbone = new['backbone']
-    built = build_on_meta(backbone)
-    if built.default_out_indices is None:
-        raise Error(
-            f'{type(built).__name__} returns only its last layer, but several '
-            'are needed; use TokenReductionViT'
-        )
-    depth = len(built.layers)
-    if layers is None:
-        layers = tuple(range(max(3 * depth // 4, 1)))
-    elif not layers:
-        raise Error('layers=() is empty; list some, ascending')
-    layers = check_ascending('layers', layers, depth)
-    _cut(backbone, built, layers[-1] + 1)
-    backbone['out_indices'] = layers
-    if isinstance(built, VisionTransformer):  # the head normalizes
-        backbone.update(final_norm=False, out_type=out_type)
-    elif out_type != 'cls_token':
-        raise Error(
-            f'{type(built).__name__} returns only CLS, not '
-            f"out_type={out_type!r}; set out_type='cls_token'"
-        )
-    new['neck'] = None
-    new['head'] = LayerFusionHead.replace(
-        model.get('head'),
-        built,
-        num_layers=len(layers),
-        num_parts=POOLED_PARTS[out_type],
-    )
+    edit = ConfigEdit(model)
+    edit.put_layer_fusion_head(layers, out_type)
+    new = edit.model
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
-
-
-def _cut(backbone: dict, built: Reducible, depth: int) -> None:
-    """Remove the layers from ``depth`` on, and their reductions."""
-    if depth == len(built.layers) or not isinstance(built, VisionTransformer):
-        return
-    backbone['depth'] = depth
-    stages = [layer for layer in built.reduce_at if layer < depth]
-    backbone['reduce_at'] = tuple(stages)
-    if not stages:
-        backbone['reducer'] = backbone['cache'] = None
-        return
-    reducer = backbone.get('reducer') or {}
-    for name, value in reducer.items():
-        if isinstance(value, Sequence) and len(value) == len(built.reduce_at):
-            reducer[name] = type(value)(value[: len(stages)])

@@ -12,14 +12,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import suggest_choices
 
 from .config_class import get_class
-from .head_variants import (
-    build_on_meta,
-    is_reducible,
-    make_reducible,
-    put_cla_head,
-    remove_cla_head,
-    with_layer_fusion,
-)
+from .head_variants import ConfigEdit, is_reducible, with_layer_fusion
 from .heads import CLAHead
 from .reduction.keep_rates import list_keep_rates, space_evenly
 from .reduction.reducers import TokenReducer
@@ -198,17 +191,16 @@ def with_reduction(
             the model's head.
     """
     current = get_reduction(model)
-    new = deepcopy(model)
     asked = method or keep_rate or cache or cla
-    if not (asked or is_reducible(new)):
-        return new
-    make_reducible(new)
-    backbone = new['backbone']
+    if not (asked or is_reducible(model)):
+        return deepcopy(model)
+    edit = ConfigEdit(model)
+    backbone = edit.backbone
     layers = (
         current['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
     )
     if not layers and (method or cache or cla):
-        depth = len(build_on_meta(backbone).layers)
+        depth = len(edit.network.layers)
         layers = tuple(sorted({*space_evenly(3, depth)}))
     # assign, as update() of a ConfigDict would merge the dicts
     backbone['reducer'] = reducer_config(
@@ -219,9 +211,10 @@ def with_reduction(
     backbone['cache'] = settings if cache else None
     same_layers = reduce_at is None or layers == current['reduce_at']
     if cla and not (current['cla'] and same_layers):
-        put_cla_head(new, layers)
+        edit.put_cla_head(layers)
     if current['cla'] and not cla:
-        remove_cla_head(new)
+        edit.remove_cla_head()
+    new = edit.model
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
 
 

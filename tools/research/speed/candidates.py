@@ -7,8 +7,10 @@ models are wrapped in ``TimmClassifier``, so every model has the same
 """
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
+import torch
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import to_2tuple
 
@@ -20,7 +22,7 @@ from mmclca.evaluation.cost import Cost, count_config
 from mmclca.models import Variant, as_reducible, get_reduction, list_methods
 from mmclca.models.backbones import ForeignWeights
 from mmclca.models.config_class import get_class
-from mmclca.models.head_variants import build_on_meta
+from mmclca.registry import MODELS
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
@@ -67,7 +69,8 @@ class Size:
     @classmethod
     def from_config(cls, model: dict) -> 'Size':
         """Size of a classifier with a ``VisionTransformer`` backbone."""
-        backbone = build_on_meta(model['backbone'])
+        with torch.device('meta'):
+            backbone = MODELS.build(deepcopy(model['backbone']))
         arch = model['backbone'].get('arch', 'base')
         settings = {k: backbone.arch_settings[k] for k in KEYS}
         branches = model['backbone'].get('branches', 1)
