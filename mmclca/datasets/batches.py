@@ -96,7 +96,7 @@ class Preparation:
     """
 
     def __init__(self, cfg: Config, size: tuple[int, int] | None = None):
-        if cfg.get('test_dataloader'):
+        if size is None or cfg.get('test_dataloader'):
             require_settings(cfg, 'test_dataloader.dataset.pipeline')
             steps = without_cache(cfg.test_dataloader.dataset.pipeline)
         else:

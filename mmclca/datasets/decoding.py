@@ -21,7 +21,7 @@ import mmcv
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
-from PIL import Image, ImageOps, TiffImagePlugin
+from PIL import Image, ImageOps, PngImagePlugin, TiffImagePlugin
 
 from mmclca.errors import Error
 from mmclca.registry import TRANSFORMS
@@ -123,7 +123,7 @@ def decoded_bytes(image: Image.Image) -> int:
     (width, height), channels = image.size, len(image.getbands())
     tiles = vars(image).get('tile', ())[:1]
     depth = 2 if ';16' in str([tile[3] for tile in tiles]) else 1
-    if image.format == 'TIFF':
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
         # 256 and 257: size, 322 and 323: tile, 277: samples, 258: their bits
         tags = image.tag_v2
         width, height = max(tags[256], tags.get(322, 0)), tags[257]
@@ -131,7 +131,7 @@ def decoded_bytes(image: Image.Image) -> int:
         channels = max(channels, tags.get(277, 1))
         depth = max(8, *tags.get(258, (8,))) / 8
     copies = 2 if 'progressive' in image.info else 1
-    copies = _COPIES.get(image.format, copies)
+    copies = _COPIES.get(image.format or '', copies)
     return int(width * height * max(3, channels) * depth) * copies
 
 
@@ -148,7 +148,7 @@ def open_image(file: BinaryIO) -> Image.Image:
         if image is None:
             raise UndecodedError(describe_format(start))
         _check_size(image)
-        if image.format == 'TIFF':
+        if isinstance(image, TiffImagePlugin.TiffImageFile):
             _check_tiff(start, image.tag_v2)
         return image
     except UndecodedError:
@@ -290,7 +290,7 @@ def convert_to_bgr(image: Image.Image, in_place: bool = False) -> np.ndarray:
         with reserved(image):
             # Pillow inverts 8 bits only
             is_negative = (
-                image.format == 'TIFF'
+                isinstance(image, TiffImagePlugin.TiffImageFile)
                 and image.mode in _DEEP
                 and image.tag_v2[262] == 0
             )
@@ -306,7 +306,10 @@ def convert_to_bgr(image: Image.Image, in_place: bool = False) -> np.ndarray:
 
 def _follow_standards(image: Image.Image) -> None:
     """Load an image, and correct what other decoders read differently."""
-    for tile in image.tile[:1] if image.format == 'PNG' else ():
+    tiles = ()
+    if isinstance(image, PngImagePlugin.PngImageFile):
+        tiles = image.tile[:1]
+    for tile in tiles:
         if 'transparency' in image.info and tile[3] in _SPREAD:
             # Pillow scales the gray values, but not the transparent one
             image.info['transparency'] *= _SPREAD[tile[3]]

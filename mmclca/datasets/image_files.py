@@ -204,9 +204,10 @@ def check_image(source: str | bytes | None, quick: bool = False) -> str:
     """
     if source is None:
         return MISSING
-    is_content = isinstance(source, bytes)
     try:
-        with BytesIO(source) if is_content else open_file(source) as file:
+        with (
+            BytesIO(source) if isinstance(source, bytes) else open_file(source)
+        ) as file:
             if quick and _looks_whole(file):
                 return ''
             file.seek(0)
@@ -239,7 +240,7 @@ def decode_whole(content: bytes, over_white: bool = True) -> np.ndarray:
 
 def _looks_whole(file: BinaryIO) -> bool:
     try:
-        marker = _END_MARKERS.get(open_image(file).format)
+        marker = _END_MARKERS.get(open_image(file).format or '', b'')
     except UndecodedError:
         return False
     size = file.seek(0, os.SEEK_END)

@@ -115,7 +115,8 @@ class ClampedBatchSampler(BatchSampler):
     def __init__(
         self, sampler: Sampler, batch_size: int, drop_last: bool = True
     ):
-        share = len(sampler)
+        # torch declares the base class without a length
+        share = len(sampler)  # type: ignore[arg-type]
         if share == 0:
             raise Error('the dataset is empty; check data_root and ann_file')
         if share < batch_size:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from torch.utils.data import DataLoader
 
@@ -44,7 +45,9 @@ class SeededBatches:
     """
 
     def __init__(self, loader: DataLoader, seed: int, rank: int):
-        self.batches, self.seed, self.rank = loader.batch_sampler, seed, rank
+        # torch declares it as optional and without a length
+        self.batches: Any = loader.batch_sampler
+        self.seed, self.rank = seed, rank
         self.iter = self.skipped = self.passes = self.start = 0
         vars(loader)['batch_sampler'] = self  # read-only as an attribute
 

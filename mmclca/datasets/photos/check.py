@@ -132,7 +132,8 @@ def check_photos(
     }
     copies = _sort_copies(photos, find_copies(readable))
     usable = photos.without(copies.list_skipped() | unreadable.keys())
-    trained = sorted({usable.labels[i] for i in usable.to_train()})
+    labels = (usable.labels[i] for i in usable.to_train())
+    trained = sorted({label for label in labels if label is not None})
     trained_classes = {usable.classes[label] for label in trained}
     checked = PhotoCheck(
         photos=usable.select_classes(trained),

@@ -108,7 +108,7 @@ def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
     Raises an error of any type if the image is unreadable.
     """
     with open_image(BytesIO(content)) as image:
-        size = tuple(sorted(image.size))
+        size = min(image.size), max(image.size)
         if image.format in _LENIENT or image.mode in _NO_COLORS:
             problem = check_image(content, quick=True)
             if problem:
@@ -165,5 +165,5 @@ def _digest_pixels(path: str) -> str:
     with open_image(BytesIO(content)) as opened, reserved(opened):
         image = decode_by_pillow(content) if is_jpeg else decode(content)
         digest = sha256(repr(image.shape).encode())
-        digest.update(image)
+        digest.update(image.data)
         return digest.hexdigest()

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from typing import Any
 from unicodedata import normalize
 
 # letters beyond ASCII of languages with a Latin alphabet
@@ -48,7 +49,7 @@ _HANGUL = ''.join(
 # Patterns of the frequent characters in each encoding: text, for one or
 # several languages, or bytes; the second pattern of bytes counts less (_FAIR).
 # Chinese and Japanese standards list frequent characters first.
-_FREQUENT = {
+_FREQUENT: dict[str, tuple[Any, ...]] = {
     'cp1252': _LATIN,
     'cp1250': _LATIN,
     'cp1254': _LATIN,
@@ -91,7 +92,7 @@ def guess_encoding(
             decoded = content.decode(encoding)
             hits = sum(name in decoded for name in names)
             rated[encoding] = hits, _frequency(decoded[:100_000], encoding)
-    return max(rated, key=rated.get, default='latin-1')
+    return max(rated, key=rated.__getitem__, default='latin-1')
 
 
 def _frequency(decoded: str, encoding: str) -> float:

@@ -81,14 +81,14 @@ class LabeledImages:
         Classes without images are dropped. Classes not in ``order`` follow,
         sorted by name; numbers are sorted as numbers.
         """
-        present = {*names} - {None}
+        present = {name for name in names if name is not None}
         unordered = sorted(
             present.difference(order),
             key=lambda name: (len(name) * name.isdecimal(), name),
         )
         classes = [name for name in order if name in present] + unordered
         numbers = {name: i for i, name in enumerate(classes)}
-        labels = [numbers.get(name) for name in names]
+        labels = [None if x is None else numbers[x] for x in names]
         return cls(paths, labels, classes, None, [''] * len(paths), source)
 
     def __len__(self):
@@ -101,18 +101,22 @@ class LabeledImages:
 
     def select(self, indices: Sequence[int]) -> 'LabeledImages':
         """Select images by position; keep all classes."""
-        per_image = 'paths', 'labels', 'groups', 'splits'
-        values = {name: vars(self)[name] for name in per_image}
-        chosen = {k: v and [v[i] for i in indices] for k, v in values.items()}
-        return replace(self, **chosen)
+        return replace(
+            self,
+            paths=[self.paths[i] for i in indices],
+            labels=[self.labels[i] for i in indices],
+            groups=self.groups and [self.groups[i] for i in indices],
+            splits=self.splits and [self.splits[i] for i in indices],
+        )
 
     def select_classes(self, labels: Sequence[int]) -> 'LabeledImages':
         """Select classes, and renumber them in the given order."""
         number = {label: i for i, label in enumerate(labels)}
         kept = [i for i, label in enumerate(self.labels) if label in number]
+        selected = self.select(kept)
         return replace(
-            self.select(kept),
-            labels=[number[self.labels[i]] for i in kept],
+            selected,
+            labels=[None if x is None else number[x] for x in selected.labels],
             classes=[self.classes[label] for label in labels],
         )
 

@@ -129,8 +129,10 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     for part in parts:
         contents[part[0]].add(Path(part[1]).stem)
     below = {name for names in contents.values() for name in names}
-    pairs = sum(map(len, contents.values()))
-    is_same = pairs > _DENSE * len(contents) * len(below) and len(below) > 1
+    num_pairs = sum(map(len, contents.values()))
+    is_same = (
+        num_pairs > _DENSE * len(contents) * len(below) and len(below) > 1
+    )
     kinds = [recognize_split(name) for name in contents]
     if len(contents) < 2 or not (is_same or all(kinds)):
         return []

@@ -6,6 +6,7 @@ measured accuracy too high. With two labels, one label is wrong.
 """
 
 from collections.abc import Sequence
+from heapq import nlargest
 from io import BytesIO
 from typing import NamedTuple
 
@@ -97,7 +98,7 @@ def _similar_pairs(
     return [
         pair
         for similar in (within, across)
-        for pair in sorted(similar, key=similar.get, reverse=True)[:MOST_PAIRS]
+        for pair in nlargest(MOST_PAIRS, similar, key=similar.__getitem__)
     ]
 
 
@@ -134,7 +135,9 @@ def _detect_corners(path: str) -> Corners:
     gray = cv2.copyMakeBorder(
         gray, BORDER, BORDER, BORDER, BORDER, cv2.BORDER_REPLICATE
     )
-    detector = cv2.ORB_create(fastThreshold=5)
+    # missing in the types of OpenCV
+    create = cv2.ORB_create  # type: ignore[attr-defined]
+    detector = create(fastThreshold=5)
     points, descriptors = detector.detectAndCompute(gray, None)
     return Corners(points, descriptors)
 
@@ -142,14 +145,21 @@ def _detect_corners(path: str) -> Corners:
 def _match(first: Corners, second: Corners) -> bool:
     """Return whether enough corners agree after a similarity transform."""
     fewer = min(len(first.points), len(second.points))
+    if first.descriptors is None or second.descriptors is None:
+        return False
     if fewer < CORNERS:
         return False
     matcher = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True)
     matches = matcher.match(first.descriptors, second.descriptors)
     if len(matches) < CORNERS:
         return False
-    here = np.float32([first.points[x.queryIdx].pt for x in matches])
-    there = np.float32([second.points[x.trainIdx].pt for x in matches])
+    here, there = (
+        np.array([corner.pt for corner in corners], np.float32)
+        for corners in (
+            [first.points[x.queryIdx] for x in matches],
+            [second.points[x.trainIdx] for x in matches],
+        )
+    )
     _, kept = cv2.estimateAffinePartial2D(here, there)
     number = 0 if kept is None else int(kept.sum())
     return number >= max(CORNERS, SHARE * fewer)

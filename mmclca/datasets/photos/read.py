@@ -71,7 +71,8 @@ def read_photos(
         photos = read_table(Path(labels).absolute(), source, groups)
     if groups is not None and photos.groups is None:
         photos = group_photos(photos, source, groups)
-    if len({*(photos.groups or ())}) == 1:  # no photo is left for a test
+    if photos.groups is not None and len({*photos.groups}) == 1:
+        # no photo is left for a test
         raise Error(
             f'groups={groups!r} puts all {len(photos)} photos into one '
             f'group, {photos.groups[0]!r}; give what differs between '
@@ -104,7 +105,7 @@ def group_photos(
             f'{len(names)} paths, such as {", ".join(without[:3])}; write an '
             'expression that matches every path, or name a column of the table'
         )
-    first = [(m.groups() and m[1]) or m[0] for m in matches]
+    first = [(m.groups() and m[1]) or m[0] for m in matches if m]
     return replace(photos, groups=first)
 
 

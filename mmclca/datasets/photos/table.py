@@ -111,7 +111,7 @@ def read_table(
     folds = {title for title in cells if _FOLD.search(split_words(title))}
     for title in sorted(folds - {columns.split, groups}):
         notes.append(f'column {title!r} is not used; only split is read')
-    group_cells = cells.get(groups)
+    group_cells = None if groups is None else cells.get(groups)
     return replace(
         LabeledImages.from_names(
             [paths[row] for row in rows], used_names, str(table), classes

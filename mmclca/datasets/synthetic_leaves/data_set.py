@@ -55,6 +55,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> LabeledImages:
         for position, (path, label) in enumerate(
             zip(images.paths, images.labels, strict=True)
         )
+        if label is not None
     ]
     _draw_all(partial(_draw, size=options['size']), tasks, jobs)
     write_lists(format_lists(images, out, SPLITS), force=True)
@@ -76,8 +77,8 @@ def _draw_all(task, tasks: list, jobs: int):
 
 def _plan(out: Path, options: dict) -> LabeledImages:
     """Plan the paths of all images, with classes and splits."""
-    number, names = options['per_class'], range(1, options['classes'] + 1)
-    names = [f'cultivar_{name:02d}' for name in names]
+    number = options['per_class']
+    names = [f'cultivar_{i:02d}' for i in range(1, options['classes'] + 1)]
     sizes = split_sizes(
         number, options['val_fraction'], options['test_fraction']
     )

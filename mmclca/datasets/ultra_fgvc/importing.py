@@ -52,7 +52,7 @@ def download(
             name,
             repo_type='dataset',
             revision=revision,
-            local_dir=folder,
+            local_dir=os.fspath(folder),
             endpoint=os.environ.get('HF_ENDPOINT'),
         )
     except Exception as error:  # the types depend on the hub's HTTP client
@@ -234,13 +234,13 @@ def _write_set(
     with TemporaryDirectory('', f'.{target.name}.', target.parent) as partial:
         folder = Path(partial, target.name)
         for path, source in contents:
-            is_path = isinstance(source, str)
-            content = read_bytes(path) if is_path else source
+            content = source if isinstance(source, bytes) else read_bytes(path)
             name = names[path]
             if not name.lower().endswith(IMAGE_SUFFIXES):
-                with open_image(BytesIO(content)) as image:
-                    suffix = f'.{image.format.lower()}'
-                    name += _SUFFIXES.get(image.format, suffix)
+                with open_image(BytesIO(content)) as opened:
+                    image_format = opened.format or ''
+                suffix = f'.{image_format.lower()}'
+                name += _SUFFIXES.get(image_format, suffix)
             files[path] = name
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -62,9 +62,10 @@ def get_info(name: str) -> UltraFGVCInfo:
         Error: If the dataset is unknown.
     """
     key = _simplify(str(name))
-    match = next((x for x in SETS.values() if _simplify(x.name) == key), None)
-    check_choice(SETS, dataset=match.name if match else name)
-    return match
+    names = {_simplify(known): known for known in SETS}
+    name = names.get(key, name)
+    check_choice(SETS, dataset=name)
+    return SETS[name]
 
 
 def _simplify(name: str) -> str:

@@ -232,9 +232,10 @@ def _name_classes(
     Otherwise a class is named by its folder, or by its number from 1 if
     labels count from ``first_label``.
     """
-    matches = [re.match(info.class_pattern, x.file_name) for x in images]
+    found = (re.match(info.class_pattern, x.file_name) for x in images)
+    matches = [match for match in found if match]
     names = [image.listed_label for image in images]
-    if all(matches):
+    if len(matches) == len(images):
         names = [match[1] for match in matches]
     elif first_label is not None:
         names = [str(int(name) - first_label + 1) for name in names]

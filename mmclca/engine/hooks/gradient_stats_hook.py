@@ -2,6 +2,7 @@
 import torch
 from mmengine.hooks import Hook
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
 from mmclca.errors import Error
 from mmclca.registry import HOOKS
@@ -22,13 +23,14 @@ class EpochMaximaHook(Hook):
 
     def __init__(self, logged: list[str]):
         self.logged = logged
-        self.stats = None
-        self.handle = None
-        self.largest = {}
+        self.stats: dict[str, float] | None = None
+        self.handle: RemovableHandle | None = None
+        self.largest: dict[str, float] = {}
 
     def after_train(self, runner) -> None:
         """Remove the PyTorch hook."""
-        self.handle.remove()
+        if self.handle is not None:
+            self.handle.remove()
 
     def after_train_iter(
         self, runner, batch_idx, data_batch=None, outputs=None
@@ -80,8 +82,9 @@ class GradientStatsHook(EpochMaximaHook):
 
     def __init__(self, parts: tuple[str, ...] | dict = ('backbone', 'head')):
         super().__init__(['grad_max', *(f'grad_max_{part}' for part in parts)])
-        named = isinstance(parts, dict)
-        self.parts = parts if named else {part: [part] for part in parts}
+        if not isinstance(parts, dict):
+            parts = {part: [part] for part in parts}
+        self.parts = parts
         self.parameters = {}
 
     def before_train(self, runner) -> None:

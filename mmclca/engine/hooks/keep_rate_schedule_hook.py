@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Iterable
 from math import cos, pi
 
 from mmengine.hooks import Hook
@@ -35,12 +36,13 @@ class KeepRateScheduleHook(Hook):
         check_integer(0, start=start)
         self.epochs = epochs
         self.start = start
-        self.reducer = None
+        self.reducer: TopK | None = None
+        self.final: tuple[float, ...] = ()
 
     def before_train(self, runner) -> None:
         """Read the final keep rates from the reducer."""
         backbone = inner_model(runner.model).backbone
-        self.reducer = reducer = dict(backbone.named_children()).get('reducer')
+        reducer = dict(backbone.named_children()).get('reducer')
         if not isinstance(reducer, TopK) or reducer.num_tokens:
             raise Error(
                 'KeepRateScheduleHook needs mmclca.EViT or mmclca.TopK with '
@@ -48,25 +50,30 @@ class KeepRateScheduleHook(Hook):
                 f'has reducer={type(reducer).__name__}; change the reducer, '
                 'or remove the hook from custom_hooks'
             )
+        self.reducer = reducer
         # configured rates: an interrupted run may have stored others
         self.final = list_keep_rates(reducer.keep_rate, reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Set the keep rates for this iteration."""
         epoch = count_epochs(runner)
-        self.reducer.keep_rates = tuple(
+        self._set_rates(
             scheduled_rate(rate, epoch - self.start, self.epochs)
             for rate in self.final
         )
 
     def before_val(self, runner) -> None:
         """Set the final keep rates for validation."""
-        if self.reducer is not None:
-            self.reducer.keep_rates = self.final
+        self._set_rates(self.final)
 
     def after_train(self, runner) -> None:
         """Set the final keep rates."""
-        self.reducer.keep_rates = self.final
+        self._set_rates(self.final)
+
+    def _set_rates(self, keep_rates: Iterable[float]) -> None:
+        """Set the keep rates, except in a validation without training."""
+        if self.reducer is not None:
+            self.reducer.keep_rates = tuple(keep_rates)
 
 
 def scheduled_rate(keep_rate: float, epoch: float, epochs: int) -> float:

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
 from mmengine.hooks import Hook
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.swa_utils import update_bn
 
 from mmclca.apis.probe import ClassifierSettings, FoldSettings, LabeledFeatures
@@ -97,7 +97,7 @@ class ProbeInitHook(Hook):
         model.train(training)
         return features.float().cpu(), torch.tensor(labels)
 
-    def _fit(self, head: nn.Module, features: Tensor, labels: Tensor) -> float:
+    def _fit(self, head, features: Tensor, labels: Tensor) -> float:
         """Fit the last layer; return the cross-validated accuracy."""
         tested, (weight, bias) = fit_chosen(
             LabeledFeatures(features, labels, head.num_classes),
