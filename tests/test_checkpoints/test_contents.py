@@ -34,6 +34,15 @@ def tarred():
     return buffer.getvalue()
 
 
+def tarred_by_version_7():
+    """Return an archive in the first format, which has no magic number."""
+    data = bytearray(tarred())
+    data[257:265] = bytes(8)
+    data[148:156] = b' ' * 8
+    data[148:156] = b'%06o\0 ' % sum(data[:512])
+    return bytes(data)
+
+
 def script():
     buffer = io.BytesIO()
     torch.jit.save(torch.jit.script(torch.nn.ReLU()), buffer)
@@ -48,6 +57,7 @@ OTHERS = {
     'text': lambda: b'404: Not Found, or moved to another place\n',
     'gzip': lambda: gzip.compress(pickled()),
     'tar': tarred,
+    'a tar archive': tarred_by_version_7,
     '7z': lambda: b'7z\xbc\xaf\x27\x1c' + bytes(30),
     'HDF5': lambda: b'\x89HDF\r\n\x1a\n' + bytes(30),
     'ONNX': lambda: b'\x08\n\x12\x07pytorch\x1a\x052.4.0',

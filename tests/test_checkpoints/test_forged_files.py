@@ -76,7 +76,7 @@ FORGED = dict(
     attribute_of_settings=Call(getattr, (ConfigDict, 'mean')),
     view=Call(np.ndarray, ((4,), kind('O8'), POINTERS)),
     from_buffer=Call(
-        np._core.numeric._frombuffer, (POINTERS, kind('O8'), (4,), 'C')
+        np.arange(2).__reduce_ex__(5)[0], (POINTERS, kind('O8'), (4,), 'C')
     ),
     what_torch_admits_for_itself=Call(SystemExit, ('a',)),
     tensor_of_noted_numbers=Call(

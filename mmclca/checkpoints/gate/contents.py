@@ -6,6 +6,7 @@ format, or a saved web page.
 """
 
 import os
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,19 @@ def recognize_format(path: str, name: str) -> str:
     other_format = match_kind(head) or match_kind(head, OTHER_FORMATS)
     if other_format:
         raise CheckpointError(f'{name} is {other_format}')
+    if _is_tar(path):
+        # before 2.6, torch unpickles the files inside without restrictions
+        raise CheckpointError(f'{name} is a tar archive: {UNPACK}')
     return 'pickle'
+
+
+def _is_tar(path: str) -> bool:
+    """Return whether a file is an archive of any kind of tar."""
+    try:
+        tarfile.open(path, 'r:').close()
+    except tarfile.TarError:
+        return False
+    return True
 
 
 def _recognize_zip(path: str, name: str) -> str:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pickle import UnpicklingError
 
 import numpy as np
-import torch
 from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from torch import _weights_only_unpickler
@@ -109,45 +108,45 @@ def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
 # functions allowed by torch, with limits
 _BOUNDED = {'_codecs.encode': _encoded, 'builtins.bytearray': _byte_array}
 # constructors of arrays and scalars in numpy 1 and 2
-_NUMPY = [
-    (note, f'{module}.{name}')
+_NUMPY = {
+    f'{module}.{name}': note
     for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
     for note, name in ((_Array, '_reconstruct'), (_scalar, 'scalar'))
-]
+}
 # pure paths, which can be created on any platform
-_PATHS = [
-    (path, f'{module}.{path.__name__.removeprefix("Pure")}')
+_PATHS = {
+    f'{module}.{path.__name__.removeprefix("Pure")}': path
     for module in ('pathlib', 'pathlib._local')
     for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
-]
-# allowed names in pickles; in pairs, the first replaces the second
-_SAFE = [
-    (_History, 'mmengine.logging.history_buffer.HistoryBuffer'),
-    (_statistic, 'builtins.getattr'),
-    (None, 'numpy.ndarray'),  # only passed through, never called
-    (_Kind, 'numpy.dtype'),
-    *_NUMPY,
-    ConfigDict,
-    Namespace,
-    *_PATHS,
-]
+}
+# allowed names in pickles, and what stands for them
+_SAFE = {
+    'mmengine.logging.history_buffer.HistoryBuffer': _History,
+    'builtins.getattr': _statistic,
+    'numpy.ndarray': None,  # only passed through, never called
+    'numpy.dtype': _Kind,
+    'mmengine.config.config.ConfigDict': ConfigDict,
+    'argparse.Namespace': Namespace,
+}
+_SAFE |= _NUMPY | _PATHS
 
 
 @contextmanager
 def only_safe_globals() -> Iterator[None]:
     """Limit unpickling to tensors and ``_SAFE``, within a context.
 
-    Other libraries add to torch's safe names, so these are replaced.
+    Other libraries add to torch's safe names, so these are replaced. Its
+    public functions do not take names before torch 2.6, and torch 2.4 allows
+    none of ``_BOUNDED``.
     """
-    before = torch.serialization.get_safe_globals()
-    torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals(_SAFE)
     allowed = _weights_only_unpickler._get_allowed_globals()
-    theirs = {name: allowed[name] for name in _BOUNDED}
+    before = dict(allowed)
+    get_added = _weights_only_unpickler._get_user_allowed_globals
     allowed.update(_BOUNDED)
+    _weights_only_unpickler._get_user_allowed_globals = lambda: _SAFE
     try:
         yield
     finally:
-        allowed.update(theirs)
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(before)
+        _weights_only_unpickler._get_user_allowed_globals = get_added
+        allowed.clear()
+        allowed.update(before)
