@@ -4,16 +4,18 @@
 from functools import partial
 
 import torch
+from installed import is_installed
 from timm.layers import HybridEmbed, RmsNorm, SwiGLU
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import (
-    DiffParallelScalingBlock,
     ParallelScalingBlock,
     ParallelThingsBlock,
     ResPostBlock,
     VisionTransformer,
 )
 from torch import nn
+
+from mmclca.models.reduced.timm_versions import DIFF_BLOCKS
 
 SIZES = dict(img_size=32, patch_size=8, embed_dim=24, depth=4, num_heads=2)
 
@@ -33,8 +35,8 @@ KINDS = dict(
     registers=dict(reg_tokens=3, no_embed_class=True, init_values=0.1),
     registers_with_position=dict(reg_tokens=1, fc_norm=True),
     clip=dict(pre_norm=True, qkv_bias=False),
-    average=dict(global_pool='avg', pool_include_prefix=True),
-    largest=dict(global_pool='avgmax', qk_norm=True, scale_attn_norm=True),
+    average=dict(global_pool='avg'),
+    largest=dict(global_pool='avgmax', qk_norm=True),
     map=dict(NO_CLS, global_pool='map', fc_norm=False),
     map_with_cls=dict(global_pool='map'),
     all_tokens=dict(global_pool='', num_classes=0),
@@ -47,14 +49,21 @@ KINDS = dict(
         block_fn=partial(ParallelScalingBlock, fuse_out_proj=True),
         qkv_bias=False,
     ),
-    diff=dict(attn_layer='diff'),
-    diff_parallel=dict(attn_layer='diff', block_fn=ParallelThingsBlock),
-    diff_scaling=dict(block_fn=DiffParallelScalingBlock),
     swiglu=dict(mlp_layer=SwiGLU, norm_layer=RmsNorm, act_layer=nn.SiLU),
     dynamic=dict(dynamic_img_size=True, dynamic_img_pad=True),
     wide=dict(img_size=(16, 48), patch_size=(8, 12)),
     distilled={},
 )
+if is_installed('timm', '1.0.16'):
+    KINDS['average']['pool_include_prefix'] = True
+    KINDS['largest']['scale_attn_norm'] = True
+if DIFF_BLOCKS:
+    diff = dict(attn_layer='diff')
+    KINDS |= dict(
+        diff=diff,
+        diff_parallel=dict(diff, block_fn=ParallelThingsBlock),
+        diff_scaling=dict(block_fn=DIFF_BLOCKS[0]),
+    )
 
 
 def fill(model):

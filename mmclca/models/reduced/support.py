@@ -6,7 +6,6 @@ from collections.abc import Collection
 from inspect import isroutine
 from typing import NoReturn
 
-from timm.layers import Attention, DiffAttention
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import ParallelThingsBlock
 from timm.models.vision_transformer import VisionTransformer as TimmViT
@@ -18,12 +17,12 @@ from mmclca.utils.messages import join_first, warn
 from .base import ReducedModel
 from .calls import accepts_run
 from .timm_layers import LAYER_FUNCTIONS
+from .timm_versions import ATTENTIONS
 from .timm_vit import POOLS, ReducedDistilledViT, ReducedViT
 from .transformers_families import TRANSFORMERS
 from .transformers_vit import reduced_transformer
 
 TIMM = {TimmViT: ReducedViT, VisionTransformerDistilled: ReducedDistilledViT}
-ATTENTIONS = (Attention, DiffAttention)
 EXPECTED = (
     'expected VisionTransformer or VisionTransformerDistilled of timm, or '
     'ViT, DeiT, DINOv2, CLIP or SigLIP of Transformers'

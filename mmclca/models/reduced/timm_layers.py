@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from timm.layers import DiffAttention
 from timm.models import vision_transformer as vit
 from torch import Tensor, nn
 
 from ..reduction.attention import Attended, DiffAttended, JoinedAttended
 from .base import LayerFunctions
 from .calls import call, call_attention
+from .timm_versions import DIFF_ATTENTIONS, DIFF_BLOCKS
 
-DIFFERENTIAL = DiffAttention, vit.DiffParallelScalingBlock
+DIFFERENTIAL = DIFF_ATTENTIONS + DIFF_BLOCKS
 
 
 def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
@@ -78,10 +78,12 @@ def _attend(
 ) -> tuple[Tensor, Attended]:
     """Run timm's ``Attention`` or ``DiffAttention``."""
     attended = _project(attn, x, key_bias)
-    y = attn.norm(weighted(attn, attended, softmax))
-    gate = attn._modules.get('gate')  # missing in timm 1.0.24
-    if gate is not None:
-        y = y * gate(x).sigmoid()
+    y = weighted(attn, attended, softmax)
+    parts = attn._modules  # norm since timm 1.0.16, gate after 1.0.27
+    if 'norm' in parts:
+        y = parts['norm'](y)
+    if parts.get('gate') is not None:
+        y = y * parts['gate'](x).sigmoid()
     return attn.proj_drop(attn.proj(y)), attended
 
 
@@ -129,8 +131,9 @@ def attend_and_feed(layer: nn.Module, x: Tensor, key_bias, softmax):
     attended = split_heads(layer, qkv, key_bias)
     y = weighted(layer, attended, softmax)
     hidden = layer.mlp_drop(layer.mlp_act(hidden))
-    if layer.out_proj is not None:
-        return layer.out_proj(torch.cat((y, hidden), dim=-1)), attended
+    out_proj = layer._modules.get('out_proj')  # since timm 1.0.24
+    if out_proj is not None:
+        return out_proj(torch.cat((y, hidden), dim=-1)), attended
     return layer.attn_out_proj(y) + layer.mlp_out_proj(hidden), attended
 
 
@@ -169,5 +172,5 @@ LAYER_FUNCTIONS = {
         lambda x, y: y + sum(ffn(y) for ffn in x.ffns),
     ),
     vit.ParallelScalingBlock: SCALING,
-    vit.DiffParallelScalingBlock: SCALING,
 }
+LAYER_FUNCTIONS |= dict.fromkeys(DIFF_BLOCKS, SCALING)

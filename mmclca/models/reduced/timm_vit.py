@@ -16,6 +16,7 @@ from ..reduction.tokens import Tokens, featmap
 from .base import LayerFunctions, ReducedModel
 from .calls import call, same_shape
 from .timm_layers import LAYER_FUNCTIONS
+from .timm_versions import pools_prefix, select_arguments
 
 POOLS = {AttentionPoolLatent}  # supported attention pooling
 
@@ -51,7 +52,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
     img_size = property(lambda self: self.patch_embed.img_size)
     patch_resolution = property(lambda self: self.patch_embed.grid_size)
     has_cls = ranks_by_cls = property(lambda self: self.has_class_token)
-    pool_from = property(lambda x: x.num_prefix * (not x.pool_include_prefix))
+    pool_from = property(lambda x: 0 if pools_prefix(x) else x.num_prefix)
     has_pos = property(
         lambda x: x.pos_embed is not None and not x.no_embed_class
     )
@@ -118,7 +119,10 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
             return super().forward_features(x)
         self._check_mask()
         plain = vit.VisionTransformer.forward_features
-        return plain(self, x, attn_mask, is_causal)
+        masks = select_arguments(
+            plain, attn_mask=attn_mask, is_causal=is_causal
+        )
+        return plain(self, x, **masks)
 
     def forward(
         self,
@@ -161,18 +165,20 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         with ``stop_early``.
         """
         if self.is_plain:
-            return super().forward_intermediates(
-                x,
-                indices,
-                return_prefix_tokens,
-                norm,
-                stop_early,
-                output_fmt,
-                intermediates_only,
-                output_dict,
-                attn_mask,
-                is_causal,
+            plain = super().forward_intermediates
+            arguments = select_arguments(
+                plain,
+                indices=indices,
+                return_prefix_tokens=return_prefix_tokens,
+                norm=norm,
+                stop_early=stop_early,
+                output_fmt=output_fmt,
+                intermediates_only=intermediates_only,
+                output_dict=output_dict,
+                attn_mask=attn_mask,
+                is_causal=is_causal,
             )
+            return plain(x, **arguments)
         if attn_mask is not None or is_causal:
             self._check_mask()
         take, _ = feature_take_indices(len(self.blocks), indices)
@@ -222,7 +228,8 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         if isinstance(x, Tensor):
             return super().pool(x, pool_type)
         bias = self.pool_bias(x)[..., self.pool_from :]
-        return self.attn_pool(x.features[:, self.pool_from :], attn_mask=bias)
+        mask = select_arguments(self.attn_pool.forward, attn_mask=bias)
+        return self.attn_pool(x.features[:, self.pool_from :], **mask)
 
 
 class ReducedDistilledViT(ReducedViT, VisionTransformerDistilled):

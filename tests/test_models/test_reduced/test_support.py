@@ -9,8 +9,7 @@ import timm
 import torch
 from mmpretrain.models import VisionTransformer as MMPretrainViT
 from small_timm import SIZES, photos, small_timm
-from timm.layers import Attention
-from timm.models.vision_transformer import Block, VisionTransformer
+from timm.models.vision_transformer import Attention, Block, VisionTransformer
 from torch import nn
 from torchvision.models import VisionTransformer as TorchvisionViT
 

@@ -1,0 +1,43 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Parts that older versions of timm lack."""
+
+import pytest
+import torch
+from small_timm import photos, small_timm
+
+import mmclca
+from mmclca.models.reduced.timm_versions import pools_prefix, select_arguments
+
+
+def test_arguments_with_values_are_selected():
+    def forward(x, indices=None, norm=False, output_fmt='NCHW'):
+        return x
+
+    chosen = select_arguments(
+        forward, indices=0, norm=False, output_fmt='NLC', is_causal=False
+    )
+    assert chosen == dict(indices=0, output_fmt='NLC')
+
+
+def test_argument_that_timm_lacks_is_refused_by_name():
+    with pytest.raises(mmclca.Error, match=r'is_causal needs timm 1\.0\.26'):
+        select_arguments(lambda x: x, is_causal=True)
+
+
+@pytest.mark.parametrize(('kind', 'pooled'), [('map', True), ('plain', False)])
+def test_prefix_is_pooled_as_in_timm_1_0_11(kind, pooled):
+    model = small_timm(kind)
+    vars(model).pop('pool_include_prefix', None)
+    assert pools_prefix(model) == pooled
+
+
+@torch.no_grad()
+def test_attention_without_later_parts_has_equal_outputs():
+    model = small_timm()
+    images = photos(model)
+    expected = mmclca.reduce_tokens(model, 'EViT', 0.5)(images)
+    for block in model.blocks:
+        for name in ('norm', 'gate'):
+            block.attn._modules.pop(name, None)
+    earlier = mmclca.reduce_tokens(model, 'EViT', 0.5)
+    torch.testing.assert_close(earlier(images), expected)
