@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Unregistered reducers that use one hook each, and sizes for reducers."""
 
-from dataclasses import replace
-
 import torch
 from torch import nn
 
@@ -51,7 +49,7 @@ class MaskFromFirstStage(MaskBySoftmax):
     """:class:`MaskBySoftmax` in the layers after the first stage."""
 
     def after_attention(self, tokens, attended, stage):
-        return replace(tokens, weight=tokens.weights)
+        return tokens.replace(weight=tokens.weights)
 
     def softmax(self, tokens):
         return None if tokens.weight is None else super().softmax(tokens)

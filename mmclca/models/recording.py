@@ -6,7 +6,7 @@ Recording works on a copy; the model itself does not change.
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -178,7 +178,7 @@ def _stages(tokens: Tokens) -> list[tuple[Tokens, list]]:
     The features are those of ``tokens``, not of the stage.
     """
     return [
-        (replace(tokens, trace=tokens.trace[:step]), tokens.trace[step:])
+        (tokens.replace(trace=tokens.trace[:step]), tokens.trace[step:])
         for step, record in enumerate(tokens.trace, start=1)
         if not isinstance(record, Appended)
     ]

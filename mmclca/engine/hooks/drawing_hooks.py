@@ -12,6 +12,7 @@ from mmclca.datasets.batches import make_view
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import check_integer
 from mmclca.utils.random_state import preserve_random_state
+from mmclca.utils.torch_versions import run_eagerly
 from mmclca.utils.wrappers import inner_model
 from mmclca.visualization import (
     check_reduces,
@@ -106,8 +107,7 @@ class TokenVisualizationHook(Hook):
     def _draw(self, runner) -> None:
         dataset = runner.val_dataloader.dataset
         # a compiled model would be recompiled for one image
-        eager = torch.compiler.set_stance('force_eager')
-        with preserve_random_state(), eager:
+        with preserve_random_state(), run_eagerly():
             for index in spread(len(dataset), self.num_images):
                 self._draw_image(runner, dataset, index)
 

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 import torch
@@ -214,7 +213,7 @@ class CaiT(Reducible, BaseBackbone):
     def prepend_cls(self, tokens: Tokens) -> Tokens:
         """Insert CLS before the patches."""
         x = torch.cat((self.get_cls(tokens), tokens.features), dim=1)
-        return replace(tokens, features=x, num_prefix=1)
+        return tokens.replace(features=x, num_prefix=1)
 
     def get_cls(self, tokens: Tokens) -> Tensor:
         """Return CLS (B, 1, C) from the tokens, or its initial value."""

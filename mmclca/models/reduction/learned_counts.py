@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.errors import Error
+from mmclca.utils.torch_versions import is_exporting
 
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
@@ -50,7 +51,7 @@ def get_learned_counts(stages: Sequence[LearnedCounts]) -> tuple[int, int]:
 
     Like given counts, they do not increase from stage to stage.
     """
-    if torch.compiler.is_exporting():
+    if is_exporting():
         raise Error(
             'DiffRate with target= cannot be exported, which needs fixed '
             'counts; set prune and merge to the values of steps(stage)'

@@ -5,7 +5,8 @@ Shapes in this package: B batch, N tokens, C channels, H heads, D head
 channels, K kept, M new tokens, P patches, G layers read by CLA.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -94,9 +95,27 @@ class Tokens:
             None if self.weight is None else self.weight.log()[:, None, None]
         )
 
+    def replace(self, **changes: Any) -> 'Tokens':
+        """Return an instance with other values of some attributes.
+
+        ``dataclasses.replace`` does not compile before torch 2.7.
+        """
+        values = dict(
+            features=self.features,
+            num_prefix=self.num_prefix,
+            weight=self.weight,
+            num_cached=self.num_cached,
+            num_protected=self.num_protected,
+            num_pooled=self.num_pooled,
+            num_patches=self.num_patches,
+            trace=self.trace,
+        )
+        values.update(changes)
+        return Tokens(**values)
+
     def with_features(self, features: Tensor) -> 'Tokens':
         """Replace the features, (B, N, C)."""
-        return replace(self, features=features)
+        return self.replace(features=features)
 
     def with_after_prefix(self, y: Tensor) -> 'Tokens':
         """Replace the features of the tokens after the prefix."""
@@ -112,8 +131,7 @@ class Tokens:
         if weight is not None:
             weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
         features = record.apply(self.features)
-        return replace(
-            self,
+        return self.replace(
             features=features,
             weight=weight,
             num_cached=0,
@@ -162,7 +180,7 @@ class Tokens:
         share = size if share is None else share
         merged = self.reduce(Merged.average(target, share, num_tokens))
         size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
-        return replace(merged, weight=size)
+        return merged.replace(weight=size)
 
     def merge_after_prefix(self, target: Tensor, num_tokens: int, **weights):
         """Merge tokens after the prefix, see :meth:`merge`.
@@ -174,7 +192,7 @@ class Tokens:
 
     def unchanged(self) -> 'Tokens':
         """Record a stage without any token to reduce."""
-        return replace(self, trace=[*self.trace, Unchanged()])
+        return self.replace(trace=[*self.trace, Unchanged()])
 
     def average(self, start: int, end: int | None = None) -> Tensor:
         """Average the tokens from ``start`` to ``end``, (B, 1, C).
@@ -198,7 +216,7 @@ class Tokens:
     def mask(self, decision: Tensor) -> 'Tokens':
         """Attend only to tokens with a ``decision`` (B, N) of 1."""
         trace = [*self.trace, Masked(decision)]
-        return replace(self, weight=decision, trace=trace)
+        return self.replace(weight=decision, trace=trace)
 
     def append(
         self, x: Tensor, weight: float = 1.0, cached: bool = True
@@ -209,8 +227,7 @@ class Tokens:
         if weights is not None or weight != 1:
             new = self.weights.new_full((x.size(0), num_new), weight)
             weights = torch.cat((self.weights, new), dim=1)
-        return replace(
-            self,
+        return self.replace(
             features=torch.cat((self.features, x), dim=1),
             weight=weights,
             num_cached=self.num_cached + num_new * cached,

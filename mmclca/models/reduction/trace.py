@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmclca.utils.torch_versions import is_exporting
+
 from .operators import stable_order
 
 
@@ -129,7 +131,7 @@ def rows_at(rows: Tensor, position: Tensor) -> Tensor:
 def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
     """Sum rows (B, N, C) with the same ``target`` (B, N) to (B, M, C)."""
     sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
-    if torch.compiler.is_exporting():  # faster in ONNX Runtime
+    if is_exporting():  # faster in ONNX Runtime
         position = (row_starts(sums) + target).flatten()
         flat = sums.flatten(0, 1)
         flat = flat.index_put((position,), rows.flatten(0, 1), accumulate=True)

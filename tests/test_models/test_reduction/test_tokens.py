@@ -35,6 +35,24 @@ def slow_apply(record, tokens):
     return [tokens[i] for i in record.index[0].tolist()] + made
 
 
+def test_replace_keeps_all_other_attributes():
+    tokens = Tokens(
+        torch.ones(1, 4, 2),
+        num_prefix=2,
+        weight=torch.ones(1, 4),
+        num_cached=3,
+        num_protected=4,
+        num_pooled=5,
+        num_patches=6,
+        trace=[Kept(index([0]))],
+    )
+    changed = vars(tokens.replace(num_pooled=7))
+    assert {
+        name: 7 if name == 'num_pooled' else value
+        for name, value in vars(tokens).items()
+    } == changed
+
+
 def random_kept(num_tokens, num_kept, num_made):
     index = torch.randperm(num_tokens)[None, :num_kept]
     mix = torch.rand(1, num_made, num_tokens)

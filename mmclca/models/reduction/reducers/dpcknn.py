@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -104,4 +103,4 @@ class DPCKNN(CountedReducer):
             weight = self.stages[stage](y)
         merged = Merged.average(label, weight, num_clusters, eps=1e-6)
         tokens = tokens.reduce(merged.within(num_prefix, num_cached))
-        return replace(tokens, num_cached=num_cached)
+        return tokens.replace(num_cached=num_cached)
