@@ -92,7 +92,9 @@ def load_from_file(
     path = os.path.expanduser(find_model_file(filename))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'checkpoint {filename} does not exist')
-    return read_checkpoint(path, filename, map_location, mapped)
+    in_folder = os.path.isdir(os.path.expanduser(filename))
+    name = path if in_folder else filename
+    return read_checkpoint(path, name, map_location, mapped)
 
 
 def load_from_http(filename: str, map_location=None) -> Checkpoint:

@@ -12,6 +12,7 @@ from mmclca.checkpoints.gate.photo_table import (
     PhotoRow,
     compute_sha256,
 )
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets.photos import LabeledImages, check_photos
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
@@ -56,6 +57,8 @@ def add_photos(
         _check_one_class(folder)
     with find_log() as log, files.locked():
         previous = files.read_complete()
+        for weights in (files.model, files.probe):
+            open_checkpoint(str(weights))  # find damage before any work
         new = NewPhotos(folder, name or folder.name, _compute_digests(folder))
         if not force:
             check_name(new.name, previous.photos.classes)

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from mmclca.checkpoints.model_folder import WEIGHTS
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.cli.commands.verify import damage, find
+from mmclca.fitting import adding
 
 
 def flip_bits(random, path):
@@ -95,6 +96,30 @@ def test_verify_names_missing_file_of_a_model(copy, run, capsys, name):
     lines = capsys.readouterr().out.splitlines()
     (line,) = (x for x in lines if x.startswith('Missing'))
     assert str(copy.folder / name) in line
+
+
+@pytest.mark.parametrize('name', ['model.pth', 'probe.pth'])
+@pytest.mark.parametrize('is_cut', [True, False])
+def test_add_class_refuses_damaged_weights_before_any_work(
+    copy, place, run, capsys, monkeypatch, name, is_cut
+):
+    path = copy.folder / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content[: len(content) // 2] if is_cut else content)
+    before = {x: x.read_bytes() for x in copy.folder.iterdir() if x.is_file()}
+    monkeypatch.setattr(adding, 'check_photos', None)  # not reached
+    assert run('add-class', copy.folder, place / 'larch') == 2
+    assert f'{path} (' in capsys.readouterr().err
+    assert before == {
+        x: x.read_bytes() for x in copy.folder.iterdir() if x.is_file()
+    }
+
+
+def test_predict_names_the_damaged_file_of_a_folder(copy, place, run, capsys):
+    (copy.folder / 'model.pth').write_bytes(b'PK')
+    assert run('predict', copy.folder, place / 'larch') == 2
+    assert f'{copy.folder / "model.pth"} (2 bytes)' in capsys.readouterr().err
 
 
 def test_predict_warns_if_threshold_is_missing(copy, place, run, capsys):

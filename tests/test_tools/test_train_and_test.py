@@ -39,6 +39,7 @@ def run_tool(monkeypatch):
 @pytest.fixture
 def config_of(run_tool):
     """Return the config passed to ``build_runner``."""
+    torch.save(dict(weight=torch.ones(1)), 'a.pth')
 
     def config_of(name, *arguments):
         with patch('mmclca.engine.runner.build_runner') as build_runner:
@@ -291,3 +292,40 @@ def test_warning_is_printed_if_setting_is_unknown(config_of):
         warnings.simplefilter('error', UserWarning)
         options = ('sync_bn=torch', 'train_cfg.max_epochs=3', 'load_from=a')
         config_of('train', 'tiny.py', '--cfg-options', *options)
+
+
+def test_damaged_checkpoint_is_refused_before_another_is_tested(run_tool):
+    torch.save(get_model('tiny.py').state_dict(), 'model.pth')
+    content = Path('model.pth').read_bytes()
+    Path('cut.pth').write_bytes(content[: len(content) // 2])
+    with (
+        patch('mmclca.engine.runner.build_runner') as build_runner,
+        pytest.raises(Error, match=r'cut.pth \('),
+    ):
+        run_tool('test', 'tiny.py', 'model.pth', 'cut.pth')
+    assert not build_runner.called
+
+
+@pytest.mark.parametrize(
+    'options, word',
+    [
+        (dict(interval='x'), "interval='x' must be an integer"),
+        (dict(intervall=1), 'intervall'),
+        (dict(save_best='acc', rule='greater'), "save_best: no 'acc'"),
+        (dict(out_dir=5), 'not int'),
+        (dict(save_begin='x'), 'save_begin'),
+        (dict(published_keys=5), 'published_keys'),
+    ],
+    ids=str,
+)
+def test_wrong_option_of_the_checkpoint_hook_is_refused_in_one_line(
+    run_tool, tmp_path, options, word
+):
+    hook = dict(type='CheckpointHook') | options
+    path = tmp_path / 'wrong.py'
+    path.write_text(
+        f"_base_ = 'tiny.py'\ndefault_hooks = dict(checkpoint={hook})\n"
+    )
+    with pytest.raises(Error, match=word) as error:
+        run_tool('train', 'wrong.py', '--cfg-options', 'custom_hooks=[]')
+    assert '\n' not in str(error.value)

@@ -4,11 +4,13 @@
 ``python tools/test.py CONFIG CHECKPOINT``
 """
 
+import os
 import shlex
 
 from mmclca.errors import Error
 from mmclca.utils.messages import print_safe
 
+from .. import model_files
 from ..arguments import add_run_arguments, check_file, file_named
 from ..listing import Listing
 
@@ -77,6 +79,18 @@ def configure(args, checkpoint):
     return cfg
 
 
+def check_weights(checkpoints):
+    """Find damaged files before data are read and others are tested."""
+    from mmclca.checkpoints.model_folder import is_fitted
+    from mmclca.checkpoints.opening import open_checkpoint
+
+    with model_files.quiet():
+        for checkpoint in checkpoints:
+            # other folders belong to runners of their own, as of DeepSpeed
+            if not os.path.isdir(checkpoint) or is_fitted(checkpoint):
+                open_checkpoint(checkpoint)
+
+
 def run_test(args, checkpoint):
     """Test one checkpoint and return its metrics."""
     from mmengine.evaluator import DumpResults
@@ -107,6 +121,7 @@ def main(args):
 
     from mmclca.engine.testing import average_runs
 
+    check_weights(args.checkpoint)
     per_checkpoint = [
         run_test(args, checkpoint) for checkpoint in args.checkpoint
     ]
