@@ -80,14 +80,18 @@ def configure(args, checkpoint):
 
 
 def check_weights(checkpoints):
-    """Find damaged files before data are read and others are tested."""
+    """Find damaged files before data are read and others are tested.
+
+    Nothing is downloaded, as settings may be wrong, too.
+    """
     from mmclca.checkpoints.model_folder import is_fitted
     from mmclca.checkpoints.opening import open_checkpoint
 
     with model_files.quiet():
         for checkpoint in checkpoints:
             # other folders belong to runners of their own, as of DeepSpeed
-            if not os.path.isdir(checkpoint) or is_fitted(checkpoint):
+            is_folder = os.path.isdir(checkpoint) and not is_fitted(checkpoint)
+            if not (is_folder or '://' in checkpoint):
                 open_checkpoint(checkpoint)
 
 
@@ -106,8 +110,13 @@ def run_test(args, checkpoint):
     several = len(args.checkpoint) > 1
     if args.out and several and args.out_item != 'metrics':
         raise Error('several checkpoints need --out-item metrics')
-    with config_errors(f'{args.config}, {checkpoint}'):
-        runner = build_runner(configure(args, checkpoint))
+    source = f'{args.config}, {checkpoint}'
+    with config_errors(source):
+        cfg = configure(args, checkpoint)
+    if checkpoint == args.checkpoint[0]:
+        check_weights(args.checkpoint)
+    with config_errors(source):
+        runner = build_runner(cfg)
         register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
             dump = DumpResults(str(args.out))
@@ -121,7 +130,6 @@ def main(args):
 
     from mmclca.engine.testing import average_runs
 
-    check_weights(args.checkpoint)
     per_checkpoint = [
         run_test(args, checkpoint) for checkpoint in args.checkpoint
     ]
