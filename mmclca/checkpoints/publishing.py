@@ -81,24 +81,25 @@ def publish(
         FileExistsError: If a file exists already.
     """
     endings = [out.suffix] if out.suffix in WRITERS else [*WRITERS]
-    name = out.with_suffix('') if out.suffix in WRITERS else out
-    return [
-        _write(name, ending, WRITERS[ending](weights, config, classes))
-        for ending in endings
-    ]
-
-
-def _write(name: Path, ending: str, data: bytes) -> Path:
-    digest = hashlib.sha256(data).hexdigest()[:8]
+    name = out.with_suffix('').name if out.suffix in WRITERS else out.name
     date = datetime.date.today().strftime('%Y%m%d')
-    path = name.with_name(f'{name.name}_{date}-{digest}{ending}')
-    if path.exists():
-        raise FileExistsError(f'{path} already exists; remove it first')
-    replace_bytes(path, data)
-    return path
+    paths = []
+    for ending in endings:
+        content = WRITERS[ending](weights, config, classes)
+        digest = hashlib.sha256(content).hexdigest()[:8]
+        path = out.with_name(f'{name}_{date}-{digest}{ending}')
+        if path.exists():
+            raise FileExistsError(f'{path} already exists; remove it first')
+        replace_bytes(path, content)
+        paths.append(path)
+    return paths
 
 
-def _safetensors_bytes(weights, config, classes) -> bytes:
+def safetensors_bytes(
+    weights: dict[str, Tensor],
+    config: str | None,
+    classes: Sequence[str] | None,
+) -> bytes:
     """Return a safetensors file, with config and classes as metadata."""
     metadata = dict(format='pt', mmclca_version=__version__)
     if config is not None:
@@ -108,4 +109,4 @@ def _safetensors_bytes(weights, config, classes) -> bytes:
     return checksums.save_tensors(weights, metadata)
 
 
-WRITERS = {'.pth': checkpoint_bytes, '.safetensors': _safetensors_bytes}
+WRITERS = {'.pth': checkpoint_bytes, '.safetensors': safetensors_bytes}

@@ -33,7 +33,13 @@ def parse_plain_config(source: str) -> Config:
     except (MemoryError, RecursionError, ValueError) as error:
         raise _not_plain(error) from error
     _check_depth(tree)
-    settings = dict(map(_evaluate_assignment, tree.body))
+    settings = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name), *_]):
+                settings[name] = _evaluate(node.value)
+            case _:
+                raise _refuse(node)
     try:
         return Config(settings)
     except KeyError as error:  # names reserved by mmengine
@@ -55,12 +61,6 @@ def _check_depth(tree: ast.AST) -> None:
         raise Error('the settings are nested too deeply')
 
 
-def _evaluate_assignment(node: ast.stmt) -> tuple[str, object]:
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id, _evaluate(node.value)
-    raise _refuse(node)
-
-
 def _evaluate(node: ast.expr):
     """Return the value of a literal or of ``dict(...)``."""
     match node:
@@ -69,34 +69,25 @@ def _evaluate(node: ast.expr):
         case ast.Name() if node.id in NUMBERS:
             return NUMBERS[node.id]
         case ast.UnaryOp(op=ast.USub()):
-            return _negate(_evaluate(node.operand))
+            number = _evaluate(node.operand)
+            if not isinstance(number, int | float):
+                raise Error(f'not plain settings ({ast.unparse(node):.60})')
+            return -number
         case ast.List():
             return [_evaluate(item) for item in node.elts]
         case ast.Tuple():
             return tuple(_evaluate(item) for item in node.elts)
         case ast.Set():
             return {_evaluate_key(item) for item in node.elts}
-        case ast.Dict():
-            return _evaluate_dict(node)
+        case ast.Dict() if None not in node.keys:  # no ** before a dict
+            return {
+                _evaluate_key(key): _evaluate(value)
+                for key, value in zip(node.keys, node.values, strict=True)
+                if key is not None
+            }
         case ast.Call(func=ast.Name(id='dict')):
             return _evaluate_dict_call(node)
     raise _refuse(node)
-
-
-def _negate(number):
-    try:
-        return -number
-    except TypeError as error:
-        raise _not_plain(error) from error
-
-
-def _evaluate_dict(node: ast.Dict) -> dict:
-    settings = {}
-    for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:  # ** before another dict
-            raise _refuse(node)
-        settings[_evaluate_key(key)] = _evaluate(value)
-    return settings
 
 
 def _evaluate_key(node: ast.expr):

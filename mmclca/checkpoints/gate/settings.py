@@ -230,27 +230,23 @@ def _find_registered(registry: Registry | None, name: str):
 
 
 def _allows_text(value: str, name: str, owner: type | None) -> bool:
-    """Return whether a text is allowed for a setting."""
+    """Return whether a text is allowed for a setting.
+
+    It is allowed for a listed option, or if a constructor of the class with
+    this setting declares it: as a value of a ``Literal``, or as the default,
+    which a model without the setting would have.
+    """
     if name in TEXT_OPTIONS:
         is_address = '://' in value or value.startswith(('//', '\\\\'))
         if not is_address and not value.lower().endswith(UNSAFE_SUFFIXES):
             return True
-    return owner is not None and value in _list_choices(owner, name)
-
-
-def _list_choices(owner: type, name: str) -> list[str]:
-    """List the texts declared by constructors for a setting.
-
-    These are the values of a ``Literal`` and the default, which a model
-    without the setting would have.
-    """
     choices: list = []
-    for base in owner.__mro__:
+    for base in owner.__mro__ if owner is not None else ():
         option = signature(base.__init__).parameters.get(name)
         if option is not None:
             choices += [option.default, *_list_literals(option.annotation)]
     # a default may be of any type, such as a module
-    return [choice for choice in choices if isinstance(choice, str)]
+    return value in [choice for choice in choices if isinstance(choice, str)]
 
 
 def _list_literals(annotation) -> list:

@@ -2,8 +2,9 @@
 """Read the config and the class names stored in a checkpoint.
 
 The config is parsed and checked, see :mod:`.plain_config` and
-:mod:`.settings`. Datasets open and download files, so only their test pipeline
-is used.
+:mod:`.settings`. It is Python text and not JSON, because tools of mmengine
+read ``meta['cfg']`` with ``Config.fromstring(text, '.py')``. Datasets open and
+download files, so only their test pipeline is used.
 """
 
 from collections.abc import Callable
@@ -38,8 +39,12 @@ def read_stored_config(checkpoint: Checkpoint) -> Config:
     """
     parts = read_stored_parts(checkpoint)
     config = Config(dict(parts, default_scope='mmpretrain'))
-    if 'model' in config:
-        _check_model(deepcopy(config), checkpoint)  # constructors modify it
+    if 'model' in config:  # refuse one with many more parameters
+        init_default_scope('mmpretrain')
+        built = deepcopy(config)  # constructors modify it
+        defaults = dict(data_preprocessor=built.get('data_preprocessor'))
+        with building_within(checkpoint.weights, checkpoint.name):
+            MODELS.build(built.model, default_args=defaults)
     return config
 
 
@@ -60,14 +65,6 @@ def read_stored_parts(checkpoint: Checkpoint) -> dict:
         checkpoint.name,
         f'if you trust it, {PASS_CONFIG}',
     )
-
-
-def _check_model(config: Config, checkpoint: Checkpoint) -> None:
-    """Refuse a model with many more parameters than the file has."""
-    init_default_scope('mmpretrain')
-    defaults = dict(data_preprocessor=config.get('data_preprocessor'))
-    with building_within(checkpoint.weights, checkpoint.name):
-        MODELS.build(config.model, default_args=defaults)
 
 
 def read_stored_backbone(checkpoint: Checkpoint) -> dict | None:
