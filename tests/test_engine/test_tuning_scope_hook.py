@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.hooks import EMAHook
+from mmengine.runner import load_checkpoint
 from small_models import PATCH_CONVNET, RESMLP, arch, vit
 from tiny_run import ROOT, run_tool
 
+from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.runner import SafeRunner
 from mmclca.models.tuning import tune_only
@@ -166,6 +168,26 @@ def test_lora_trains_its_parameters_head_and_reducer(tuned, tmp_path):
     other.load_or_resume()
     ours, theirs = (r.model.state_dict() for r in (runner, other))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize('scope', ['lora', 'attn', 'head'])
+def test_mmengine_refuses_small_checkpoints_without_base(
+    scope, tuned, tmp_path
+):
+    """It does not know the base; the rest of the model would be random."""
+    saving = dict(type='mmclca.SaveTrainableHook')
+    runner = tuned(scope, saving, lora=scope == 'lora')
+    runner.train()
+    path = str(tmp_path / 'work/epoch_1.pth')
+    model = tuned(scope, name='other', lora=scope == 'lora').model
+    with pytest.raises(CheckpointError, match='complete weights first'):
+        load_checkpoint(model, path)
+    trained = runner.model.state_dict()
+    other = {k: x * (not k.startswith('head.')) for k, x in trained.items()}
+    model.load_state_dict(other)
+    load_checkpoint(model, path)  # as the base is loaded now
+    loaded = model.state_dict()
+    assert all(torch.equal(loaded[name], trained[name]) for name in trained)
 
 
 def test_lora_loads_weights_of_a_plain_model(tuned, tmp_path):
