@@ -5,6 +5,7 @@ import pytest
 import torch
 from foreign_models import CLA_HEAD, HEAD, config, theirs
 from mmengine.runner import load_checkpoint
+from mmpretrain.models.heads import ClsHead
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.load import load
@@ -117,6 +118,29 @@ def test_fitting_classifier_with_unknown_name_is_refused(kind, head, name):
     weights[f'{name}.weight'] = torch.rand(5, 16)
     with pytest.raises(CheckpointError, match=name):
         here.load_state_dict(weights, strict=False)
+
+
+class OwnHead(ClsHead):
+    """Head of a user, with a name of its own for the classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_classes = 5
+        self.classifier = torch.nn.Linear(16, 5)
+
+
+@pytest.mark.parametrize('kind', [KINDS[0], 'ImageClassifier'])
+def test_own_head_does_not_stay_random(kind, tmp_path):
+    """Unless the file has another number of classes, for fine-tuning."""
+    here, path = build(kind, OwnHead()), str(tmp_path / 'weights.pth')
+    torch.save(dict(model=theirs().state_dict()), path)
+    with pytest.raises(CheckpointError, match='OwnHead.*head.classifier'):
+        load_checkpoint(here, path)
+    there = theirs(num_classes=7).state_dict()
+    torch.save(dict(model=there), path)
+    load_checkpoint(here, path)
+    tokens = here.backbone.cls_token, there['cls_token'].float()
+    assert torch.equal(*tokens)
 
 
 @pytest.mark.parametrize('key', ['model', 'teacher'])

@@ -100,6 +100,13 @@ def test_test_stops_if_checkpoint_has_other_names(tmp_path, names, test, term):
     assert 'num_classes' not in str(error.value)
 
 
+def test_head_without_num_classes_is_not_compared(tmp_path):
+    runner = build_runner(tmp_path, test=7)
+    del runner.model.head.num_classes
+    with pytest.raises(AssertionError, match='an image was loaded'):
+        runner.test()
+
+
 def test_plain_runner_does_not_test_an_untrained_head(tmp_path):
     """MMEngine itself only logs the missing parameters."""
     runner = build_runner(tmp_path)
