@@ -35,10 +35,13 @@ def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
     complete = _find_first_complete([last] if last.is_file() else [])
     since = last.stat().st_mtime_ns if complete else 0
     for name in NAMES:
-        files = _numbered(last.parent, name)
-        later = (file for file in files if file != last)
+        files = [*last.parent.glob('*')]
+        matches = [(name.fullmatch(file.name), file) for file in files]
+        numbers = [(int(match[1]), file) for match, file in matches if match]
         complete += _find_first_complete(
-            f for f in later if f.stat().st_mtime_ns > since
+            file
+            for _, file in sorted(numbers, reverse=True)
+            if file != last and file.stat().st_mtime_ns > since
         )
     return max(complete, key=lambda newest: newest[1], default=(None, 0))
 
@@ -102,13 +105,6 @@ def _last_checkpoint(work_dir: Path) -> Path:
     last = note.read_text('utf-8').strip() if note.is_file() else ''
     named = Path(last or 'none')
     return named if named.is_file() else work_dir / named.name
-
-
-def _numbered(folder: Path, name: re.Pattern) -> list[Path]:
-    """List the files matching a pattern, the highest number first."""
-    matches = [(name.fullmatch(file.name), file) for file in folder.glob('*')]
-    numbered = [(int(match[1]), file) for match, file in matches if match]
-    return [file for _, file in sorted(numbered, reverse=True)]
 
 
 def _find_first_complete(files: Iterable[Path]) -> list[tuple[str, int]]:

@@ -85,8 +85,11 @@ def _evaluate(node: ast.expr):
                 for key, value in zip(node.keys, node.values, strict=True)
                 if key is not None
             }
-        case ast.Call(func=ast.Name(id='dict')):
-            return _evaluate_dict_call(node)
+        case ast.Call(func=ast.Name(id='dict'), args=[] | [_]):
+            named = {word.arg: _evaluate(word.value) for word in node.keywords}
+            start = _evaluate(node.args[0]) if node.args else {}
+            if isinstance(start, dict) and None not in named:
+                return {**start, **named}
     raise _refuse(node)
 
 
@@ -98,16 +101,6 @@ def _evaluate_key(node: ast.expr):
     except TypeError as error:
         raise _not_plain(error) from error
     return key
-
-
-def _evaluate_dict_call(node: ast.Call) -> dict:
-    named = {word.arg: _evaluate(word.value) for word in node.keywords}
-    if len(node.args) > 1 or None in named:
-        raise _refuse(node)
-    start = _evaluate(node.args[0]) if node.args else {}
-    if not isinstance(start, dict):
-        raise _refuse(node)
-    return {**start, **named}
 
 
 def _refuse(node: ast.expr | ast.stmt) -> Error:

@@ -7,7 +7,8 @@ read ``meta['cfg']`` with ``Config.fromstring(text, '.py')``. Datasets open and
 download files, so only their test pipeline is used.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 
 from mmengine.config import Config
@@ -59,12 +60,10 @@ def read_stored_parts(checkpoint: Checkpoint) -> dict:
     config_text = get_stored_text(checkpoint)
     if config_text is None:
         raise Error(f'{checkpoint.name} has no config; {PASS_CONFIG}')
-    return _read_parts(
-        config_text,
-        select_parts,
-        checkpoint.name,
-        f'if you trust it, {PASS_CONFIG}',
-    )
+    with _refusing_unsafe(checkpoint, f'if you trust it, {PASS_CONFIG}'):
+        parts = select_parts(_parse(config_text))
+        check_settings(parts)
+    return parts
 
 
 def read_stored_backbone(checkpoint: Checkpoint) -> dict | None:
@@ -77,14 +76,15 @@ def read_stored_backbone(checkpoint: Checkpoint) -> dict | None:
     config_text = get_stored_text(checkpoint)
     if config_text is None:
         return None
-    parts = _read_parts(
-        config_text,
-        _select_backbone,
-        checkpoint.name,
+    remedy = (
         'store plain settings in it with publish_model.py --config CONFIG, or '
-        'use the weights alone',
+        'use the weights alone'
     )
-    return parts['model']['backbone']
+    with _refusing_unsafe(checkpoint, remedy):
+        model = _get_dict(_parse(config_text), 'model')
+        backbone = without_training(_get_dict(model, 'backbone'))
+        check_settings(dict(model=dict(backbone=backbone)))
+    return backbone
 
 
 def get_stored_text(checkpoint: Checkpoint) -> str | None:
@@ -118,26 +118,21 @@ def check_names(classes, source: str) -> None:
         )
 
 
-def _read_parts(
-    config_text: str, select: Callable[[dict], dict], source: str, remedy: str
-) -> dict:
-    """Parse a config, then select and check the used parts."""
+@contextmanager
+def _refusing_unsafe(checkpoint: Checkpoint, remedy: str) -> Iterator[None]:
+    """Name the checkpoint and a remedy in errors about its config."""
     try:
-        config = parse_plain_config(config_text).to_dict()
-        parts = select(convert_config(config))
-        check_settings(parts)
+        yield
     except Error as error:
         raise Error(
-            f'the config in {source} is refused, because stored configs are '
-            f'never executed: {error}; {remedy}'
+            f'the config in {checkpoint.name} is refused, because stored '
+            f'configs are never executed: {error}; {remedy}'
         ) from error
-    return parts
 
 
-def _select_backbone(config: dict) -> dict:
-    """Return a config with the backbone alone, without training settings."""
-    backbone = _get_dict(_get_dict(config, 'model'), 'backbone')
-    return without_training(dict(model=dict(backbone=backbone)))
+def _parse(config_text: str) -> dict:
+    """Parse a config; types and options get their present names."""
+    return convert_config(parse_plain_config(config_text).to_dict())
 
 
 def select_parts(config: dict) -> dict:
