@@ -24,8 +24,9 @@ from .heads.layer_heads import POOLED_PARTS
 def is_reducible(model: dict) -> bool:
     """Return whether the backbone of a config supports token reduction."""
     backbone_class = get_class(model['backbone'])
-    is_plain_vit = backbone_class is VisionTransformer
-    return is_plain_vit or issubclass(backbone_class, Reducible)
+    if issubclass(backbone_class, Reducible):
+        return not backbone_class.why_not_reducible
+    return backbone_class is VisionTransformer
 
 
 def make_reducible(model: dict) -> None:
@@ -50,10 +51,11 @@ def _explain(backbone_class: type) -> str:
             ' (its layers lack one norm; DeiT III is TokenReductionViT with '
             'layer_scale_init_value=1e-4, with_cls_pos=False)'
         )
+    if issubclass(backbone_class, ForeignWeights):
+        reason = backbone_class.why_not_reducible
+        return f' ({reason})' if reason else ''
     if issubclass(backbone_class, VisionTransformer):
         return ' (its forward pass differs from VisionTransformer)'
-    if issubclass(backbone_class, ForeignWeights):
-        return f' ({backbone_class.why_not_reducible})'
     return ''
 
 

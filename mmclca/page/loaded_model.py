@@ -78,9 +78,10 @@ class LoadedModel:
     def can_reduce(self) -> bool:
         """Whether token reduction and its pictures support the model."""
         try:
-            return as_reducible(self.inferencer.model.backbone).has_cls
+            backbone = as_reducible(self.inferencer.model.backbone)
         except Error:
             return False
+        return backbone.has_cls and not backbone.why_not_reducible
 
     @cached_property
     def variants(self) -> Variants:

@@ -68,9 +68,9 @@ def class_activation_maps(
     copied = recording_copy(model)
     backbone: Reducible = copied.backbone
     recorder: Recorder = backbone.recorder
-    depth = len(backbone.layers)
+    depth = len(backbone.all_layers)
     check_integer(-depth, depth - 1, layer=layer)
-    normalized = _record_normalized(backbone, backbone.layers[layer])
+    normalized = _record_normalized(backbone, backbone.all_layers[layer])
     scores = with_tensors(copied)(images)
     chosen = _targets(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Shared by all backbones: architectures, checkpoint loading, layer depths."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -107,6 +107,11 @@ class ForeignWeights:
     layer_lists = ('layers',)
     frozen_stages = -1  # a larger number needs ``_freeze_stages``
     has_weights = False  # whether complete weights were loaded
+
+    @property
+    def all_layers(self) -> Sequence[nn.Module]:
+        """Layers in the order of the forward pass; by default ``layers``."""
+        return self.layers
 
     def rename_on_load(self) -> None:
         """Register the load hook that renames parameters.

@@ -41,12 +41,13 @@ class Reducible(ForeignWeights):
     By default, layers are ViT layers: mmpretrain's ``TransformerEncoderLayer``
     or modules with the same parts ``ln1``, ``attn``, ``ln2`` and ``ffn``. For
     other layers, override :meth:`normalize`, :meth:`attention_block` and
-    :meth:`ffn_block`. Optional overrides are :meth:`before_layer`,
-    :meth:`apply_final_norm`, :meth:`format_tokens`, :meth:`fuse` and the
-    checks. Do not override the loop: :meth:`forward_tokens`,
-    :meth:`run_layers` and :meth:`run_layer`. Pictures, costs, recordings,
-    exports and teachers use only this interface, so they work with any such
-    backbone.
+    :meth:`ffn_block`. Optional overrides are ``all_layers``,
+    :meth:`before_layer`, :meth:`after_layer`, :meth:`apply_final_norm`,
+    :meth:`format_tokens`, :meth:`fuse` and the checks. Do not override the
+    loop: :meth:`forward_tokens`, :meth:`run_layers` and :meth:`run_layer`.
+    Pictures, costs, recordings, exports and teachers use only this interface,
+    so they work with any such backbone. A backbone that sets
+    ``why_not_reducible`` accepts no reducer.
     """
 
     layers: nn.ModuleList
@@ -81,6 +82,15 @@ class Reducible(ForeignWeights):
         Args:
             i (int): Index of the layer.
             tokens (Tokens): Output of the previous layer or the cache.
+        """
+        return tokens
+
+    def after_layer(self, i: int, tokens: Tokens) -> Tokens:
+        """Return the output tokens of layer i, by default unchanged.
+
+        Args:
+            i (int): Index of the layer.
+            tokens (Tokens): Output of the layer, before the cache.
         """
         return tokens
 
@@ -147,7 +157,7 @@ class Reducible(ForeignWeights):
             tuple[Tensor, Tokens]: The attention, mean over heads, (B, N), and
             the attended tokens.
         """
-        layer = self.layers[-1]
+        layer = self.all_layers[-1]
         key_bias = self.key_bias(layer, entered)
         _, attended = self.attention_block(
             layer, entered, key_bias, softmax=None
@@ -219,7 +229,7 @@ class Reducible(ForeignWeights):
                 'these attributes before set_reduction()'
             )
         self.reduce_at = check_ascending(
-            'reduce_at', reduce_at, len(self.layers)
+            'reduce_at', reduce_at, len(self.all_layers)
         )
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
@@ -235,7 +245,7 @@ class Reducible(ForeignWeights):
         backbone = BackboneShape(
             embed_dims=self.embed_dims,
             num_patches=prod(self.patch_resolution),
-            num_layers=len(self.layers),
+            num_layers=len(self.all_layers),
             reduce_at=self.reduce_at,
         )
         reducer = MODELS.build(
@@ -263,7 +273,7 @@ class Reducible(ForeignWeights):
             return None
         sizes = dict(
             embed_dims=self.embed_dims,
-            num_layers=len(self.layers),
+            num_layers=len(self.all_layers),
             reduce_at=self.reduce_at,
         )
         cache = MODELS.build(cache, default_args=sizes)
@@ -291,7 +301,7 @@ class Reducible(ForeignWeights):
     def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
         """Run ``forward``; also return the final tokens with their trace."""
         tokens, hw = self.embed(x)
-        outs, last = [], len(self.layers) - 1
+        outs, last = [], len(self.all_layers) - 1
 
         def collect(i: int, tokens: Tokens) -> None:
             if i in self.out_indices and i != last:
@@ -308,9 +318,10 @@ class Reducible(ForeignWeights):
     ) -> Tokens:
         """Run all layers; ``observe`` gets index and output of each."""
         cached = []
-        for i, layer in enumerate(self.layers):
+        for i, layer in enumerate(self.all_layers):
             tokens = self.before_layer(i, tokens)
             tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
+            tokens = self.after_layer(i, tokens)
             if self.cache is not None:
                 tokens = self.cache(i, tokens, cached)
             observe(i, tokens)

@@ -2,17 +2,20 @@
 """TransFG and FFVT: attention selects the input tokens of the last block."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_integer
 
 from ..reduction.attention import Attended
+from ..reduction.tokens import Tokens
 from ..reduction.trace import Kept
-from .vit import BaselineViT
+from .vit import BaselineViT, ObservedTokens
 
 
 @torch.no_grad()
@@ -39,13 +42,10 @@ def multiply_by_map(row: Tensor, attended: Attended, chunk_size=128) -> Tensor:
     return sum(part @ attended.weights(q) for part, q in parts)
 
 
-class AttentionMaps(list):
-    """A softmax for :func:`.attention.attend` that stores its outputs."""
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        """Map logits (B, H, N, N) to attention weights."""
-        self.append(logits.softmax(dim=-1))
-        return self[-1]
+def append_softmax(maps: list[Tensor], logits: Tensor) -> Tensor:
+    """Map logits (B, H, N, N) to attention weights, and append them."""
+    maps.append(logits.softmax(dim=-1))
+    return maps[-1]
 
 
 @MODELS.register_module()
@@ -103,18 +103,28 @@ class TransFG(BaselineViT):
         """Number of selected patches, one per head."""
         return self.arch_settings['num_heads']
 
-    def forward(self, x: Tensor) -> tuple[Tensor]:
-        """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
-        x, maps = self.embed_tokens(x), AttentionMaps()
-        softmax = maps if self.keep_maps else None
-        for layer in self.layers:
-            x, attended = self.run_layer(layer, x, softmax)
-            if not self.keep_maps:
-                maps.append(attended)
-        row = attended.cls_attn().unsqueeze(2)
+    def attention_block(
+        self,
+        layer: nn.Module,
+        tokens: ObservedTokens,
+        key_bias: Tensor | None,
+        softmax: Callable | None,
+    ) -> tuple[Tensor, Attended]:
+        """See :class:`BaselineViT`; stores the attention map."""
+        if self.keep_maps and layer is not self.last_layers[0]:
+            softmax = partial(append_softmax, tokens.collected)
+        return super().attention_block(layer, tokens, key_bias, softmax)
+
+    def before_layer(self, i: int, tokens: ObservedTokens) -> Tokens:
+        """See :class:`Reducible`; selects CLS and parts for the last block."""
+        if self.keep_maps:
+            del tokens.attended[:-1]  # their maps are stored
+        if i < len(self.layers):
+            return tokens
+        row = tokens.attended[-1].cls_attn().unsqueeze(2)
+        maps = tokens.collected if self.keep_maps else tokens.attended
         multiply = torch.matmul if self.keep_maps else multiply_by_map
-        parts = select_part_tokens(row, maps, multiply)
-        return self.run_last_block(x[:, :1], Kept(parts).apply(x))
+        return tokens.keep(select_part_tokens(row, maps, multiply) - 1)
 
 
 def mutual_attention(attended: Attended) -> Tensor:
@@ -126,6 +136,19 @@ def mutual_attention(attended: Attended) -> Tensor:
     """
     column = Attended(attended.k, attended.q, attended.v)
     return attended.cls_attn().mean(dim=1) * column.cls_attn().mean(dim=1)
+
+
+@dataclass
+class Selected:
+    """Output tokens of a layer that the last block processes.
+
+    Args:
+        index (Tensor): Positions in the sequence, (B, K).
+        features (Tensor): Their features, (B, K, C).
+    """
+
+    index: Tensor
+    features: Tensor
 
 
 @MODELS.register_module()
@@ -154,6 +177,9 @@ class FFVT(BaselineViT):
             than ``num_tokens``.
     """
 
+    ranks_by_cls = False  # attention rollout does not apply
+    why_no_cls = 'the last block of FFVT processes tokens of all layers'
+
     def __init__(
         self,
         arch: str | dict = 'base',
@@ -177,11 +203,24 @@ class FFVT(BaselineViT):
             **vit,
         )
 
-    def forward(self, x: Tensor) -> tuple[Tensor]:
-        """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
-        x, chosen = self.embed_tokens(x), []
-        for layer in self.layers:
-            x, attended = self.run_layer(layer, x)
+    def after_layer(self, i: int, tokens: ObservedTokens) -> Tokens:
+        """See :class:`Reducible`; selects tokens."""
+        attended = tokens.attended.pop()
+        if i < len(self.layers):
             index = mutual_attention(attended).topk(self.num_tokens).indices
-            chosen.append(Kept(index).apply(x))
-        return self.run_last_block(x[:, :1], *chosen)
+            features = Kept(index).apply(tokens.features)
+            tokens.collected.append(Selected(index, features))
+        return tokens
+
+    def before_layer(self, i: int, tokens: ObservedTokens) -> Tokens:
+        """See :class:`Reducible`; joins CLS and all selected tokens."""
+        if i < len(self.layers):
+            return tokens
+        selected = tokens.collected
+        index = [part.index for part in selected]
+        features = [part.features for part in selected]
+        cls = index[0].new_zeros(index[0].size(0), 1)
+        joined = tokens.gather(torch.cat((cls, *index), dim=1))
+        return joined.with_features(
+            torch.cat((tokens.features[:, :1], *features), dim=1)
+        )

@@ -13,8 +13,8 @@ from mmclca.errors import Error
 from mmclca.registry import MODELS
 
 from ..heads import Head
-from ..reduction.attention import Attended
-from .vit import BaselineViT
+from ..reduction.tokens import Tokens
+from .vit import BaselineViT, ObservedTokens
 
 SLOPE = 0.2  # negative slope of LeakyReLU
 HIDDEN = 512  # hidden channels of the graph convolutions
@@ -121,6 +121,8 @@ class SIMTrans(BaselineViT):
         )
         drop_rate = self.drop_after_pos.p
         self.structure = StructureGCN(self.embed_dims, drop_rate)
+        depth = len(self.all_layers)
+        self.out_indices = list(range(depth - self.min_layers, depth))
 
     def check_grid(self, height: int, width: int) -> None:
         """Refuse a grid that is not square."""
@@ -130,21 +132,17 @@ class SIMTrans(BaselineViT):
                 f'{width}; use square images'
             )
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map images (B, 3, H, W) to CLS of the last three layers, (B, C)."""
-        x, feats = self.embed_tokens(x), []
-        layers = [*self.layers, *self.last_layers]
-        for left, layer in zip(range(len(layers), 0, -1), layers, strict=True):
-            x, attended = self.run_layer(layer, x)
-            if left <= self.min_layers:
-                x = self._with_structure(x, attended)
-                feats.append(self.ln1(x[:, 0]))
-        return tuple(feats)
-
-    def _with_structure(self, x: Tensor, attended: Attended) -> Tensor:
+    def after_layer(self, i: int, tokens: ObservedTokens) -> Tokens:
+        """See :class:`Reducible`; updates CLS in the last three layers."""
+        attended = tokens.attended.pop()
+        if i not in self.out_indices:
+            return tokens
         attn = attended.cls_attn()[:, :, 1:]
         update = self.structure(attn, isqrt(attn.size(-1)))
-        return torch.cat((x[:, :1] + update, x[:, 1:]), dim=1)
+        x = tokens.features
+        return tokens.with_features(
+            torch.cat((x[:, :1] + update, x[:, 1:]), dim=1)
+        )
 
 
 @MODELS.register_module()

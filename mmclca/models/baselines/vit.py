@@ -2,9 +2,9 @@
 """Base class of TransFG, FFVT and SIM-Trans."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal
 
-import torch
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import to_2tuple
@@ -15,9 +15,10 @@ from mmclca.checkpoints.report import LoadReport
 from mmclca.errors import Error
 from mmclca.utils.messages import check_choice, check_integer
 
-from ..backbones import ForeignWeights, ViTEmbedding
+from ..backbones import Reducible, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
-from ..reduction.attention import Attended, attend
+from ..reduction.attention import Attended
+from ..reduction.tokens import Tokens
 
 # options of ``VisionTransformer`` that have an effect here
 OPTIONS = (
@@ -34,12 +35,27 @@ OPTIONS = (
 )
 
 
-class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
+@dataclass
+class ObservedTokens(Tokens):
+    """Tokens with what a baseline collects in earlier layers.
+
+    Args:
+        attended (list[Attended]): Queries, keys and values of the layers so
+            far, until a baseline removes them.
+        collected (list): Values that a baseline keeps for the last block.
+    """
+
+    attended: list[Attended] = field(default_factory=list, kw_only=True)
+    collected: list = field(default_factory=list, kw_only=True)
+
+
+class BaselineViT(ViTEmbedding, Reducible, VisionTransformer):
     """Base of vision transformers with a special last block.
 
     The last block is ``last_layers[0]`` and not in ``layers``; no norm
-    precedes it. Weights from the public codes, timm and other releases are
-    renamed on load.
+    precedes it. Pictures, recordings and costs of :class:`Reducible` include
+    it. No reducer can be added. Weights from the public codes, timm and other
+    releases are renamed on load.
 
     Args:
         arch (str | dict): Name of an architecture in ``VisionTransformer``,
@@ -68,9 +84,8 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
             range, or the method does not support the patch grid.
     """
 
-    # the embedding contains CLS and patches only
-    num_prefix, with_cls_pos = 1, True
-    dist_token = register_tokens = cache = None
+    num_prefix = 1  # CLS
+    why_not_reducible = 'its last block processes selected tokens'
     layer_lists = ('layers', 'last_layers')
     min_layers = 2
 
@@ -106,8 +121,10 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         self.last_block = last_block
         # parameter prefix of the last block in a plain vision transformer
         self.plain_name = f'layers.{len(self.layers)}.'
+        self.final_norm = False  # the output is normalized, not all tokens
         self.check_grid(*self.patch_resolution)
-        self.rename_on_load()
+        self.set_reduction()
+        self.set_embedding()
 
     def check_grid(self, height: int, width: int) -> None:
         """Raise if the grid has fewer patches than the method selects.
@@ -121,29 +138,49 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
                 f'only {height} x {width} patches; use larger images'
             )
 
-    def embed_tokens(self, x: Tensor) -> Tensor:
-        """Map images (B, 3, H, W) to CLS and patches, (B, N, C)."""
-        tokens, hw = self.embed(x)
+    @property
+    def all_layers(self) -> list[nn.Module]:
+        """See :class:`ForeignWeights`; the last block follows ``layers``."""
+        return [*self.layers, *self.last_layers]
+
+    def embed(self, x: Tensor) -> tuple[ObservedTokens, tuple[int, int]]:
+        """See :class:`Reducible`; checks the patch grid."""
+        tokens, hw = super().embed(x)
         self.check_grid(*hw)
-        return tokens.features
+        observed = ObservedTokens(
+            tokens.features,
+            num_prefix=tokens.num_prefix,
+            num_patches=tokens.num_patches,
+        )
+        return observed, hw
 
-    def run_layer(
-        self, layer: nn.Module, x: Tensor, softmax: Callable | None = None
+    def attention_block(
+        self,
+        layer: nn.Module,
+        tokens: ObservedTokens,
+        key_bias: Tensor | None,
+        softmax: Callable | None,
     ) -> tuple[Tensor, Attended]:
-        """Run a layer on tokens (B, N, C); also return its ``Attended``."""
-        update, attended = attend(layer.attn, layer.ln1(x), softmax=softmax)
-        x = x + update
-        return layer.ffn(layer.ln2(x), identity=x), attended
+        """See :class:`Reducible`; stores queries, keys and values."""
+        x, attended = super().attention_block(layer, tokens, key_bias, softmax)
+        tokens.attended.append(attended)
+        return x, attended
 
-    def run_last_block(self, *tokens: Tensor) -> tuple[Tensor]:
-        """Run the last block on joined tokens; return its normalized CLS."""
-        x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
-        return (self.ln1(x[:, 0]),)
+    def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+        """See :class:`Reducible`; normalized CLS."""
+        return self.ln1(tokens.features[:, 0])
+
+    def check_cla(self) -> None:
+        """See :class:`Reducible`; always refused."""
+        raise Error(
+            f'CLAHead needs CLS tokens without a norm, but those of '
+            f'{type(self).__name__} are normalized; use LinearClsHead'
+        )
 
     def adapt_state_dict(
         self, weights: dict[str, Tensor], prefix: str, report: LoadReport
     ) -> None:
-        """See :class:`ForeignWeights`; handles the last block of plain ViTs.
+        """See :class:`Reducible`; handles the last block of plain ViTs.
 
         If the checkpoint lacks ``last_layers``, its last plain block is loaded
         into them ('pretrained'), or ignored ('new').

@@ -56,14 +56,14 @@ class LayerFeatures:
 
         If it equals the number of layers, return ``output``.
         """
-        if depth == len(self.backbone.layers):
+        if depth == len(self.backbone.all_layers):
             return self.output
-        layer = self.backbone.layers[depth]
+        layer = self.backbone.all_layers[depth]
         return self.backbone.normalize(layer, self.inputs[depth])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Compute queries and keys (B, H, N, C / H) of a layer, from 1."""
-        attn = self.backbone.layers[layer - 1].attn
+        attn = self.backbone.all_layers[layer - 1].attn
         attended = project_qkv(attn, self.hidden(layer - 1))
         return attended.q, attended.k
 
@@ -147,7 +147,7 @@ class LayerDistillation(nn.Module):
             Error: If a backbone lacks one of the layers, or their sizes
                 differ without adapters.
         """
-        min_depth = min(len(student.layers), len(teacher.layers))
+        min_depth = min(len(student.all_layers), len(teacher.all_layers))
         for layer in self.layers:
             check_integer(self.first, min_depth, layer=layer)
         ours, theirs = self.get_size(student), self.get_size(teacher)

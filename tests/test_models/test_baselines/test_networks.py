@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from small_models import arch, images
 from torch import nn
 
+from mmclca.errors import Error
+from mmclca.models import Variant
 from mmclca.models.baselines import FFVT, SIMTrans, TransFG
 from mmclca.models.baselines.part_selection import (
     multiply_by_map,
@@ -18,6 +20,8 @@ from mmclca.models.baselines.part_selection import (
 from mmclca.models.baselines.sim_trans import StructureGCN, structure
 from mmclca.models.reduction.attention import Attended
 from mmclca.registry import MODELS
+from mmclca.visualization import class_activation_maps, rollout
+from mmclca.visualization.cam import weights_per_layer
 
 SMALL = dict(arch=arch(4), img_size=32, patch_size=8)
 NETWORKS = [
@@ -152,3 +156,58 @@ def test_settings_are_refused_in_one_line(config, term):
 def test_forward_refuses_unsupported_grid(kind, shape, grid):
     with pytest.raises(ValueError, match=grid):
         kind(**SMALL)(torch.zeros(1, 3, *shape))
+
+
+def classifier_of(kind, **options):
+    """Classifier config with a baseline, in evaluation mode."""
+    head = dict(type='LinearClsHead', num_classes=4, in_channels=24)
+    backbone = network(kind, **options) | dict(arch=arch(4, 24))
+    return dict(type='ImageClassifier', backbone=backbone, head=head)
+
+
+def test_trace_has_the_selected_parts():
+    model = TransFG(**SMALL).eval()
+    with torch.no_grad():
+        _, tokens = model.forward_tokens(images())
+    (kept,) = tokens.trace
+    heads = SMALL['arch']['num_heads']
+    assert kept.index.shape == (len(images()), 1 + heads)
+    assert not kept.index[:, 0].any() and kept.index[:, 1:].all()
+    weights = tokens.patch_weights[:, 1:]
+    assert torch.equal(weights.argmax(dim=-1) + 1, kept.index[:, 1:])
+
+
+def test_trace_has_the_tokens_that_ffvt_selects_in_each_layer():
+    model = FFVT(**SMALL, num_tokens=3).eval()
+    with torch.no_grad():
+        _, tokens = model.forward_tokens(images())
+    (kept,) = tokens.trace
+    assert kept.index.shape == (len(images()), 1 + 3 * len(model.layers))
+
+
+@pytest.mark.parametrize('kind', ['TransFG', 'SIMTrans'])
+def test_pictures_include_the_last_block(kind):
+    model = MODELS.build(classifier_of(kind)).eval()
+    assert len(weights_per_layer(model, images())) == 4
+    for maps in (
+        rollout(model, images()),
+        class_activation_maps(model, images()),
+    ):
+        assert maps.shape == (len(images()), 4, 4) and maps.isfinite().all()
+        assert maps.any()
+
+
+def test_rollout_is_refused_if_the_last_block_joins_layers():
+    model = MODELS.build(classifier_of('FFVT', num_tokens=3)).eval()
+    with pytest.raises(Error, match='all layers'):
+        rollout(model, images())
+
+
+@pytest.mark.parametrize('kind', ['TransFG', 'FFVT', 'SIMTrans'])
+def test_reduction_is_refused_with_the_reason(kind):
+    config = classifier_of(kind)
+    assert Variant().apply(config) == config
+    with pytest.raises(Error, match='selected tokens'):
+        Variant('EViT', 0.5).apply(config)
+    with pytest.raises(Error, match='normalized'):
+        MODELS.build(config['backbone']).check_cla()
