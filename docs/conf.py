@@ -6,6 +6,7 @@ fetched, neither while the site is built nor by a reader's browser.
 """
 
 import re
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -53,6 +54,31 @@ BELOW = {
     'benchmarks/README': '*',
 }
 
+# What search engines show below the title; other pages: their first paragraph.
+DESCRIPTIONS = {
+    'index': 'Few-shot image classification for plant diseases, cultivars and '
+    'species: train from a folder of photos, offline, without a GPU. An '
+    'MMPretrain extension with token merging and pruning for ViTs.',
+    'fit': 'Few-shot image classification from a folder of photos: one '
+    'command, 3 to 30 photos per class, no GPU, accuracy with a confidence '
+    'interval.',
+    'tutorial': 'Plant disease classification from 60 public photos of coffee '
+    'leaves: download, train, read the report, predict, and use the model '
+    'offline on a phone.',
+    'timm': 'Token merging and pruning (ToMe, EViT, ATC, DiffRate and 11 '
+    'others) for vision transformers of timm and Transformers in two lines, '
+    'with measured speed.',
+    'coming_from': 'Commands of timm, MMPretrain, Ultralytics YOLO, '
+    'AutoGluon, fastai, Teachable Machine and pybioclip, and those of mmclca.',
+    'web_app': 'Offline plant identification app for phones, exported from '
+    'your own photos; nothing is uploaded.',
+    'configs': 'An MMPretrain extension: configs for vision transformers with '
+    'token reduction and cross-layer cache aggregation (CLCA).',
+    'unknown_classes': 'Flag photos of none of your classes '
+    '(out-of-distribution detection), with a stated rate of false alarms.',
+}
+SHORT, LENGTH = 30, 160  # letters of a description
+
 READMES = {
     'CONTRIBUTING': 'contributing',
     'README': 'index',
@@ -95,6 +121,23 @@ class LinksOutOfTheFolder(SphinxTransform):
                 link.replace_self(link.children)
 
 
+def add_description(app, pagename, templatename, context, doctree):
+    """Put the description of a page into its head."""
+    if doctree is None:  # the index, the search, sources of modules
+        return
+    texts = [
+        ' '.join(paragraph.astext().split())
+        for paragraph in doctree.findall(nodes.paragraph)
+        if isinstance(paragraph.parent, nodes.section)  # not in a table
+    ]
+    first = next((x for x in texts if len(x) > SHORT), context['title'])
+    text = DESCRIPTIONS.get(pagename, first)
+    if len(text) > LENGTH and pagename not in DESCRIPTIONS:
+        text = text[:LENGTH].rsplit(' ', 1)[0] + ' ...'
+    tag = f'<meta name="description" content="{escape(text)}">'
+    context['metatags'] += tag
+
+
 def visit_math(self, node):
     """TeX as MathML, which browsers draw without a script."""
     is_block = isinstance(node, nodes.math_block)
@@ -106,6 +149,7 @@ def visit_math(self, node):
 def setup(app):
     app.connect('source-read', add_menu)
     app.connect('include-read', fix_included)
+    app.connect('html-page-context', add_description)
     app.add_transform(LinksOutOfTheFolder)
     app.add_html_math_renderer(
         'mathml', (visit_math, None), (visit_math, None)

@@ -5,8 +5,10 @@ import importlib
 import os
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,21 @@ def test_site_converts_page_links(page, site):
         if name.endswith('.md') and name != 'README.md':
             linked.add(name.removesuffix('.md') + '.html')
     assert linked and linked <= targets
+
+
+@pytest.mark.slow
+def test_each_page_has_one_description(site):
+    conf = runpy.run_path(str(ROOT / 'docs/conf.py'))
+    for page, text in conf['DESCRIPTIONS'].items():
+        assert (ROOT / 'docs' / f'{page}.md').exists() and len(text) < 220
+        html = (site / f'{page}.html').read_text(encoding='utf-8')
+        assert f'<meta name="description" content="{escape(text)}">' in html
+    described = re.compile(r'<meta name="description" content="([^"]+)">')
+    for page in PAGES:
+        if page.startswith('docs/'):
+            built = site / Path(page).relative_to('docs').with_suffix('.html')
+            found = described.findall(built.read_text(encoding='utf-8'))
+            assert len(found) == 1 and len(found[0]) > 20, page
 
 
 @pytest.mark.slow
